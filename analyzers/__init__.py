@@ -1,0 +1,1 @@
+"""Rules: a trace goes in, findings come out; no screens, no engine."""

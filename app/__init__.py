@@ -1,0 +1,1 @@
+"""What people touch: command line, debug sessions, timeline, terminal and web."""

@@ -1,0 +1,1 @@
+"""The `stepscope` command: one small file per group of subcommands."""

@@ -1,0 +1,1 @@
+"""Time travel through a trace, without a screen."""

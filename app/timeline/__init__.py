@@ -1,0 +1,1 @@
+"""The one timeline model behind the terminal and the web."""

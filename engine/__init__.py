@@ -1,0 +1,1 @@
+"""The reference engine: makes traces with known truth."""

@@ -1,0 +1,1 @@
+"""Core groups and the scheduler that dispatches task graphs on them."""

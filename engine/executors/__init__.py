@@ -1,0 +1,1 @@
+"""What runs a batch, behind one Protocol."""

@@ -1,0 +1,1 @@
+"""The trace: its tables, the recorder that writes it, the readers that turn other files into it."""

@@ -1,0 +1,70 @@
+"""Everything stepscope raises on purpose.
+
+StepscopeError                  one line: what, where, what to do next
+├── TraceError                  a trace cannot be read                   exit 3
+│   ├── UnknownFormat           no reader recognises the file
+│   ├── TruncatedTrace          it ends too early for anything to be kept
+│   ├── SchemaMismatch          a table is not what the schema says
+│   └── LimitExceeded           hostile or absurd size, depth or count
+├── RecordingError              a recording cannot be started            exit 2
+└── ConfigError                 wrong usage or configuration             exit 2
+    ├── QueryError              an SQL query that does not run
+    └── MissingExtra            an optional package is not installed
+"""
+
+from __future__ import annotations
+
+
+class StepscopeError(Exception):
+    """A failure that a user can act on; `str(error)` is the one line to show."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str = "", todo: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.todo = todo
+        super().__init__("; ".join(_parts(what, where, todo)))
+
+
+def _parts(what: str, where: str, todo: str) -> list[str]:
+    located = f"{where}: {what}" if where else what
+    return [located, todo] if todo else [located]
+
+
+class TraceError(StepscopeError):
+    """A trace cannot be read."""
+
+    exit_code = 3
+
+
+class UnknownFormat(TraceError):
+    """No reader recognises the file."""
+
+
+class TruncatedTrace(TraceError):
+    """The file ends before anything in it can be kept."""
+
+
+class SchemaMismatch(TraceError):
+    """A table does not have the columns or types of the schema."""
+
+
+class LimitExceeded(TraceError):
+    """The input is larger, deeper or more numerous than its limit allows."""
+
+
+class RecordingError(StepscopeError):
+    """A recording cannot be started where it was asked for."""
+
+
+class ConfigError(StepscopeError):
+    """The command or configuration asks for something that does not exist."""
+
+
+class QueryError(ConfigError):
+    """An SQL query does not parse or does not run."""
+
+
+class MissingExtra(ConfigError):
+    """An optional package is needed and not installed."""

@@ -1,0 +1,304 @@
+"""Every table of a trace: its columns, their types, units and meaning.
+
+This is the one place where they are written. The recorder packs rows by it, the store and the
+readers build frames by it, the docs are made from it. It imports the standard library only,
+because the recorder runs inside other people's servers.
+
+Every table starts with `rank`, `step`, `ts_ns`. Times are int64 nanoseconds on the clock that
+the manifest names. Null means "not known" everywhere; zero means zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+FORMAT_VERSION = 1
+
+
+class Type(StrEnum):
+    """What a column holds; strings are interned in the journal and plain text in Parquet."""
+
+    I64 = "i64"
+    I32 = "i32"
+    F64 = "f64"
+    STR = "str"
+    BOOL = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name (with its unit), type, meaning, and the values it may take."""
+
+    name: str
+    type: Type
+    meaning: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: what one row is, and its columns in the order in which they are recorded.
+
+    `required` columns must be given on every row; the others default to null.
+    """
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+    required: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(column.name for column in self.columns)
+
+
+STEP_KINDS = ("prefill", "decode", "mixed", "idle", "dummy")
+PHASES = ("prefill", "decode")
+LIFECYCLE_EVENTS = (
+    "arrive", "admit", "first-token", "preempt", "resume", "defer", "reject", "finish", "abort",
+)  # fmt: skip
+VERDICTS = ("admitted", "chosen", "passed-over", "put-back", "deferred", "preempted", "rejected")
+SUBJECTS = ("request", "bucket", "task")
+RESOURCES = ("kv-block", "slot")
+ALLOCATION_OPS = ("claim", "release", "share", "move")
+ACCESS_OPS = ("read", "write", "copy", "record", "wait", "synchronize")
+SHAPES = ("AIC", "AIV", "MIX", "DUMMY")
+CORE_KINDS = ("AIC", "AIV0", "AIV1")
+OUTCOMES = ("run", "skipped", "dummy", "pending")
+CORE_SLOTS = ("running", "pending")
+SPAN_FORMS = ("slice", "instant", "async", "unfinished")
+FLOW_ENDS = ("start", "step", "finish")
+
+
+def _int(name: str, meaning: str) -> Column:
+    return Column(name, Type.I64, meaning)
+
+
+def _small(name: str, meaning: str) -> Column:
+    return Column(name, Type.I32, meaning)
+
+
+def _text(name: str, meaning: str, values: tuple[str, ...] = ()) -> Column:
+    return Column(name, Type.STR, meaning, values)
+
+
+def _flag(name: str, meaning: str) -> Column:
+    return Column(name, Type.BOOL, meaning)
+
+
+RANK = _small("rank", "the process that wrote the row, 0 when there is one")
+STEP = _int("step", "engine step the row belongs to")
+
+
+def _table(name: str, row: str, ts: str, required: str, *columns: Column) -> Table:
+    return Table(name, row, (RANK, STEP, _int("ts_ns", ts), *columns), tuple(required.split()))
+
+
+STEPS = _table(
+    "steps", "an engine step", "when the step began", "step ts_ns kind",
+    _int("dur_ns", "how long it took; null while it runs"),
+    _text("kind", "what the batch was", STEP_KINDS),
+    _small("num_prefill_reqs", "requests in prefill"),
+    _small("num_decode_reqs", "requests in decode"),
+    _int("num_prefill_tokens", "tokens of prefill"),
+    _int("num_decode_tokens", "tokens of decode"),
+    _int("token_budget", "most tokens that the batch may hold"),
+    _int("reserved_tokens", "budget held back for decodes"),
+    _small("num_waiting", "requests waiting after the batch was formed"),
+    _small("num_running", "requests running after the batch was formed"),
+    _int("kv_blocks_free", "free KV blocks after the batch was formed"),
+    _int("kv_blocks_total", "KV blocks of the pool"),
+    _text("executed_path", "the code path that ran"),
+    _int("logits_rows", "rows of logits computed"),
+    _text("tag", "the profiler tag or log line that the step was read from"),
+    _text("inferred", "null if recorded, else from what kind and counts were inferred"),
+)  # fmt: skip
+
+BATCH_ROWS = _table(
+    "batch_rows", "a request in a step's batch", "when the batch was formed",
+    "step ts_ns request phase num_tokens",
+    _small("row", "position in the batch"),
+    _text("request", "request id"),
+    _text("phase", "prefill or decode", PHASES),
+    _small("slot", "slot of the request"),
+    _int("num_tokens", "tokens scheduled in this step"),
+    _int("num_computed", "tokens of the request computed before this step"),
+    _int("num_cached", "tokens found in the prefix cache"),
+    _small("num_draft", "draft tokens proposed"),
+    _small("num_accepted", "draft tokens accepted"),
+    _int("prompt_len", "tokens of the prompt"),
+    _flag("is_final_chunk", "this chunk ends the prefill"),
+    _flag("is_recompute", "computes again what a preemption threw away"),
+)  # fmt: skip
+
+SEGMENTS = _table(
+    "segments", "a part of a batch that runs by itself", "when the segment began",
+    "step ts_ns segment phase num_rows num_tokens",
+    _small("segment", "position among the step's segments"),
+    _text("phase", "prefill or decode", PHASES),
+    _small("first_row", "first row of the batch in it"),
+    _small("num_rows", "rows in it"),
+    _int("num_tokens", "tokens in it"),
+    _int("first_cu_len", "first cumulative length; 0 when rebased"),
+    _int("last_cu_len", "last cumulative length; num_tokens when rebased"),
+    _text("executed_path", "the code path that ran"),
+    _int("input_ids_len", "length of input_ids; null where missing"),
+    _int("positions_len", "length of positions; null where missing"),
+    _int("slot_mapping_len", "length of slot_mapping; null where missing"),
+)  # fmt: skip
+
+LIFECYCLE = _table(
+    "lifecycle", "a request's event", "when it happened", "ts_ns request event",
+    _text("request", "request id"),
+    _text("event", "what happened", LIFECYCLE_EVENTS),
+    _text("cause", "why, in the engine's words"),
+    _text("by_request", "the request on whose behalf it happened"),
+    _small("queue_index", "place in the waiting queue after the event; null when not in it"),
+    _int("prompt_len", "tokens of the prompt (on arrive)"),
+    _int("max_tokens", "most tokens to generate (on arrive)"),
+    _int("num_generated", "tokens generated so far"),
+    _small("priority", "priority, lower first (on arrive)"),
+    _int("deadline_ns", "time by which it should have finished (on arrive)"),
+)  # fmt: skip
+
+DECISIONS = _table(
+    "decisions", "something considered and not (or specially) done", "when it was decided",
+    "ts_ns subject_kind subject verdict",
+    _text("subject_kind", "what was considered", SUBJECTS),
+    _text("subject", "its id: request, bucket or task"),
+    _text("verdict", "what was decided", VERDICTS),
+    _text("reason", "why, in the engine's words"),
+    _text("resource", "which resource was short or was looked at"),
+    _int("needed", "how much of it was needed"),
+    _int("available", "how much of it was free"),
+    _text("holder", "who held it"),
+    _text("instead", "what was taken instead"),
+    _small("thread", "scheduler thread that decided"),
+)  # fmt: skip
+
+ALLOCATIONS = _table(
+    "allocations", "a slot or KV block changing hands", "when it changed hands",
+    "ts_ns resource id op owner",
+    _text("resource", "what changed hands", RESOURCES),
+    _int("id", "number of the block or slot"),
+    _text("op", "what was done", ALLOCATION_OPS),
+    _text("owner", "request that claims, shares or releases it"),
+    _int("generation", "how often it had been claimed before"),
+)  # fmt: skip
+
+ACCESSES = _table(
+    "accesses", "a read or write of a shared buffer, or a synchronisation", "when it was issued",
+    "ts_ns op stream",
+    _text("buffer", "name of the buffer"),
+    _int("first", "first byte or row"),
+    _int("last", "one past the last byte or row"),
+    _text("op", "what was done", ACCESS_OPS),
+    _text("stream", "stream or thread that did it"),
+    _small("segment", "segment of the batch"),
+    _int("epoch", "version of the contents read or written"),
+    _text("event", "event recorded or waited for"),
+    _text("digest", "digest of the contents"),
+)  # fmt: skip
+
+TASKS = _table(
+    "tasks", "a task of a step's graph", "when it was submitted", "ts_ns task shape num_blocks",
+    _int("task", "task id, unique in a rank"),
+    _text("name", "kernel or operation"),
+    _text("shape", "which cores it needs", SHAPES),
+    _small("core_mask", "AIC=1, AIV0=2, AIV1=4; 0 is a dummy"),
+    _small("num_blocks", "blocks, each dispatched by itself"),
+    _flag("is_sync_start", "all blocks start together or none"),
+    _int("ready_ns", "when its last predecessor ended"),
+    _int("retired_ns", "when its last block ended"),
+    _text("outcome", "what became of it", OUTCOMES),
+)  # fmt: skip
+
+CORE_SPANS = _table(
+    "core_spans", "a task block on one core", "when the block began to execute",
+    "ts_ns task block shape group core",
+    _int("task", "task id"),
+    _small("block", "block of the task, from 0"),
+    _text("shape", "shape of the task", SHAPES),
+    _small("group", "core group"),
+    _small("core", "core id"),
+    _text("core_kind", "the core's place in its group", CORE_KINDS),
+    _text("slot", "the core's slot that it was dispatched to", CORE_SLOTS),
+    _int("ready_ns", "when the block could have run"),
+    _int("dispatch_ns", "when it was dispatched"),
+    _int("end_ns", "when it ended; null if it never did"),
+    _small("thread", "scheduler thread that dispatched it"),
+)  # fmt: skip
+
+TASK_EDGES = _table(
+    "task_edges", "a dependency between tasks", "when it was found", "from_task to_task",
+    _int("from_task", "the earlier task"),
+    _int("to_task", "the task that waits for it"),
+    _text("source", "what made them depend: a tensor, or an explicit edge"),
+)  # fmt: skip
+
+COLLECTIVES = _table(
+    "collectives", "a collective or a protocol command", "when the rank entered it",
+    "ts_ns ordinal op",
+    _text("stream", "stream or communicator it was issued on"),
+    _int("ordinal", "position in the rank's sequence on that group"),
+    _text("op", "operation"),
+    _text("dtype", "element type"),
+    _int("num_elements", "elements sent"),
+    _int("num_bytes", "bytes sent"),
+    _text("group", "process group"),
+    _text("expected_ranks", "ranks that should join, separated by commas"),
+    _text("command", "protocol command"),
+    _small("slot", "slot the command is for"),
+    _int("dur_ns", "how long it took; null if it never ended"),
+    _text("inferred", "null if recorded, else from what it was inferred"),
+)  # fmt: skip
+
+OUTPUTS = _table(
+    "outputs", "a sampled token", "when it was sampled", "ts_ns request position",
+    _text("request", "request id"),
+    _int("position", "position in the request's output, from 0"),
+    _int("token", "token id; null unless contents are recorded"),
+    _flag("is_placeholder", "stands for a token that is sampled later"),
+    _int("source_step", "step whose logits it was sampled from"),
+    _text("digest", "digest of the logits"),
+)  # fmt: skip
+
+SPANS = _table(
+    "spans", "any timed slice or instant: kernels, CPU ops, annotations", "when it began",
+    "ts_ns track name",
+    _int("span", "span id, unique in a rank"),
+    _text("track", "where it ran: process / thread or stream"),
+    _text("name", "name"),
+    _text("category", "category, as the producer spells it"),
+    _text("form", "slice, instant, async, or a slice that never ended", SPAN_FORMS),
+    _int("dur_ns", "how long it took; null if instant or unfinished"),
+    _int("parent", "span id of the enclosing slice on its track"),
+    _int("correlation", "number shared by a launch and what it launched"),
+    _text("args", "arguments, as JSON text"),
+)  # fmt: skip
+
+FLOWS = _table(
+    "flows", "one end of an arrow between spans", "when the arrow begins or ends",
+    "ts_ns flow end",
+    _text("flow", "id shared by the ends"),
+    _text("name", "name"),
+    _text("category", "category"),
+    _text("track", "track of the span that it touches"),
+    _text("end", "which end", FLOW_ENDS),
+)  # fmt: skip
+
+COUNTERS = _table(
+    "counters", "a sampled number", "when it was sampled", "ts_ns name value",
+    _text("track", "where it belongs"),
+    _text("name", "name"),
+    _text("unit", "unit"),
+    Column("value", Type.F64, "value"),
+)  # fmt: skip
+
+TABLES: tuple[Table, ...] = (
+    STEPS, BATCH_ROWS, SEGMENTS, LIFECYCLE, DECISIONS, ALLOCATIONS, ACCESSES, TASKS, CORE_SPANS,
+    TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS, COUNTERS,
+)  # fmt: skip
+BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}

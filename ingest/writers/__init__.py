@@ -1,0 +1,1 @@
+"""One writer per file format that others read."""

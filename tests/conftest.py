@@ -1,0 +1,24 @@
+"""Fixtures that every room shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real files written by other people's programs; skips where they are absent."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the folder of real files, ../shared/data, is absent")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sample_traces() -> Path:
+    """The traces that the project made itself."""
+    return ROOT / "sample_traces"
