@@ -1,0 +1,43 @@
+"""`stepscope tui` and `stepscope web`: the two fronts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from stepscope.app.cli.progress import progress
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path))
+def tui(trace: Path) -> None:
+    """Look at TRACE in the terminal: overview, timeline, findings, steps.
+
+    Keys: w s zoom, a d pan, n N next and previous finding, [ ] step, / search, ? help, q quit.
+    """
+    from stepscope.app.tui.app import StepscopeApp
+    from stepscope.ingest.trace import Trace
+
+    with progress() as report:
+        opened = Trace.open(trace, progress=report)
+    StepscopeApp(opened, None).run()
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8050, show_default=True, help="Port; a free one if it is taken.")
+def web(trace: Path, host: str, port: int) -> None:
+    """Look at TRACE in the browser; the address holds the view, so it can be sent on.
+
+    Serves this machine only unless --host says otherwise. Ctrl-C stops it.
+    """
+    from stepscope.analyzers.run import check
+    from stepscope.app.web.server import serve
+    from stepscope.ingest.trace import Trace
+
+    with progress() as report:
+        opened = Trace.open(trace, progress=report)
+        result = check(opened, progress=report)
+    serve(opened, result, host, port)

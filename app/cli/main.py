@@ -1,0 +1,113 @@
+"""Entry point: finds the subcommand, imports only it, and turns every failure into one line.
+
+Exit codes: 0 fine, 1 findings at or above `--fail-on`, 2 wrong usage or configuration,
+3 unreadable trace, 70 a bug of ours, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from stepscope.app.plain import plain
+from stepscope.ingest.errors import StepscopeError
+
+# The module and the attribute behind each subcommand, in the order in which `--help` shows them.
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "record": ("record", "record", "Run the reference engine and record it."),
+    "info": (
+        "info",
+        "info",
+        "Show what is in a trace, and what was inferred, dropped or recovered.",
+    ),
+    "check": ("check", "check", "Find conflicts; exits 1 when there are any."),
+    "explain": ("explain", "explain", "Show a rule's page."),
+    "tui": ("look", "tui", "Look at a trace in the terminal."),
+    "web": ("look", "web", "Look at a trace in the browser."),
+    "sql": ("sql", "sql", "Ask a trace's tables a question in SQL."),
+    "convert": ("convert", "convert", "Write a trace in another format."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand's module only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the subcommands in the order of COMMANDS."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module behind `cmd_name` and return its command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(f"stepscope.app.cli.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, _, summary) in COMMANDS.items()])
+
+
+def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    # importlib.metadata costs as much as the rest of the start-up, so only this option pays it.
+    from importlib.metadata import version
+
+    click.echo(f"stepscope {version('stepscope')}")
+    ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="TRACE is any supported file or directory. Start with: "
+    "stepscope record mix-admission -o mix.trace && stepscope tui mix.trace",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
+    help="Show the version and exit.",
+)  # fmt: skip
+def cli() -> None:
+    """Record, check and look at what an LLM-inference scheduler decides, step by step."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; no traceback reaches a user."""
+    try:
+        code = cli.main(args=argv, prog_name="stepscope", standalone_mode=False)
+        sys.stdout.flush()
+    except StepscopeError as error:
+        return _complain(str(error), error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return _complain("interrupted", 130)
+    except BrokenPipeError:
+        _close_stdout()
+    except OSError as error:
+        return _complain(f"{error.filename or 'system'}: {error.strerror or error}", 2)
+    except Exception as error:
+        if os.environ.get("STEPSCOPE_DEBUG"):
+            raise
+        bug = f"{type(error).__name__}: {error}"
+        return _complain(f"a bug in stepscope: {bug}; run again with STEPSCOPE_DEBUG=1", 70)
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str, code: int) -> int:
+    click.echo(f"stepscope: {plain(message)}", err=True)
+    return code
+
+
+def _close_stdout() -> None:
+    # The reader (`head`, `less`) has gone; without this Python complains again on exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

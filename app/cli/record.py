@@ -1,0 +1,127 @@
+"""`stepscope record`: run the reference engine and record it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stepscope.app.cli.progress import progress
+from stepscope.app.cli.tables import format_table, print_table
+from stepscope.ingest.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stepscope.engine.scenarios import Scenario
+
+
+def _settings(
+    _ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]
+) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise ConfigError(f"--set {pair}: not of the form key=value")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+@click.command()
+@click.argument("scenario", required=False)
+@click.option("--list", "list_all", is_flag=True, help="Name scenarios, variants and settings.")
+@click.option("--variant", default="before", show_default=True,
+              help="A variant of the scenario, or `all` for each into a folder.")  # fmt: skip
+@click.option("--seed", default=0, show_default=True, help="Seed of the workload.")
+@click.option("--set", "settings", multiple=True, callback=_settings, metavar="KEY=VALUE",
+              help="Change a setting; may be given again.")  # fmt: skip
+@click.option("--workload", type=click.Path(path_type=Path), help="Requests from a JSON file.")
+@click.option("-o", "--output", "out", type=click.Path(path_type=Path),
+              help="Where to write  [default: SCENARIO-VARIANT.trace]")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a trace that is already there.")
+def record(
+    scenario: str | None,
+    list_all: bool,
+    variant: str,
+    seed: int,
+    settings: dict[str, str],
+    workload: Path | None,
+    out: Path | None,
+    force: bool,
+) -> None:
+    """Run SCENARIO on the reference engine and record it.
+
+    Examples:
+
+    \b
+      stepscope record --list
+      stepscope record mix-admission --variant after -o after.trace
+      stepscope record fcfs-preemption --variant all -o runs/
+    """
+    from stepscope.engine.scenarios import SCENARIOS
+    from stepscope.engine.scenarios import scenario as find
+
+    if list_all or scenario is None:
+        click.echo("\n\n".join(_describe(known) for known in SCENARIOS))
+        return
+    chosen = find(scenario)
+    variants = _variants(chosen, variant)
+    rows = []
+    for name in variants:
+        path = _place(chosen, name, out, many=len(variants) > 1)
+        _make_room(path, force)
+        with progress() as report:
+            report(f"recording {chosen.name} {name}", 0, None)
+            result = chosen.record(name, path, seed=seed, settings=settings, workload=workload)
+        click.echo(f"recorded {path}", err=True)
+        rows.append(_row(chosen, {"variant": name, **result.metrics}, path))
+    print_table(("variant", *chosen.columns), rows)
+
+
+def _variants(chosen: Scenario, wanted: str) -> tuple[str, ...]:
+    if wanted == "all":
+        return chosen.variants
+    if wanted not in chosen.variants:
+        raise ConfigError(
+            f"{chosen.name} has no variant {wanted!r}",
+            todo=f"choose one of: {', '.join(chosen.variants)}, all",
+        )
+    return (wanted,)
+
+
+def _place(chosen: Scenario, variant: str, out: Path | None, *, many: bool) -> Path:
+    if many:
+        return (out or Path(chosen.name)) / f"{variant}.trace"
+    return out or Path(f"{chosen.name}-{variant}.trace")
+
+
+def _make_room(path: Path, force: bool) -> None:
+    if not path.exists():
+        return
+    if not force:
+        raise ConfigError("is already there", where=str(path), todo="name another, or add --force")
+    if not (path / "manifest.json").exists():
+        raise ConfigError("is not a trace, and is not replaced", where=str(path))
+    shutil.rmtree(path)
+
+
+def _row(chosen: Scenario, metrics: dict[str, float | int | str], path: Path) -> list[object]:
+    """Return a row of the scenario's table; a column that names a rule is the rule's count."""
+    from stepscope.analyzers.registry import RULES
+    from stepscope.analyzers.run import check
+    from stepscope.ingest.trace import Trace
+
+    asked = [rule for rule in RULES if rule.code in chosen.columns]
+    counts = check(Trace.open(path), asked).counts if asked else {}
+    codes = {rule.code: counts.get(rule.code, 0) for rule in asked}
+    values = {**metrics, **codes}
+    return [values.get(column) for column in ("variant", *chosen.columns)]
+
+
+def _describe(known: Scenario) -> str:
+    rows: Sequence[Sequence[object]] = [
+        (name, str(setting.default), setting.help) for name, setting in known.settings.items()
+    ]
+    lines = [f"{known.name}  {known.summary}", f"  variants: {', '.join(known.variants)}"]
+    if rows:
+        lines += ["", *(f"  {line}" for line in format_table(("--set", "default", "is"), rows))]
+    return "\n".join(lines)

@@ -1,0 +1,50 @@
+"""`stepscope sql`: ask a trace's tables a question."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stepscope.app.cli.progress import progress
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("query")
+@click.option(
+    "--format", "form", type=click.Choice(("table", "csv", "json")), default="table",
+    show_default=True, help="How to print the answer.",
+)  # fmt: skip
+def sql(trace: Path, query: str, form: str) -> None:
+    """Run the SQL QUERY over the tables of TRACE (`stepscope info` names them).
+
+    Example: stepscope sql mix.trace "select kind, count(*) as steps from steps group by kind"
+    """
+    from stepscope.ingest.trace import Trace
+
+    with progress() as report:
+        answer = Trace.open(trace, progress=report).sql(query)
+    _PRINTERS[form](answer)
+
+
+def _print_table(answer: pl.DataFrame) -> None:
+    from stepscope.app.cli.tables import print_table
+
+    print_table(answer.columns, answer.iter_rows())
+
+
+def _print_csv(answer: pl.DataFrame) -> None:
+    answer.write_csv(sys.stdout)
+
+
+def _print_json(answer: pl.DataFrame) -> None:
+    click.echo(answer.write_json())
+
+
+_PRINTERS = {"table": _print_table, "csv": _print_csv, "json": _print_json}

@@ -1,0 +1,70 @@
+"""Findings as text: ranked, grouped by rule, a few of each, with what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.run import CheckResult
+from stepscope.app.plain import plain
+
+GLYPHS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
+SHOWN = 3  # findings printed per rule unless all are asked for
+
+
+def format_result(result: CheckResult, *, show_all: bool = False) -> str:
+    """Return the findings of one trace as text."""
+    lines = [f"{plain(result.trace)}: {tally(result.findings)}"]
+    for _, group in groupby(result.findings, key=lambda finding: finding.code):
+        lines += ["", *_rule_lines(list(group), show_all)]
+    if result.not_applicable:
+        lines += ["", f"not applicable (tables missing): {', '.join(result.not_applicable)}"]
+    return "\n".join(lines)
+
+
+def format_summary(results: Sequence[CheckResult]) -> str:
+    """Return one line for all traces together."""
+    findings = [finding for result in results for finding in result.findings]
+    return f"{len(results)} traces: {tally(findings)}"
+
+
+def tally(findings: Iterable[Finding]) -> str:
+    """Return how many findings there are of each severity, in words."""
+    counts: Counter[Severity] = Counter()
+    for finding in findings:
+        counts[finding.severity] += finding.count
+    words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+    parts = [
+        f"{GLYPHS[severity]} {counts[severity]:,} {word}{'' if counts[severity] == 1 else 's'}"
+        for severity, word in words.items()
+        if counts[severity]
+    ]
+    return "  ".join(parts) or "nothing found"
+
+
+def where(finding: Finding) -> str:
+    """Return where a finding is, as short as it can be said: `group 2 · step 3 · 8.214 ms`."""
+    parts = [
+        f"rank {finding.rank}" if finding.rank else "",
+        f"request {finding.request}" if finding.request is not None else "",
+        f"group {finding.group}" if finding.group is not None else "",
+        f"core {finding.core}" if finding.core is not None else "",
+        f"step {finding.step}" if finding.step is not None else "",
+        f"{finding.ts_ns / 1e6:,.3f} ms" if finding.ts_ns is not None else "",
+    ]
+    return plain(" · ".join(part for part in parts if part)) or "whole run"
+
+
+def _rule_lines(findings: list[Finding], show_all: bool) -> list[str]:
+    first = findings[0]
+    total = sum(finding.count for finding in findings)
+    shown = findings if show_all else findings[:SHOWN]
+    lines = [f"{GLYPHS[first.severity]} {first.code} {first.name}  ×{total:,}"]
+    for finding in shown:
+        lines += [f"    {where(finding)}", f"        {plain(finding.message)}"]
+    left = total - sum(finding.count for finding in shown)
+    if left:
+        lines.append(f"    and {left:,} more (--all shows them)")
+    return [*lines, f"    fix: {plain(first.fix)}"]
