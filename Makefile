@@ -7,7 +7,17 @@ DEMO := out/demo
 .PHONY: demo test check bench samples clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
-	$(BIN)/python -m stepscope.app.demo $(DEMO)
+	rm -rf $(DEMO)
+	$(BIN)/stepscope record mix-admission --variant all -o $(DEMO)/mix-admission
+	$(BIN)/stepscope record fcfs-preemption --variant all -o $(DEMO)/fcfs-preemption
+	$(BIN)/stepscope check --fail-on never $(DEMO)/mix-admission/before.trace $(DEMO)/mix-admission/after.trace \
+		$(DEMO)/fcfs-preemption/before.trace $(DEMO)/fcfs-preemption/after.trace
+	$(BIN)/stepscope check --fail-on never sample_traces/torch_profiler_cpu.json.gz
+	@echo
+	@echo "Open next:"
+	@echo "  $(BIN)/stepscope tui $(DEMO)/mix-admission/before.trace     in this terminal; n jumps to a finding"
+	@echo "  $(BIN)/stepscope web $(DEMO)/fcfs-preemption/before.trace   in a browser"
+	@echo "  $(BIN)/stepscope explain COR001                             what a finding means"
 
 test: .venv/dev.stamp  ## every test; the web ones need Debian's chromium, and say so where it is missing
 	$(BIN)/python -m pytest -n auto

@@ -1,0 +1,95 @@
+"""The house itself: what is packaged, what may import what."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+ROOMS = ("app", "ingest", "analyzers", "engine")
+
+
+def packaging() -> dict[str, Any]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        setuptools: dict[str, Any] = tomllib.load(file)["tool"]["setuptools"]
+    return setuptools
+
+
+def folders_with_code() -> set[str]:
+    inits = [path for room in ROOMS for path in (ROOT / room).rglob("__init__.py")]
+    return {"stepscope." + ".".join(path.parent.relative_to(ROOT).parts) for path in inits}
+
+
+def test_the_package_list_names_every_folder_with_code() -> None:
+    assert set(packaging()["packages"]) == folders_with_code()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_folder_that_holds_code_is_a_package(room: str) -> None:
+    folders = {path.parent for path in (ROOT / room).rglob("*.py")}
+
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_type_checkers_find_each_room_by_its_import_name(room: str) -> None:
+    assert (ROOT / "typings" / "stepscope" / room).resolve() == ROOT / room
+
+
+def test_the_import_contract_holds() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Names in a wheel that is built from what git would ship, without the network."""
+    source = tmp_path_factory.mktemp("source")
+    copy_project(source)
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"],
+        cwd=source, check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = (source / "dist").glob("*.whl")
+    return zipfile.ZipFile(wheel).namelist()
+
+
+def copy_project(to: Path) -> None:
+    shown = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *ROOMS,
+         "pyproject.toml", "README.md", "LICENSE"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    for name in shown.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            (to / name).write_bytes((ROOT / name).read_bytes())
+
+
+def test_the_wheel_holds_only_stepscope(wheel_names: list[str]) -> None:
+    tops = {name.split("/")[0] for name in wheel_names}
+
+    assert tops == {"stepscope", next(top for top in tops if top.endswith(".dist-info"))}
+
+
+def test_the_wheel_holds_every_module_and_every_asset(wheel_names: list[str]) -> None:
+    kinds = (".py", ".typed", ".tcss", ".css", ".js")
+    expected = {
+        "stepscope/" + path.relative_to(ROOT).as_posix()
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*")
+        if path.suffix in kinds
+    } | {f"stepscope/{room}/py.typed" for room in ROOMS}
+
+    assert expected - set(wheel_names) == set()
