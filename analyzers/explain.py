@@ -1,0 +1,22 @@
+"""A rule's page, which is the docstring of its module."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+from stepscope.analyzers.registry import by_code
+
+SECTIONS = ("What it finds", "Why it hurts", "Example", "How to fix", "References")
+
+
+def explain(code: str) -> str:
+    """The page of a rule as Markdown, headed by its code, name and severity.
+
+    Raises ConfigError, naming near matches, when there is no such rule.
+    """
+    rule = by_code(code)
+    docstring = inspect.cleandoc(sys.modules[type(rule).__module__].__doc__ or "")
+    _, _, body = docstring.partition("\n")
+    needs = ", ".join(rule.needs) or "any trace"
+    return f"# {rule.code} {rule.name}\n\n{rule.severity} · needs {needs}\n\n{body.strip()}\n"

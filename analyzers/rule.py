@@ -1,0 +1,54 @@
+"""What a rule is: a frozen dataclass of thresholds, and a pure function from trace to findings.
+
+A rule lives in a file of its own under `rules/`. The file's docstring is its page (`explain`),
+its dataclass fields are its thresholds, and `check` works in Polars expressions: joins, sorts and
+windows over whole columns. Only the few findings become Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")
+
+
+class Rule(Protocol):
+    """One kind of fault; `needs` are the tables without which it answers *not applicable*."""
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    needs: ClassVar[tuple[str, ...]]
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """Find the fault in a trace that has every table in `needs`."""
+        ...
+
+
+def finding(
+    rule: Rule,
+    message: str,
+    fix: str,
+    *,
+    at: Mapping[str, Any] | None = None,
+    evidence: Evidence | None = None,
+    count: int = 1,
+) -> Finding:
+    """A finding of `rule`, placed by those entries of the row `at` that say where."""
+    place = {key: at[key] for key in PLACE if key in at} if at else {}
+    return Finding(
+        code=rule.code,
+        name=rule.name,
+        severity=rule.severity,
+        message=message,
+        fix=fix,
+        evidence=evidence or {},
+        count=count,
+        **place,
+    )

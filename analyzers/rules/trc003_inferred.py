@@ -1,0 +1,75 @@
+"""inferred: kinds, counts or identities were inferred from tags or logs, not recorded.
+
+## What it finds
+Tables that the manifest calls inferred, and steps whose kind and counts were read from a profiler
+tag, an annotation or a log line instead of being written by the engine.
+
+## Why it hurts
+It does not; it is worth knowing. A tag says what its author thought the batch was. A tag such as
+`prefill[bs=4]` says nothing about which requests were in it, so rules that need identities answer
+*not applicable*, and counts are only as good as the tag.
+
+## Example
+    kind and counts of 133 steps were inferred from tags
+
+## How to fix
+Nothing is broken. To know rather than infer, record with the stepscope recorder, or attach it to
+the engine.
+
+## References
+vLLM's and SGLang's `record_function` step tags; `torch.profiler` (kineto) traces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.rule import finding
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = "nothing is broken; to know rather than infer, record with the stepscope recorder"
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """Something in the trace was inferred, not recorded."""
+
+    code: ClassVar[str] = "TRC003"
+    name: ClassVar[str] = "inferred"
+    severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding for the inferred steps of each rank, one for all other inferred tables."""
+        return self._steps(trace) + self._tables(trace)
+
+    def _steps(self, trace: Trace) -> list[Finding]:
+        inferred = trace.steps.filter(pl.col("inferred").is_not_null())
+        sources = inferred.group_by("rank", "inferred").agg(
+            pl.len(), pl.col("step", "ts_ns").min(), end_ns=pl.col("ts_ns").max()
+        )
+        return [
+            finding(
+                self,
+                f"kind and counts of {row['len']:,} steps were inferred from {row['inferred']}",
+                FIX,
+                at=row,
+                evidence={"steps": row["len"], "inferred from": row["inferred"]},
+                count=row["len"],
+            )
+            for row in sources.sort("rank", "inferred").collect().iter_rows(named=True)
+        ]
+
+    def _tables(self, trace: Trace) -> list[Finding]:
+        told = trace.manifest.tables.items()
+        names = sorted(name for name, state in told if state == "inferred" and name != "steps")
+        report = trace.manifest.report
+        evidence: Evidence = {**(report.inferred if report else {})}
+        message = f"inferred, not recorded: {', '.join(names)}"
+        return [finding(self, message, FIX, evidence=evidence, count=len(names))] if names else []

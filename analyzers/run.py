@@ -1,0 +1,74 @@
+"""Run rules over a trace: findings ranked, and what could not be judged said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stepscope.analyzers.finding import Finding, by_severity_then_time
+from stepscope.analyzers.registry import RULES
+from stepscope.analyzers.rule import Rule
+from stepscope.ingest.errors import StepscopeError
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check of one trace came to.
+
+    `findings` are ranked: severity, then time. `counts` has every rule that could be applied and
+    the number of its occurrences (0 is *clean*), `not_applicable` those whose tables are absent.
+    """
+
+    trace: str
+    findings: tuple[Finding, ...]
+    not_applicable: tuple[str, ...]
+    counts: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as `check --format json` prints it."""
+        return {
+            "trace": self.trace,
+            "findings": [finding.as_dict() for finding in self.findings],
+            "not_applicable": list(self.not_applicable),
+            "counts": dict(self.counts),
+        }
+
+
+def check(
+    trace: Trace, rules: Sequence[Rule] = RULES, progress: Progress | None = None
+) -> CheckResult:
+    """Apply `rules` to `trace`; `progress` is told a rule's code, how many are done, of how many.
+
+    Raises StepscopeError, naming the rule, when a rule itself fails.
+    """
+    findings: list[Finding] = []
+    not_applicable: list[str] = []
+    counts: dict[str, int] = {}
+    for done, rule in enumerate(rules):
+        if progress:
+            progress(rule.code, done, len(rules))
+        if not all(trace.has(table) for table in rule.needs):
+            not_applicable.append(rule.code)
+            continue
+        found = _apply(rule, trace)
+        findings += found
+        counts[rule.code] = sum(finding.count for finding in found)
+    ranked = tuple(sorted(findings, key=by_severity_then_time))
+    return CheckResult(trace.name, ranked, tuple(not_applicable), counts)
+
+
+def _apply(rule: Rule, trace: Trace) -> list[Finding]:
+    try:
+        return rule.check(trace)
+    except StepscopeError:
+        raise
+    except Exception as error:
+        what = f"rule {rule.code} failed: {type(error).__name__}: {error}".splitlines()[0]
+        todo = f"leave it out with --ignore {rule.code}, and report this as a bug"
+        raise StepscopeError(what, where=trace.name, todo=todo) from error
