@@ -1,1 +1,69 @@
-"""One reader per file format, behind one Protocol."""
+"""The formats that a trace can be read from: one file each, one line in `READERS`."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from stepscope.ingest.errors import TraceError, UnknownFormat
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.readers.native import NativeReader
+from stepscope.ingest.trace import Progress
+
+HEAD_BYTES = 64 << 10
+
+
+class Reader(Protocol):
+    """Reads one format. `name` is how a message calls it: "stepscope trace directory"."""
+
+    @property
+    def name(self) -> str:
+        """How a message calls the format."""
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Tell by content whether the file is of this format.
+
+        `head` is its first 64 KiB, decompressed when gzipped, and empty for a directory.
+        """
+
+    def read(self, path: Path, progress: Progress | None) -> tuple[Mapping[str, Frame], Manifest]:
+        """Read the tables and the manifest; raises `TraceError`."""
+
+
+READERS: tuple[Reader, ...] = (NativeReader(),)
+
+
+def reader_of(path: Path) -> Reader:
+    """Find the reader for a file or directory by its content; raises `TraceError`."""
+    head = _head(path)
+    for reader in READERS:
+        if reader.sniff(head, path):
+            return reader
+    what = "the directory holds no trace" if path.is_dir() else "the file's format is not known"
+    known = ", ".join(reader.name for reader in READERS)
+    raise UnknownFormat(what, where=str(path), todo=f"formats that can be read: {known}")
+
+
+def _head(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            return b""
+        with path.open("rb") as file:
+            start = file.read(HEAD_BYTES)
+    except FileNotFoundError:
+        raise TraceError("no such file or directory", where=str(path)) from None
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    if not start:
+        raise TraceError("the file is empty", where=str(path))
+    return _inflated(start) if start[:2] == b"\x1f\x8b" else start
+
+
+def _inflated(start: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(start, HEAD_BYTES)
+    except zlib.error:
+        return start

@@ -1,0 +1,238 @@
+"""What a trace says about itself: who recorded what, on which clock, and what was lost.
+
+Standard library only, because the recorder writes it. `manifest.json` is the manifest of rank 0,
+or of a whole trace written at once; `manifest.rank=3.json` beside it that of rank 3.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from stepscope.ingest.errors import LimitExceeded, SchemaMismatch, TraceError
+from stepscope.ingest.schema import FORMAT_VERSION
+
+CLOCKS = ("wall", "virtual", "profiler")
+MANIFEST_LIMIT_BYTES = 64 << 20
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockInfo:
+    """The clock of every time in the trace; `epoch_ns` is the Unix time of its zero."""
+
+    kind: str
+    epoch_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReport:
+    """What a reader did with the events of a file, counted by kind of event or of trouble."""
+
+    read: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    repaired: dict[str, int] = field(default_factory=dict)
+    inferred: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Producer, clock, ranks, configuration and completeness of a trace.
+
+    `tables` maps a table's name to complete, inferred or partial; a table that is not named is
+    absent. `workload` is enough to run it again. `dropped` counts rows per table that were given
+    to the recorder and not recorded. `recovered` maps a rank to what was found in its unclosed
+    journal: `{"rows": {table: rows}, "discarded_bytes": bytes, "notes": [text]}`.
+    """
+
+    producer: str
+    producer_version: str = ""
+    clock: ClockInfo = ClockInfo("wall")
+    ranks: tuple[int, ...] = (0,)
+    config: Json = field(default_factory=dict)
+    workload: Json | None = None
+    scenario: str | None = None
+    variant: str | None = None
+    tables: dict[str, str] = field(default_factory=dict)
+    closed: bool = True
+    recovered: Json | None = None
+    dropped: dict[str, int] = field(default_factory=dict)
+    report: ReadReport | None = None
+    format_version: int = FORMAT_VERSION
+
+    def to_json(self) -> str:
+        """Give the manifest as JSON text, the same for the same manifest."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False, default=str) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes, where: str = "manifest.json") -> Manifest:
+        """Read JSON text; raises `TraceError` unless it is a manifest that this version knows."""
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise TraceError(f"not valid JSON: {error}", where=where) from None
+        if not isinstance(found, dict):
+            raise SchemaMismatch("a manifest is a JSON object", where=where)
+        _check_version(found.get("format_version", FORMAT_VERSION), where)
+        known = {name: value for name, value in found.items() if name in _SHAPES}
+        for name, value in known.items():
+            if not _SHAPES[name](value):
+                raise SchemaMismatch(f"{name!r} has the wrong type", where=where)
+        return _manifest(known, where)
+
+
+def manifest_name(rank: int) -> str:
+    """Name the file that holds a rank's manifest."""
+    return "manifest.json" if rank == 0 else f"manifest.rank={rank}.json"
+
+
+def write_manifest(manifest: Manifest, file: Path) -> None:
+    """Write a manifest so that a reader sees the old one or the new one, never half of one."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_text(manifest.to_json(), encoding="utf-8")
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_manifest(file: Path) -> Manifest:
+    """Read one manifest file; raises `TraceError`, and `OSError` where it cannot be opened."""
+    if file.stat().st_size > MANIFEST_LIMIT_BYTES:
+        raise LimitExceeded("the manifest is larger than 64 MiB", where=str(file))
+    return Manifest.from_json(file.read_bytes(), str(file))
+
+
+def merged(manifests: Iterable[Manifest]) -> Manifest:
+    """Make one manifest of those of several ranks: the lowest rank speaks for what they share."""
+    ordered = sorted(manifests, key=lambda manifest: manifest.ranks)
+    if len(ordered) == 1:
+        return ordered[0]
+    first = {f.name: getattr(ordered[0], f.name) for f in fields(Manifest)}
+    first |= {
+        "ranks": tuple(sorted({rank for each in ordered for rank in each.ranks})),
+        "tables": _merged_tables(ordered),
+        "closed": all(each.closed for each in ordered),
+        "recovered": {rank: was for each in ordered for rank, was in (each.recovered or {}).items()}
+        or None,
+        "dropped": _summed(each.dropped for each in ordered),
+        "report": _merged_reports([each.report for each in ordered if each.report]),
+    }
+    return Manifest(**first)
+
+
+def _merged_tables(manifests: list[Manifest]) -> dict[str, str]:
+    worst = ("partial", "inferred", "complete")
+    said: dict[str, set[str]] = {}
+    for manifest in manifests:
+        for table, state in manifest.tables.items():
+            said.setdefault(table, set()).add(state)
+    return {
+        table: next((s for s in worst if s in states), "partial") for table, states in said.items()
+    }
+
+
+def _merged_reports(reports: list[ReadReport]) -> ReadReport | None:
+    if not reports:
+        return None
+    return ReadReport(
+        _summed(report.read for report in reports),
+        _summed(report.skipped for report in reports),
+        _summed(report.repaired for report in reports),
+        _summed(report.inferred for report in reports),
+        tuple(dict.fromkeys(note for report in reports for note in report.notes)),
+    )
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for count in counts:
+        for name, number in count.items():
+            total[name] = total.get(name, 0) + number
+    return total
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text_or_null(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_counts(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_int, value.values()))
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+def _is_object_or_null(value: object) -> bool:
+    return value is None or isinstance(value, dict)
+
+
+_SHAPES = {
+    "producer": lambda value: isinstance(value, str),
+    "producer_version": lambda value: isinstance(value, str),
+    "clock": lambda value: (
+        isinstance(value, dict)
+        and value.get("kind") in CLOCKS
+        and _is_int(value.get("epoch_ns", 0))
+    ),
+    "ranks": lambda value: isinstance(value, list) and all(map(_is_int, value)),
+    "config": lambda value: isinstance(value, dict),
+    "workload": _is_object_or_null,
+    "scenario": _is_text_or_null,
+    "variant": _is_text_or_null,
+    "tables": _is_texts,
+    "closed": lambda value: isinstance(value, bool),
+    "recovered": _is_object_or_null,
+    "dropped": _is_counts,
+    "report": lambda value: (
+        value is None
+        or (
+            isinstance(value, dict)
+            and all(
+                _is_counts(value.get(name, {}))
+                for name in ("read", "skipped", "repaired", "inferred")
+            )
+            and isinstance(value.get("notes", []), list)
+        )
+    ),
+    "format_version": _is_int,
+}
+assert _SHAPES.keys() == get_type_hints(Manifest).keys()
+
+
+def _check_version(version: object, where: str) -> None:
+    if not _is_int(version):
+        raise SchemaMismatch("'format_version' is not a number", where=where)
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise TraceError(
+            f"the trace has format version {version}, this stepscope reads up to {FORMAT_VERSION}",
+            where=where,
+            todo="upgrade stepscope",
+        )
+
+
+def _manifest(known: Json, where: str) -> Manifest:
+    if "producer" not in known:
+        raise SchemaMismatch("'producer' is missing", where=where)
+    clock, report = known.get("clock"), known.get("report")
+    known["ranks"] = tuple(known.get("ranks", (0,)))
+    known["clock"] = (
+        ClockInfo(clock["kind"], clock.get("epoch_ns", 0)) if clock else ClockInfo("wall")
+    )
+    known["report"] = _report(report) if report else None
+    return Manifest(**known)
+
+
+def _report(found: Json) -> ReadReport:
+    counts = {name: found.get(name, {}) for name in ("read", "skipped", "repaired", "inferred")}
+    return ReadReport(**counts, notes=tuple(map(str, found.get("notes", ()))))

@@ -1,0 +1,121 @@
+"""A trace in memory: its tables as Polars LazyFrames, with SQL over them.
+
+>>> trace = Trace.open("run.trace")                                     # doctest: +SKIP
+>>> trace.steps.filter(pl.col("kind") == "mixed").collect()             # doctest: +SKIP
+>>> trace.sql("select kind, count(*) from steps group by kind")         # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.ingest import summary
+from stepscope.ingest.frames import Frame, conform, empty, table_named
+from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.query import run_sql
+from stepscope.ingest.schema import TABLES
+
+Progress = Callable[[str, int, int | None], None]
+
+
+class Trace:
+    """What one run of an engine left behind: a manifest and one LazyFrame per table.
+
+    Every table of the schema is there as an attribute, with exactly the schema's columns and
+    types; a table that the trace does not have is empty.
+    """
+
+    steps: pl.LazyFrame
+    batch_rows: pl.LazyFrame
+    segments: pl.LazyFrame
+    lifecycle: pl.LazyFrame
+    decisions: pl.LazyFrame
+    allocations: pl.LazyFrame
+    accesses: pl.LazyFrame
+    tasks: pl.LazyFrame
+    core_spans: pl.LazyFrame
+    task_edges: pl.LazyFrame
+    collectives: pl.LazyFrame
+    outputs: pl.LazyFrame
+    spans: pl.LazyFrame
+    flows: pl.LazyFrame
+    counters: pl.LazyFrame
+
+    def __init__(
+        self,
+        frames: Mapping[str, pl.LazyFrame],
+        manifest: Manifest,
+        name: str,
+        path: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.manifest = manifest
+        self._num_rows: dict[str, int] = {}
+        for table in TABLES:
+            setattr(self, table.name, frames[table.name] if table.name in frames else empty(table))
+
+    @classmethod
+    def open(cls, path: str | Path, *, progress: Progress | None = None) -> Trace:
+        """Open a `.trace` directory or any file that a reader knows.
+
+        Raises `TraceError` (`UnknownFormat` when no reader recognises it); an unclosed trace is
+        recovered as far as it goes, and its manifest says so.
+        """
+        from stepscope.ingest.readers import reader_of  # noqa: PLC0415 - readers name `Progress`
+
+        file = Path(path)
+        frames, manifest = reader_of(file).read(file, progress)
+        trace = cls.from_tables(frames, manifest, name=file.resolve().name)
+        trace.path = file
+        return trace
+
+    @classmethod
+    def from_tables(
+        cls, tables: Mapping[str, Frame], manifest: Manifest, *, name: str = "trace"
+    ) -> Trace:
+        """Make a trace of frames; what may be null is filled in, `rank` with 0.
+
+        Raises `SchemaMismatch` for a table or column that is unknown, mistyped, or required and
+        missing.
+        """
+        frames = {table: conform(table_named(table), frame) for table, frame in tables.items()}
+        return cls(frames, manifest, name)
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """Give a table by name; raises `SchemaMismatch` where there is none of that name."""
+        frame: pl.LazyFrame = getattr(self, table_named(name).name)
+        return frame
+
+    def num_rows(self, name: str) -> int:
+        """Count the rows of a table; counted once."""
+        if name not in self._num_rows:
+            self._num_rows[name] = int(self.table(name).select(pl.len()).collect().item())
+        return self._num_rows[name]
+
+    def has(self, name: str) -> bool:
+        """Tell whether the trace has a row of that table."""
+        return self.num_rows(name) > 0
+
+    def sql(self, query: str) -> pl.DataFrame:
+        """Run an SQL query over the tables; raises `QueryError` naming near matches."""
+        return run_sql({table.name: self.table(table.name) for table in TABLES}, query)
+
+    def save(self, out: str | Path) -> None:
+        """Write the trace as a `.trace` directory: the old one stands until the new one is whole.
+
+        Raises `TraceError` where something else than a trace is in the way, or it cannot be
+        written. The same rows give the same bytes.
+        """
+        from stepscope.ingest.store import save_trace  # noqa: PLC0415 - only who saves pays for it
+
+        save_trace(self, Path(out))
+
+    def __repr__(self) -> str:
+        return summary.as_text(self)
+
+    def _repr_html_(self) -> str:
+        return summary.as_html(self)
