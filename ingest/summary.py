@@ -28,6 +28,14 @@ def facts(trace: Trace) -> list[tuple[str, str]]:
     return [(name, text) for name, text in rows if text]
 
 
+def steps_by_kind(trace: Trace) -> dict[str, int]:
+    """Give the number of steps of each kind, in the schema's order; null is `unknown`."""
+    kind = pl.col("kind").fill_null("unknown")
+    counted = dict(trace.steps.group_by(kind).agg(pl.len()).collect().iter_rows())
+    order = [name for name in STEP_KINDS if name in counted]
+    return {name: counted[name] for name in order + sorted(set(counted) - set(order))}
+
+
 def table_rows(trace: Trace) -> list[tuple[str, int, str]]:
     """Give name, number of rows and completeness of every table that has a row."""
     said = trace.manifest.tables
@@ -81,13 +89,9 @@ def _ranks(ranks: tuple[int, ...]) -> str:
 
 
 def _steps(trace: Trace) -> str:
-    if not trace.has("steps"):
-        return ""
-    counted = dict(trace.steps.group_by("kind").agg(pl.len()).collect().iter_rows())
-    known = [kind for kind in STEP_KINDS if kind in counted]
-    kinds = known + sorted(str(kind) for kind in counted if kind not in known)
-    by_kind = ", ".join(f"{counted.get(kind, counted.get(None)):,} {kind}" for kind in kinds)
-    return f"{trace.num_rows('steps'):,}: {by_kind}"
+    kinds = steps_by_kind(trace)
+    by_kind = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    return f"{sum(kinds.values()):,}: {by_kind}" if kinds else ""
 
 
 def _recovered(was: object) -> str:

@@ -1,0 +1,120 @@
+"""Start-up, help and failures of the `stepscope` command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepscope.app.cli import main as entry
+from stepscope.app.cli.main import COMMANDS, cli
+from tests.app.cli.conftest import Command
+
+
+def test_every_command_that_help_lists_can_be_imported_and_has_help(stepscope: Command) -> None:
+    for name in COMMANDS:
+        run = stepscope(name, "--help")
+
+        assert run.code == 0
+        assert "Usage: stepscope" in run.out
+
+
+def test_help_lists_every_command_with_what_it_does(stepscope: Command) -> None:
+    run = stepscope("--help")
+
+    assert all(name in run.out for name in COMMANDS)
+
+
+def test_version_imports_none_of_the_heavy_libraries() -> None:
+    code = (
+        "import sys; from stepscope.app.cli import main; main(['--version']); print(*sys.modules)"
+    )
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert not {"polars", "numpy", "textual", "dash", "torch"} & set(run.stdout.split())
+
+
+def test_an_unknown_command_is_wrong_usage(stepscope: Command) -> None:
+    run = stepscope("chekc")
+
+    assert run.code == 2
+    assert "No such command" in run.err
+
+
+@pytest.mark.parametrize("command", ["info", "check", "tui", "web"])
+def test_a_missing_trace_is_one_clear_line(
+    stepscope: Command, command: str, tmp_path: Path
+) -> None:
+    run = stepscope(command, tmp_path / "absent.trace")
+
+    assert run.code == 3
+    assert "absent.trace" in run.err
+    assert len(run.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff garbage", b"{", b"\x1f\x8bnot gzip"])
+def test_an_unreadable_trace_is_one_clear_line(
+    stepscope: Command, content: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+
+    run = stepscope("check", path)
+
+    assert run.code == 3
+    assert "bad.json" in run.err
+    assert len(run.err.splitlines()) == 1
+
+
+def test_a_reader_that_goes_away_is_not_an_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    run = subprocess.run(
+        [sys.executable, "-m", "stepscope.app", "explain"],
+        stdout=writing, stderr=subprocess.PIPE, check=False,
+    )  # fmt: skip
+    os.close(writing)
+
+    assert run.stderr == b""
+
+
+def test_a_bug_of_ours_is_one_line_that_says_how_to_see_more(
+    stepscope: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_args: object, **_kwargs: object) -> None:
+        raise ValueError("nobody\x1b[31m expected this")
+
+    monkeypatch.setattr(cli, "main", broken)
+    monkeypatch.delenv("STEPSCOPE_DEBUG", raising=False)
+
+    run = stepscope("info")
+
+    assert run.code == 70
+    assert "STEPSCOPE_DEBUG=1" in run.err
+    assert "\x1b" not in run.err
+
+
+def test_an_interrupt_ends_with_the_shells_code(
+    stepscope: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_args: object, **_kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", interrupted)
+
+    assert stepscope("info").code == 130
+
+
+def test_the_console_script_and_the_module_are_the_same_command() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "stepscope.app", "--version"], capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+
+    assert run.stdout.startswith("stepscope ")
+    assert callable(entry)
