@@ -1,1 +1,38 @@
 """What runs a batch, behind one Protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from stepscope.engine.batch import Batch
+    from stepscope.engine.clock import VirtualClock
+    from stepscope.ingest.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What running a batch came to.
+
+    `path` names the code that ran; `tokens` holds the token sampled for each request whose row
+    reached the end of what is known of it (an unfinished prefill samples nothing).
+    """
+
+    dur_ns: int
+    path: str
+    tokens: dict[str, int]
+
+
+class Executor(Protocol):
+    """Runs one batch after the other and advances the clock by what each costs."""
+
+    def run(
+        self, batch: Batch, step: int, clock: VirtualClock, recorder: Recorder | None
+    ) -> Execution:
+        """Run `batch` as step `step`; an empty batch costs at least 1 ns too."""
+        ...
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what the executor adds to the engine's snapshot, empty if nothing."""
+        ...

@@ -1,1 +1,19 @@
 """One scenario per file; the file's docstring is the scenario's page."""
+
+from __future__ import annotations
+
+from stepscope.engine.scenario import RunResult, Scenario, Setting, unknown
+from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
+
+SCENARIOS: tuple[Scenario, ...] = (FcfsPreemption(),)
+
+
+def scenario(name: str) -> Scenario:
+    """Return the scenario of that name; ConfigError with near matches when there is none."""
+    for each in SCENARIOS:
+        if each.name == name:
+            return each
+    raise unknown("scenario", name, (each.name for each in SCENARIOS))
+
+
+__all__ = ["SCENARIOS", "RunResult", "Scenario", "Setting", "scenario"]

@@ -1,0 +1,65 @@
+"""What runs in one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stepscope.engine.request import Request
+
+PREFILL = "prefill"
+DECODE = "decode"
+
+
+@dataclass(slots=True)
+class Row:
+    """A request's share of a batch: `num_tokens` tokens, the first at position `num_computed`.
+
+    A row `samples` when it reaches the end of what is known of the request.
+    """
+
+    request: Request
+    phase: str
+    num_tokens: int
+    num_computed: int
+    samples: bool
+    is_recompute: bool
+
+    @property
+    def num_kv_tokens(self) -> int:
+        """Tokens whose KV the row reads or writes."""
+        return self.num_computed + self.num_tokens
+
+
+@dataclass(slots=True)
+class Batch:
+    """The rows of a step in the order in which they are laid out, and their sums."""
+
+    rows: list[Row] = field(default_factory=list)
+    num_prefill_reqs: int = 0
+    num_decode_reqs: int = 0
+    num_prefill_tokens: int = 0
+    num_decode_tokens: int = 0
+
+    def append(self, row: Row) -> None:
+        """Add a row at the end."""
+        self.rows.append(row)
+        if row.phase is PREFILL:
+            self.num_prefill_reqs += 1
+            self.num_prefill_tokens += row.num_tokens
+        else:
+            self.num_decode_reqs += 1
+            self.num_decode_tokens += row.num_tokens
+
+    @property
+    def num_batched_tokens(self) -> int:
+        """Tokens of all rows."""
+        return self.num_prefill_tokens + self.num_decode_tokens
+
+    @property
+    def kind(self) -> str:
+        """What the step is called: prefill, decode, mixed or idle."""
+        if self.num_prefill_reqs and self.num_decode_reqs:
+            return "mixed"
+        if self.num_prefill_reqs:
+            return PREFILL
+        return DECODE if self.num_decode_reqs else "idle"

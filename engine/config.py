@@ -1,0 +1,42 @@
+"""What the engine is told before it starts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from stepscope.engine.faults import check_faults
+from stepscope.ingest.errors import ConfigError
+
+MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Sizes and limits of an engine, and the faults that are switched on in it.
+
+    `num_slots` 0 means that requests need no slot. `horizon_ns` ends the run: what is unfinished
+    then is aborted. `idle_ns` is how long a step lasts in which nothing could be scheduled,
+    `max_idle_steps` and `max_actions` bound a scheduler that makes no progress: the watchdog.
+    """
+
+    num_kv_blocks: int = 1024
+    block_size: int = 16
+    max_num_batched_tokens: int = 8192
+    max_num_seqs: int = 256
+    num_slots: int = 0
+    horizon_ns: int | None = None
+    idle_ns: int = MS
+    max_idle_steps: int = 1000
+    max_actions: int = 100_000
+    faults: frozenset[str] = field(default_factory=frozenset)
+
+    def __post_init__(self) -> None:
+        for name in ("num_kv_blocks", "block_size", "max_num_batched_tokens", "max_num_seqs"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}, it must be at least 1")
+        check_faults(self.faults)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON can hold them, for a trace's manifest."""
+        return {**asdict(self), "faults": sorted(self.faults)}

@@ -1,0 +1,85 @@
+"""What a scheduling policy may ask of the engine, one action at a time.
+
+A policy is a generator: it looks at the state, yields an action, and the engine performs it
+before the policy goes on. So a policy never keeps books of its own, and the engine alone
+allocates, preempts and records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stepscope.engine.request import Request
+from stepscope.ingest.errors import StepscopeError
+
+
+class PlanRefused(StepscopeError):
+    """A policy asked for something that breaks an invariant of the engine."""
+
+
+@dataclass(slots=True)
+class Admit:
+    """Move a request from waiting to running, with the blocks for all its known tokens."""
+
+    request: Request
+
+
+@dataclass(slots=True)
+class Run:
+    """Put `num_tokens` tokens of a running request into this step's batch."""
+
+    request: Request
+    num_tokens: int
+
+
+@dataclass(slots=True)
+class Preempt:
+    """Throw a running request's KV away and put it at the front of waiting.
+
+    `by` is the request it yields to, `needed` the blocks which that one lacked.
+    """
+
+    request: Request
+    cause: str
+    by: Request
+    needed: int
+    resource: str = "kv-block"
+    instead: str | None = None
+
+
+@dataclass(slots=True)
+class Reject:
+    """Drop a waiting request for good."""
+
+    request: Request
+    cause: str
+    resource: str
+    needed: int
+    available: int
+
+
+@dataclass(slots=True)
+class Hold:
+    """Leave a request out of this step, where it stands, and say what it lacked."""
+
+    request: Request
+    reason: str
+    resource: str
+    needed: int | None = None
+    available: int | None = None
+    holder: str | None = None
+    instead: str | None = None
+
+
+@dataclass(slots=True)
+class Weigh:
+    """Note a bucket that competed, with its `size` and `oldest` request, and the one `chosen`."""
+
+    bucket: str
+    oldest: Request
+    size: int
+    chosen: str
+    reason: str
+
+
+Action = Admit | Run | Preempt | Reject | Hold | Weigh

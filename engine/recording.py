@@ -1,0 +1,154 @@
+"""How the engine's decisions become rows of the trace."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from stepscope.engine.batch import PREFILL, Batch, Row
+from stepscope.engine.clock import Clock
+from stepscope.engine.executors import Execution
+from stepscope.engine.plan import Hold, Preempt, Reject, Weigh
+from stepscope.engine.request import Request
+from stepscope.engine.state import State
+
+if TYPE_CHECKING:
+    from stepscope.ingest.recorder import Recorder
+
+# How far into the queue it is noted that a request waits for those before it: enough to look
+# at, and a queue of a million does not cost a million rows whenever its head changes.
+QUEUE_DEPTH = 64
+
+
+class Recording:
+    """Writes what happens to a recorder, stamped with the step and the time.
+
+    A request's decision is written when it differs from the last one written about it, so the
+    last one at or before a step explains why the request is not in that step's batch.
+    """
+
+    def __init__(self, recorder: Recorder, state: State, clock: Clock) -> None:
+        self._to = recorder
+        self._state = state
+        self._clock = clock
+        self._last: dict[str, tuple[object, ...]] = {}
+        self._held: set[str] = set()
+
+    def arrived(self, request: Request) -> None:
+        """Note that a request joined the end of the queue, at its own time of arrival."""
+        self._to.lifecycle(
+            self._state.step, request.arrival_ns, request.id, "arrive", None, None,
+            len(self._state.waiting) - 1, request.prompt_len, request.max_tokens, 0,
+            request.priority, request.deadline_ns,
+        )  # fmt: skip
+
+    def event(
+        self,
+        request: Request,
+        event: str,
+        cause: str | None = None,
+        by: Request | None = None,
+        queue_index: int | None = None,
+    ) -> None:
+        """Note something else that happened to a request."""
+        self._to.lifecycle(
+            self._state.step, self._clock.now_ns(), request.id, event, cause,
+            by.id if by else None, queue_index, None, None, request.num_generated,
+        )  # fmt: skip
+
+    def allocation(
+        self, resource: str, number: int, op: str, request: Request, generation: int
+    ) -> None:
+        """Note that a block or slot changed hands."""
+        self._to.allocations(
+            self._state.step, self._clock.now_ns(), resource, number, op, request.id, generation
+        )
+
+    def row(self, row: Row) -> None:
+        """Note a row of the batch that is being formed."""
+        request = row.request
+        is_prefill = row.phase is PREFILL
+        self._to.batch_rows(
+            self._state.step, self._clock.now_ns(), len(self._state.batch.rows) - 1, request.id,
+            row.phase, request.slot, row.num_tokens, row.num_computed, 0, None, None,
+            request.prompt_len, row.samples if is_prefill else None, row.is_recompute,
+        )  # fmt: skip
+
+    def held(self, hold: Hold) -> None:
+        """Note why a request is left out, unless that is what was noted last."""
+        known = (hold.reason, hold.resource, hold.needed, hold.available, hold.instead)
+        self._held.add(hold.request.id)
+        if self._last.get(hold.request.id) == known:
+            return
+        self._last[hold.request.id] = known
+        self._decide(
+            "request", hold.request.id, "deferred", hold.reason, hold.resource, hold.needed,
+            hold.available, hold.holder or self._holder(hold.resource), hold.instead,
+        )  # fmt: skip
+
+    def queued(self) -> None:
+        """Note, for those whom the policy did not come to, that they wait behind the first."""
+        waiting, held = self._state.waiting, self._held
+        if waiting:
+            known = ("behind", waiting[0].id)
+            for request in islice(waiting, QUEUE_DEPTH):
+                if request.id not in held and self._last.get(request.id) != known:
+                    self._last[request.id] = known
+                    self._queued_behind(request, waiting[0])
+        held.clear()
+
+    def preempted(self, preempt: Preempt) -> None:
+        """Note what a request was preempted for, and how many blocks were free then."""
+        self._last[preempt.request.id] = ("preempted",)
+        self._decide(
+            "request", preempt.request.id, "preempted", preempt.cause, preempt.resource,
+            preempt.needed, self._state.kv_blocks.num_free, preempt.by.id, preempt.instead,
+        )  # fmt: skip
+
+    def rejected(self, reject: Reject) -> None:
+        """Note what a request was dropped for."""
+        self._decide(
+            "request", reject.request.id, "rejected", reject.cause, reject.resource,
+            reject.needed, reject.available, self._holder(reject.resource), None,
+        )  # fmt: skip
+
+    def weighed(self, weigh: Weigh) -> None:
+        """Note that a bucket was chosen, or passed over for which."""
+        is_chosen = weigh.bucket == weigh.chosen
+        self._decide(
+            "bucket", weigh.bucket, "chosen" if is_chosen else "passed-over", weigh.reason,
+            "bucket", weigh.size, None, weigh.oldest.id, None if is_chosen else weigh.chosen,
+        )  # fmt: skip
+
+    def token(self, request: Request) -> None:
+        """Note that a token was sampled; what it is stays out of the trace."""
+        self._to.outputs(
+            self._state.step, self._clock.now_ns(), request.id, request.num_generated - 1,
+            None, False, self._state.step,
+        )  # fmt: skip
+
+    def stepped(
+        self, batch: Batch, execution: Execution, formed: tuple[int, int, int, int]
+    ) -> None:
+        """Note a step; `formed` is when, and waiting, running and free blocks then."""
+        ts_ns, num_waiting, num_running, num_free = formed
+        self._to.steps(
+            self._state.step, ts_ns, execution.dur_ns, batch.kind, batch.num_prefill_reqs,
+            batch.num_decode_reqs, batch.num_prefill_tokens, batch.num_decode_tokens,
+            self._state.config.max_num_batched_tokens, 0, num_waiting, num_running, num_free,
+            self._state.kv_blocks.num_blocks, execution.path, len(execution.tokens),
+        )  # fmt: skip
+
+    def _decide(self, kind: str, subject: str, verdict: str, *rest: str | int | None) -> None:
+        self._to.decisions(self._state.step, self._clock.now_ns(), kind, subject, verdict, *rest)
+
+    def _queued_behind(self, request: Request, head: Request) -> None:
+        self._decide(
+            "request", request.id, "deferred", f"waits behind {head.id}", "queue",
+            None, None, head.id, None,
+        )  # fmt: skip
+
+    def _holder(self, resource: str) -> str | None:
+        if resource != "kv-block" or not self._state.running:
+            return None
+        return max(self._state.running, key=lambda request: len(request.block_table)).id

@@ -1,0 +1,68 @@
+"""One request: what the client asked for, and how far the engine got with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Status(Enum):
+    """Where a request is."""
+
+    PENDING = "pending"
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A request on its way through the engine; two requests are equal when they are the same.
+
+    The first fields come from the workload, the rest is the engine's own state. Lengths are in
+    tokens: the KV pool holds `num_computed` of the request's `num_tokens`.
+    """
+
+    id: str
+    arrival_ns: int
+    prompt_len: int
+    max_tokens: int
+    priority: int = 0
+    modality: str = "text"
+    deadline_ns: int | None = None
+
+    status: Status = Status.PENDING
+    arrival_order: int = 0
+    num_computed: int = 0
+    num_generated: int = 0
+    num_ever_computed: int = 0
+    num_recomputed: int = 0
+    num_preemptions: int = 0
+    num_holds: int = 0
+    block_table: list[int] = field(default_factory=list)
+    slot: int | None = None
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens known so far: the prompt and what was generated."""
+        return self.prompt_len + self.num_generated
+
+    @property
+    def max_kv_tokens(self) -> int:
+        """Most tokens whose KV it can ever hold: the last one sampled is never fed back."""
+        return self.prompt_len + self.max_tokens - 1
+
+    @property
+    def is_prefill(self) -> bool:
+        """More than the last sampled token still has to be computed."""
+        return self.num_computed < max(self.prompt_len, self.num_tokens - 1)
+
+    @property
+    def is_finished(self) -> bool:
+        """It generated all that it may."""
+        return self.num_generated >= self.max_tokens
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Sorts the oldest first; the order of arrival breaks ties."""
+        return self.arrival_ns, self.arrival_order

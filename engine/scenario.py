@@ -1,0 +1,159 @@
+"""What a scenario is: a workload, an engine, and variants of it to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from stepscope.engine.engine import Observer
+from stepscope.engine.workload import Workload
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.manifest import ClockInfo
+
+if TYPE_CHECKING:
+    from stepscope.ingest.recorder import Recorder
+
+Metric = float | int | str
+PRODUCER = "stepscope-engine"
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What one run of a scenario came to; `path` is its trace, None when not recorded."""
+
+    scenario: str
+    variant: str
+    path: Path | None
+    metrics: dict[str, Metric]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A number or name that `--set key=value` changes; its default gives its type."""
+
+    default: int | float | str | bool
+    help: str
+    choices: tuple[str, ...] = ()
+    at_least: float | None = None
+
+    def parse(self, key: str, text: str) -> int | float | str | bool:
+        """Return `text` as the default's type; ConfigError when it is not one, or out of range."""
+        value = self._convert(key, text)
+        if self.choices and value not in self.choices:
+            raise ConfigError(f"{key}={text}: choose {_either(self.choices)}")
+        if self.at_least is not None and isinstance(value, (int, float)) and value < self.at_least:
+            raise ConfigError(f"{key}={text}: it must be at least {self.at_least:g}")
+        return value
+
+    def _convert(self, key: str, text: str) -> int | float | str | bool:
+        if isinstance(self.default, bool):
+            if text.lower() not in _BOOLS:
+                raise ConfigError(f"{key}={text}: choose true or false")
+            return _BOOLS[text.lower()]
+        kind = type(self.default)
+        try:
+            return kind(text)
+        except ValueError:
+            raise ConfigError(f"{key}={text}: {_KINDS[kind]} is needed") from None
+
+
+_BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_KINDS: dict[type, str] = {int: "a whole number", float: "a number", str: "text"}
+
+
+def parse_settings(settings: Mapping[str, Setting], given: Mapping[str, str]) -> dict[str, Any]:
+    """Return every setting's value, as given or by default; ConfigError for an unknown key."""
+    for key in given:
+        if key not in settings:
+            raise unknown("setting", key, settings)
+    return {
+        key: setting.parse(key, given[key]) if key in given else setting.default
+        for key, setting in settings.items()
+    }
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> ConfigError:
+    """Return the error for a name that is none of the known ones, with the nearest of them."""
+    names = list(known)
+    near = get_close_matches(name, names, n=3) or names
+    return ConfigError(f"no {what} is called {name!r}", todo=f"try {_either(near)}")
+
+
+def _either(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+@contextmanager
+def recorder_for(
+    out: Path | None,
+    scenario: str,
+    variant: str,
+    config: Mapping[str, Any],
+    workload: Mapping[str, Any] | None,
+) -> Iterator[Recorder | None]:
+    """Give a recorder that writes to `out` on a virtual clock, or None where nothing is asked."""
+    if out is None:
+        yield None
+        return
+    from stepscope.ingest.recorder import Recorder  # noqa: PLC0415
+
+    with Recorder(
+        out, producer=PRODUCER, clock=ClockInfo("virtual"), config=dict(config),
+        workload=workload, scenario=scenario, variant=variant,
+    ) as recorder:  # fmt: skip
+        yield recorder
+
+
+class Scenario(Protocol):
+    """A workload with known truth, run under each of its variants.
+
+    `columns` are metrics of the table that it prints; one that is a rule's code is the number of
+    its findings, which whoever runs the rules fills in.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """One line that says what it is about."""
+        ...
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names of its variants: `before`, `after`, and then the alternatives."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """What `--set` may change."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the metrics that its table shows, in order."""
+        ...
+
+    def record(
+        self,
+        variant: str,
+        out: Path | None,
+        *,
+        seed: int = 0,
+        settings: Mapping[str, str] = {},
+        observer: Observer | None = None,
+        workload: Workload | Path | None = None,
+        record: bool = True,
+    ) -> RunResult:
+        """Run `variant` and write its trace to `out`; ConfigError for what it does not know.
+
+        `workload`, or the file that holds it, replaces the scenario's own; without `record`, or
+        without `out`, nothing is written and the metrics are all there is.
+        """
+        ...

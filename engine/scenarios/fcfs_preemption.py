@@ -1,0 +1,171 @@
+"""`fcfs-preemption`: forty equal requests, and most of them starve.
+
+## What happened
+A user of an engine with paged KV sent 40 identical requests that together needed about twice the
+KV pool. With the scheduler as it was, 24 or more never finished: the client gave up on them.
+Four decisions, each with a reason of its own, worked together:
+
+- the batch is one *bucket* of equal lengths, and the *shortest* bucket was chosen;
+- everything outside it was *preempted*, though its blocks were not needed, and later computed
+  again from its first token;
+- running requests were ordered *newest first*, so the oldest were the ones to be preempted;
+- a request that waited long got *one* victim's blocks, and was *ignored* when that was too little.
+
+So whoever arrived last was the shortest, ran, and threw everybody else's work away, step after
+step: between two tokens of the shortest, all others were prefilled again and preempted again.
+Turning the order round, as was proposed first, changes nothing as long as the shortest bucket
+wins. The repair chooses the bucket of the *oldest* request, *defers* the others with their blocks,
+preempts *until it fits* and only of lower priority, and lets what does not fit yet *hold*.
+
+## The workload
+40 requests of 64 prompt and 100 completion tokens (4,000 in all, as in the report), which clients
+send 16 at a time, 4 s apart. The pool has 120 blocks of 32 tokens: exactly half of what all
+forty need at their end. The deadline is 1.5 times the end of the repaired run; then clients
+hang up, which the trace shows as `abort`.
+
+## What to look for
+- `before`: STV001 names the starved; KVB003 a preemption with free blocks in almost every step;
+  STV003 how long the bucket of the oldest request was passed over; STV002 older for younger.
+- `order-only`: the same numbers.
+- `after`: no finding; finish times rise in cohorts, in order of arrival (in the report 16 requests
+  at 90 s, 16 at 181 s, 8 at 192 s).
+
+## The table
+Requests late and finished, preemptions, tokens computed again, the end of the run, the mean
+latency of those that finished, and how many finished when.
+
+## References
+mistral.rs issue 2033 and pull request 2034.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepscope.engine.clock import VirtualClock
+from stepscope.engine.config import MS, EngineConfig
+from stepscope.engine.engine import Engine, Observer
+from stepscope.engine.executors.simulated import CostModel, Simulated
+from stepscope.engine.metrics import cohorts_text, serving_metrics
+from stepscope.engine.scenario import RunResult, Setting, parse_settings, recorder_for, unknown
+from stepscope.engine.schedulers.bucketed import KNOBS, Bucketed
+from stepscope.engine.workload import Workload, bursty, fixed
+
+if TYPE_CHECKING:
+    from stepscope.ingest.recorder import Recorder
+
+AS_VARIANT = "as-variant"
+COST = CostModel()
+REPORTED = frozenset(
+    {
+        "shortest-bucket",
+        "newest-first-oldest-preempted",
+        "bucket-preemption-with-free-blocks",
+        "one-victim-then-ignored",
+    }
+)
+FAULTS_OF = {
+    "before": REPORTED,
+    "after": frozenset[str](),
+    "order-only": REPORTED - {"newest-first-oldest-preempted"},
+}
+
+
+def _settings() -> dict[str, Setting]:
+    sizes = {
+        "requests": Setting(40, "requests in all", at_least=1),
+        "prompt_len": Setting(64, "prompt tokens of each", at_least=1),
+        "max_tokens": Setting(100, "completion tokens of each", at_least=1),
+        "burst": Setting(16, "requests sent at a time", at_least=1),
+        "gap_ms": Setting(4000, "milliseconds between bursts", at_least=0),
+        "jitter_ms": Setting(20, "milliseconds within which a burst is sent", at_least=0),
+        "num_kv_blocks": Setting(120, "blocks of the KV pool", at_least=1),
+        "block_size": Setting(32, "tokens of a block", at_least=1),
+        "deadline": Setting(1.5, "deadline, in ends of the repaired run", at_least=0.0),
+    }
+    knobs = {
+        knob: Setting(AS_VARIANT, f"the scheduler's {knob}", (AS_VARIANT, *choices))
+        for knob, choices in KNOBS.items()
+    }
+    return sizes | knobs
+
+
+@dataclass(frozen=True, slots=True)
+class FcfsPreemption:
+    """Report 004; its page is the module's docstring."""
+
+    name: str = "fcfs-preemption"
+    summary: str = "40 equal requests on half the KV they need: who starves, and why"
+    variants: tuple[str, ...] = ("before", "after", "order-only")
+    settings: Mapping[str, Setting] = field(default_factory=_settings)
+    columns: tuple[str, ...] = (
+        "late", "finished", "preempted", "recomputed_tokens", "makespan_s", "mean_latency_s",
+        "cohorts", "STV001", "STV002", "STV003", "KVB003",
+    )  # fmt: skip
+
+    def record(
+        self,
+        variant: str,
+        out: Path | None,
+        *,
+        seed: int = 0,
+        settings: Mapping[str, str] = {},
+        observer: Observer | None = None,
+        workload: Workload | Path | None = None,
+        record: bool = True,
+    ) -> RunResult:
+        """Run one variant until every request has ended or the deadline has passed."""
+        if variant not in FAULTS_OF:
+            raise unknown("variant", variant, self.variants)
+        values = parse_settings(self.settings, settings)
+        asked = _workload(values, seed) if workload is None else Workload.of(workload)
+        due = asked if asked.last_deadline_ns else asked.due(_deadline_ns(asked, values))
+        config = replace(
+            _config(values), faults=FAULTS_OF[variant], horizon_ns=due.last_deadline_ns
+        )
+        scheduler = _scheduler(config.faults, values)
+        described = {
+            "engine": config.as_dict(), "scheduler": asdict(scheduler), "cost": asdict(COST),
+            "settings": values, "seed": seed,
+        }  # fmt: skip
+        path = out if record else None
+        with recorder_for(path, self.name, variant, described, due.as_dict()) as recorder:
+            engine = _served(config, due, scheduler, recorder, observer)
+        metrics = serving_metrics(engine.ended) | {"cohorts": cohorts_text(engine.ended)}
+        return RunResult(self.name, variant, path, metrics)
+
+
+def _served(
+    config: EngineConfig,
+    workload: Workload,
+    scheduler: Bucketed,
+    recorder: Recorder | None = None,
+    observer: Observer | None = None,
+) -> Engine:
+    clock = VirtualClock()
+    engine = Engine(config, workload, scheduler, Simulated(COST), clock, recorder, observer)
+    engine.run()
+    return engine
+
+
+def _deadline_ns(workload: Workload, values: Mapping[str, Any]) -> int:
+    repaired = _served(_config(values), workload, Bucketed())
+    return int(values["deadline"] * repaired.clock.now_ns())
+
+
+def _workload(values: Mapping[str, Any], seed: int) -> Workload:
+    lengths = fixed(values["prompt_len"], values["max_tokens"])
+    gap_ns, jitter_ns = values["gap_ms"] * MS, values["jitter_ms"] * MS
+    return bursty(values["requests"], values["burst"], gap_ns, lengths, seed, jitter_ns)
+
+
+def _config(values: Mapping[str, Any]) -> EngineConfig:
+    return EngineConfig(num_kv_blocks=values["num_kv_blocks"], block_size=values["block_size"])
+
+
+def _scheduler(faults: frozenset[str], values: Mapping[str, Any]) -> Bucketed:
+    asked = {knob: values[knob] for knob in KNOBS if values[knob] != AS_VARIANT}
+    return replace(Bucketed().with_faults(faults), **asked)

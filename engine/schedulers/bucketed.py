@@ -1,0 +1,227 @@
+"""`bucketed`: only sequences of one length run together, as padding-bound kernels want it.
+
+The scheduler of report 004. Sequences are put in buckets by (length, modality, offset) and one
+bucket runs per step; prompts go before decodes. The knobs are the decisions that went wrong
+there; the defaults are the repaired ones, which serve first come, first served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+from stepscope.engine.plan import Action, Admit, Hold, Preempt, Reject, Run, Weigh
+from stepscope.engine.request import Request, Status
+from stepscope.engine.state import State
+from stepscope.ingest.errors import ConfigError
+
+
+class Bucket(NamedTuple):
+    """What sequences must have in common to run together."""
+
+    length: int
+    modality: str
+    offset: int
+
+    def __str__(self) -> str:
+        offset = f" offset={self.offset}" if self.offset else ""
+        return f"len={self.length} {self.modality}{offset}"
+
+
+T = TypeVar("T")
+Plan = Generator[Action, None, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Bucketed:
+    """One bucket a step.
+
+    - `bucket`: which one runs, the `shortest` sequences or those with the `oldest` request.
+    - `order`: who gets blocks first and is preempted last, `newest-first` or `fcfs`.
+    - `victims`: how many are preempted for a request that was held `patience` times, `one`, or
+      `until-it-fits`, and then only of lower priority.
+    - `incompatible`: what happens to those of other buckets, `preempt` or `defer`.
+    - `nothing_fits`: what happens to a request for which that was too little, `ignore` drops it,
+      `hold` leaves it in the queue.
+    """
+
+    bucket: str = "oldest"
+    order: str = "fcfs"
+    victims: str = "until-it-fits"
+    incompatible: str = "defer"
+    nothing_fits: str = "hold"
+    patience: int = 64
+    name: str = "bucketed"
+
+    def __post_init__(self) -> None:
+        for knob, choices in KNOBS.items():
+            if getattr(self, knob) not in choices:
+                raise ConfigError(f"{knob}={getattr(self, knob)}: choose {' or '.join(choices)}")
+
+    def with_faults(self, faults: Iterable[str]) -> Bucketed:
+        """Return the scheduler with its knobs turned to the faults that are switched on."""
+        knobs: dict[str, Any] = {}
+        for fault in faults:
+            knobs |= FAULTY_KNOBS.get(fault, {})
+        return replace(self, **knobs)
+
+    def schedule(self, state: State) -> Iterator[Action]:
+        """Prefill what can be admitted; when nothing can, decode."""
+        prompts: list[Request] = []
+        yield from self._admit(state, prompts)
+        if prompts:
+            yield from self._prefill(state, prompts)
+        elif state.running:
+            yield from self._decode(state)
+
+    def _admit(self, state: State, prompts: list[Request]) -> Iterator[Action]:
+        while state.waiting:
+            request = state.waiting[0]
+            stop = _never_fits(state, request) or self._cannot_join(state, request, prompts)
+            if stop:
+                yield stop
+            if isinstance(stop, Hold):
+                return
+            if not stop and (yield from self._fits(state, request, prompts)):
+                yield Admit(request)
+                prompts.append(request)
+            elif request.status is Status.WAITING:
+                return
+
+    def _fits(self, state: State, request: Request, prompts: list[Request]) -> Plan[bool]:
+        needed = state.num_missing_blocks(request, request.num_tokens)
+        is_patient = request.num_holds < self.patience
+        if needed > state.kv_blocks.num_free and not is_patient:
+            yield from self._make_room(state, request, needed, prompts)
+        num_free = state.kv_blocks.num_free
+        if needed <= num_free:
+            return True
+        if self.nothing_fits == "hold" or is_patient:
+            yield Hold(request, "too few KV blocks are free", "kv-block", needed, num_free)
+        else:
+            yield Reject(request, "ignored: too few KV blocks", "kv-block", needed, num_free)
+        return False
+
+    def _make_room(
+        self, state: State, request: Request, needed: int, prompts: list[Request]
+    ) -> Iterator[Action]:
+        victims = [each for each in state.running if each not in prompts]
+        if self.victims == "until-it-fits":
+            victims = [each for each in victims if self._rank(each) > self._rank(request)]
+        for victim in sorted(victims, key=self._rank, reverse=True):
+            yield Preempt(victim, f"{request.id} waited long enough", request, needed)
+            if self.victims == "one" or needed <= state.kv_blocks.num_free:
+                return
+
+    def _prefill(self, state: State, prompts: list[Request]) -> Iterator[Action]:
+        chosen = yield from self._choose(prompts)
+        yield from self._set_aside(prompts, chosen)
+        for request in chosen:
+            yield Run(request, request.num_tokens)
+        for request in state.running:
+            if request not in prompts:
+                yield Hold(request, "prompts go first", "phase", instead="prefill")
+
+    def _decode(self, state: State) -> Iterator[Action]:
+        running = sorted(state.running, key=self._rank)
+        chosen = yield from self._choose(running)
+        yield from self._set_aside(running, chosen)
+        for request in chosen:
+            while request.status is Status.RUNNING:
+                needed = state.num_missing_blocks(request, request.num_tokens)
+                if needed <= state.kv_blocks.num_free:
+                    yield Run(request, 1)
+                    break
+                lowest = next(each for each in reversed(running) if each.status is Status.RUNNING)
+                yield Preempt(lowest, f"{request.id} needs its blocks", request, needed)
+
+    def _choose(self, requests: Sequence[Request]) -> Plan[list[Request]]:
+        buckets: dict[Bucket, list[Request]] = {}
+        for request in requests:
+            buckets.setdefault(_bucket_of(request), []).append(request)
+        chosen = min(buckets, key=lambda bucket: self._bucket_rank(bucket, buckets[bucket]))
+        if len(buckets) > 1:
+            for bucket, members in buckets.items():
+                yield Weigh(
+                    str(bucket), min(members, key=_age), len(members), str(chosen),
+                    f"{self.bucket} goes first",
+                )  # fmt: skip
+        return buckets[chosen]
+
+    def _set_aside(self, requests: Sequence[Request], chosen: list[Request]) -> Iterator[Action]:
+        bucket = _bucket_of(chosen[0])
+        reason, instead = f"another bucket runs: {bucket}", str(bucket)
+        for request in reversed(requests):
+            if _bucket_of(request) == bucket:
+                continue
+            if self.incompatible == "preempt":
+                yield Preempt(request, reason, min(chosen, key=_age), 0, "bucket", instead)
+            else:
+                yield Hold(request, reason, "bucket", instead=instead)
+
+    def _cannot_join(self, state: State, request: Request, prompts: list[Request]) -> Hold | None:
+        config = state.config
+        if len(state.running) >= config.max_num_seqs:
+            return Hold(request, "every seat is taken", "seat", 1, 0)
+        budget = config.max_num_batched_tokens - sum(each.num_tokens for each in prompts)
+        if request.num_tokens > budget:
+            return Hold(
+                request, "the token budget is spent", "token-budget", request.num_tokens, budget
+            )
+        if prompts and self.incompatible == "defer":
+            bucket = _bucket_of(prompts[0])
+            if _bucket_of(request) != bucket:
+                instead = str(bucket)
+                return Hold(request, f"another bucket runs: {bucket}", "bucket", instead=instead)
+        return None
+
+    def _rank(self, request: Request) -> tuple[int, int, int]:
+        arrival_ns, order = request.age
+        if self.order == "fcfs":
+            return request.priority, arrival_ns, order
+        return request.priority, -arrival_ns, -order
+
+    def _bucket_rank(self, bucket: Bucket, members: list[Request]) -> tuple[int, ...]:
+        oldest = min(request.age for request in members)
+        return (bucket.length, *oldest) if self.bucket == "shortest" else oldest
+
+
+KNOBS = {
+    "bucket": ("oldest", "shortest"),
+    "order": ("fcfs", "newest-first"),
+    "victims": ("until-it-fits", "one"),
+    "incompatible": ("defer", "preempt"),
+    "nothing_fits": ("hold", "ignore"),
+}
+FAULTY_KNOBS = {
+    "shortest-bucket": {"bucket": "shortest"},
+    "newest-first-oldest-preempted": {"order": "newest-first"},
+    "bucket-preemption-with-free-blocks": {"incompatible": "preempt"},
+    "one-victim-then-ignored": {"victims": "one", "nothing_fits": "ignore"},
+}
+
+
+def _bucket_of(request: Request) -> Bucket:
+    modality = request.modality if request.is_prefill else "text"
+    return Bucket(request.num_tokens, modality, 0)
+
+
+def _age(request: Request) -> tuple[int, int]:
+    return request.age
+
+
+def _never_fits(state: State, request: Request) -> Reject | None:
+    """Recomputing takes one step, so the whole request has to fit the pool and the budget."""
+    needed, total = (
+        state.kv_blocks.num_blocks_for(request.max_kv_tokens),
+        state.kv_blocks.num_blocks,
+    )
+    if needed > total:
+        return Reject(request, "longer than the KV pool", "kv-block", needed, total)
+    budget = state.config.max_num_batched_tokens
+    if request.max_kv_tokens > budget:
+        return Reject(
+            request, "longer than a step's tokens", "token-budget", request.max_kv_tokens, budget
+        )
+    return None

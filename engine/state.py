@@ -1,0 +1,46 @@
+"""What the engine holds at a moment: queues, pools, and the batch being formed."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from stepscope.engine.batch import Batch
+from stepscope.engine.config import EngineConfig
+from stepscope.engine.kv_blocks import KVBlocks
+from stepscope.engine.request import Request
+from stepscope.engine.slots import Slots
+
+
+class State:
+    """The queues and pools; a policy reads them, the engine alone changes them.
+
+    `waiting` is in the order in which it is served, `running` in the order of admission.
+    """
+
+    def __init__(self, config: EngineConfig) -> None:
+        self.config = config
+        self.step = 1
+        self.waiting: deque[Request] = deque()
+        self.running: list[Request] = []
+        self.batch = Batch()
+        self.kv_blocks = KVBlocks(config.num_kv_blocks, config.block_size)
+        self.slots = Slots(config.num_slots) if config.num_slots else None
+
+    def num_missing_blocks(self, request: Request, num_tokens: int) -> int:
+        """Return how many blocks more `request` needs to hold `num_tokens` tokens."""
+        return self.kv_blocks.num_missing(request.block_table, num_tokens)
+
+    def snapshot(self, ts_ns: int) -> dict[str, Any]:
+        """Return the state as plain lists and dicts; the slots only where the engine has any."""
+        snapshot: dict[str, Any] = {
+            "ts_ns": ts_ns,
+            "step": self.step,
+            "waiting": [request.id for request in self.waiting],
+            "running": [request.id for request in self.running],
+            "batch": [[row.request.id, row.phase, row.num_tokens] for row in self.batch.rows],
+            "kv_blocks": dict(self.kv_blocks.owner),
+        }
+        if self.slots:
+            snapshot["slots"] = dict(self.slots.owner)
+        return snapshot
