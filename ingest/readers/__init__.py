@@ -10,6 +10,7 @@ from typing import Protocol
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.native import NativeReader
 from stepscope.ingest.trace import Progress
 
@@ -33,7 +34,7 @@ class Reader(Protocol):
         """Read the tables and the manifest; raises `TraceError`."""
 
 
-READERS: tuple[Reader, ...] = (NativeReader(),)
+READERS: tuple[Reader, ...] = (NativeReader(), KinetoReader())
 
 
 def reader_of(path: Path) -> Reader:

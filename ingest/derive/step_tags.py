@@ -1,0 +1,179 @@
+"""What engines write into a profiler's annotations about a step, and how it is read.
+
+vLLM      `execute_context_2(63)_generation_1(1)`: rows and, in brackets, their tokens; detailed:
+          `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37...)`,
+          where sq are the tokens computed and sk those attended to. "context" counts rows without
+          an output token yet, so what is computed again after a preemption is a "generation".
+SGLang    `step[EXTEND bs=15 toks=15360]`, `step[DECODE bs=32]`, `step[MIXED bs=2 c=1 g=1 c_sq=5
+          ... g_sq=1 ...]`
+ATOM      `prefill[bs=2 tok=14721 ctx=[7803, 6918]]`, `decode[bs=117/128 tok=117 d=117]` (rows, and
+          rows the graph was captured for), `eager_decode[`, `dummy_decode[`, `dummy_prefill[`.
+          Inside a `prefill[`, `mixed[n_p=1934 n_d=114]` says how its tokens divide.
+ours      as ATOM; `mixed[n_p= n_d=]` may stand by itself.
+torch     `ProfilerStep#7`, which says nothing of the batch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class StepTag:
+    """What one tag says; None where it says nothing. The fields are those of table `steps`."""
+
+    grammar: str
+    kind: str | None = None
+    num_prefill_reqs: int | None = None
+    num_decode_reqs: int | None = None
+    num_prefill_tokens: int | None = None
+    num_decode_tokens: int | None = None
+    executed_path: str | None = None
+    number: int | None = None
+
+
+Fields = Mapping[str, str]
+PROFILER_STEP = "ProfilerStep#N"
+EXECUTE = "execute_context_R(T)_generation_R(T)"
+SGLANG = "step[MODE bs=R]"
+ATOM = "prefill[bs=R tok=T] or decode[bs=R]"
+MIXED = "mixed[n_p=T n_d=T]"
+_ROWS, _TOKENS = r"\d{1,9}", r"\d{1,15}"
+_BATCH = rf"\((?:(?P<%s>{_TOKENS})|sq(?P<%s>{_TOKENS})(?:sk\d+)?(?:sqsq\d+)?(?:sqsk\d+)?)\)"
+_EXECUTE_TAG = (
+    rf"execute_(?:\d+_)?context_(?P<c>{_ROWS}){_BATCH % ('ct', 'csq')}"
+    rf"_generation_(?P<g>{_ROWS}){_BATCH % ('gt', 'gsq')}"
+)
+_FIELD = re.compile(rf"(?<![\w.])(\w+)=({_TOKENS})")
+
+
+def kind_of(num_prefill: int, num_decode: int) -> str:
+    """The kind of a step by its rows, or by its tokens."""
+    if num_prefill and num_decode:
+        return "mixed"
+    return "prefill" if num_prefill else "decode" if num_decode else "idle"
+
+
+def parse_tag(text: str) -> StepTag | None:
+    """What a step's annotation says; None for anything else, a draft pass for example."""
+    for pattern, read in _GRAMMARS:
+        if match := pattern.fullmatch(text):
+            return read(match.groupdict() | dict(_FIELD.findall(text)))
+    return None
+
+
+def joined(outer: StepTag, inner: StepTag) -> StepTag:
+    """What two tags of one step say together: the outer one, with what only the inner one knows."""
+    if inner.grammar == MIXED:
+        return _split(outer, inner)
+    gaps = {
+        name: getattr(inner, name)
+        for name in StepTag.__dataclass_fields__
+        if name != "grammar" and getattr(outer, name) is None
+    }
+    return replace(outer, **gaps)
+
+
+def _split(outer: StepTag, inner: StepTag) -> StepTag:
+    """A prefill that turns out to be mixed: the rows not in prefill decode one token each."""
+    if outer.kind != "prefill" or inner.num_decode_tokens is None:
+        return outer
+    rows = outer.num_prefill_reqs
+    decodes = inner.num_decode_tokens
+    return replace(
+        outer,
+        kind=inner.kind,
+        num_prefill_reqs=rows - decodes if rows is not None and rows > decodes else None,
+        num_decode_reqs=decodes if rows is not None and rows > decodes else None,
+        num_prefill_tokens=inner.num_prefill_tokens,
+        num_decode_tokens=decodes,
+    )
+
+
+def _execute(said: Fields) -> StepTag:
+    context, generation = int(said["c"]), int(said["g"])
+    return StepTag(
+        EXECUTE,
+        kind_of(context, generation),
+        context,
+        generation,
+        int(said["ct"] or said["csq"]),
+        int(said["gt"] or said["gsq"]),
+    )
+
+
+def _extend(said: Fields) -> StepTag:
+    return StepTag(SGLANG, "prefill", int(said["bs"]), 0, _number(said, "toks"), 0)
+
+
+def _decode(said: Fields) -> StepTag:
+    rows = int(said["bs"])
+    return StepTag(SGLANG, "decode" if rows else "idle", 0, rows, 0, rows)
+
+
+def _verify(said: Fields) -> StepTag:
+    return StepTag(SGLANG, "decode", 0, int(said["bs"]), 0, None)
+
+
+def _sglang_mixed(said: Fields) -> StepTag:
+    context, generation = _number(said, "c"), _number(said, "g")
+    tokens = _number(said, "c_sq"), _number(said, "g_sq")
+    return StepTag(SGLANG, "mixed", context, generation, *tokens)
+
+
+def _sglang_idle(_: Fields) -> StepTag:
+    return StepTag(SGLANG, "idle", 0, 0, 0, 0)
+
+
+def _atom_prefill(said: Fields) -> StepTag:
+    kind = "dummy" if said["dummy"] else "prefill"
+    return StepTag(ATOM, kind, int(said["bs"]), 0, _number(said, "tok"), 0)
+
+
+def _atom_decode(said: Fields) -> StepTag:
+    prefills = int(said.get("p", 0))
+    rows = int(said.get("d", int(said["bs"]) - prefills))
+    tokens = _number(said, "tok")
+    return StepTag(
+        ATOM,
+        "dummy" if said["dummy"] else kind_of(prefills, rows),
+        prefills,
+        rows,
+        None if prefills else 0,
+        None if prefills else tokens,
+        "eager" if said["eager"] else "graph",
+    )
+
+
+def _mixed(said: Fields) -> StepTag:
+    prefill, decode = int(said["n_p"]), int(said["n_d"])
+    return StepTag(MIXED, kind_of(prefill, decode), None, None, prefill, decode)
+
+
+def _profiler_step(said: Fields) -> StepTag:
+    return StepTag(PROFILER_STEP, number=int(said["n"]))
+
+
+def _number(said: Fields, name: str) -> int | None:
+    return int(said[name]) if name in said else None
+
+
+_BS = rf"bs={_ROWS}(?![\d.])"
+_DUMMY = r"(?P<dummy>dummy_)?"
+_GRAMMARS: tuple[tuple[re.Pattern[str], Callable[[Fields], StepTag]], ...] = (
+    (re.compile(_EXECUTE_TAG), _execute),
+    (re.compile(rf"step\[(?:EXTEND|SPLIT_PREFILL) {_BS}.*\]"), _extend),
+    (re.compile(rf"step\[DECODE {_BS}.*\]"), _decode),
+    (re.compile(rf"step\[TARGET_VERIFY {_BS}.*\]"), _verify),
+    (re.compile(rf"step\[MIXED {_BS}.*\]"), _sglang_mixed),
+    (re.compile(rf"step\[IDLE {_BS}.*\]"), _sglang_idle),
+    (re.compile(rf"{_DUMMY}prefill\[{_BS}.*\](?: tbo=1)?"), _atom_prefill),
+    (
+        re.compile(rf"{_DUMMY}(?P<eager>eager_)?decode\[{_BS}.*\](?: tbo=1)?"),
+        _atom_decode,
+    ),
+    (re.compile(rf"mixed\[n_p={_TOKENS} n_d={_TOKENS}\]"), _mixed),
+    (re.compile(rf"ProfilerStep#(?P<n>{_TOKENS})"), _profiler_step),
+)

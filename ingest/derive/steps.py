@@ -1,0 +1,119 @@
+"""Engine steps out of a profiler's annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import polars as pl
+
+from stepscope.ingest.derive.step_tags import PROFILER_STEP, StepTag, joined, parse_tag
+from stepscope.ingest.frames import polars_schema
+from stepscope.ingest.schema import STEPS
+
+GPU_ANNOTATION = "gpu_user_annotation"
+NOT_TAGS = ("python_function", "kernel")
+_MAYBE = r"^(?:execute_|step\[|(?:dummy_)?(?:eager_)?(?:prefill|decode)\[|mixed\[|ProfilerStep#)"
+
+
+@dataclass(slots=True)
+class _Step:
+    """A tag, what it says, and when it was open; inner tags are folded into it."""
+
+    span: int
+    name: str
+    begins: int
+    ends: int | None
+    said: StepTag
+
+    def holds(self, begins: int, ends: int | None) -> bool:
+        """Whether a tag lies within this one."""
+        return self.ends is None or (ends is not None and begins < self.ends and ends <= self.ends)
+
+
+def infer_steps(spans: pl.DataFrame) -> pl.DataFrame:
+    """Steps by their tags, in order of time: the columns of `steps` but rank, and `span`.
+
+    Tags within a tag describe the same step. The device's copy of an annotation counts only
+    where the host's is not in the file; `ProfilerStep#N` only where no other tag is. Steps are
+    numbered from 1, `ProfilerStep#N` as it says.
+    """
+    steps = list(_folded(_tags(spans)))
+    rows = [_row(number, step) for number, step in enumerate(steps, 1)]
+    schema = {name: dtype for name, dtype in polars_schema(STEPS).items() if name != "rank"}
+    return pl.DataFrame(rows, schema={**schema, "span": pl.Int64}, orient="row")
+
+
+def _row(number: int, step: _Step) -> dict[str, object]:
+    said = asdict(step.said)
+    grammar, own_number = said.pop("grammar"), said.pop("number")
+    return said | {
+        "step": number if own_number is None else own_number,
+        "ts_ns": step.begins,
+        "dur_ns": None if step.ends is None else step.ends - step.begins,
+        "tag": step.name,
+        "inferred": grammar,
+        "span": step.span,
+    }
+
+
+def _tags(spans: pl.DataFrame) -> list[_Step]:
+    """All tags that count, in order of time, outer before inner."""
+    lasting = pl.col("form").is_in(["slice", "unfinished"])
+    category = pl.col("category").fill_null("")
+    found = spans.filter(
+        lasting & ~category.is_in(NOT_TAGS) & pl.col("name").str.contains(_MAYBE)
+    ).sort("ts_ns", -pl.col("dur_ns").fill_null(1 << 62), "span")
+    said = {name: parse_tag(name) for name in found["name"].unique()}
+    by_host = set(found.filter(category != GPU_ANNOTATION)["name"])
+    tags = [
+        _Step(span, name, begins, None if dur is None else begins + dur, tag)
+        for span, name, begins, dur, place in found.select(
+            "span", "name", "ts_ns", "dur_ns", "category"
+        ).iter_rows()
+        if (tag := said[name]) and (place != GPU_ANNOTATION or name not in by_host)
+    ]
+    better = [tag for tag in tags if tag.said.grammar != PROFILER_STEP]
+    return better or tags
+
+
+def _folded(tags: list[_Step]) -> Iterator[_Step]:
+    step: _Step | None = None
+    for tag in tags:
+        if step is not None and step.holds(tag.begins, tag.ends):
+            step.said = joined(step.said, tag.said)
+            continue
+        if step is not None:
+            yield step
+        step = tag
+    if step is not None:
+        yield step
+
+
+def tag_spans(spans: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Add `step` to spans within a step's tag on its track, and to the kernels that they launched.
+
+    A launch and what it launched share a correlation.
+    """
+    begun = steps.select("step", "ts_ns", step_end=pl.col("ts_ns") + pl.col("dur_ns"), at="span")
+    homes = begun.join(spans.select("span", "base"), left_on="at", right_on="span").drop("at")
+    inside = (
+        spans.select("span", "base", "ts_ns")
+        .sort("ts_ns")
+        .join_asof(homes.sort("ts_ns"), on="ts_ns", by="base", check_sortedness=False)
+        .filter(pl.col("step_end").is_null() | (pl.col("ts_ns") < pl.col("step_end")))
+        .drop_nulls("step")
+        .select("span", "step")
+    )
+    direct = spans.join(inside, on="span", how="left", maintain_order="left")
+    launches = direct.drop_nulls(["correlation", "step"]).select("correlation", launched="step")
+    return (
+        direct.join(
+            launches.unique("correlation", keep="first", maintain_order=True),
+            on="correlation",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(pl.coalesce("step", "launched").alias("step"))
+        .drop("launched")
+    )

@@ -1,0 +1,62 @@
+"""Counters of a Chrome JSON file: one event may sample several numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import polars as pl
+
+ONLY = ("value", "")
+_decoder = msgspec.json.Decoder()
+
+
+def counter_rows(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """One row per number sampled, and the events without any (event, lost).
+
+    The series of an event's name and id are told apart by their key, `name key`, unless the key
+    says no more than "value".
+    """
+    rows = []
+    numberless = []
+    columns = events.select("event", "ts_ns", "pid", "process", "name", "id", "args").iter_rows()
+    for event, ts_ns, pid, process, name, id_, args in columns:
+        title = " ".join(part for part in (name, id_) if part)
+        numbers = _numbers(args)
+        rows += [
+            (ts_ns, process if pid else None, _named(title, key), value) for key, value in numbers
+        ]
+        if not numbers:
+            numberless.append(event)
+    schema = {"ts_ns": pl.Int64, "track": pl.String, "name": pl.String, "value": pl.Float64}
+    lost = pl.DataFrame({"event": numberless}, schema={"event": events.schema["event"]})
+    return (
+        pl.DataFrame(rows, schema=schema, orient="row"),
+        lost.with_columns(pl.lit("counter without a number").alias("lost")),
+    )
+
+
+def _numbers(args: str | None) -> list[tuple[str, float]]:
+    try:
+        fields: Any = _decoder.decode(args or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    if not isinstance(fields, dict):
+        return []
+    found = ((key, _number(value)) for key, value in fields.items())
+    return [(key, value) for key, value in found if value is not None]
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _named(title: str, key: str) -> str:
+    return f"{title} {key}".strip() if key not in ONLY else title

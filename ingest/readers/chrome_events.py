@@ -1,0 +1,120 @@
+"""Events as columns: one row per event, times exact, and a reason where a row must be skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+
+import polars as pl
+
+from stepscope.ingest.readers.event import Event
+
+LIMIT_NS = 1 << 62
+_LIMIT_US = Decimal(LIMIT_NS // 1000)
+_TEXTS = ("ph", "name", "cat")
+_RAWS = ("ts", "dur", "pid", "tid", "id", "id2", "args")
+_EMPTY = ("", "null", '""')
+_PRETTY = r"\s*[\r\n]\s*"
+MAX_LABEL = 12
+
+
+def event_table(batches: Iterable[list[Event]]) -> tuple[pl.DataFrame, int]:
+    """Columns of all events, in the order of the file, and how many texts were not UTF-8.
+
+    ph, name, cat   text
+    pid, tid, id    text without its quotes; null when missing, null or empty
+    id2, args       JSON text, line breaks of pretty printing taken out
+    ts_ns, dur_ns   int64 nanoseconds, rounded half up; null when missing or no number below 2**62
+    has_ts, has_dur something was written there
+    """
+    frames = []
+    num_mended = 0
+    for batch in batches:
+        frame, mended = _columns(batch)
+        frames.append(frame)
+        num_mended += mended
+    if not frames:
+        frames.append(_columns([])[0])
+    return pl.concat(frames).with_row_index("event"), num_mended
+
+
+def _columns(batch: list[Event]) -> tuple[pl.DataFrame, int]:
+    series = [
+        pl.Series(name, [getattr(event, name) for event in batch], pl.String) for name in _TEXTS
+    ]
+    num_mended = 0
+    for name in _RAWS:
+        column, mended = _utf8(name, [bytes(getattr(event, name)) for event in batch])
+        series.append(column)
+        num_mended += mended
+    return pl.DataFrame(series).select(
+        *_TEXTS, *_times(), *_ids(), _json("id2"), _json("args")
+    ), num_mended
+
+
+def _utf8(name: str, texts: list[bytes]) -> tuple[pl.Series, int]:
+    column = pl.Series(name, texts, pl.Binary)
+    try:
+        return column.cast(pl.String), 0
+    except pl.exceptions.PolarsError:
+        mended = [text.decode("utf-8", "replace") for text in texts]
+        num = sum("\ufffd" in text for text in mended)
+        return pl.Series(name, mended, pl.String), num
+
+
+def _times() -> list[pl.Expr]:
+    return [
+        expr
+        for name in ("ts", "dur")
+        for expr in (
+            nanoseconds(pl.col(name)).alias(f"{name}_ns"),
+            pl.col(name).is_in(_EMPTY).not_().alias(f"has_{name}"),
+        )
+    ]
+
+
+def _ids() -> list[pl.Expr]:
+    return [_unquoted(pl.col(name)) for name in ("pid", "tid", "id")]
+
+
+def _unquoted(text: pl.Expr) -> pl.Expr:
+    quoted = text.str.starts_with('"')
+    plain = pl.when(quoted).then(text.str.slice(1, text.str.len_chars() - 2)).otherwise(text)
+    return pl.when(text.is_in(_EMPTY).not_()).then(plain)
+
+
+def _json(name: str) -> pl.Expr:
+    text = pl.col(name)
+    return pl.when(text.is_in(_EMPTY).not_()).then(text.str.replace_all(_PRETTY, ""))
+
+
+def nanoseconds(text: pl.Expr) -> pl.Expr:
+    """Decimal microseconds as int64 nanoseconds, from their text, rounded half up.
+
+    Floats would not do: microseconds since 1970 with three decimals need 61 bits.
+    """
+    number = text.str.strip_chars('"')
+    parts = number.str.splitn(".", 2)
+    whole = parts.struct[0].str.strip_prefix("-").cast(pl.Int64, strict=False)
+    digits = parts.struct[1].fill_null("0").str.slice(0, 4).str.pad_end(4, "0")
+    fraction = (digits.cast(pl.UInt32, strict=False).cast(pl.Int64) + 5) // 10
+    magnitude = pl.when(whole.is_between(0, LIMIT_NS // 1000 - 1)).then(whole * 1000 + fraction)
+    exact = pl.when(number.str.starts_with("-")).then(-magnitude).otherwise(magnitude)
+    other = pl.when(exact.is_null() & text.is_in(_EMPTY).not_()).then(number)
+    return pl.coalesce(exact, other.map_batches(_scientific, return_dtype=pl.Int64))
+
+
+def _scientific(numbers: pl.Series) -> pl.Series:
+    found = numbers.drop_nulls().unique().to_list()
+    values = {number: _decimal_ns(number) for number in found}
+    return pl.Series([values.get(number) for number in numbers], dtype=pl.Int64)
+
+
+def _decimal_ns(number: str) -> int | None:
+    try:
+        value = Decimal(number)
+    except InvalidOperation:
+        return None
+    if not value.is_finite() or abs(value) >= _LIMIT_US:
+        return None
+    return int((value * 1000).quantize(Decimal(1), "ROUND_HALF_UP"))

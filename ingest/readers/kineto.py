@@ -1,0 +1,168 @@
+"""Reader of Chrome JSON: torch.profiler (kineto) and whatever else writes trace events.
+
+The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from stepscope.ingest.derive.collectives import infer_collectives
+from stepscope.ingest.derive.steps import infer_steps, tag_spans
+from stepscope.ingest.errors import TruncatedTrace
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
+from stepscope.ingest.readers.chrome_events import LIMIT_NS, event_table
+from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
+from stepscope.ingest.readers.event_stream import EventStream
+from stepscope.ingest.readers.inflate import Inflater
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Progress
+
+_KNOWN_FIELDS = re.compile(
+    rb'"(?:traceEvents|schemaVersion|deviceProperties|distributedInfo|displayTimeUnit'
+    rb'|baseTimeNanoseconds)"'
+)
+_PH = re.compile(rb'"ph"\s*:')
+_RANK_IN_NAME = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)
+_KEPT_CHARS = 4096
+Metadata = dict[str, Any]
+
+
+class KinetoReader:
+    """Reads trace events, whole or damaged, and counts every one that it skips or repairs."""
+
+    name = "torch.profiler or Chrome JSON (.json, .json.gz)"
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Tell an object with traceEvents, or an array of events, by its first bytes."""
+        start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        known = _KNOWN_FIELDS if start.startswith(b"{") else _PH
+        return start[:1] in (b"{", b"[") and known.search(start) is not None
+
+    def read(self, path: Path, progress: Progress | None) -> tuple[dict[str, Frame], Manifest]:
+        """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
+        blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
+        stream = EventStream(blocks, str(path))
+        events, num_mended = event_table(stream)
+        cut_off = stream.cut_off or blocks.damage is not None
+        if events.is_empty() and cut_off:
+            what = f"cut off after {stream.num_bytes} bytes, before the first whole event"
+            raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
+        chrome = chrome_tables(events)
+        tables = _tables(chrome, rank := _rank(stream.metadata, path))
+        stream.reader.repaired["bytes that are not UTF-8 replaced"] += num_mended
+        notes = [*stream.notes, *_damage(stream, blocks), *_left_out(stream.metadata)]
+        report = ReadReport(
+            read=chrome.read,
+            skipped=dict(Counter(chrome.skipped) + stream.reader.skipped),
+            repaired=dict(Counter(chrome.repaired) + stream.reader.repaired),
+            inferred=_inferred(tables),
+            notes=tuple(notes),
+        )
+        return dict(tables), _manifest(stream.metadata, rank, report, tables, closed=not cut_off)
+
+
+def _tables(chrome: ChromeTables, rank: int) -> dict[str, pl.DataFrame]:
+    steps = infer_steps(chrome.spans)
+    spans = tag_spans(chrome.spans, steps)
+    tables = {
+        "steps": steps.drop("span"),
+        "collectives": infer_collectives(spans),
+        "spans": spans.drop("base"),
+        "flows": chrome.flows,
+        "counters": chrome.counters,
+    }
+    number = pl.lit(rank, pl.Int32).alias("rank")
+    return {name: frame.with_columns(number) for name, frame in tables.items() if len(frame)}
+
+
+def _inferred(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
+    """How many rows were inferred, and from what."""
+    counts: Counter[str] = Counter()
+    for name in ("steps", "collectives"):
+        if name in tables:
+            sources = tables[name]["inferred"].value_counts(sort=True)
+            counts.update({f"{name} from {source}": num for source, num in sources.iter_rows()})
+    return dict(counts)
+
+
+def _rank(metadata: Metadata, path: Path) -> int:
+    info = metadata.get("distributedInfo")
+    rank = info.get("rank") if isinstance(info, dict) else None
+    if isinstance(rank, int) and 0 <= rank < 1 << 31:
+        return int(rank)
+    match = _RANK_IN_NAME.search(path.name)
+    return int(match.group(1)) if match else 0
+
+
+def _damage(stream: EventStream, blocks: Inflater) -> list[str]:
+    if blocks.damage:
+        return [f"{blocks.damage} after {stream.num_bytes} bytes of content; all before is kept"]
+    return [f"cut off after {stream.num_bytes} bytes; all whole events are kept"] * stream.cut_off
+
+
+def _left_out(metadata: Metadata) -> list[str]:
+    names = [name for name in ("samples", "stackFrames", "systemTraceEvents") if metadata.get(name)]
+    return [f"not read: {', '.join(names)}"] if names else []
+
+
+def _manifest(
+    metadata: Metadata,
+    rank: int,
+    report: ReadReport,
+    tables: dict[str, pl.DataFrame],
+    *,
+    closed: bool,
+) -> Manifest:
+    producer, version, clock = _producer(metadata)
+    state = "complete" if closed else "partial"
+    base = metadata.get("baseTimeNanoseconds")
+    epoch_ns = base if isinstance(base, int) and 0 < base < LIMIT_NS else 0
+    return Manifest(
+        producer=producer,
+        producer_version=version,
+        clock=ClockInfo(clock, epoch_ns),
+        ranks=(rank,),
+        config=_kept(metadata),
+        tables={
+            name: "inferred" if "inferred" in table.columns else state
+            for name, table in tables.items()
+        },
+        closed=closed,
+        report=report,
+    )
+
+
+def _producer(metadata: Metadata) -> tuple[str, str, str]:
+    """Who recorded it: name, version and kind of clock."""
+    ours = metadata.pop("stepscope", None)
+    if isinstance(ours, dict) and ours.get("clock") in CLOCKS:
+        return _text(ours.get("producer")), _text(ours.get("producer_version")), ours["clock"]
+    if version := _text(metadata.get("vllm_version")):
+        return "vLLM", version, "profiler"
+    return ("torch.profiler" if "schemaVersion" in metadata else "Chrome JSON"), "", "profiler"
+
+
+def _text(value: object) -> str:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def _kept(metadata: Metadata) -> Metadata:
+    """What the file says about itself, but for what is long (logs, the properties of devices)."""
+    kept: Metadata = {}
+    for name, value in metadata.items():
+        try:
+            text = json.dumps({name: value}, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            continue
+        if len(text) <= _KEPT_CHARS:
+            kept |= json.loads(text.encode("utf-8", "replace"))
+    return kept
