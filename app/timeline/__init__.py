@@ -1,1 +1,25 @@
 """The one timeline model behind the terminal and the web."""
+
+from __future__ import annotations
+
+from stepscope.app.timeline.composition import Composition
+from stepscope.app.timeline.counters import Series
+from stepscope.app.timeline.find import Hit
+from stepscope.app.timeline.lanes import Lane
+from stepscope.app.timeline.load import Load
+from stepscope.app.timeline.model import Picture, SpanView, Timeline
+from stepscope.app.timeline.palette import State
+from stepscope.app.timeline.viewport import Viewport
+
+__all__ = [
+    "Composition",
+    "Hit",
+    "Lane",
+    "Load",
+    "Picture",
+    "Series",
+    "SpanView",
+    "State",
+    "Timeline",
+    "Viewport",
+]

@@ -1,0 +1,59 @@
+"""The core groups: AIC, AIV0 and AIV1 of each, and what held a core without running."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.app.timeline import palette
+from stepscope.app.timeline.lanes import LaneName, Strips, clipped, end_of, several_ranks, span_rows
+from stepscope.ingest.schema import CORE_KINDS
+from stepscope.ingest.trace import Trace
+
+STATE_OF_SHAPE = {"AIC": palette.AIC, "AIV": palette.AIV, "MIX": palette.MIX, "DUMMY": palette.IDLE}
+KEY = ["rank", "group", "core_kind", "core"]
+
+
+def core_strips(trace: Trace, last_ns: int) -> Strips:
+    """Lay out `core_spans`; a block that never ended reaches `last_ns`."""
+    spans = (
+        trace.core_spans.with_row_index("ref")
+        .with_columns(
+            start=clipped(pl.col("ts_ns")),
+            end=end_of(
+                pl.col("ts_ns"), clipped(pl.col("end_ns")) - clipped(pl.col("ts_ns")), last_ns
+            ),
+            dispatch=clipped(pl.col("dispatch_ns").fill_null(pl.col("ts_ns"))),
+            state=pl.col("shape").replace_strict(
+                STATE_OF_SHAPE, default=palette.IDLE, return_dtype=pl.UInt8
+            ),
+        )
+        .select(*KEY, "ref", "start", "end", "dispatch", "state")
+        .collect()
+    )
+    lanes = _lanes(spans.select(KEY).unique())
+    placed = spans.join(lanes, on=KEY, nulls_equal=True).sort("lane", "start")
+    ranks = lanes["rank"].unique().to_list()
+    names = tuple(
+        LaneName(rank, several_ranks(f"group {group}", rank, ranks), kind or f"core {core}", core)
+        for rank, group, kind, core in lanes.select(KEY).iter_rows()
+    )
+    return Strips(names, span_rows(pl.concat([placed, _held(placed)]), "core_spans"))
+
+
+def _lanes(seen: pl.DataFrame) -> pl.DataFrame:
+    """Every core of every group that was seen, in order; one that never ran has no number."""
+    groups = seen.filter(pl.col("core_kind").is_not_null()).select("rank", "group").unique()
+    kinds = pl.DataFrame({"core_kind": CORE_KINDS}, schema={"core_kind": pl.String})
+    idle = groups.join(kinds, how="cross").join(seen, on=["rank", "group", "core_kind"], how="anti")
+    every = pl.concat([seen, idle.with_columns(core=pl.lit(None, pl.Int32))])
+    return every.sort(KEY, nulls_last=True).with_row_index("lane")
+
+
+def _held(placed: pl.DataFrame) -> pl.DataFrame:
+    """The time in which a core was free of the block before and waited to begin the next."""
+    free_from = pl.col("end").cum_max().shift(1).over("lane", order_by="start")
+    return placed.with_columns(
+        start=pl.max_horizontal(pl.col("dispatch"), free_from),
+        end=pl.col("start"),
+        state=pl.lit(palette.HELD, pl.UInt8),
+    ).filter(pl.col("start") < pl.col("end"))

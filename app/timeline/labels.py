@@ -1,0 +1,84 @@
+"""What a span is called, looked up for the few that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+from stepscope.app.plain import plain
+from stepscope.app.timeline import palette
+from stepscope.app.timeline.lanes import TABLES
+from stepscope.ingest.trace import Trace
+
+Row = dict[str, Any]
+
+
+class Labels:
+    """Short names of rows: `P 4` and `D 114` for steps, `qk_pv 7/8` for a block of a task."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._frames = {table: columns(trace).collect() for table, columns in _COLUMNS.items()}
+
+    def of(self, table: str, rows: list[int], states: list[int]) -> list[str]:
+        """Label of each row, plain text, given the state in which it is shown."""
+        named = self._frames[table][rows].iter_rows(named=True)
+        wording = _WORDING[table]
+        return [plain(wording(row, state)) for row, state in zip(named, states, strict=True)]
+
+
+def _tasks(trace: Trace) -> pl.LazyFrame:
+    tasks = trace.tasks.select("rank", "task", "name", "num_blocks").unique(
+        ["rank", "task"], keep="first", maintain_order=True
+    )
+    blocks = trace.core_spans.select("rank", "task", "block")
+    return blocks.join(tasks, on=["rank", "task"], how="left", maintain_order="left")
+
+
+_COLUMNS: dict[str, Callable[[Trace], pl.LazyFrame]] = {
+    "steps": lambda trace: trace.steps.select("kind", "num_prefill_reqs", "num_decode_reqs"),
+    "batch_rows": lambda trace: trace.batch_rows.select("num_tokens"),
+    "lifecycle": lambda trace: trace.lifecycle.select("event", "cause"),
+    "core_spans": _tasks,
+    "spans": lambda trace: trace.spans.select("name"),
+}
+
+
+def _step(row: Row, state: int) -> str:
+    prefill, decode = row["num_prefill_reqs"], row["num_decode_reqs"]
+    if row["kind"] == "mixed":
+        return f"{prefill or ''}P" if state == palette.PREFILL else f"{decode or ''}D"
+    if row["kind"] == "prefill":
+        return f"P {prefill or ''}".strip()
+    if row["kind"] == "decode":
+        return f"D {decode or ''}".strip()
+    return str(row["kind"])
+
+
+def _batch_row(row: Row, state: int) -> str:
+    letter = palette.STATES[state].glyph
+    return letter if row["num_tokens"] == 1 else f"{letter} {row['num_tokens']}"
+
+
+def _lifecycle(row: Row, state: int) -> str:
+    if state == palette.PREEMPTED:
+        return "preempted"
+    return "deferred" if row["event"] == "defer" else "waiting"
+
+
+def _block(row: Row, state: int) -> str:
+    name = row["name"] or f"task {row['task']}"
+    blocks = row["num_blocks"]
+    block = f"{name} {row['block']}/{blocks}" if blocks is None or blocks > 1 else name
+    return f"held for {block}" if state == palette.HELD else block
+
+
+_WORDING: dict[str, Callable[[Row, int], str]] = {
+    "steps": _step,
+    "batch_rows": _batch_row,
+    "lifecycle": _lifecycle,
+    "core_spans": _block,
+    "spans": lambda row, _: row["name"],
+}
+assert _WORDING.keys() == _COLUMNS.keys() == set(TABLES) - {"counters"}

@@ -1,0 +1,125 @@
+"""Lanes: what a trace's rows look like as spans of time in rows under each other."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Ints = npt.NDArray[np.int64]
+
+TABLES = ("steps", "batch_rows", "lifecycle", "core_spans", "spans", "counters")
+"""Tables that spans and samples are rows of; a span's `table` column indexes them."""
+TIME_LIMIT = 2**61
+"""Times beyond it (73 years either way) are cut to it, so that differences fit an int64."""
+SPAN_COLUMNS = {
+    "lane": pl.UInt32, "start": pl.Int64, "end": pl.Int64, "state": pl.UInt8, "table": pl.UInt8,
+    "ref": pl.UInt32,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One row of the timeline; `depth` counts the sub-lanes of what ran at the same time.
+
+    `section` is steps, core groups, requests, tracks or counters; `kind` is steps, spans or
+    counter. Text comes from the trace and is made plain.
+    """
+
+    id: int
+    section: str
+    group: str
+    label: str
+    kind: str
+    rank: int = 0
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaneName:
+    """A lane before it has a number: where it belongs and what it is called.
+
+    `key` is the id that the trace knows it by: a request, a core or a track.
+    """
+
+    rank: int
+    group: str
+    label: str
+    key: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """The spans of one section: `spans` has SPAN_COLUMNS; `lane` indexes `names`."""
+
+    names: tuple[LaneName, ...]
+    spans: pl.DataFrame
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key under which `request 2` comes before `request 10`."""
+    parts = re.split(r"([0-9]+)", text)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part)
+
+
+def ordered(seen: pl.DataFrame) -> pl.DataFrame:
+    """Number the lanes of a frame of (rank, id), by rank and then naturally by id."""
+    keys = seen.rows()
+    order = sorted(range(len(keys)), key=lambda i: (keys[i][0], natural(keys[i][1])))
+    return seen[order].with_row_index("lane")
+
+
+def clipped(expr: pl.Expr) -> pl.Expr:
+    """Times cut to TIME_LIMIT."""
+    return expr.clip(-TIME_LIMIT, TIME_LIMIT)
+
+
+def end_of(start: pl.Expr, dur_ns: pl.Expr, otherwise: int) -> pl.Expr:
+    """End of what began at `start`; never before it; `otherwise` where it has no end."""
+    end = clipped(start) + dur_ns.clip(0, 2 * TIME_LIMIT)
+    return pl.max_horizontal(clipped(end.fill_null(otherwise)), clipped(start))
+
+
+def span_rows(frame: pl.DataFrame, table: str) -> pl.DataFrame:
+    """Cut a frame with lane, start, end, state and ref down to SPAN_COLUMNS."""
+    code = pl.lit(TABLES.index(table)).alias("table")
+    return frame.with_columns(code).select(pl.col(n).cast(t) for n, t in SPAN_COLUMNS.items())
+
+
+def several_ranks(name: str, rank: int, ranks: Sequence[int]) -> str:
+    """Name of a group of lanes, with its rank where there are several."""
+    if len(ranks) < 2:
+        return name
+    return f"rank {rank} · {name}" if name else f"rank {rank}"
+
+
+def depths(lane: Ints, start: Ints, end: Ints) -> npt.NDArray[np.int32]:
+    """Sub-lane of each span, so that no two spans of a sub-lane overlap; the first that is free.
+
+    Spans are ordered by lane, start and falling end, so that what is nested lies below what
+    encloses it.
+    """
+    depth = np.zeros(len(lane), np.int32)
+    clash = (lane[1:] == lane[:-1]) & (start[1:] < end[:-1])
+    for crowded in np.unique(lane[1:][clash]):
+        first, last = np.searchsorted(lane, (crowded, crowded + 1))
+        depth[first:last] = _first_free(start[first:last].tolist(), end[first:last].tolist())
+    return depth
+
+
+def _first_free(starts: list[int], ends: list[int]) -> list[int]:
+    free: list[int] = []
+    running: list[tuple[int, int]] = []
+    depth: list[int] = []
+    for start, end in zip(starts, ends, strict=True):
+        while running and running[0][0] <= start:
+            heapq.heappush(free, heapq.heappop(running)[1])
+        place = heapq.heappop(free) if free else len(running)
+        heapq.heappush(running, (end, place))
+        depth.append(place)
+    return depth

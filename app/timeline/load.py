@@ -1,0 +1,97 @@
+"""The minimap: how busy the engine was over time, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stepscope.app.timeline import palette
+from stepscope.app.timeline.lanes import Ints, clipped, end_of
+from stepscope.ingest.trace import Trace
+
+if TYPE_CHECKING:
+    from stepscope.app.timeline.model import Section
+
+Shares = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Stacked shares 0..1 by state, `shares` [states, width]; `what` says of what they are."""
+
+    what: str
+    states: tuple[int, ...]
+    shares: Shares
+
+    def stretched(self, pixels: Ints) -> Load:
+        """The same with the given pixels, which may repeat."""
+        return Load(self.what, self.states, self.shares[:, pixels])
+
+
+def load_of(trace: Trace, sections: Sequence[Section], edges: Ints) -> Load:
+    """Load over pixels: core groups if the trace has them, else steps' tokens, else its spans."""
+    by_name = {section.name: section for section in sections}
+    if "core groups" in by_name:
+        return _busy(
+            by_name["core groups"], edges, "cores busy", (palette.AIC, palette.AIV, palette.MIX)
+        )
+    if "steps" in by_name:
+        return _tokens(trace, edges)
+    if "tracks" in by_name:
+        return _busy(by_name["tracks"], edges, "spans", range(palette.SPAN, len(palette.STATES)))
+    return Load("nothing", (), np.zeros((0, len(edges) - 1), np.float32))
+
+
+def _busy(section: Section, edges: Ints, what: str, states: Sequence[int]) -> Load:
+    """Share of all lanes' time that is busy."""
+    levels = section.levels
+    lanes = np.arange(len(levels.offsets) - 1)
+    busy = levels.busy(lanes, edges)
+    shown = tuple(state for state in states if state in busy)
+    whole = np.diff(edges) * len(lanes)
+    shares = np.array([busy[state] / whole for state in shown], np.float32)
+    return Load(what, shown, shares.reshape(len(shown), len(edges) - 1))
+
+
+def _tokens(trace: Trace, edges: Ints) -> Load:
+    """Tokens a second of prefill and decode, against the most that any pixel has."""
+    start = clipped(pl.col("ts_ns"))
+    ended = end_of(pl.col("ts_ns"), pl.col("dur_ns").fill_null(0), 0)
+    steps = trace.steps.select(
+        "num_prefill_tokens", "num_decode_tokens", start=start, end=ended
+    ).collect()
+    shares = np.array(
+        [
+            _per_pixel(steps["start"], steps["end"], steps[column].fill_null(0).clip(0), edges)
+            for column in ("num_prefill_tokens", "num_decode_tokens")
+        ]
+    ) / np.diff(edges)
+    most = shares.sum(axis=0).max(initial=0.0)
+    scaled = (shares / (most or 1.0)).astype(np.float32)
+    return Load("tokens", (palette.PREFILL, palette.DECODE), scaled)
+
+
+def _per_pixel(start: pl.Series, end: pl.Series, tokens: pl.Series, edges: Ints) -> Floats:
+    """Spread each step's tokens evenly over its time, and add them up in each pixel."""
+    first, amount = start.to_numpy(), tokens.to_numpy().astype(np.float64)
+    last = np.maximum(end.to_numpy(), first + 1)
+    rate = amount / (last - first)
+    return np.diff(_ramp(first, rate, edges) - _ramp(last, rate, edges))
+
+
+def _ramp(times: Ints, rate: Floats, edges: Ints) -> Floats:
+    """At each edge, the sum of rate * (edge - time) over the times before it."""
+    order = np.argsort(times, kind="stable")
+    times, rate = times[order], rate[order]
+    before = np.searchsorted(times, edges)
+    origin = edges[0]
+    slope = np.concatenate(([0.0], np.cumsum(rate)))
+    offset = np.concatenate(([0.0], np.cumsum(rate * (times - origin))))
+    ramp: Floats = slope[before] * (edges - origin) - offset[before]
+    return ramp

@@ -1,0 +1,300 @@
+"""The timeline of a trace: its lanes, and what is on them in any window of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stepscope.app.timeline import palette
+from stepscope.app.timeline.bounds import bounds_of
+from stepscope.app.timeline.core_lanes import core_strips
+from stepscope.app.timeline.counters import Counter, Series, counters
+from stepscope.app.timeline.find import Finder, Hit
+from stepscope.app.timeline.labels import Labels
+from stepscope.app.timeline.lanes import TABLES, Ints, Lane, LaneName, Strips
+from stepscope.app.timeline.levels import Bytes, Counts, Levels, in_sublanes, pixel_edges
+from stepscope.app.timeline.load import Load, load_of
+from stepscope.app.timeline.request_lanes import request_strips
+from stepscope.app.timeline.step_lanes import step_strips
+from stepscope.app.timeline.track_lanes import track_strips
+from stepscope.ingest.trace import Trace
+
+if TYPE_CHECKING:
+    from stepscope.analyzers.finding import Finding
+
+SECTIONS: tuple[tuple[str, str, Callable[[Trace, int], Strips]], ...] = (
+    ("steps", "steps", step_strips),
+    ("core groups", "spans", core_strips),
+    ("requests", "spans", request_strips),
+    ("tracks", "spans", track_strips),
+)
+MAX_LISTED = 64
+"""Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
+
+Ref = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanView:
+    """A span to show; `ref` is the table and the number of the row that it stands for.
+
+    Both parts of a mixed step, and a block with the time for which it held its core, share a ref.
+    """
+
+    lane: int
+    start_ns: int
+    end_ns: int
+    state: int
+    label: str
+    ref: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The lanes `first_lane` and on, in order, and their spans."""
+
+    name: str
+    first_lane: int
+    levels: Levels
+
+
+class Picture:
+    """What each pixel of some lanes shows: three arrays [lanes, width].
+
+    `state`: what fills most of the pixel, 0 where there is nothing (and on counter lanes).
+    `density`: the share of the pixel that is busy, 0..255, at least 1 where there is anything (on
+    counter lanes: the value on its scale). `count`: spans that touch the pixel.
+    """
+
+    def __init__(self, lanes: Sequence[int], width: int, listed: Callable[[int], Spans]) -> None:
+        self.lanes = tuple(lanes)
+        shape = (len(self.lanes), width)
+        self.state: Bytes = np.zeros(shape, np.uint8)
+        self.density: Bytes = np.zeros(shape, np.uint8)
+        self.count: Counts = np.zeros(shape, np.uint32)
+        self._listed = listed
+
+    @cached_property
+    def spans(self) -> list[Spans]:
+        """Per lane the visible spans, None where they are too many; made when asked for."""
+        return [self._listed(lane) for lane in self.lanes]
+
+
+Spans = list[SpanView] | None
+
+
+class Timeline:
+    """Lanes, and answers about any window of them; made by `Timeline.of(trace)`.
+
+    `bounds` is [first, last) of all that is on it, at least 1 ns; (0, 1000) for an empty trace.
+    """
+
+    states: tuple[palette.State, ...] = palette.STATES
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.bounds: tuple[int, int] = bounds_of(trace)
+        self.lanes: tuple[Lane, ...] = ()
+        self._keys: list[LaneName] = []
+        self._sections: list[Section] = []
+        for name, kind, strips in SECTIONS:
+            self._add_section(name, kind, strips(trace, self.bounds[1]))
+        self._counters: dict[int, Counter] = {}
+        self._add_counters(counters(trace))
+
+    @classmethod
+    def of(cls, trace: Trace) -> Timeline:
+        """Lay out the rows of a trace."""
+        return cls(trace)
+
+    # ── windows ──────────────────────────────────────────────────────────────────────────────
+
+    def query(
+        self, t0: int, t1: int, width: int, lanes: Sequence[int], hidden: Collection[int] = ()
+    ) -> Picture:
+        """Paint the window [t0, t1) of some lanes, `width` pixels wide; needs t0 < t1, width > 0.
+
+        Spans of a `hidden` state are left out of state and density.
+        """
+        picture = Picture(lanes, width, lambda lane: self._listed(lane, t0, t1))
+        edges, stretch = _edges(t0, t1, width)
+        wanted = np.asarray(picture.lanes, np.int64)
+        for section in self._sections:
+            own = wanted - section.first_lane
+            rows = np.flatnonzero((own >= 0) & (own < len(section.levels.offsets) - 1))
+            if len(rows):
+                pixels = section.levels.pixels(own[rows], edges, hidden)
+                picture.state[rows] = pixels.state[:, stretch]
+                picture.density[rows] = pixels.density[:, stretch]
+                picture.count[rows] = pixels.count[:, stretch]
+        for row, lane in enumerate(picture.lanes):
+            if lane in self._counters:
+                picture.density[row] = _scaled(self._counters[lane].series(edges))[stretch]
+        return picture
+
+    def spans(self, lane: int, t0: int, t1: int, limit: int) -> list[SpanView]:
+        """The first `limit` spans of a lane that touch [t0, t1), by time."""
+        found = self._section_of(lane)
+        if found is None:
+            return []
+        levels, own = found
+        first, last = levels.visible(own, t0, t1)
+        return self._views(lane, levels, range(first, min(last, first + limit)))
+
+    def series(self, lane: int, t0: int, t1: int, width: int) -> Series | None:
+        """Values of a counter lane in a window; None on any other lane."""
+        if lane not in self._counters:
+            return None
+        edges, stretch = _edges(t0, t1, width)
+        series = self._counters[lane].series(edges)
+        return Series(series.values[stretch], series.low, series.high, series.unit)
+
+    def load(self, width: int, t0: int | None = None, t1: int | None = None) -> Load:
+        """The minimap: what kept the engine busy, by kind, over [t0, t1) or the whole trace."""
+        first = self.bounds[0] if t0 is None else t0
+        last = self.bounds[1] if t1 is None else t1
+        edges, stretch = _edges(first, last, width)
+        return load_of(self._trace, self._sections, edges).stretched(stretch)
+
+    # ── one span ─────────────────────────────────────────────────────────────────────────────
+
+    def at(self, lane: int, ts_ns: int) -> SpanView | None:
+        """The span (or the sample of a counter) that a lane shows at a time."""
+        if lane in self._counters:
+            return self._sample(lane, ts_ns)
+        found = self.spans(lane, ts_ns, ts_ns + 1, 2)
+        return next((span for span in found if span.end_ns > ts_ns), found[0] if found else None)
+
+    def next_span(self, lane: int, ts_ns: int) -> SpanView | None:
+        """The first span of a lane that begins after a time."""
+        return self._neighbour(lane, ts_ns, "right", 0)
+
+    def previous_span(self, lane: int, ts_ns: int) -> SpanView | None:
+        """The last span of a lane that begins before a time."""
+        return self._neighbour(lane, ts_ns, "left", -1)
+
+    def row(self, ref: Ref) -> dict[str, Any]:
+        """The whole row that a span stands for; its text is as it was recorded."""
+        table, number = ref
+        rows = self._trace.table(table).slice(number, 1).collect()
+        return rows.row(0, named=True) if len(rows) else {}
+
+    # ── finding ──────────────────────────────────────────────────────────────────────────────
+
+    def lane_of(self, finding: Finding) -> int | None:
+        """The lane that a finding is about: its core, request or group, else its rank's steps."""
+        return self._finder.lane_of(finding)
+
+    def find(self, text: str, limit: int = 50) -> list[Hit]:
+        """Requests, steps, cores, groups, tasks and spans that `text` names, the closest first."""
+        return self._finder.find(text, limit)
+
+    @cached_property
+    def _finder(self) -> Finder:
+        return Finder(self._trace, self.lanes, self._keys, self)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return Labels(self._trace)
+
+    # ── building ─────────────────────────────────────────────────────────────────────────────
+
+    def _add_section(self, section: str, kind: str, strips: Strips) -> None:
+        if not strips.names:
+            return
+        spans, num_sublanes = in_sublanes(strips.spans, len(strips.names))
+        first_lane = len(self.lanes)
+        self._add_lanes(section, kind, strips.names, num_sublanes)
+        levels = Levels(spans, int(num_sublanes.sum()))
+        self._sections.append(Section(section, first_lane, levels))
+
+    def _add_counters(self, found: tuple[Counter, ...]) -> None:
+        first_lane = len(self.lanes)
+        names = tuple(counter.name for counter in found)
+        self._add_lanes("counters", "counter", names, np.ones(len(names), np.int64))
+        self._counters = {first_lane + place: counter for place, counter in enumerate(found)}
+
+    def _add_lanes(
+        self, section: str, kind: str, names: tuple[LaneName, ...], num_sublanes: Ints
+    ) -> None:
+        named = [
+            (name, depth)
+            for name, count in zip(names, num_sublanes.tolist(), strict=True)
+            for depth in range(count)
+        ]
+        lane = len(self.lanes)
+        self.lanes += tuple(
+            Lane(lane + place, section, name.group, name.label, kind, name.rank, depth)
+            for place, (name, depth) in enumerate(named)
+        )
+        self._keys += [name for name, _ in named]
+
+    # ── looking up ───────────────────────────────────────────────────────────────────────────
+
+    def _section_of(self, lane: int) -> tuple[Levels, int] | None:
+        for section in self._sections:
+            own = lane - section.first_lane
+            if 0 <= own < len(section.levels.offsets) - 1:
+                return section.levels, own
+        return None
+
+    def _listed(self, lane: int, t0: int, t1: int) -> Spans:
+        spans = self.spans(lane, t0, t1, MAX_LISTED + 1)
+        return spans if len(spans) <= MAX_LISTED else None
+
+    def _neighbour(self, lane: int, ts_ns: int, side: str, shift: int) -> SpanView | None:
+        found = self._section_of(lane)
+        if found is None:
+            return None
+        levels, own = found
+        first, last = int(levels.offsets[own]), int(levels.offsets[own + 1])
+        place = int(np.searchsorted(levels.start[first:last], ts_ns, side)) + shift  # type: ignore[call-overload]
+        if not 0 <= place < last - first:
+            return None
+        return self._views(lane, levels, range(first + place, first + place + 1))[0]
+
+    def _views(self, lane: int, levels: Levels, places: range) -> list[SpanView]:
+        window = slice(places.start, places.stop)
+        tables, rows = levels.table[window].tolist(), levels.row[window].tolist()
+        states = levels.state[window].tolist()
+        labels = [""] * len(rows)
+        for code in set(tables):
+            own = [place for place, table in enumerate(tables) if table == code]
+            names = self._labels.of(TABLES[code], [rows[p] for p in own], [states[p] for p in own])
+            for place, name in zip(own, names, strict=True):
+                labels[place] = name
+        starts, ends = levels.start[window].tolist(), levels.end[window].tolist()
+        return [
+            SpanView(lane, start, end, state, label, (TABLES[table], row))
+            for start, end, state, label, table, row in zip(
+                starts, ends, states, labels, tables, rows, strict=True
+            )
+        ]
+
+    def _sample(self, lane: int, ts_ns: int) -> SpanView | None:
+        counter = self._counters[lane]
+        place = counter.sample_at(ts_ns)
+        if place is None:
+            return None
+        is_last = place + 1 == len(counter.ts_ns)
+        end_ns = self.bounds[1] if is_last else int(counter.ts_ns[place + 1])
+        label = f"{counter.values[place]:,.6g} {counter.unit}".strip()
+        ref = (counter.table, int(counter.rows[place]))
+        return SpanView(lane, int(counter.ts_ns[place]), end_ns, palette.COUNTER, label, ref)
+
+
+def _edges(t0: int, t1: int, width: int) -> tuple[Ints, Ints]:
+    """Pixel edges, and for each wanted pixel the one to show: several the same below 1 ns each."""
+    assert t0 < t1
+    assert width > 0
+    exact = min(width, t1 - t0)
+    return pixel_edges(t0, t1, exact), np.arange(width, dtype=np.int64) * exact // width
+
+
+def _scaled(series: Series) -> Bytes:
+    height = (series.values - min(series.low, 0.0)) / ((series.high - min(series.low, 0.0)) or 1.0)
+    return np.nan_to_num(height * 255).clip(0, 255).astype(np.uint8)

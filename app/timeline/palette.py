@@ -1,0 +1,68 @@
+"""The colours and marks of every front: one thing, one colour, and never colour alone."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+BACKGROUND, PANEL, RAISED, BORDER = "#0E1116", "#151A21", "#1C232C", "#2A323D"
+TEXT, MUTED = "#E6EDF3", "#9AA4B2"
+INK = BACKGROUND
+"""Text that stands on a span of any state but `waiting`, `idle` and `held`."""
+ACCENT = "#7AA2FF"
+"""What is selected, and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a span shows: its name, colour, glyph in a terminal, and a second cue in a browser."""
+
+    name: str
+    colour: str
+    glyph: str
+    cue: str
+
+
+STATES: tuple[State, ...] = (
+    State("nothing", BACKGROUND, " ", ""),
+    State("waiting", "#5B6472", "┄", "hollow"),
+    State("prefill", "#46C3FE", "P", "solid"),
+    State("decode", "#F5B971", "D", "ticks"),
+    State("preempted", "#F95213", "▼", "mark"),
+    State("recompute", "#AC5DD2", "R", "hatch"),
+    State("idle", "#2A323D", "·", "hollow"),
+    State("AIC", "#5D5E9E", "█", "label"),
+    State("AIV", "#51B9BD", "░", "label"),
+    State("MIX", "#F2E962", "▓", "label"),
+    State("held", "#3D4754", "▚", "hatch"),
+    State("counter", "#7F8B9B", "▁", "line"),
+    State("span 1", "#6C7889", "█", "label"),
+    State("span 2", "#8592A4", "▓", "label"),
+    State("span 3", "#7C8A83", "▒", "label"),
+    State("span 4", "#94897C", "░", "label"),
+)
+(
+    NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, COUNTER,
+    SPAN, _, _, _,
+) = range(len(STATES))  # fmt: skip
+NUM_SPAN_SHADES = len(STATES) - SPAN
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How a finding's severity is shown: a glyph and its colour."""
+
+    glyph: str
+    colour: str
+
+
+SEVERITY_MARKS: dict[str, Mark] = {
+    "error": Mark("✖", "#F95213"),
+    "warning": Mark("▲", "#F5B971"),
+    "info": Mark("●", MUTED),
+}
+
+
+def shade(category: str) -> int:
+    """State of a span of this category: the same category has the same shade in every trace."""
+    return SPAN + zlib.crc32(category.encode("utf-8", "replace")) % NUM_SPAN_SHADES
