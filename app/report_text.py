@@ -14,11 +14,11 @@ GLYPHS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
 SHOWN = 3  # findings printed per rule unless all are asked for
 
 
-def format_result(result: CheckResult, *, show_all: bool = False) -> str:
-    """Return the findings of one trace as text."""
+def format_result(result: CheckResult, start_ns: int = 0, *, show_all: bool = False) -> str:
+    """Return the findings of one trace as text, with times from `start_ns` on."""
     lines = [f"{plain(result.trace)}: {tally(result.findings)}"]
     for _, group in groupby(result.findings, key=lambda finding: finding.code):
-        lines += ["", *_rule_lines(list(group), show_all)]
+        lines += ["", *_rule_lines(list(group), start_ns, show_all)]
     if result.not_applicable:
         lines += ["", f"not applicable (tables missing): {', '.join(result.not_applicable)}"]
     return "\n".join(lines)
@@ -44,7 +44,7 @@ def tally(findings: Iterable[Finding]) -> str:
     return "  ".join(parts) or "nothing found"
 
 
-def where(finding: Finding) -> str:
+def where(finding: Finding, start_ns: int = 0) -> str:
     """Return where a finding is, as short as it can be said: `group 2 · step 3 · 8.214 ms`."""
     parts = [
         f"rank {finding.rank}" if finding.rank else "",
@@ -52,18 +52,18 @@ def where(finding: Finding) -> str:
         f"group {finding.group}" if finding.group is not None else "",
         f"core {finding.core}" if finding.core is not None else "",
         f"step {finding.step}" if finding.step is not None else "",
-        f"{finding.ts_ns / 1e6:,.3f} ms" if finding.ts_ns is not None else "",
+        f"{(finding.ts_ns - start_ns) / 1e6:,.3f} ms" if finding.ts_ns is not None else "",
     ]
     return plain(" · ".join(part for part in parts if part)) or "whole run"
 
 
-def _rule_lines(findings: list[Finding], show_all: bool) -> list[str]:
+def _rule_lines(findings: list[Finding], start_ns: int, show_all: bool) -> list[str]:
     first = findings[0]
     total = sum(finding.count for finding in findings)
     shown = findings if show_all else findings[:SHOWN]
     lines = [f"{GLYPHS[first.severity]} {first.code} {first.name}  ×{total:,}"]
     for finding in shown:
-        lines += [f"    {where(finding)}", f"        {plain(finding.message)}"]
+        lines += [f"    {where(finding, start_ns)}", f"        {plain(finding.message)}"]
     left = total - sum(finding.count for finding in shown)
     if left:
         lines.append(f"    and {left:,} more (--all shows them)")

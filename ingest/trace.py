@@ -100,6 +100,12 @@ class Trace:
         """Tell whether the trace has a row of that table."""
         return self.num_rows(name) > 0
 
+    def start_ns(self) -> int:
+        """Find the earliest time of any row, 0 when there is none: times are shown from there."""
+        earliest = [self.table(table.name).select(pl.col("ts_ns").min()) for table in TABLES]
+        found = [frame.item() for frame in pl.collect_all(earliest)]
+        return min((ts_ns for ts_ns in found if ts_ns is not None), default=0)
+
     def sql(self, query: str) -> pl.DataFrame:
         """Run an SQL query over the tables; raises `QueryError` naming near matches."""
         return run_sql({table.name: self.table(table.name) for table in TABLES}, query)

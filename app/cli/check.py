@@ -45,8 +45,9 @@ def check(
     Exits 0 when nothing is at or above --fail-on, 1 when something is, 2 on wrong usage,
     3 when a trace cannot be read.
     """
-    results = [_check_one(path, select, ignore) for path in traces]
-    text = _as_json(results) if form == "json" else _as_text(results, show_all)
+    checked = [_check_one(path, select, ignore) for path in traces]
+    results = [result for result, _ in checked]
+    text = _as_json(results) if form == "json" else _as_text(checked, show_all)
     if output is None:
         click.echo(text)
     else:
@@ -54,14 +55,18 @@ def check(
     return int(_fails(results, fail_on))
 
 
-def _check_one(path: Path, select: tuple[str, ...], ignore: tuple[str, ...]) -> CheckResult:
+def _check_one(
+    path: Path, select: tuple[str, ...], ignore: tuple[str, ...]
+) -> tuple[CheckResult, int]:
+    """Check one trace; returns the findings and the time from which the trace's times count."""
     from stepscope.analyzers import registry
     from stepscope.analyzers.run import check as run_rules
     from stepscope.ingest.trace import Trace
 
     rules = registry.select(select, ignore)
     with progress() as report:
-        return run_rules(Trace.open(path, progress=report), rules, progress=report)
+        trace = Trace.open(path, progress=report)
+        return run_rules(trace, rules, progress=report), trace.start_ns()
 
 
 def _as_json(results: list[CheckResult]) -> str:
@@ -69,10 +74,10 @@ def _as_json(results: list[CheckResult]) -> str:
     return json.dumps(objects[0] if len(objects) == 1 else objects, indent=2)
 
 
-def _as_text(results: list[CheckResult], show_all: bool) -> str:
-    blocks = [format_result(result, show_all=show_all) for result in results]
-    if len(results) > 1:
-        blocks.append(format_summary(results))
+def _as_text(checked: list[tuple[CheckResult, int]], show_all: bool) -> str:
+    blocks = [format_result(result, start_ns, show_all=show_all) for result, start_ns in checked]
+    if len(checked) > 1:
+        blocks.append(format_summary([result for result, _ in checked]))
     return "\n\n".join(blocks)
 
 

@@ -53,11 +53,37 @@ def as_dict(trace: Trace) -> dict[str, Any]:
 
 def as_text(trace: Trace) -> str:
     """Return what a person wants to know, safe for a terminal."""
-    from stepscope.ingest.summary import facts, notes, table_rows
+    from stepscope.ingest.summary import facts
 
-    lines = [f"{name:<10} {plain(text)}" for name, text in [("trace", trace.name), *facts(trace)]]
+    about = [f"{name:<10} {plain(text)}" for name, text in [("trace", trace.name), *facts(trace)]]
+    parts = [about, _table_lines(trace), _step_lines(trace), _remarks(trace)]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _table_lines(trace: Trace) -> list[str]:
+    from stepscope.ingest.summary import table_rows
+
     rows = [(name, rows, state or "complete") for name, rows, state in table_rows(trace)]
-    lines += ["", *(format_table(("table", "rows", "state"), rows) if rows else ["no rows"])]
+    return format_table(("table", "rows", "state"), rows) if rows else ["no rows"]
+
+
+def _step_lines(trace: Trace) -> list[str]:
+    """Say what the steps of each kind held in all: a trace of one step shows that step."""
+    import polars as pl
+
+    sums = ("num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs", "num_decode_tokens")
+    held = trace.steps.group_by(pl.col("kind").fill_null("unknown")).agg(
+        pl.len(), pl.col(sums).sum(), pl.col("dur_ns").sum() / 1e6
+    )
+    rows = held.sort("len", descending=True).collect().rows()
+    header = ("steps of", "steps", "prefill rows", "tokens", "decode rows", "tokens", "ms")
+    return format_table(header, rows) if rows else []
+
+
+def _remarks(trace: Trace) -> list[str]:
+    from stepscope.ingest.summary import notes
+
     read = trace.manifest.report.read if trace.manifest.report else {}
-    remarks = [f"read {count:,}: {what}" for what, count in read.items()] + notes(trace.manifest)
-    return "\n".join([*lines, *([""] if remarks else []), *map(plain, remarks)])
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in read.items())
+    lines = [f"read {sum(read.values()):,} events: {kinds}"] if read else []
+    return [plain(line) for line in lines + notes(trace.manifest)]
