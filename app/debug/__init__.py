@@ -1,1 +1,23 @@
 """Time travel through a trace, without a screen."""
+
+from __future__ import annotations
+
+from stepscope.app.debug.changes import Change, changes_between
+from stepscope.app.debug.detail import StepDetail, Table
+from stepscope.app.debug.moments import Position
+from stepscope.app.debug.session import Session
+from stepscope.app.debug.state import BatchEntry, CoreSlots, State
+from stepscope.app.debug.why import LeftOut
+
+__all__ = [
+    "BatchEntry",
+    "Change",
+    "CoreSlots",
+    "LeftOut",
+    "Position",
+    "Session",
+    "State",
+    "StepDetail",
+    "Table",
+    "changes_between",
+]

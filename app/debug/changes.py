@@ -1,0 +1,69 @@
+"""What changed from one state to another, in a few words each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from stepscope.app.debug.state import Block, CoreSlots, State
+
+MAX_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that is not as it was."""
+
+    what: str
+    before: str
+    after: str
+
+
+def changes_between(before: State, after: State) -> list[Change]:
+    """Queues by who came and went, pools by how much is held, cores slot by slot."""
+    return [
+        *_queue("waiting", before.waiting, after.waiting),
+        *_queue("running", before.running, after.running),
+        *_pool("KV blocks held", before.kv_blocks, after.kv_blocks),
+        *_pool("slots held", before.slots, after.slots),
+        *_cores(before.cores or {}, after.cores or {}),
+    ]
+
+
+def _queue(
+    what: str, before: tuple[str, ...] | None, after: tuple[str, ...] | None
+) -> Iterable[Change]:
+    if before == after:
+        return
+    was, now = before or (), after or ()
+    came = [name for name in now if name not in set(was)]
+    went = [name for name in was if name not in set(now)]
+    signed = [f"+{name}" for name in came] + [f"-{name}" for name in went]
+    moved = " ".join(signed[:MAX_NAMED]) + (" …" if len(signed) > MAX_NAMED else "")
+    yield Change(what, str(len(was)), f"{len(now)}  {moved or 'reordered'}")
+
+
+def _pool(
+    what: str, before: Mapping[int, str] | None, after: Mapping[int, str] | None
+) -> Iterable[Change]:
+    was, now = before or {}, after or {}
+    if was == now:
+        return
+    num_changed = len(dict(was.items() ^ now.items()))
+    yield Change(what, str(len(was)), f"{len(now)}  ({num_changed} changed hands)")
+
+
+def _cores(before: Mapping[int, CoreSlots], after: Mapping[int, CoreSlots]) -> Iterable[Change]:
+    for core, now in after.items():
+        was = before.get(core, CoreSlots())
+        if was != now:
+            yield Change(f"core {core}", _slots(was), _slots(now))
+
+
+def _slots(slots: CoreSlots) -> str:
+    running = _block(slots.running)
+    return running if slots.pending is None else f"{running}, then {_block(slots.pending)}"
+
+
+def _block(block: Block | None) -> str:
+    return "idle" if block is None else f"task {block[0]} block {block[1]}"

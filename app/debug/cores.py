@@ -1,0 +1,48 @@
+"""What the slots of every core held at any time, from `core_spans`.
+
+A block holds the running slot from its dispatch to its end. One that was dispatched to the
+pending slot holds that one until it begins, and the running slot from then on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from stepscope.app.debug.state import Block, CoreSlots
+
+NEVER = np.iinfo(np.int64).max
+
+
+class Cores:
+    """Answers for any time; at equal times ends come first, then starts, then dispatches."""
+
+    def __init__(self, core_spans: pl.DataFrame) -> None:
+        """Take the rows of one rank."""
+        spans = core_spans.with_columns(
+            pl.col("dispatch_ns").fill_null(pl.col("ts_ns")),
+            pl.col("end_ns").fill_null(NEVER),
+            is_queued=pl.col("slot").fill_null("running") == "pending",
+        ).sort("dispatch_ns", maintain_order=True)
+        self._spans = spans.select("core", "task", "block")
+        self._dispatch = spans["dispatch_ns"].to_numpy()
+        self._start = spans["ts_ns"].to_numpy()
+        self._end = spans["end_ns"].to_numpy()
+        self._is_queued = spans["is_queued"].to_numpy()
+        self._cores = spans["core"].unique().sort().to_list()
+
+    def at(self, ts_ns: int) -> dict[int, CoreSlots]:
+        """The slots of every core that ever ran a block."""
+        num_dispatched = int(np.searchsorted(self._dispatch, ts_ns, "right"))
+        start, is_queued = self._start[:num_dispatched], self._is_queued[:num_dispatched]
+        is_held = self._end[:num_dispatched] > ts_ns
+        waits = is_held & is_queued & (start > ts_ns)
+        pending = self._blocks(np.flatnonzero(waits))
+        running = self._blocks(np.flatnonzero(is_held & ~waits))
+        return {core: CoreSlots(running.get(core), pending.get(core)) for core in self._cores}
+
+    def _blocks(self, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> dict[int, Block]:
+        held: dict[int, Block] = {}
+        for core, task, block in self._spans[places].iter_rows():
+            held[core] = (task, block)
+        return held

@@ -1,0 +1,206 @@
+"""What both fronts print about a step: its batch, what changed, who was left out, the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from stepscope.app.debug.changes import changes_between
+from stepscope.app.debug.state import State
+from stepscope.app.debug.why import LeftOut
+from stepscope.app.plain import plain
+from stepscope.ingest.trace import Trace
+
+MAX_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A small table of plain text under a heading; `num_more` rows were left out."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    num_more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepDetail:
+    """A step, the states before and after its batch was formed, and who was left out.
+
+    `step` is the row of `steps` (empty where there is none), `rows` those of `batch_rows`, and
+    `decisions` what was decided in the step; their text is as recorded. `tables()` is all of it
+    as plain text, ready to print.
+    """
+
+    rank: int
+    step: Mapping[str, Any]
+    rows: tuple[Mapping[str, Any], ...]
+    before: State
+    after: State
+    left_out: tuple[LeftOut, ...]
+    decisions: tuple[Mapping[str, Any], ...]
+    device: tuple[Mapping[str, Any], ...]
+
+    def tables(self) -> tuple[Table, ...]:
+        """The detail as tables, without those that would be empty."""
+        made = (
+            _header(self),
+            _batch(self.rows),
+            _changes(self.before, self.after),
+            _left_out(self.left_out),
+            _decided(self.decisions),
+            _device(self.device),
+        )
+        return tuple(table for table in made if table.rows)
+
+
+def detail_of(
+    trace: Trace, rank: int, before: State, after: State, left_out: Sequence[LeftOut]
+) -> StepDetail:
+    """Read a step's rows; the states and reasons are those of the session's position."""
+    own = (pl.col("rank") == rank) & (pl.col("step") == after.step)
+    steps, rows, decisions, device = pl.collect_all(
+        [
+            trace.steps.filter(own).head(1),
+            trace.batch_rows.filter(own).sort("row", nulls_last=True, maintain_order=True),
+            trace.decisions.filter(own, pl.col("subject_kind") == "bucket"),
+            _by_shape(trace.core_spans.filter(own)),
+        ]
+    )
+    return StepDetail(
+        rank,
+        steps.row(0, named=True) if len(steps) else {},
+        tuple(rows.iter_rows(named=True)),
+        before,
+        after,
+        tuple(left_out),
+        tuple(decisions.iter_rows(named=True)),
+        tuple(device.iter_rows(named=True)),
+    )
+
+
+def _by_shape(core_spans: pl.LazyFrame) -> pl.LazyFrame:
+    """Per shape: tasks, blocks, parts on cores, and the time for which cores ran them."""
+    run_ns = (pl.col("end_ns") - pl.col("ts_ns")).sum()
+    blocks = pl.struct("task", "block").n_unique()
+    parts = core_spans.group_by("shape").agg(
+        num_tasks=pl.col("task").n_unique(), num_blocks=blocks, num_parts=pl.len(), run_ns=run_ns
+    )
+    return parts.sort("shape")
+
+
+def _header(detail: StepDetail) -> Table:
+    step = detail.step
+    facts = {
+        "step": detail.after.step,
+        "kind": step.get("kind"),
+        "began": _time(step.get("ts_ns")),
+        "took": _time(step.get("dur_ns")),
+        "tokens": _tokens(step),
+        "requests": _of(step, "num_prefill_reqs", "num_decode_reqs"),
+        "waiting": step.get("num_waiting"),
+        "running": step.get("num_running"),
+        "KV blocks free": _free(step),
+        "path": step.get("executed_path"),
+        "read from": step.get("tag"),
+        "inferred": step.get("inferred"),
+    }
+    rows = tuple((name, _text(fact)) for name, fact in facts.items() if fact not in (None, ""))
+    return Table("step", ("", ""), rows if detail.after.step is not None else ())
+
+
+def _batch(rows: Sequence[Mapping[str, Any]]) -> Table:
+    columns = ("row", "request", "phase", "tokens", "computed", "of prompt", "slot", "")
+    shown = tuple(
+        (
+            _text(row["row"]), _text(row["request"]), _text(row["phase"]), _text(row["num_tokens"]),
+            _text(row["num_computed"]), _text(row["prompt_len"]), _text(row["slot"]),
+            "recompute" if row["is_recompute"] else "",
+        )
+        for row in rows[:MAX_ROWS]
+    )  # fmt: skip
+    return Table("batch", columns, shown, len(rows) - len(shown))
+
+
+def _changes(before: State, after: State) -> Table:
+    rows = tuple(
+        (plain(change.what), plain(change.before), plain(change.after))
+        for change in changes_between(before, after)
+    )
+    return Table("changed", ("", "before", "after"), rows)
+
+
+def _left_out(left_out: Sequence[LeftOut]) -> Table:
+    columns = (
+        "request",
+        "verdict",
+        "reason",
+        "resource",
+        "needed",
+        "available",
+        "holder",
+        "instead",
+    )
+    shown = tuple(
+        (
+            _text(left.request), _text(left.verdict),
+            _text("no reason recorded" if left.verdict is None else left.reason),
+            _text(left.resource), _text(left.needed), _text(left.available), _text(left.holder),
+            _text(left.instead),
+        )
+        for left in left_out[:MAX_ROWS]
+    )  # fmt: skip
+    return Table("left out", columns, shown, len(left_out) - len(shown))
+
+
+def _decided(decisions: Sequence[Mapping[str, Any]]) -> Table:
+    names = ("subject", "verdict", "reason", "needed", "holder", "instead")
+    shown = tuple(tuple(_text(row[name]) for name in names) for row in decisions[:MAX_ROWS])
+    columns = ("bucket", "verdict", "reason", "needed", "oldest", "instead")
+    return Table("buckets", columns, shown, len(decisions) - len(shown))
+
+
+def _device(device: Sequence[Mapping[str, Any]]) -> Table:
+    rows = tuple(
+        (
+            _text(row["shape"]), _text(row["num_tasks"]), _text(row["num_blocks"]),
+            _text(row["num_parts"]), _time(row["run_ns"]),
+        )
+        for row in device
+    )  # fmt: skip
+    return Table("core groups", ("shape", "tasks", "blocks", "parts", "core time"), rows)
+
+
+def _tokens(step: Mapping[str, Any]) -> str:
+    prefill, decode = step.get("num_prefill_tokens"), step.get("num_decode_tokens")
+    if prefill is None and decode is None:
+        return ""
+    total = (prefill or 0) + (decode or 0)
+    budget = step.get("token_budget")
+    of_budget = "" if budget is None else f" of {budget:,}"
+    return f"{prefill or 0:,} prefill + {decode or 0:,} decode = {total:,}{of_budget}"
+
+
+def _of(step: Mapping[str, Any], prefill: str, decode: str) -> str:
+    if step.get(prefill) is None and step.get(decode) is None:
+        return ""
+    return f"{step[prefill] or 0} prefill + {step[decode] or 0} decode"
+
+
+def _free(step: Mapping[str, Any]) -> str:
+    free, total = step.get("kv_blocks_free"), step.get("kv_blocks_total")
+    if free is None:
+        return ""
+    return f"{free:,}" if total is None else f"{free:,} of {total:,}"
+
+
+def _time(ns: int | None) -> str:
+    return "" if ns is None else f"{ns / 1e6:,.3f} ms"
+
+
+def _text(fact: object) -> str:
+    return "" if fact is None else plain(str(fact))

@@ -1,0 +1,47 @@
+"""Who holds which slot and KV block at any time, from `allocations`.
+
+Every claim is turned into the stretch of rows for which it holds, once. A moment's holders are
+then those whose stretch it lies in: the same whichever way the moment is reached.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+TAKING = ("claim", "move")
+
+
+class Pool:
+    """The holders of one resource. A block that is shared shows the first that still holds it."""
+
+    def __init__(self, allocations: pl.DataFrame) -> None:
+        """Take the rows of one rank and resource, as recorded."""
+        rows = allocations.sort("ts_ns", maintain_order=True).with_row_index("place")
+        self._ts_ns = rows["ts_ns"].to_numpy()
+        holds = _holds(rows)
+        self._from = holds["place"].to_numpy()
+        self._until = holds["until"].to_numpy()
+        self._id = holds["id"].to_numpy()
+        self._owner = holds["owner"]
+
+    def at(self, ts_ns: int) -> dict[int, str]:
+        """Holder by number of slot or block, after every row up to and at `ts_ns`."""
+        num_rows = np.searchsorted(self._ts_ns, ts_ns, "right")
+        held = np.flatnonzero((self._from < num_rows) & (self._until >= num_rows))
+        ids, owners = self._id[held].tolist(), self._owner[held].to_list()
+        return dict(zip(reversed(ids), reversed(owners), strict=True))
+
+
+def _holds(rows: pl.DataFrame) -> pl.DataFrame:
+    """Claims, shares and moves with the place of the row that ends them.
+
+    A release ends what its owner holds; the next claim or move of the same number ends all.
+    """
+    never = len(rows)
+    is_release, is_taking = pl.col("op") == "release", pl.col("op").is_in(TAKING)
+    place = pl.col("place").cast(pl.Int64)
+    released = pl.when(is_release).then(place).shift(-1).backward_fill().over("id", "owner")
+    taken = pl.when(is_taking).then(place).shift(-1).backward_fill().over("id")
+    until = pl.min_horizontal(released.fill_null(never), taken.fill_null(never))
+    return rows.with_columns(until=until).filter(~is_release)

@@ -1,0 +1,71 @@
+"""What the engine held at a moment of the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Block = tuple[int, int]
+
+
+class CoreSlots(NamedTuple):
+    """What a core holds in each of its slots, as (task, block); None where it is free."""
+
+    running: Block | None = None
+    pending: Block | None = None
+
+
+class BatchEntry(NamedTuple):
+    """A row of the batch: the request, its phase, and how many of its tokens are computed."""
+
+    request: str
+    phase: str
+    num_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Queue, running requests, batch, slots, KV blocks and cores; None where nothing is known.
+
+    `waiting` is in the order of the queue, `running` in the order of admission, `batch` in that of
+    its rows. `slots` and `kv_blocks` map what is taken to the request that holds it; `cores` maps
+    every core that the trace knows to its slots.
+    """
+
+    ts_ns: int
+    step: int | None
+    waiting: tuple[str, ...] | None = None
+    running: tuple[str, ...] | None = None
+    batch: tuple[BatchEntry, ...] | None = None
+    slots: Mapping[int, str] | None = None
+    kv_blocks: Mapping[int, str] | None = None
+    cores: Mapping[int, CoreSlots] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The state in the shape of the engine's own snapshot; what is not known is left out."""
+        shaped: dict[str, Any] = {
+            "waiting": _listed(self.waiting),
+            "running": _listed(self.running),
+            "batch": None if self.batch is None else [list(entry) for entry in self.batch],
+            "slots": None if self.slots is None else dict(self.slots),
+            "kv_blocks": None if self.kv_blocks is None else dict(self.kv_blocks),
+            "cores": None if self.cores is None else _cores(self.cores),
+        }
+        known = {name: held for name, held in shaped.items() if held is not None}
+        return {"ts_ns": self.ts_ns, "step": self.step, **known}
+
+
+def _listed(ids: tuple[str, ...] | None) -> list[str] | None:
+    return None if ids is None else list(ids)
+
+
+def _cores(cores: Mapping[int, CoreSlots]) -> dict[int, dict[str, list[int] | None]]:
+    return {
+        core: {"running": _held(slots.running), "pending": _held(slots.pending)}
+        for core, slots in cores.items()
+    }
+
+
+def _held(block: Block | None) -> list[int] | None:
+    return None if block is None else list(block)

@@ -1,0 +1,98 @@
+"""Why a request was not in a batch: what the engine wrote down about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.app.debug.queues import QUEUEING, STARTING
+from stepscope.app.debug.state import State
+from stepscope.ingest.trace import Trace
+
+IN_FAVOUR = ("admitted", "chosen")
+MAX_REASONS = 8
+COLUMNS = [
+    "verdict", "reason", "resource", "needed", "available", "holder", "instead", "ts_ns", "step",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A decision about a request; all but `request` is None where nothing was recorded.
+
+    `is_running` tells a request that was admitted, and is not in the batch, from one that waits.
+    """
+
+    request: str
+    verdict: str | None = None
+    reason: str | None = None
+    resource: str | None = None
+    needed: int | None = None
+    available: int | None = None
+    holder: str | None = None
+    instead: str | None = None
+    ts_ns: int | None = None
+    step: int | None = None
+    is_running: bool = False
+
+
+class Reasons:
+    """The recorded decisions about the requests of a rank."""
+
+    def __init__(self, trace: Trace, rank: int) -> None:
+        of_rank = pl.col("rank") == rank
+        about_requests = of_rank & (pl.col("subject_kind") == "request")
+        self._decisions = (
+            trace.decisions.filter(about_requests)
+            .select(pl.col("subject").alias("request"), *COLUMNS)
+            .sort("ts_ns", maintain_order=True)
+            .collect()
+        )
+        self._turns = (
+            trace.lifecycle.filter(of_rank, pl.col("event").is_in([*QUEUEING, *STARTING]))
+            .select("request", since="ts_ns")
+            .sort("since", maintain_order=True)
+            .collect()
+        )
+
+    def about(self, request: str, ts_ns: int) -> list[LeftOut]:
+        """What was decided about a request by then, the last decision first."""
+        known = self._decisions.filter(pl.col("ts_ns") <= ts_ns, pl.col("request") == request)
+        last = known.tail(MAX_REASONS).reverse()
+        return [LeftOut(*row) for row in last.iter_rows()]
+
+    def left_out(self, state: State) -> list[LeftOut]:
+        """Everyone who waits, in order of the queue, then who runs and is not in the batch.
+
+        With each goes the last decision about it since it began to wait or run: that one holds.
+        """
+        seated = {entry.request for entry in state.batch or ()}
+        unseated = [name for name in state.running or () if name not in seated]
+        holding = self._holding([*(state.waiting or ()), *unseated], state.ts_ns)
+        return [
+            *(holding.get(name, LeftOut(name)) for name in state.waiting or ()),
+            *(_as_running(holding.get(name, LeftOut(name))) for name in unseated),
+        ]
+
+    def _holding(self, requests: Iterable[str], ts_ns: int) -> dict[str, LeftOut]:
+        wanted = pl.DataFrame({"request": list(requests)}, schema={"request": pl.String})
+        turns = self._turns.filter(pl.col("since") <= ts_ns).join(wanted, on="request", how="semi")
+        known = self._decisions.filter(pl.col("ts_ns") <= ts_ns)
+        last = known.join(wanted, on="request", how="semi").unique(
+            "request", keep="last", maintain_order=True
+        )
+        since = turns.unique("request", keep="last")
+        holds = (pl.col("ts_ns") >= pl.col("since").fill_null(pl.col("ts_ns"))) & ~pl.col(
+            "verdict"
+        ).is_in(IN_FAVOUR)
+        rows = last.join(since, on="request", how="left", maintain_order="left").filter(holds)
+        return {row[0]: LeftOut(*row) for row in rows.drop("since").iter_rows()}
+
+
+def _as_running(left: LeftOut) -> LeftOut:
+    return LeftOut(
+        left.request, left.verdict, left.reason, left.resource, left.needed, left.available,
+        left.holder, left.instead, left.ts_ns, left.step, is_running=True,
+    )  # fmt: skip
