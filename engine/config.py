@@ -17,7 +17,8 @@ class EngineConfig:
 
     `num_slots` 0 means that requests need no slot. `horizon_ns` ends the run: what is unfinished
     then is aborted. `idle_ns` is how long a step lasts in which nothing could be scheduled,
-    `max_idle_steps` and `max_actions` bound a scheduler that makes no progress: the watchdog.
+    `max_idle_steps` in a row, and `max_actions_per_request` in one step, are what the watchdog
+    allows a scheduler that makes no progress.
     """
 
     num_kv_blocks: int = 1024
@@ -28,13 +29,18 @@ class EngineConfig:
     horizon_ns: int | None = None
     idle_ns: int = MS
     max_idle_steps: int = 1000
-    max_actions: int = 100_000
+    max_actions_per_request: int = 64
     faults: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
-        for name in ("num_kv_blocks", "block_size", "max_num_batched_tokens", "max_num_seqs"):
+        for name in ("num_kv_blocks", "block_size", "max_num_seqs", "idle_ns"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, it must be at least 1")
+        if self.max_num_batched_tokens < self.max_num_seqs:
+            raise ConfigError(
+                f"max_num_batched_tokens {self.max_num_batched_tokens} is below max_num_seqs "
+                f"{self.max_num_seqs}: a decode of every seat would not fit a step"
+            )
         check_faults(self.faults)
 
     def as_dict(self) -> dict[str, Any]:

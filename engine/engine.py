@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stepscope.engine.allocator import Allocator
 from stepscope.engine.batch import DECODE, PREFILL, Batch, Row
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
@@ -64,6 +65,7 @@ class Engine:
         self._seated: set[str] = set()
         self._recorder = recorder
         self._record = Recording(recorder, self.state, clock) if recorder else None
+        self._allocate = Allocator(self.state, self._record)
         self._observer = observer
 
     def run(self) -> None:
@@ -89,10 +91,12 @@ class Engine:
         """Let the scheduler form this step's batch, and perform what it asks for."""
         self.state.batch = Batch()
         self._seated.clear()
-        for num_actions, action in enumerate(self.scheduler.schedule(self.state), 1):
+        num_left = self.config.max_actions_per_request * (self.state.num_requests + 1)
+        for action in self.scheduler.schedule(self.state):
             self._perform(action)
-            if num_actions == self.config.max_actions:
-                self._livelock = f"watchdog: {num_actions} actions in step {self.state.step}"
+            num_left -= 1
+            if not num_left:
+                self._livelock = f"watchdog: step {self.state.step} goes round in circles"
                 break
         if self._record:
             self._record.queued()
@@ -140,7 +144,7 @@ class Engine:
             case Reject():
                 self._reject(action)
             case Hold():
-                action.request.num_holds += 1
+                action.request.num_holds += action.resource == "kv-block"
                 if self._record:
                     self._record.held(action)
             case Weigh() if self._record:
@@ -149,7 +153,7 @@ class Engine:
     def _seat(self, request: Request, num_tokens: int) -> None:
         self._check(request, num_tokens)
         end = request.num_computed + num_tokens
-        self._claim_blocks(request, end)
+        self._allocate.claim_blocks(request, end)
         phase = PREFILL if request.is_prefill else DECODE
         num_again = min(end, request.num_ever_computed) - request.num_computed
         request.num_recomputed += max(0, num_again)
@@ -174,14 +178,14 @@ class Engine:
     def _admit(self, request: Request) -> None:
         if request.status is not Status.WAITING:
             raise self._refused(f"{request.id} is admitted and {request.status.value}")
-        if len(self.state.running) >= self.config.max_num_seqs:
+        if not self.state.num_free_seats:
             raise self._refused(f"{request.id} is admitted and every seat is taken")
         self._leave_queue(request)
         request.status = Status.RUNNING
         request.num_holds = 0
         self.state.running.append(request)
-        self._claim_blocks(request, request.num_tokens)
-        self._claim_slot(request)
+        self._allocate.claim_blocks(request, request.num_tokens)
+        self._allocate.claim_slot(request)
         if self._record:
             self._record.event(request, "resume" if request.num_preemptions else "admit")
 
@@ -193,7 +197,7 @@ class Engine:
             self._record.preempted(action)
             self._record.event(request, "preempt", action.cause, action.by, 0)
         self.state.running.remove(request)
-        self._release(request)
+        self._allocate.release(request)
         request.status = Status.WAITING
         request.num_computed = 0
         request.num_preemptions += 1
@@ -216,42 +220,11 @@ class Engine:
             self._end(request, "finish")
 
     def _end(self, request: Request, event: str, cause: str | None = None) -> None:
-        self._release(request)
+        self._allocate.release(request)
         request.status = Status.ENDED
         self.ended.append(Ended(request, event, self.clock.now_ns()))
         if self._record:
             self._record.event(request, event, cause)
-
-    def _claim_blocks(self, request: Request, num_tokens: int) -> None:
-        num_missing = self.state.num_missing_blocks(request, num_tokens)
-        if num_missing > self.state.kv_blocks.num_free:
-            raise self._refused(f"{request.id} lacks {num_missing} blocks that are not free")
-        for _ in range(num_missing):
-            block, generation = self.state.kv_blocks.claim(request.id)
-            request.block_table.append(block)
-            if self._record:
-                self._record.allocation("kv-block", block, "claim", request, generation)
-
-    def _claim_slot(self, request: Request) -> None:
-        if not self.state.slots:
-            return
-        if not self.state.slots.num_free:
-            raise self._refused(f"{request.id} is admitted and every slot is taken")
-        request.slot, generation = self.state.slots.claim(request.id)
-        if self._record:
-            self._record.allocation("slot", request.slot, "claim", request, generation)
-
-    def _release(self, request: Request) -> None:
-        for block in request.block_table:
-            generation = self.state.kv_blocks.release(block)
-            if self._record:
-                self._record.allocation("kv-block", block, "release", request, generation)
-        request.block_table.clear()
-        if self.state.slots and request.slot is not None:
-            generation = self.state.slots.release(request.slot)
-            if self._record:
-                self._record.allocation("slot", request.slot, "release", request, generation)
-            request.slot = None
 
     def _take_arrivals(self) -> None:
         now_ns = self.clock.now_ns()

@@ -28,6 +28,10 @@ FAULTS: tuple[Fault, ...] = (
         "requests outside the chosen bucket are preempted though their blocks are not needed",
     ),
     Fault(
+        "incompatible-requeued-on-drained-queue",
+        "requests of other buckets go back on the queue that is being drained: it never ends",
+    ),
+    Fault(
         "one-victim-then-ignored",
         "one victim is preempted for a request; when that is too little, the request is dropped",
     ),

@@ -60,7 +60,10 @@ class Reject:
 
 @dataclass(slots=True)
 class Hold:
-    """Leave a request out of this step, where it stands, and say what it lacked."""
+    """Leave a request out of this step, where it stands, and say what it lacked.
+
+    The verdict is `deferred`, or `put-back` when it is to be looked at again in this very step.
+    """
 
     request: Request
     reason: str
@@ -69,6 +72,7 @@ class Hold:
     available: int | None = None
     holder: str | None = None
     instead: str | None = None
+    verdict: str = "deferred"
 
 
 @dataclass(slots=True)

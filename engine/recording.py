@@ -32,7 +32,7 @@ class Recording:
         self._state = state
         self._clock = clock
         self._last: dict[str, tuple[object, ...]] = {}
-        self._held: set[str] = set()
+        self._explained: set[str] = set()
 
     def arrived(self, request: Request) -> None:
         """Note that a request joined the end of the queue, at its own time of arrival."""
@@ -76,30 +76,32 @@ class Recording:
 
     def held(self, hold: Hold) -> None:
         """Note why a request is left out, unless that is what was noted last."""
-        known = (hold.reason, hold.resource, hold.needed, hold.available, hold.instead)
-        self._held.add(hold.request.id)
-        if self._last.get(hold.request.id) == known:
+        # What ran instead is named as it was then: a bucket's length grows with every step.
+        known = (hold.reason, hold.resource, hold.needed, hold.available, hold.holder)
+        self._explained.add(hold.request.id)
+        if self._last.get(hold.request.id) == known and hold.verdict == "deferred":
             return
         self._last[hold.request.id] = known
         self._decide(
-            "request", hold.request.id, "deferred", hold.reason, hold.resource, hold.needed,
+            "request", hold.request.id, hold.verdict, hold.reason, hold.resource, hold.needed,
             hold.available, hold.holder or self._holder(hold.resource), hold.instead,
         )  # fmt: skip
 
     def queued(self) -> None:
-        """Note, for those whom the policy did not come to, that they wait behind the first."""
-        waiting, held = self._state.waiting, self._held
-        if waiting:
-            known = ("behind", waiting[0].id)
-            for request in islice(waiting, QUEUE_DEPTH):
-                if request.id not in held and self._last.get(request.id) != known:
-                    self._last[request.id] = known
-                    self._queued_behind(request, waiting[0])
-        held.clear()
+        """Note, for those whom the policy did not come to, behind whom they wait."""
+        head = None
+        for request in islice(self._state.waiting, QUEUE_DEPTH):
+            if request.id in self._explained:
+                head = request
+            elif head and self._last.get(request.id) != ("behind", head.id):
+                self._last[request.id] = ("behind", head.id)
+                self._queued_behind(request, head)
+        self._explained.clear()
 
     def preempted(self, preempt: Preempt) -> None:
         """Note what a request was preempted for, and how many blocks were free then."""
         self._last[preempt.request.id] = ("preempted",)
+        self._explained.add(preempt.request.id)
         self._decide(
             "request", preempt.request.id, "preempted", preempt.cause, preempt.resource,
             preempt.needed, self._state.kv_blocks.num_free, preempt.by.id, preempt.instead,

@@ -38,7 +38,7 @@ class Request:
     num_ever_computed: int = 0
     num_recomputed: int = 0
     num_preemptions: int = 0
-    num_holds: int = 0
+    num_holds: int = 0  # times that it was first in the queue and lacked blocks
     block_table: list[int] = field(default_factory=list)
     slot: int | None = None
 

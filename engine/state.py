@@ -27,6 +27,17 @@ class State:
         self.kv_blocks = KVBlocks(config.num_kv_blocks, config.block_size)
         self.slots = Slots(config.num_slots) if config.num_slots else None
 
+    @property
+    def num_requests(self) -> int:
+        """Requests that wait or run."""
+        return len(self.waiting) + len(self.running)
+
+    @property
+    def num_free_seats(self) -> int:
+        """How many requests more may run: a seat is a slot too, where the engine has slots."""
+        seats = self.config.max_num_seqs - len(self.running)
+        return min(seats, self.slots.num_free) if self.slots else seats
+
     def num_missing_blocks(self, request: Request, num_tokens: int) -> int:
         """Return how many blocks more `request` needs to hold `num_tokens` tokens."""
         return self.kv_blocks.num_missing(request.block_table, num_tokens)

@@ -41,7 +41,8 @@ class Bucketed:
     - `order`: who gets blocks first and is preempted last, `newest-first` or `fcfs`.
     - `victims`: how many are preempted for a request that was held `patience` times, `one`, or
       `until-it-fits`, and then only of lower priority.
-    - `incompatible`: what happens to those of other buckets, `preempt` or `defer`.
+    - `incompatible`: what happens to those of other buckets, `preempt`, `defer`, or `requeue`,
+      which puts them back on the very queue that is being drained.
     - `nothing_fits`: what happens to a request for which that was too little, `ignore` drops it,
       `hold` leaves it in the queue.
     """
@@ -78,12 +79,12 @@ class Bucketed:
     def _admit(self, state: State, prompts: list[Request]) -> Iterator[Action]:
         while state.waiting:
             request = state.waiting[0]
-            stop = _never_fits(state, request) or self._cannot_join(state, request, prompts)
-            if stop:
-                yield stop
-            if isinstance(stop, Hold):
+            if rejection := _never_fits(state, request):
+                yield rejection
+            elif hold := self._cannot_join(state, request, prompts):
+                yield hold
                 return
-            if not stop and (yield from self._fits(state, request, prompts)):
+            elif (yield from self._fits(state, request, prompts)):
                 yield Admit(request)
                 prompts.append(request)
             elif request.status is Status.WAITING:
@@ -91,13 +92,13 @@ class Bucketed:
 
     def _fits(self, state: State, request: Request, prompts: list[Request]) -> Plan[bool]:
         needed = state.num_missing_blocks(request, request.num_tokens)
-        is_patient = request.num_holds < self.patience
-        if needed > state.kv_blocks.num_free and not is_patient:
+        is_overdue = request.num_holds >= self.patience
+        if is_overdue and needed > state.kv_blocks.num_free:
             yield from self._make_room(state, request, needed, prompts)
         num_free = state.kv_blocks.num_free
         if needed <= num_free:
             return True
-        if self.nothing_fits == "hold" or is_patient:
+        if self.nothing_fits == "hold" or not is_overdue:
             yield Hold(request, "too few KV blocks are free", "kv-block", needed, num_free)
         else:
             yield Reject(request, "ignored: too few KV blocks", "kv-block", needed, num_free)
@@ -109,6 +110,8 @@ class Bucketed:
         victims = [each for each in state.running if each not in prompts]
         if self.victims == "until-it-fits":
             victims = [each for each in victims if self._rank(each) > self._rank(request)]
+            if needed > state.kv_blocks.num_free + sum(len(each.block_table) for each in victims):
+                return
         for victim in sorted(victims, key=self._rank, reverse=True):
             yield Preempt(victim, f"{request.id} waited long enough", request, needed)
             if self.victims == "one" or needed <= state.kv_blocks.num_free:
@@ -119,8 +122,9 @@ class Bucketed:
         yield from self._set_aside(prompts, chosen)
         for request in chosen:
             yield Run(request, request.num_tokens)
+        joined = set(prompts)
         for request in state.running:
-            if request not in prompts:
+            if request not in joined:
                 yield Hold(request, "prompts go first", "phase", instead="prefill")
 
     def _decode(self, state: State) -> Iterator[Action]:
@@ -150,30 +154,30 @@ class Bucketed:
         return buckets[chosen]
 
     def _set_aside(self, requests: Sequence[Request], chosen: list[Request]) -> Iterator[Action]:
-        bucket = _bucket_of(chosen[0])
-        reason, instead = f"another bucket runs: {bucket}", str(bucket)
-        for request in reversed(requests):
-            if _bucket_of(request) == bucket:
-                continue
+        bucket, oldest = _bucket_of(chosen[0]), min(chosen, key=_age)
+        others = [request for request in reversed(requests) if _bucket_of(request) != bucket]
+        for request in others:
             if self.incompatible == "preempt":
-                yield Preempt(request, reason, min(chosen, key=_age), 0, "bucket", instead)
+                yield Preempt(request, OTHER_BUCKET, oldest, 0, "bucket", str(bucket))
+            elif self.incompatible == "defer":
+                yield _behind_bucket(request, bucket, oldest)
             else:
-                yield Hold(request, reason, "bucket", instead=instead)
+                yield _behind_bucket(request, bucket, oldest, "put-back")
+                others.append(request)
 
     def _cannot_join(self, state: State, request: Request, prompts: list[Request]) -> Hold | None:
         config = state.config
-        if len(state.running) >= config.max_num_seqs:
+        if not state.num_free_seats:
             return Hold(request, "every seat is taken", "seat", 1, 0)
         budget = config.max_num_batched_tokens - sum(each.num_tokens for each in prompts)
         if request.num_tokens > budget:
             return Hold(
                 request, "the token budget is spent", "token-budget", request.num_tokens, budget
             )
-        if prompts and self.incompatible == "defer":
+        if prompts and self.incompatible != "preempt":
             bucket = _bucket_of(prompts[0])
             if _bucket_of(request) != bucket:
-                instead = str(bucket)
-                return Hold(request, f"another bucket runs: {bucket}", "bucket", instead=instead)
+                return _behind_bucket(request, bucket, prompts[0])
         return None
 
     def _rank(self, request: Request) -> tuple[int, int, int]:
@@ -187,17 +191,19 @@ class Bucketed:
         return (bucket.length, *oldest) if self.bucket == "shortest" else oldest
 
 
+OTHER_BUCKET = "another bucket runs"
 KNOBS = {
     "bucket": ("oldest", "shortest"),
     "order": ("fcfs", "newest-first"),
     "victims": ("until-it-fits", "one"),
-    "incompatible": ("defer", "preempt"),
+    "incompatible": ("defer", "preempt", "requeue"),
     "nothing_fits": ("hold", "ignore"),
 }
 FAULTY_KNOBS = {
     "shortest-bucket": {"bucket": "shortest"},
     "newest-first-oldest-preempted": {"order": "newest-first"},
     "bucket-preemption-with-free-blocks": {"incompatible": "preempt"},
+    "incompatible-requeued-on-drained-queue": {"incompatible": "requeue"},
     "one-victim-then-ignored": {"victims": "one", "nothing_fits": "ignore"},
 }
 
@@ -205,6 +211,14 @@ FAULTY_KNOBS = {
 def _bucket_of(request: Request) -> Bucket:
     modality = request.modality if request.is_prefill else "text"
     return Bucket(request.num_tokens, modality, 0)
+
+
+def _behind_bucket(
+    request: Request, bucket: Bucket, oldest: Request, verdict: str = "deferred"
+) -> Hold:
+    return Hold(
+        request, OTHER_BUCKET, "bucket", holder=oldest.id, instead=str(bucket), verdict=verdict
+    )
 
 
 def _age(request: Request) -> tuple[int, int]:

@@ -1,0 +1,50 @@
+"""Blocks and slots change hands here, and nowhere else."""
+
+from __future__ import annotations
+
+from stepscope.engine.plan import PlanRefused
+from stepscope.engine.recording import Recording
+from stepscope.engine.request import Request
+from stepscope.engine.state import State
+
+
+class Allocator:
+    """Gives requests the blocks and slots that they need, takes them back, and notes both."""
+
+    def __init__(self, state: State, record: Recording | None) -> None:
+        self._state = state
+        self._record = record
+
+    def claim_blocks(self, request: Request, num_tokens: int) -> None:
+        """Give `request` the blocks that it lacks to hold `num_tokens` tokens."""
+        num_missing = self._state.num_missing_blocks(request, num_tokens)
+        if num_missing > self._state.kv_blocks.num_free:
+            raise PlanRefused(f"{request.id} lacks {num_missing} KV blocks and fewer are free")
+        for _ in range(num_missing):
+            block, generation = self._state.kv_blocks.claim(request.id)
+            request.block_table.append(block)
+            self._note("kv-block", block, "claim", request, generation)
+
+    def claim_slot(self, request: Request) -> None:
+        """Give `request` a slot, where the engine has slots."""
+        if not self._state.slots:
+            return
+        if not self._state.slots.num_free:
+            raise PlanRefused(f"{request.id} needs a slot and none is free")
+        request.slot, generation = self._state.slots.claim(request.id)
+        self._note("slot", request.slot, "claim", request, generation)
+
+    def release(self, request: Request) -> None:
+        """Take all that `request` holds."""
+        for block in request.block_table:
+            generation = self._state.kv_blocks.release(block)
+            self._note("kv-block", block, "release", request, generation)
+        request.block_table.clear()
+        if self._state.slots and request.slot is not None:
+            generation = self._state.slots.release(request.slot)
+            self._note("slot", request.slot, "release", request, generation)
+            request.slot = None
+
+    def _note(self, resource: str, number: int, op: str, request: Request, generation: int) -> None:
+        if self._record:
+            self._record.allocation(resource, number, op, request, generation)

@@ -1,0 +1,49 @@
+"""A recorder that keeps its rows in memory, so that a test can look at them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from stepscope.ingest.schema import BY_NAME
+
+if TYPE_CHECKING:
+    from stepscope.ingest.recorder import Recorder
+
+Row = dict[str, Any]
+
+
+class Rows:
+    """Takes rows as the recorder does, and checks them against the schema."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[Row]] = defaultdict(list)
+
+    def __getattr__(self, table: str) -> Callable[..., None]:
+        columns = BY_NAME[table].columns[1:]
+        required = set(BY_NAME[table].required)
+
+        def record(*values: Any, **named: Any) -> None:
+            assert len(values) <= len(columns)
+            row = dict.fromkeys((column.name for column in columns), None)
+            row |= dict(zip(row, values, strict=False)) | named
+            assert all(row[name] is not None for name in required)
+            for column in columns:
+                assert not column.values or row[column.name] in {None, *column.values}, column
+            self.tables[table].append(row)
+
+        return record
+
+    @property
+    def recorder(self) -> Recorder:
+        """Itself, typed as what the engine asks for."""
+        return cast("Recorder", self)
+
+    def of(self, table: str, **wanted: Any) -> list[Row]:
+        """Return the rows of a table whose columns have the wanted values."""
+        return [
+            row
+            for row in self.tables[table]
+            if all(row[name] == value for name, value in wanted.items())
+        ]

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+
+from stepscope.engine.config import EngineConfig
+from stepscope.engine.schedulers.bucketed import Bucketed
+from stepscope.engine.workload import RequestSpec
+from tests.engine.fold import state_at
+from tests.engine.serving import serve
+from tests.engine.workloads import knobs, requests, sizes
+
+Snapshot = dict[str, Any]
+
+
+@given(requests, knobs, sizes)
+@settings(max_examples=60, deadline=None)
+def test_the_rows_alone_tell_the_state_at_every_step(
+    specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
+) -> None:
+    held: list[Snapshot] = []
+    _, rows = serve(specs, scheduler, config, observer=held.append)
+    has_slots = config.num_slots > 0
+    assert [state_at(rows, snapshot["step"], has_slots=has_slots) for snapshot in held] == held
+
+
+@given(requests, knobs, sizes)
+@settings(max_examples=60, deadline=None)
+def test_the_last_decision_explains_every_request_left_out_of_a_step(
+    specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
+) -> None:
+    held: list[Snapshot] = []
+    _, rows = serve(specs, scheduler, config, observer=held.append)
+    for snapshot in held:
+        for request in _left_out(snapshot):
+            told = [
+                row
+                for row in rows.of("decisions", subject=request)
+                if row["step"] <= snapshot["step"]
+            ]
+            assert told, f"{request} in {snapshot}"
+            assert told[-1]["verdict"] in {"deferred", "preempted"}
+
+
+@given(requests, knobs, sizes)
+@settings(max_examples=30, deadline=None)
+def test_rows_of_a_table_are_in_order_of_time(
+    specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
+) -> None:
+    _, rows = serve(specs, scheduler, config)
+    for table in rows.tables.values():
+        times = [row["ts_ns"] for row in table]
+        assert times == sorted(times)
+
+
+def _left_out(snapshot: Snapshot) -> list[str]:
+    scheduled = {request for request, _, _ in snapshot["batch"]}
+    return [each for each in snapshot["waiting"] + snapshot["running"] if each not in scheduled]
