@@ -6,11 +6,21 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from stepscope.analyzers.rule import Rule
+from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
+from stepscope.analyzers.rules.cor002_core_double_booked import CoreDoubleBooked
+from stepscope.analyzers.rules.cor003_mix_parts_skewed import MixPartsSkewed
+from stepscope.analyzers.rules.cor005_parked_behind_busy import ParkedBehindBusy
+from stepscope.analyzers.rules.cor006_idle_core_ready_work import IdleCoreReadyWork
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
 from stepscope.analyzers.rules.trc003_inferred import Inferred
 from stepscope.ingest.errors import ConfigError
 
 RULES: tuple[Rule, ...] = (
+    MixOnOccupiedGroup(),
+    CoreDoubleBooked(),
+    MixPartsSkewed(),
+    ParkedBehindBusy(),
+    IdleCoreReadyWork(),
     NotClosed(),
     Inferred(),
 )

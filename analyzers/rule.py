@@ -7,8 +7,10 @@ windows over whole columns. Only the few findings become Python objects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 
@@ -52,3 +54,25 @@ def finding(
         count=count,
         **place,
     )
+
+
+def each(
+    rule: Rule,
+    occurrences: pl.DataFrame,
+    one: Callable[[Mapping[str, Any]], Finding],
+    fix: str,
+    limit: int,
+) -> list[Finding]:
+    """A finding for each of the first `limit` rows, and one last finding that counts the rest.
+
+    Rows have at least `ts_ns` and `end_ns`; a column `count` says how often each occurred.
+    """
+    findings = [one(row) for row in occurrences.head(limit).iter_rows(named=True)]
+    rest = occurrences.slice(limit)
+    if rest.is_empty():
+        return findings
+    count = int(rest["count"].sum()) if "count" in rest.columns else rest.height
+    place = {"ts_ns": rest["ts_ns"].min(), "end_ns": rest["end_ns"].max()}
+    message = f"{count:,} more, not listed one by one"
+    more: Evidence = {"listed": limit, "more": count}
+    return [*findings, finding(rule, message, fix, at=place, evidence=more, count=count)]

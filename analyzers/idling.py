@@ -1,0 +1,81 @@
+"""When cores stood idle while a block that could have run on them had to wait, and what it cost.
+
+Blocks of a shape compete for a pool: single cores for AIC and for AIV, whole groups for MIX. Over
+time, the pool has a number of idle members and a number of waiting blocks; the smaller of the two
+is how many cores (or groups) were lost just then. Both numbers are sums of +1 and -1 over time, so
+this grows with the rows and not with pairs of them.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analyzers.occupancy import FAR_NS, POOL, busy, units
+
+MEMBERS = {"AIC": "AIC core", "AIV": "AIV core", "MIX": "core group"}
+
+
+def idle_while(waits: pl.LazyFrame, spans: pl.LazyFrame, recovery_ns: int) -> pl.LazyFrame:
+    """What each pool lost to blocks that had to wait; pools that lost nothing are left out.
+
+    `waits` has rank, shape, from_ns, to_ns; `spans` is `holds`. A member is idle when it has held
+    nothing for `recovery_ns`. Gives rank, shape, members, lost_ns (added up over members), share
+    (of the members' time while the device was in use), and the worst moment: ts_ns, end_ns, step,
+    num_idle, num_waiting.
+    """
+    taken = busy(units(spans), recovery_ns)
+    pools = taken.group_by(*POOL).agg(members=pl.col("unit").n_unique().cast(pl.Int64))
+    changes = [_changes(taken, "num_busy"), _changes(waits, "num_waiting")]
+    idle = pl.col("members") - pl.col("num_busy")
+    lost = (
+        _running(pl.concat(changes, how="diagonal"))
+        .join(pools, on=POOL)
+        .with_columns(num_idle=idle)
+        .with_columns(lost_ns=pl.min_horizontal("num_idle", "num_waiting") * pl.col("lasts_ns"))
+        .filter(pl.col("lost_ns") > 0)
+        .sort("lost_ns", "ts_ns", descending=[True, False])
+        .group_by(*POOL)
+        .agg(
+            pl.col("members", "ts_ns", "end_ns", "num_idle", "num_waiting").first(),
+            pl.col("lost_ns").sum(),
+        )
+    )
+    share = pl.col("lost_ns") / (pl.col("members") * pl.col("used_ns"))
+    shares = lost.join(_used(spans), on="rank").with_columns(share=share)
+    began = spans.select("rank", "step", ts_ns="ready_ns").drop_nulls().sort("ts_ns", "step")
+    return shares.sort("ts_ns").join_asof(began, on="ts_ns", by="rank", check_sortedness=False)
+
+
+def _changes(spans: pl.LazyFrame, into: str) -> pl.LazyFrame:
+    """One row where a span [from_ns, to_ns) begins, +1, and one where it ends, -1."""
+    change = [
+        spans.select(*POOL, pl.col(column).alias("ts_ns"), pl.lit(sign, pl.Int64).alias(into))
+        for column, sign in (("from_ns", 1), ("to_ns", -1))
+    ]
+    return pl.concat(change)
+
+
+def _running(changes: pl.LazyFrame) -> pl.LazyFrame:
+    """The levels from `ts_ns` on, which last for `lasts_ns`, until `end_ns`."""
+    levels = ("num_busy", "num_waiting")
+    return (
+        changes.group_by(*POOL, "ts_ns")
+        .agg(pl.col(*levels).sum())
+        .sort(*POOL, "ts_ns")
+        .with_columns(
+            *(pl.col(level).cum_sum().over(POOL) for level in levels),
+            end_ns=pl.col("ts_ns").shift(-1).over(POOL),
+        )
+        .with_columns(lasts_ns=pl.col("end_ns") - pl.col("ts_ns"))
+    )
+
+
+def _used(spans: pl.LazyFrame) -> pl.LazyFrame:
+    """How long each rank's device was in use: per step, from the first ready to the last end."""
+    return (
+        spans.filter(pl.col("end_ns") < FAR_NS)
+        .group_by("rank", "step")
+        .agg(used_ns=pl.col("end_ns").max() - pl.col("ready_ns").min())
+        .group_by("rank")
+        .agg(pl.col("used_ns").sum())
+    )

@@ -1,0 +1,120 @@
+"""mix-on-occupied-group: a MIX block was admitted to a core group of which a core was still held.
+
+## What it finds
+Partial admission. A MIX block needs several cores of one group. The rule fires when one of its
+parts takes its core at once, while another core that the block needs is running, or held for, a
+block that was dispatched earlier. That part has to wait in the core's pending slot, or start late.
+A block whose parts are all queued in pending slots is not this: nothing is held in vain (but see
+COR003). One finding per block; beyond a limit, the rest in one.
+
+## Why it hurts
+The parts of a MIX exchange tiles, so the part that started holds its core, most often the AIC, and
+computes nothing until the last one starts. On hardware that does not queue, the late part meets a
+core that executes something else: the conflict is undefined behaviour and hard to diagnose.
+
+## Example
+    qk_pv 7/8 took AIC AIV0 of group 2 while push 31/32 held AIV1 for 3.0 us more
+
+The scheduler asked whether the group's AIC was free. It was; AIV1 was not asked.
+
+## How to fix
+Admit a MIX block only when the group's AIC and every AIV of it that the block needs are free, and
+let vector-only dispatch reserve its core before MIX admission looks. That costs next to nothing;
+draining all vector work first, or reserving whole groups for it, costs overlap that is legal.
+
+## References
+The request for an occupancy guard in the `tensormap_and_ringbuffer` runtime of
+hw-native-sys/simpler (1C2V clusters, DeepSeek-V4 MoE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.naming import with_label
+from stepscope.analyzers.occupancy import BLOCK, holds, with_holder
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import duration
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "admit a MIX only when the AIC and every AIV of the group that it needs are free, "
+    "and let AIV dispatch reserve its core before MIX admission looks"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MixOnOccupiedGroup:
+    """A part of a MIX block took a core while another core of the block was held by another."""
+
+    code: ClassVar[str] = "COR001"
+    name: ClassVar[str] = "mix-on-occupied-group"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per MIX block that was admitted in part, in order of time."""
+        parts = with_holder(holds(trace), since="dispatch_ns").filter(pl.col("shape") == "MIX")
+        conflicts = with_label(_conflicts(parts), trace)
+        conflicts = with_label(conflicts, trace, "held_holder_task", "held_holder_block", "holder")
+        return each(self, conflicts.sort("ts_ns", *BLOCK).collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        message = (
+            f"{row['label']} took {row['took']} of group {row['group']} while {row['holder']} "
+            f"held {row['held_core_kind']} for {duration(row['holder_left_ns'])} more"
+        )
+        evidence: Evidence = {
+            "block": row["label"],
+            "took": row["took"],
+            "holder": row["holder"],
+            "holder core": f"{row['held_core_kind']} (core {row['core']})",
+            "holder_ends_after_ns": row["holder_left_ns"],
+            "parts start": _starts(row["kinds"], row["starts_ns"]),
+            "held_idle_ns": row["held_idle_ns"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence)
+
+
+def _conflicts(parts: pl.LazyFrame) -> pl.LazyFrame:
+    """The blocks of which one part took its core at once while another found its core held."""
+    left_ns = pl.col("holder_end_ns") - pl.col("dispatch_ns")
+    held = pl.col("_is_held")
+    last_held = held & (left_ns == left_ns.filter(held).max())
+    of_holder = pl.col("core", "core_kind", "holder_task", "holder_block").filter(last_held)
+    return (
+        parts.with_columns(_is_held=(left_ns > 0).fill_null(value=False))
+        .with_columns(_at_once=pl.coalesce(pl.col("slot") == "running", ~held))
+        .sort(*BLOCK, "core", "ts_ns", "dispatch_ns")
+        .group_by(*BLOCK)
+        .agg(
+            of_holder.first().name.prefix("held_"),
+            pl.col("step", "group").min(),
+            ts_ns=pl.col("dispatch_ns").min(),
+            end_ns=pl.col("ts_ns").max(),
+            took=pl.col("core_kind").filter("_at_once").str.join(" "),
+            kinds=pl.col("core_kind"),
+            starts_ns=pl.col("ts_ns"),
+            held_idle_ns=pl.col("ts_ns").max() - pl.col("ts_ns").min(),
+            holder_left_ns=left_ns.filter(held).max(),
+            is_conflict=pl.col("_at_once").any() & held.any() & (pl.len() > 1),
+        )
+        .filter("is_conflict")
+        .rename({"held_core": "core"})
+    )
+
+
+def _starts(kinds: list[str | None], starts_ns: list[int]) -> str:
+    """When each part started, from the first on: `AIC 0.0 · AIV0 0.0 · AIV1 +3.0 us`."""
+    late_us = [(start - min(starts_ns)) / 1000 for start in starts_ns]
+    parts = zip(kinds, late_us, strict=True)
+    return " · ".join(f"{kind or '?'} {'+' * (us > 0)}{us:.1f}" for kind, us in parts) + " us"

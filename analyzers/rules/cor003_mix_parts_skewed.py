@@ -1,0 +1,108 @@
+"""mix-parts-skewed: the parts of one MIX block started apart by much of the block's length.
+
+## What it finds
+MIX blocks of which the last part started later than the first by more than a share of the block's
+length, measured from its first start to its last end. Blocks of one kernel are one finding, placed
+at the worst of them; kernels whose names differ only in numbers count as one.
+
+It does not matter how the parts came apart. A part behind an earlier block (COR001) is one way;
+parts that were all queued in pending slots, each behind a block of another length, is another.
+
+## Why it hurts
+The parts of a MIX exchange tiles and meet before they compute. From the first start to the last,
+cores are held and do nothing, most often the AIC, the scarcest of them.
+
+## Example
+    qk_pv L* b*: parts of 31 of 96 blocks start apart, by 5.0 us of 24.1 us at worst
+
+## How to fix
+Start the parts together: run a MIX only on a group that is wholly free, or park it only behind
+blocks that end together. When it has to be parked, behind the group that frees up first.
+
+## References
+Two-phase dispatch (idle, then pending slots chosen core by core) in the `tensormap_and_ringbuffer`
+runtime of hw-native-sys/simpler; its example `TestMixedExample` records parts up to 33 ms apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.naming import with_kernel, with_label
+from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import duration, times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "run a MIX only on a group that is wholly free, "
+    "or park all of it behind blocks that end together"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MixPartsSkewed:
+    """The parts of a MIX block started apart by more than `max_share` of its length."""
+
+    code: ClassVar[str] = "COR003"
+    name: ClassVar[str] = "mix-parts-skewed"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+
+    max_share: float = 0.1
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per kernel, the costliest first, with the number of its skewed blocks."""
+        is_skewed = pl.col("skew_ns") > self.max_share * pl.col("length_ns")
+        worst = pl.all().exclude("rank", "kernel").sort_by("skew_ns", "ts_ns", "task", "block")
+        kernels = (
+            with_kernel(_blocks(trace), trace)
+            .with_columns(num_blocks=pl.len().over("rank", "kernel"))
+            .filter(is_skewed)
+            .group_by("rank", "kernel")
+            .agg(worst.last(), count=pl.len(), total_ns=pl.col("skew_ns").sum())
+        )
+        costliest = with_label(kernels, trace).sort(-pl.col("total_ns"), "rank", "kernel")
+        return each(self, costliest.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        message = (
+            f"{row['kernel']}: parts of {row['count']:,} of {times(row['num_blocks'], 'block')} "
+            f"start apart, by {duration(row['skew_ns'])} of {duration(row['length_ns'])} at worst"
+        )
+        evidence: Evidence = {
+            "worst block": row["label"],
+            "last part": f"core {row['core']}",
+            "worst_skew_ns": row["skew_ns"],
+            "worst_length_ns": row["length_ns"],
+            "skew_ns": row["total_ns"],
+            "blocks": row["count"],
+            "blocks of the kernel": row["num_blocks"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _blocks(trace: Trace) -> pl.LazyFrame:
+    """The MIX blocks that ended: their place, length, and how far apart their parts start."""
+    late = pl.col("core").sort_by("ts_ns", "core").last()
+    return (
+        holds(trace)
+        .filter(pl.col("shape") == "MIX")
+        .group_by(*BLOCK)
+        .agg(
+            pl.col("step", "group", "ts_ns").min(),
+            pl.col("end_ns").max(),
+            core=late,
+            skew_ns=pl.col("ts_ns").max() - pl.col("ts_ns").min(),
+            length_ns=pl.col("end_ns").max() - pl.col("ts_ns").min(),
+        )
+        .filter(pl.col("end_ns") < FAR_NS)
+    )

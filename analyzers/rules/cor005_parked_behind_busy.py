@@ -1,0 +1,116 @@
+"""parked-behind-busy: blocks wait in pending slots while cores that could run them stand idle.
+
+## What it finds
+A block in a core's pending slot waits for the one block before it, whatever else becomes free. The
+rule adds up, per shape, how many cores (for MIX: whole groups) stood idle while as many blocks of
+that shape were parked, and fires when that is more than a share of the cores' time.
+
+A scheduler thread needs a pass to see that a core is free, some 0.1 us per core that it polls and
+0.14 us per block that it dispatches. So a core counts as idle, and a block as parked, only after
+`grace_ns`. What little is lost when a core elsewhere frees up early is the price of parking, which
+hides the dispatch; below `max_share` the rule says nothing.
+
+## Why it hurts
+The block's own start is late, and so is everything that depends on it, with cores idle beside it.
+
+## Example
+    MIX blocks were parked while core groups stood idle: 2.7% of their time,
+    at worst 1 of 8 idle with 3 parked for 9.8 us (mix 2 3/4 first)
+
+## How to fix
+Park only when no core of the kind, on any scheduler thread, is idle; choose the core that frees up
+first; put a MIX back in its queue rather than behind a busy core while a whole group is free.
+
+## References
+Choosing pending slots core by core in the `tensormap_and_ringbuffer` runtime of
+hw-native-sys/simpler; work stealing in general.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.idling import MEMBERS, idle_while
+from stepscope.analyzers.naming import with_label
+from stepscope.analyzers.occupancy import BLOCK, POOL, holds
+from stepscope.analyzers.rule import finding
+from stepscope.analyzers.wording import duration
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "park a block only when no core that could run it is idle on any scheduler thread, "
+    "and behind the core that frees up first"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedBehindBusy:
+    """Blocks were parked while cores for them stood idle, for more than a share of their time."""
+
+    code: ClassVar[str] = "COR005"
+    name: ClassVar[str] = "parked-behind-busy"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+
+    max_share: float = 0.02
+    grace_ns: int = 2_000
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per rank and shape, placed at the worst moment."""
+        spans = holds(trace)
+        parked = _parked(spans, self.grace_ns)
+        lost = idle_while(parked, spans, self.grace_ns).filter(pl.col("share") > self.max_share)
+        rows = with_label(_with_first(lost, parked), trace).sort(*POOL).collect()
+        return [self._finding(row) for row in rows.iter_rows(named=True)]
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        member, lasts_ns = MEMBERS[row["shape"]], row["end_ns"] - row["ts_ns"]
+        message = (
+            f"{row['shape']} blocks were parked while {member}s stood idle: {row['share']:.1%} of "
+            f"their time, at worst {row['num_idle']} of {row['members']} idle with "
+            f"{row['num_waiting']} parked for {duration(lasts_ns)} ({row['label']} first)"
+        )
+        evidence: Evidence = {
+            "idle_share": round(row["share"], 4),
+            "lost_ns": row["lost_ns"],
+            f"{member}s": row["members"],
+            "idle at worst": row["num_idle"],
+            "parked at worst": row["num_waiting"],
+            "worst_ns": lasts_ns,
+            "parked first": row["label"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence)
+
+
+def _parked(spans: pl.LazyFrame, grace_ns: int) -> pl.LazyFrame:
+    """Blocks with a part in a pending slot, from `grace_ns` after they were put there."""
+    return (
+        spans.filter(pl.col("shape").is_in(list(MEMBERS)))
+        .group_by(*BLOCK, "shape")
+        .agg(
+            pl.col("core", "group").min(),
+            is_parked=(pl.col("slot") == "pending").any(),
+            from_ns=pl.col("dispatch_ns").min() + grace_ns,
+            to_ns=pl.col("ts_ns").max(),
+        )
+        .filter("is_parked", pl.col("from_ns") < pl.col("to_ns"))
+    )
+
+
+def _with_first(lost: pl.LazyFrame, parked: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the block that had been parked longest at the worst moment of each pool."""
+    was_there = (pl.col("from_ns") <= pl.col("ts_ns")) & (pl.col("ts_ns") < pl.col("to_ns"))
+    there = parked.join(lost.select(*POOL, "ts_ns"), on=POOL).filter(was_there)
+    first = (
+        there.sort("from_ns", "task", "block")
+        .group_by(*POOL)
+        .agg(pl.col("task", "block", "core", "group").first())
+    )
+    return lost.join(first, on=POOL, how="left")

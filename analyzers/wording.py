@@ -1,0 +1,18 @@
+"""Numbers as findings say them."""
+
+from __future__ import annotations
+
+_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+
+
+def duration(ns: float) -> str:
+    """A time in the unit in which it is read best: `840 ns`, `3.0 us`, `12.4 ms`, `8.1 s`."""
+    for size, unit in _UNITS:
+        if abs(ns) >= size:
+            return f"{ns / size:,.1f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def times(count: int, what: str) -> str:
+    """A count of things: `1 block`, `3 blocks`, `12,000 blocks`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
