@@ -9,8 +9,9 @@ from itertools import groupby
 from stepscope.analyzers.finding import Finding, Severity
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.plain import plain
+from stepscope.app.timeline.palette import SEVERITY_MARKS
 
-GLYPHS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
+_WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 SHOWN = 3  # findings printed per rule unless all are asked for
 
 
@@ -35,13 +36,16 @@ def tally(findings: Iterable[Finding]) -> str:
     counts: Counter[Severity] = Counter()
     for finding in findings:
         counts[finding.severity] += finding.count
-    words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
     parts = [
-        f"{GLYPHS[severity]} {counts[severity]:,} {word}{'' if counts[severity] == 1 else 's'}"
-        for severity, word in words.items()
+        f"{SEVERITY_MARKS[severity].glyph} {counts[severity]:,} {_plural(word, counts[severity])}"
+        for severity, word in _WORDS.items()
         if counts[severity]
     ]
     return "  ".join(parts) or "nothing found"
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
 
 
 def where(finding: Finding, start_ns: int = 0) -> str:
@@ -61,7 +65,7 @@ def _rule_lines(findings: list[Finding], start_ns: int, show_all: bool) -> list[
     first = findings[0]
     total = sum(finding.count for finding in findings)
     shown = findings if show_all else findings[:SHOWN]
-    lines = [f"{GLYPHS[first.severity]} {first.code} {first.name}  ×{total:,}"]
+    lines = [f"{SEVERITY_MARKS[first.severity].glyph} {first.code} {first.name}  ×{total:,}"]
     for finding in shown:
         lines += [f"    {where(finding, start_ns)}", f"        {plain(finding.message)}"]
     left = total - sum(finding.count for finding in shown)
