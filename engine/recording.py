@@ -50,7 +50,9 @@ class Recording:
         by: Request | None = None,
         queue_index: int | None = None,
     ) -> None:
-        """Note something else that happened to a request."""
+        """Note something else that happened to a request; a decision holds for a turn only."""
+        if event != "preempt":
+            self._last.pop(request.id, None)
         self._to.lifecycle(
             self._state.step, self._clock.now_ns(), request.id, event, cause,
             by.id if by else None, queue_index, None, None, request.num_generated,

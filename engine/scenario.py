@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -56,9 +57,12 @@ class Setting:
             return _BOOLS[text.lower()]
         kind = type(self.default)
         try:
-            return kind(text)
+            value = kind(text)
         except ValueError:
-            raise ConfigError(f"{key}={text}: {_KINDS[kind]} is needed") from None
+            value = nan
+        if isinstance(value, float) and not isfinite(value):
+            raise ConfigError(f"{key}={text}: {_KINDS[kind]} is needed")
+        return value
 
 
 _BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.engine.scenario import RunResult
+from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
+from stepscope.engine.workload import Workload, identical
+from stepscope.ingest.errors import ConfigError
+
+SCENARIO = FcfsPreemption()
+
+
+def run(variant: str, seed: int = 0, **settings: str) -> RunResult:
+    return SCENARIO.record(variant, None, seed=seed, settings=settings)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("variant", ["before", "order-only"])
+def test_most_requests_are_late_and_turning_the_order_round_does_not_help(
+    variant: str, seed: int
+) -> None:
+    metrics = run(variant, seed).metrics
+    assert int(metrics["late"]) >= 24
+    assert int(metrics["recomputed_tokens"]) > 10 * 4000
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_repaired_all_finish_in_time_and_in_cohorts_by_arrival(seed: int) -> None:
+    metrics = run("after", seed).metrics
+    assert (metrics["late"], metrics["finished"]) == (0, 40)
+    sizes, ends_s = _cohorts(str(metrics["cohorts"]))
+    assert sizes == [16, 16, 8]
+    assert ends_s == sorted(ends_s)
+
+
+def test_repaired_requests_finish_in_the_order_in_which_they_came() -> None:
+    snapshots: list[dict[str, Any]] = []
+    SCENARIO.record("after", None, observer=snapshots.append)
+    running = [request for snapshot in snapshots for request, _, _ in snapshot["batch"]]
+    last_seen = {request: i for i, request in enumerate(running)}
+    assert sorted(last_seen, key=lambda request: last_seen[request]) == sorted(last_seen)
+
+
+def test_it_is_preempting_the_incompatible_that_costs_the_time() -> None:
+    assert int(run("after", incompatible="preempt").metrics["late"]) >= 24
+    assert run("defer-only").metrics["late"] == 0
+
+
+def test_deferring_alone_still_lets_the_first_wait_for_the_last() -> None:
+    fair, unfair = (_cohorts(str(run(each).metrics["cohorts"])) for each in ("after", "defer-only"))
+    assert unfair[1][0] > 1.5 * fair[1][0]
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others() -> None:
+    assert run("before", 1) == run("before", 1)
+    assert run("before", 1) != run("before", 2)
+
+
+def test_a_workload_of_ones_own_is_served_from_a_file(tmp_path: Path) -> None:
+    identical(3, 8, 5).save(tmp_path / "w.json")
+    result = SCENARIO.record("after", None, workload=tmp_path / "w.json")
+    assert result.metrics["finished"] == 3
+
+
+def test_deadlines_of_a_workload_of_ones_own_are_kept() -> None:
+    workload = identical(3, 8, 500).due(1_000_000_000)
+    result = SCENARIO.record("after", None, workload=Workload.of(workload))
+    assert result.metrics["late"] == 3
+    assert result.metrics["makespan_s"] == pytest.approx(1, rel=0.1)
+
+
+def test_an_unknown_variant_or_setting_is_refused() -> None:
+    with pytest.raises(ConfigError, match="try before"):
+        run("befor")
+    with pytest.raises(ConfigError, match="no setting is called 'buckets'"):
+        run("after", buckets="oldest")
+
+
+def _cohorts(text: str) -> tuple[list[int], list[float]]:
+    pairs = [cohort.removesuffix(" s").split(" at ") for cohort in text.split(", ")]
+    return [int(size) for size, _ in pairs], [float(end_s) for _, end_s in pairs]

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from stepscope.engine.workload import (
+    SECOND,
+    RequestSpec,
+    Workload,
+    bursty,
+    fixed,
+    identical,
+    log_normal,
+    poisson,
+)
+from stepscope.ingest.errors import ConfigError
+from tests.engine.workloads import requests
+
+
+@given(requests)
+def test_a_workload_comes_back_from_json_as_it_was(specs: list[RequestSpec]) -> None:
+    workload = Workload(specs)
+    assert Workload.from_dict(workload.as_dict()).specs == workload.specs
+
+
+def test_a_workload_comes_back_from_a_file(tmp_path: Path) -> None:
+    workload = bursty(5, 2, SECOND, fixed(3, 4), seed=1).due(9)
+    workload.save(tmp_path / "w.json")
+    assert Workload.of(tmp_path / "w.json").specs == workload.specs
+    assert workload.last_deadline_ns == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "cannot be read"),
+        ("[]", "no list of requests"),
+        ('{"requests": [{"id": "a"}]}', "request 0: the fields"),
+        ('{"requests": [{"id": "a", "arrival_ns": 0, "prompt_len": "4", "max_tokens": 1}]}', "'4'"),
+        ('{"requests": [{"id": "a", "arrival_ns": 0, "prompt_len": 0, "max_tokens": 1}]}', "start"),
+        ('{"requests": [{"id": "a", "arrival_ns": 0, "prompt_len": true, "max_tokens": 1}]}', "Tr"),
+    ],
+)
+def test_a_file_that_is_no_workload_is_refused_and_told_why(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    (tmp_path / "w.json").write_text(text)
+    with pytest.raises(ConfigError, match=why):
+        Workload.load(tmp_path / "w.json")
+
+
+def test_two_requests_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="same id"):
+        Workload([RequestSpec("a", 0, 1, 1), RequestSpec("a", 1, 1, 1)])
+
+
+def test_a_workload_runs_again_with_fresh_requests() -> None:
+    workload = identical(2, 3, 4, gap_ns=5)
+    first, again = list(workload), list(workload)
+    assert first[0] is not again[0]
+    assert [request.arrival_ns for request in again] == [0, 5]
+
+
+def test_a_seed_names_a_workload_and_another_seed_another() -> None:
+    def draw(seed: int) -> tuple[RequestSpec, ...]:
+        return poisson(50, 2.0, log_normal(100, 50), seed).specs
+
+    assert draw(3) == draw(3)
+    assert draw(3) != draw(4)
+
+
+def test_poisson_arrivals_keep_their_rate_and_log_normal_lengths_their_median() -> None:
+    specs = poisson(4000, 10.0, log_normal(100, 50), seed=0).specs
+    assert specs[-1].arrival_ns / SECOND == pytest.approx(400, rel=0.1)
+    assert sorted(spec.prompt_len for spec in specs)[2000] == pytest.approx(100, rel=0.1)
+    assert all(1 <= spec.max_tokens <= 8192 for spec in specs)
+
+
+def test_bursts_arrive_together_within_their_jitter() -> None:
+    specs = bursty(10, 4, SECOND, fixed(1, 1), seed=0, jitter_ns=7).specs
+    assert [spec.arrival_ns // SECOND for spec in specs] == [0] * 4 + [1] * 4 + [2] * 2
+    assert max(spec.arrival_ns % SECOND for spec in specs) <= 7
