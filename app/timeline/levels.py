@@ -7,17 +7,19 @@ costs a search per pixel edge and nothing per span.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.timeline.lanes import Ints, depths
+from stepscope.app.timeline.lanes import TIME_LIMIT, Ints, depths
 
 Bytes = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.uint32]
+SPANS_PER_BIN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Pixels:
 class Levels:
     """The spans of a section, lane after lane, none overlapping another of its lane.
 
-    `offsets[i]:offsets[i + 1]` are the spans of lane i, by time; `base` is the first lane's id.
+    `offsets[i]:offsets[i + 1]` are the spans of lane i, by time.
     """
 
     def __init__(self, spans: pl.DataFrame, num_lanes: int) -> None:
@@ -47,9 +49,12 @@ class Levels:
         self.end: Ints = spans["end"].to_numpy()
         self.state: Bytes = spans["state"].to_numpy()
         self.table: Bytes = spans["table"].to_numpy()
-        self.row = spans["ref"].to_numpy()
+        self.ref = spans["ref"].to_numpy()
         self.kinds: Bytes = np.unique(self.state)
-        self.totals = _running_totals(self)
+        self._starts = StartIndex(self.start, self.offsets)
+        self._totals = _running_totals(self)
+        self._column = np.zeros(256, np.int64)
+        self._column[self.kinds] = np.arange(len(self.kinds))
 
     def visible(self, lane: int, t0: int, t1: int) -> tuple[int, int]:
         """Range of the lane's spans that touch [t0, t1); instants at t0 are in it."""
@@ -66,73 +71,94 @@ class Levels:
 
         Spans of a hidden state are counted, and not seen.
         """
-        shape = (len(lanes), len(edges) - 1)
-        began = self._began(lanes, edges)
+        began = self._starts.num_before(lanes, edges)
         cut = self._cut(lanes, edges, began)
-        busy = np.zeros(shape, np.int64)
-        most = np.zeros(shape, np.int64)
-        state = np.zeros(shape, np.uint8)
-        for kind, totals in zip(self.kinds, self.totals, strict=True):
-            if kind in hidden:
-                continue
-            amount = self._amount(kind, totals, began, cut)
-            state[amount > most] = kind
-            np.maximum(most, amount, out=most)
-            busy += amount
+        busy, most = np.zeros((2, len(lanes), len(edges) - 1), np.int64)
+        state = np.zeros(busy.shape, np.uint8)
+        for kind, amount in self._amounts(began, cut):
+            if kind not in hidden:
+                state[amount > most] = kind
+                np.maximum(most, amount, out=most)
+                busy += amount
         count = np.diff(began).astype(np.uint32) + (cut[:, :-1] > 0)
         if not hidden and not busy.all():
             self._show_instants(state, busy, count, began)
         density = np.ceil(busy * (255.0 / np.diff(edges))).clip(None, 255).astype(np.uint8)
-        return Pixels(state, np.maximum(density, count > 0), count)
+        return Pixels(state, np.maximum(density, (count > 0) & (state > 0)), count)
 
     def busy(self, lanes: Ints, edges: Ints) -> dict[int, Ints]:
         """Busy time in ns of each kind in each pixel, summed over the lanes."""
-        began = self._began(lanes, edges)
+        began = self._starts.num_before(lanes, edges)
         cut = self._cut(lanes, edges, began)
-        return {
-            int(kind): self._amount(kind, totals, began, cut).sum(axis=0)
-            for kind, totals in zip(self.kinds, self.totals, strict=True)
-        }
-
-    def _began(self, lanes: Ints, edges: Ints) -> Ints:
-        """Number of spans, from the section's first, that began before each edge in each lane."""
-        began = np.empty((len(lanes), len(edges)), np.int64)
-        for row, lane in enumerate(lanes):
-            first, last = self.offsets[lane], self.offsets[lane + 1]
-            began[row] = np.searchsorted(self.start[first:last], edges)
-            began[row] += first
-        return began
+        return {kind: amount.sum(axis=0) for kind, amount in self._amounts(began, cut)}
 
     def _cut(self, lanes: Ints, edges: Ints, began: Ints) -> Ints:
         """Time that the last span to begin before an edge goes on after it, else 0."""
         if not len(self.end):
             return np.zeros_like(began)
-        over = self.end[began - 1] - edges
+        over = self.end.take(began - 1) - edges
         return np.where((began > self.offsets[lanes][:, None]) & (over > 0), over, 0)
 
-    def _amount(self, kind: int, totals: npt.NDArray[np.generic], began: Ints, cut: Ints) -> Ints:
-        last_is_kind = self.state[began - 1] == kind if len(self.state) else False
-        until_edge = totals[began] - np.where(last_is_kind, cut, 0).astype(totals.dtype)
-        return np.diff(until_edge).astype(np.int64)
+    def _amounts(self, began: Ints, cut: Ints) -> Iterator[tuple[int, Ints]]:
+        """Per kind, its busy time in each pixel."""
+        if not len(self.state):
+            return
+        until_edge = self._totals.take(began, axis=0)
+        last = self._column.take(self.state.take(began - 1)).ravel()
+        each = np.arange(last.size)
+        until_edge.reshape(last.size, -1)[each, last] -= cut.ravel().astype(until_edge.dtype)
+        for column, kind in enumerate(self.kinds.tolist()):
+            yield kind, np.diff(until_edge[..., column]).astype(np.int64)
 
     def _show_instants(self, state: Bytes, busy: Ints, count: Counts, began: Ints) -> None:
         alone = (busy == 0) & (count > 0)
         state[alone] = self.state[began[:, 1:][alone] - 1]
 
 
-def _running_totals(levels: Levels) -> list[npt.NDArray[np.generic]]:
-    """Per kind, busy time of all spans before each; uint32 where no pixel can hold 2**32 ns.
+class StartIndex:
+    """Finds how many spans of a lane began before a time.
 
-    Differences of totals that wrapped around are still right, as long as they fit.
+    Bins of equal time say between which two spans to look, so that the search in each lane is a
+    few steps, taken for all pixels at once.
+    """
+
+    def __init__(self, start: Ints, offsets: Ints) -> None:
+        num_lanes = len(offsets) - 1
+        self._start = start
+        self._num_bins = len(start) // (SPANS_PER_BIN * max(num_lanes, 1)) + 1
+        self._first = int(start.min(initial=TIME_LIMIT))
+        extent_ns = int(start.max(initial=-TIME_LIMIT)) - self._first
+        self._bin_ns = max(extent_ns, 0) // self._num_bins + 1
+        place = np.repeat(np.arange(num_lanes) * self._num_bins, np.diff(offsets))
+        place += (start - self._first) // self._bin_ns
+        counts = np.bincount(place, minlength=num_lanes * self._num_bins)
+        self._before = np.concatenate(([0], np.cumsum(counts)))
+
+    def num_before(self, lanes: Ints, times: Ints) -> Ints:
+        """Number of spans, from the section's first, that began before each time in each lane."""
+        bins = ((times - self._first) // self._bin_ns).clip(0, self._num_bins - 1)
+        place = lanes[:, None] * self._num_bins + bins
+        low: Ints = self._before.take(place)
+        high = self._before.take(place + 1)
+        for bit in reversed(range(int((high - low).max(initial=0)).bit_length())):
+            ahead = low + ((1 << bit) - 1)
+            is_before = ahead < high
+            is_before &= self._start.take(ahead, mode="clip") < times
+            low += is_before.astype(np.int64) << bit
+        return low
+
+
+def _running_totals(levels: Levels) -> npt.NDArray[Any]:
+    """[spans + 1, kinds]: busy time of each kind before each span, from the section's first.
+
+    uint32 where no pixel can hold 2**32 ns: differences of totals that wrapped around are right.
     """
     dur = levels.end - levels.start
-    short = not len(dur) or int(levels.end.max()) - int(levels.start.min()) < 2**32
-    dtype = np.uint32 if short else np.int64
-    totals = []
-    for kind in levels.kinds:
-        total = np.zeros(len(dur) + 1, dtype)
-        np.cumsum(np.where(levels.state == kind, dur, 0), dtype=dtype, out=total[1:])
-        totals.append(total)
+    extent_ns = int(levels.end.max(initial=0)) - int(levels.start.min(initial=0))
+    dtype = np.uint32 if extent_ns < 2**32 else np.int64
+    totals = np.zeros((len(dur) + 1, len(levels.kinds)), dtype)
+    for column, kind in enumerate(levels.kinds):
+        np.cumsum(np.where(levels.state == kind, dur, 0), dtype=dtype, out=totals[1:, column])
     return totals
 
 
@@ -145,9 +171,9 @@ def in_sublanes(spans: pl.DataFrame, num_lanes: int) -> tuple[pl.DataFrame, Ints
     lane = spans["lane"].to_numpy().astype(np.int64)
     depth = depths(lane, spans["start"].to_numpy(), spans["end"].to_numpy())
     num_sublanes = np.ones(num_lanes, np.int64)
-    np.maximum.at(num_sublanes, lane, depth + 1)
     if not depth.any():
         return spans, num_sublanes
+    np.maximum.at(num_sublanes, lane, depth + 1)
     first = np.concatenate(([0], np.cumsum(num_sublanes)[:-1]))
     spans = spans.with_columns(pl.Series("lane", first[lane] + depth).cast(pl.UInt32))
     return spans.sort("lane", "start", maintain_order=True), num_sublanes

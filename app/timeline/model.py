@@ -259,7 +259,7 @@ class Timeline:
 
     def _views(self, lane: int, levels: Levels, places: range) -> list[SpanView]:
         window = slice(places.start, places.stop)
-        tables, rows = levels.table[window].tolist(), levels.row[window].tolist()
+        tables, rows = levels.table[window].tolist(), levels.ref[window].tolist()
         states = levels.state[window].tolist()
         labels = [""] * len(rows)
         for code in set(tables):
