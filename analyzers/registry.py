@@ -11,6 +11,10 @@ from stepscope.analyzers.rules.cor002_core_double_booked import CoreDoubleBooked
 from stepscope.analyzers.rules.cor003_mix_parts_skewed import MixPartsSkewed
 from stepscope.analyzers.rules.cor005_parked_behind_busy import ParkedBehindBusy
 from stepscope.analyzers.rules.cor006_idle_core_ready_work import IdleCoreReadyWork
+from stepscope.analyzers.rules.kvb003_preempted_with_room import PreemptedWithRoom
+from stepscope.analyzers.rules.stv001_request_starved import RequestStarved
+from stepscope.analyzers.rules.stv002_fcfs_inversion import FcfsInversion
+from stepscope.analyzers.rules.stv003_bucket_starved import BucketStarved
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
 from stepscope.analyzers.rules.trc003_inferred import Inferred
 from stepscope.ingest.errors import ConfigError
@@ -21,6 +25,10 @@ RULES: tuple[Rule, ...] = (
     MixPartsSkewed(),
     ParkedBehindBusy(),
     IdleCoreReadyWork(),
+    RequestStarved(),
+    FcfsInversion(),
+    BucketStarved(),
+    PreemptedWithRoom(),
     NotClosed(),
     Inferred(),
 )

@@ -1,0 +1,117 @@
+"""What became of each request: when it came, how old it is among the others, waited and ended.
+
+`lifecycle` without a loop: a request waits while it entered the queue (arrive, preempt, defer) more
+often than it left it (admit, resume). That is a sum of +1 and -1 over time, which does not depend
+on the order of the rows of one moment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.occupancy import FAR_NS
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+REQUEST = ("rank", "request")
+ENTERS = ("arrive", "preempt", "defer")
+LEAVES = ("admit", "resume")
+ENDS = ("finish", "reject", "abort")
+
+
+def events(trace: Trace) -> pl.LazyFrame:
+    """`lifecycle` where request and time are known, with times that can be added up."""
+    known = pl.col("request").is_not_null() & pl.col("ts_ns").is_not_null()
+    return trace.lifecycle.filter(known).with_columns(
+        pl.col("ts_ns", "deadline_ns").clip(-FAR_NS, FAR_NS)
+    )
+
+
+def requests(trace: Trace) -> pl.LazyFrame:
+    """One row per request that arrived.
+
+    Columns: rank, request, age (0 is served first), arrive_ns, deadline_ns, finish_ns, outcome
+    (finish, reject, abort or null) and its cause, ended_ns (the end of the trace when there is no
+    outcome), num_preempted.
+
+    Age goes by priority, then by arrival; of those that arrive in one moment, by the number at the
+    end of their ids.
+    """
+    arrived = pl.col("event") == "arrive"
+    came = (
+        events(trace)
+        .group_by(REQUEST)
+        .agg(
+            arrive_ns=pl.col("ts_ns").filter(arrived).min(),
+            deadline_ns=pl.col("deadline_ns").filter(arrived).max(),
+            priority=pl.col("priority").filter(arrived).min().fill_null(0),
+            finish_ns=pl.col("ts_ns").filter(pl.col("event") == "finish").min(),
+            num_preempted=(pl.col("event") == "preempt").sum(),
+        )
+        .filter(pl.col("arrive_ns").is_not_null())
+    )
+    number = pl.col("request").str.extract(r"(\d{1,18})$").cast(pl.Int64).fill_null(0)
+    return (
+        came.join(_ends(trace), on=REQUEST, how="left")
+        .join(_last_moment(trace), on="rank")
+        .with_columns(ended_ns=pl.coalesce("ended_ns", "last_ns"))
+        .sort("rank", "priority", "arrive_ns", number, "request")
+        .with_columns(age=pl.int_range(pl.len()).over("rank"))
+        .drop("priority", "last_ns")
+    )
+
+
+def waits(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
+    """When requests waited: rank, request, step (in which the wait began), from_ns, to_ns."""
+    event = pl.col("event")
+    change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
+    to_ns = pl.min_horizontal(pl.col("ts_ns").shift(-1).over(REQUEST), "ended_ns")
+    return (
+        events(trace)
+        .filter(event.is_in([*ENTERS, *LEAVES, *ENDS]))
+        .group_by(*REQUEST, "ts_ns")
+        .agg(pl.col("step").min(), change=change.sum())
+        .sort(*REQUEST, "ts_ns")
+        .with_columns(is_waiting=pl.col("change").cum_sum().over(REQUEST) > 0)
+        .join(requests.select(*REQUEST, "ended_ns"), on=REQUEST, maintain_order="left")
+        .select(*REQUEST, "step", "is_waiting", from_ns="ts_ns", to_ns=to_ns)
+        .filter("is_waiting", pl.col("from_ns") < pl.col("to_ns"))
+        .drop("is_waiting")
+    )
+
+
+def served(trace: Trace) -> pl.LazyFrame:
+    """How long each request was in a batch: rank, request, served_ns; without batches no row."""
+    steps = trace.steps.group_by("rank", "step").agg(pl.col("dur_ns").max().clip(-FAR_NS, FAR_NS))
+    return (
+        trace.batch_rows.select(*REQUEST, "step")
+        .unique()
+        .join(steps, on=["rank", "step"])
+        .group_by(REQUEST)
+        .agg(served_ns=pl.col("dur_ns").sum())
+    )
+
+
+def _ends(trace: Trace) -> pl.LazyFrame:
+    """How and when each request ended first."""
+    return (
+        events(trace)
+        .filter(pl.col("event").is_in(ENDS))
+        .group_by(REQUEST)
+        .agg(pl.col("ts_ns", "event", "cause").sort_by("ts_ns", "event", "cause").first())
+        .rename({"ts_ns": "ended_ns", "event": "outcome"})
+    )
+
+
+def _last_moment(trace: Trace) -> pl.LazyFrame:
+    """The last time that each rank recorded of its requests or its steps."""
+    ended = pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)
+    steps = trace.steps.select("rank", ts_ns=ended.clip(-FAR_NS, FAR_NS))
+    return (
+        pl.concat([events(trace).select("rank", "ts_ns"), steps])
+        .group_by("rank")
+        .agg(last_ns=pl.col("ts_ns").max())
+    )

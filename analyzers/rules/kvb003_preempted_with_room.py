@@ -1,0 +1,101 @@
+"""preempted-with-room: a request was preempted while enough KV blocks were free.
+
+## What it finds
+Preemptions for which the engine recorded how many blocks were needed and how many were free just
+then, and enough were free. A preemption for which no block was needed at all (a request that did
+not fit the batch, say) is one of them. All that were done for one reason are one finding.
+
+## Why it hurts
+The victim's KV blocks are thrown away and computed again from its first token, for nothing. It
+loses its place as well, and may be preempted again before it has caught up.
+
+## Example
+    1,514 preemptions of 39 requests with room, because "another bucket runs: len=* text": first r1
+    for r2, which needed 0 KV blocks with 88 free
+
+## How to fix
+Preempt for memory only, and only when the request that needs it does not fit. A request that cannot
+run in this step for another reason (shape, modality, adapter) is deferred with its blocks.
+
+## References
+mistral.rs pull request 2034, which defers incompatible sequences (`deferred_running`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.naming import NUMBER
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "preempt only when the blocks that are needed are not free; "
+    "defer what cannot run in this step, with its blocks"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptedWithRoom:
+    """A preemption was decided with at least `spare_blocks` more blocks free than needed."""
+
+    code: ClassVar[str] = "KVB003"
+    name: ClassVar[str] = "preempted-with-room"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[str, ...]] = ("decisions", "lifecycle")
+
+    spare_blocks: int = 0
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per reason, with the number of preemptions, placed at the first of them."""
+        first = pl.col("step", "ts_ns", "subject", "holder", "needed", "available")
+        reasons = (
+            trace.decisions.filter(
+                pl.col("subject_kind") == "request",
+                pl.col("verdict") == "preempted",
+                pl.col("available") - pl.col("needed") >= self.spare_blocks,
+            )
+            .with_columns(reason=_in_general(pl.col("reason")))
+            .group_by("rank", "reason")
+            .agg(
+                first.sort_by("ts_ns", "subject", "holder", "needed", "available").first(),
+                count=pl.len(),
+                end_ns=pl.col("ts_ns").max(),
+                num_requests=pl.col("subject").n_unique(),
+                least_spare=(pl.col("available") - pl.col("needed")).min(),
+            )
+            .sort(-pl.col("count").cast(pl.Int64), "rank", "reason")
+        )
+        return each(self, reasons.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        message = (
+            f"{times(row['count'], 'preemption')} of {times(row['num_requests'], 'request')} with "
+            f'room, because "{row["reason"]}": first {row["subject"]} for {row["holder"]}, which '
+            f"needed {row['needed']} KV blocks with {row['available']} free"
+        )
+        evidence: Evidence = {
+            "reason": row["reason"],
+            "preemptions": row["count"],
+            "requests": row["num_requests"],
+            "first": f"{row['subject']} for {row['holder']}",
+            "needed_blocks": row["needed"],
+            "free_blocks": row["available"],
+            "spare_blocks at least": row["least_spare"],
+        }
+        at = {**row, "request": row["subject"]}
+        return finding(self, message, FIX, at=at, evidence=evidence, count=row["count"])
+
+
+def _in_general(reason: pl.Expr) -> pl.Expr:
+    """A reason without the numbers of the case."""
+    return reason.fill_null("no reason recorded").str.replace_all(NUMBER, "*")

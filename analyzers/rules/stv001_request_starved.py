@@ -1,0 +1,183 @@
+"""request-starved: a request waited past its deadline, or far beyond its share, while others ran.
+
+## What it finds
+Requests that others overtook for too long, by one of two measures:
+
+- a request with a deadline that did not finish by it, although others finished while it was there;
+- a request without one that waited in the queue `max_shares` times as long as it would have been
+  there under first come, first served. That share is read from the trace itself: the request that
+  came n-th would have been gone at the n-th finish. In order of arrival no request waits that long,
+  whatever the lengths of requests and the speed of the engine are.
+
+A request that its client aborted before the deadline is not counted. One that was rejected after it
+had waited is, when its deadline came and went.
+
+## Why it hurts
+Throughput looks fine, and some users never get an answer. Averages and even P99 hide it when few
+requests starve, and clients that time out and retry make it worse.
+
+## Example
+    req-00 did not finish by its deadline (abort: the client hung up): it was in a batch for 3.9 s
+    of 26.1 s, waited 21.4 s in the queue and was preempted 4 times while 12 others finished
+
+## How to fix
+Choose by age, not by size: run the bucket of the oldest request, preempt only younger requests, and
+give the oldest what it lacks before anyone younger gets it. STV002, STV003 and KVB003 show by which
+decisions it starved.
+
+## References
+mistral.rs issue 2033 and pull request 2034 (24 of 40 requests starved); starvation by
+shortest-job-first in general.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.requests import REQUEST, requests, served, waits
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import duration, times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "choose by age, not by size: run the oldest request's bucket, preempt only younger requests, "
+    "and give the oldest what it lacks before anyone younger"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStarved:
+    """A request missed its deadline, or waited `max_shares` fair shares, while others finished."""
+
+    code: ClassVar[str] = "STV001"
+    name: ClassVar[str] = "request-starved"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ("lifecycle",)
+
+    max_shares: float = 2.0
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per starved request, oldest first, placed at its longest wait."""
+        each_request = _with_others(requests(trace))
+        starved = (
+            each_request.join(_waited(trace, each_request), on=REQUEST, how="left")
+            .join(served(trace), on=REQUEST, how="left")
+            .with_columns(
+                ts_ns=pl.coalesce("from_ns", "arrive_ns"),
+                end_ns=pl.coalesce("to_ns", "ended_ns"),
+                is_late=_missed_its_deadline(),
+                shares=_fair_shares(),
+            )
+            .filter(
+                pl.col("num_others") > 0,
+                pl.col("is_late") | (pl.col("shares") > self.max_shares).fill_null(value=False),
+            )
+            .sort("rank", "age")
+        )
+        return each(self, starved.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        waited_ns, ended = row["waited_ns"] or 0, _how_it_ended(row)
+        message = (
+            f"{row['request']} {_what_was_wrong(row, ended)}: it {_what_it_did(row)} and was "
+            f"preempted {times(row['num_preempted'], 'time')} while "
+            f"{times(row['num_others'], 'other')} finished"
+        )
+        evidence: Evidence = {
+            "outcome": ended,
+            "here_ns": row["ended_ns"] - row["arrive_ns"],
+            "served_ns": row["served_ns"],
+            "waited_ns": waited_ns,
+            "longest_wait_ns": row["longest_ns"] or 0,
+            "times preempted": row["num_preempted"],
+            "others finished": row["num_others"],
+            "arrived_ns": row["arrive_ns"],
+            "deadline_ns": row["deadline_ns"],
+            "ended_ns": row["ended_ns"],
+            "fair_share_ns": row["fair_ns"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence)
+
+
+def _missed_its_deadline() -> pl.Expr:
+    """Did not finish by its deadline, which was not the client's doing."""
+    deadline_ns, ended_ns = pl.col("deadline_ns"), pl.col("ended_ns")
+    finished_late = pl.col("finish_ns") > deadline_ns
+    rejected = (pl.col("outcome") == "reject") & (ended_ns > pl.col("arrive_ns"))
+    was_there = ended_ns >= deadline_ns
+    gone = rejected & (pl.col("last_finish_ns") >= deadline_ns) | was_there
+    is_late = pl.when(pl.col("finish_ns").is_null()).then(gone).otherwise(finished_late)
+    return is_late.fill_null(value=False)
+
+
+def _fair_shares() -> pl.Expr:
+    """How many fair shares a request without a deadline waited."""
+    shares = pl.col("waited_ns") / pl.col("fair_ns")
+    return pl.when(pl.col("deadline_ns").is_null() & (pl.col("fair_ns") > 0)).then(shares)
+
+
+def _with_others(requests: pl.LazyFrame) -> pl.LazyFrame:
+    """Add what others did: num_others finished while it was there, last_finish_ns, and fair_ns."""
+    finishes = (
+        requests.filter(pl.col("finish_ns").is_not_null())
+        .select("rank", "finish_ns")
+        .sort("rank", "finish_ns")
+        .with_columns(age=pl.int_range(pl.len()).over("rank"))
+    )
+    until = finishes.group_by("rank", "finish_ns").agg(num=pl.col("age").max() + 1)
+    last = finishes.group_by("rank").agg(last_finish_ns=pl.col("finish_ns").max())
+    counted = requests
+    for column in ("arrive_ns", "ended_ns"):
+        ordered = until.sort("finish_ns").rename({"finish_ns": column, "num": f"num_{column}"})
+        counted = counted.sort(column).join_asof(
+            ordered, on=column, by="rank", check_sortedness=False
+        )
+    own = pl.col("finish_ns").is_not_null().cast(pl.Int64)
+    gone = pl.col("num_ended_ns").fill_null(0) - pl.col("num_arrive_ns").fill_null(0)
+    nth = finishes.rename({"finish_ns": "nth_finish_ns"})
+    return (
+        counted.with_columns(num_others=gone - own)
+        .join(last, on="rank", how="left")
+        .join(nth, on=["rank", "age"], how="left")
+        .with_columns(fair_ns=pl.col("nth_finish_ns") - pl.col("arrive_ns"))
+    )
+
+
+def _waited(trace: Trace, each_request: pl.LazyFrame) -> pl.LazyFrame:
+    """How long each request waited in all, and its longest wait: from_ns, to_ns, step."""
+    lasted = pl.col("to_ns") - pl.col("from_ns")
+    longest = pl.col("from_ns", "to_ns", "step").sort_by(-lasted, "from_ns").first()
+    return (
+        waits(trace, each_request)
+        .group_by(REQUEST)
+        .agg(longest, waited_ns=lasted.sum(), longest_ns=lasted.max())
+    )
+
+
+def _how_it_ended(row: Mapping[str, Any]) -> str:
+    outcome = row["outcome"] or "still there at the end of the trace"
+    return f"{outcome}: {row['cause']}" if row["cause"] else outcome
+
+
+def _what_it_did(row: Mapping[str, Any]) -> str:
+    waited = f"waited {duration(row['waited_ns'] or 0)} in the queue"
+    if row["served_ns"] is None:
+        return waited
+    here = f"{duration(row['served_ns'])} of {duration(row['ended_ns'] - row['arrive_ns'])}"
+    return f"was in a batch for {here}, {waited}"
+
+
+def _what_was_wrong(row: Mapping[str, Any], ended: str) -> str:
+    if not row["is_late"]:
+        return f"waited {row['shares']:.1f} times its fair share of {duration(row['fair_ns'])}"
+    if row["finish_ns"] is None:
+        return f"did not finish by its deadline ({ended})"
+    return f"finished {duration(row['finish_ns'] - row['deadline_ns'])} after its deadline"

@@ -1,0 +1,181 @@
+"""fcfs-inversion: an older request was preempted, or passed over, for a younger one.
+
+## What it finds
+Under first come, first served:
+
+- a request was preempted on behalf of a younger one (`by_request`);
+- a younger request was admitted before an older one that was waiting;
+- a request that had been preempted was considered and left in the queue, in a step in which a
+  younger one was admitted or resumed.
+
+Older means: of a lower priority number, or of the same and arrived earlier. An engine that holds
+everybody behind an old request which lacks blocks inverts nothing. All inversions that a request
+suffered are one finding.
+
+## Why it hurts
+The old request pays for the young one's luck, and a preempted one pays twice: what it had computed
+is thrown away. With steady arrivals there is always a younger one, and the old one starves.
+
+## Example
+    r0 gave way 57 times to younger requests: preempted 52 times, passed over 5 times,
+    first preempted for r15
+
+## How to fix
+Sort by age where victims and admissions are chosen: preempt the youngest first and never anyone
+older than the request that needs room; when the oldest waiting request does not fit, hold those
+behind it.
+
+## References
+mistral.rs issue 2033, "priority sorting causes First-Come-Last-Served behavior".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.requests import ENDS, LEAVES, REQUEST, events, requests, waits
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "choose victims youngest first, never older than the request that needs room, "
+    "and hold those behind the oldest request when it does not fit"
+)
+LEFT_OUT = ("passed-over", "deferred", "put-back")
+
+
+@dataclass(frozen=True, slots=True)
+class FcfsInversion:
+    """An older request gave way to a younger one at least `at_least` times."""
+
+    code: ClassVar[str] = "STV002"
+    name: ClassVar[str] = "fcfs-inversion"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[str, ...]] = ("lifecycle",)
+
+    at_least: int = 1
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per older request, with how often it gave way, those that did most first."""
+        known = requests(trace)
+        ages = known.select(*REQUEST, "age")
+        inversions = pl.concat(
+            [
+                _preempted_for_younger(trace, ages),
+                _admitted_after_younger(trace, known),
+                _left_out_for_younger(trace, known),
+            ]
+        )
+        is_preempted = pl.col("how") == "preempted"
+        earliest = pl.col("step", "ts_ns", "how", "younger").sort_by("ts_ns", "how", "younger")
+        gave_way = (
+            inversions.group_by(REQUEST)
+            .agg(
+                earliest.first(),
+                count=pl.len(),
+                end_ns=pl.col("ts_ns").max(),
+                num_preempted=is_preempted.sum(),
+                num_younger=pl.col("younger").n_unique(),
+            )
+            .filter(pl.col("count") >= self.at_least)
+            .sort(-pl.col("count").cast(pl.Int64), "ts_ns", *REQUEST)
+        )
+        return each(self, gave_way.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        count, num_preempted = row["count"], row["num_preempted"]
+        message = (
+            f"{row['request']} gave way {times(count, 'time')} to younger requests: preempted "
+            f"{times(num_preempted, 'time')}, passed over {times(count - num_preempted, 'time')}, "
+            f"first {row['how']} for {row['younger']}"
+        )
+        evidence: Evidence = {
+            "times preempted for a younger": num_preempted,
+            "times passed over": count - num_preempted,
+            "younger requests": row["num_younger"],
+            "first": f"{row['how']} for {row['younger']}",
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=count)
+
+
+def _inversions(frame: pl.LazyFrame, how: str) -> pl.LazyFrame:
+    return frame.select(*REQUEST, "step", "ts_ns", "younger", pl.lit(how).alias("how"))
+
+
+def _preempted_for_younger(trace: Trace, ages: pl.LazyFrame) -> pl.LazyFrame:
+    by = ages.rename({"request": "younger", "age": "younger_age"})
+    preempted = (
+        events(trace)
+        .filter(pl.col("event") == "preempt")
+        .rename({"by_request": "younger"})
+        .join(ages, on=REQUEST)
+        .join(by, on=["rank", "younger"])
+        .filter(pl.col("younger_age") > pl.col("age"))
+    )
+    return _inversions(preempted, "preempted")
+
+
+def _admitted_after_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
+    """First admissions against age; the earliest of the younger is a minimum from the end."""
+    left = pl.col("event").is_in([*LEAVES, *ENDS])
+    admitted = pl.col("event").is_in(LEAVES)
+    left_queue = (
+        events(trace)
+        .group_by(REQUEST)
+        .agg(
+            left_ns=pl.col("ts_ns").filter(left).min(),
+            admit_ns=pl.col("ts_ns").filter(admitted).min(),
+            step=pl.col("step").filter(admitted).min(),
+        )
+    )
+    from_end = known.join(left_queue, on=REQUEST).sort("rank", "age", descending=[False, True])
+    earliest = pl.col("admit_ns") == pl.col("admit_ns").cum_min()
+    younger = from_end.with_columns(
+        pl.when(earliest).then(column).forward_fill().shift(1).over("rank").alias(into)
+        for column, into in (("admit_ns", "ts_ns"), ("step", "at_step"), ("request", "younger"))
+    )
+    waited_on = pl.col("left_ns").fill_null(pl.col("ended_ns") + 1) > pl.col("ts_ns")
+    passed = younger.filter(waited_on, pl.col("ts_ns") > pl.col("arrive_ns"))
+    return _inversions(passed.drop("step").rename({"at_step": "step"}), "passed over")
+
+
+def _left_out_for_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
+    """Preempted requests that were considered in a step which let a younger one in."""
+    ages = known.select(*REQUEST, "age", "arrive_ns")
+    let_in = (
+        events(trace)
+        .filter(pl.col("event").is_in(LEAVES))
+        .join(ages, on=REQUEST)
+        .group_by("rank", "step")
+        .agg(
+            younger_age=pl.col("age").max(),
+            younger=pl.col("request").sort_by("age").last(),
+        )
+    )
+    considered = (
+        trace.decisions.filter(
+            pl.col("subject_kind") == "request", pl.col("verdict").is_in(LEFT_OUT)
+        )
+        .select("rank", "step", "ts_ns", pl.col("subject").alias("request"))
+        .drop_nulls()
+        .join(ages, on=REQUEST)
+        .join(let_in, on=["rank", "step"])
+        .filter(pl.col("younger_age") > pl.col("age"))
+    )
+    again = waits(trace, known).rename({"step": "from_step"}).sort("from_ns")
+    is_waiting_again = (pl.col("ts_ns") < pl.col("to_ns")) & (
+        pl.col("from_ns") > pl.col("arrive_ns")
+    )
+    waiting = considered.sort("ts_ns").join_asof(
+        again, left_on="ts_ns", right_on="from_ns", by=list(REQUEST), check_sortedness=False
+    )
+    return _inversions(waiting.filter(is_waiting_again), "passed over")
