@@ -9,41 +9,48 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.ingest.errors import SchemaMismatch, TraceError
-from stepscope.ingest.frames import Frame, conform, polars_schema
-from stepscope.ingest.manifest import Manifest, merged, read_manifest, write_manifest
+from stepscope.ingest.frames import conform, polars_schema
+from stepscope.ingest.manifest import write_manifest
 from stepscope.ingest.schema import TABLES, Table
 
 if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress, Trace
+    from stepscope.ingest.trace import Trace
 
+PARQUET = "[0-9]*.parquet"
 ROW_GROUP_ROWS = 256 << 10
+MOST_SEGMENTS = 1 << 20
 
 
 def holds_trace(folder: Path) -> bool:
-    """Tell whether a directory holds a manifest or a journal of ours."""
-    return any(folder.glob("manifest*.json")) or (folder / "journal").is_dir()
+    """Tell whether a directory holds a manifest, a journal or a table of ours."""
+    patterns = ("manifest*.json", "journal.rank=*", *(f"{table.name}/rank=*" for table in TABLES))
+    return any(any(folder.glob(pattern)) for pattern in patterns)
 
 
-def load_trace(folder: Path, progress: Progress | None) -> tuple[Mapping[str, Frame], Manifest]:
-    """Scan the tables of a trace directory; raises `TraceError`."""
-    manifest = merged([read_manifest(file) for file in sorted(folder.glob("manifest*.json"))])
-    frames: dict[str, Frame] = {}
-    for table in TABLES:
-        if files := parquet_files(folder, table.name):
-            frames[table.name] = scan(table, files)
-    return frames, manifest
+def parquet_name(first: int, last: int) -> str:
+    """Name the Parquet file that is made of these segments."""
+    return f"{first:06}-{last:06}.parquet"
+
+
+def covered_numbers(folder: Path, table: str, rank: int) -> set[int]:
+    """Give the numbers of the segments that Parquet files of a table and rank are made of."""
+    covered: set[int] = set()
+    for file in folder.glob(f"{table}/rank={rank}/{PARQUET}"):
+        first, _, last = file.stem.partition("-")
+        if first.isdigit() and last.isdigit() and int(last) - int(first) < MOST_SEGMENTS:
+            covered.update(range(int(first), int(last) + 1))
+    return covered
 
 
 def parquet_files(folder: Path, table: str) -> list[Path]:
     """List the Parquet files of a table, by rank and number."""
-    files = folder.glob(f"{table}/rank=*/[0-9]*.parquet")
+    files = folder.glob(f"{table}/rank=*/{PARQUET}")
     return sorted(files, key=lambda file: (len(file.parent.name), file.parent.name, file.name))
 
 
@@ -94,7 +101,7 @@ def _write_tables(trace: Trace, folder: Path) -> None:
     for table in TABLES:
         rows = trace.table(table.name).collect()
         for (rank,), part in rows.group_by("rank", maintain_order=True):
-            write_parquet(part, folder / table.name / f"rank={rank}" / "000000-000000.parquet")
+            write_parquet(part, folder / table.name / f"rank={rank}" / parquet_name(0, 0))
 
 
 def _swap(draft: Path, out: Path) -> None:

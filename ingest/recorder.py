@@ -1,0 +1,240 @@
+"""What an engine calls to record itself; standard library only.
+
+    with Recorder("run.trace", producer="my-engine") as rec:
+        with rec.span("schedule"):
+            batch = schedule()
+        rec.steps(step=7, ts_ns=rec.now_ns(), kind="decode", num_decode_reqs=len(batch))
+
+There is one method per table; arguments are the table's columns in the order of the schema,
+without `rank`, and what is omitted is null. Recording never raises into the engine: a row that
+cannot be recorded is counted in `dropped`, and a write that fails stops the recording.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from stepscope.ingest.background import Background
+from stepscope.ingest.errors import RecordingError
+from stepscope.ingest.journal import Journal
+from stepscope.ingest.manifest import (
+    ClockInfo,
+    Manifest,
+    ReadReport,
+    manifest_name,
+    write_manifest,
+)
+from stepscope.ingest.rows import Row
+from stepscope.ingest.schema import BY_NAME, TABLES, Column, Table
+from stepscope.ingest.segments import journal_folder
+from stepscope.ingest.spans import SPAN_COLUMNS, SpanFunction, span_function
+
+_open_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+class Recorder:
+    """Records one rank of an engine into a `.trace` directory, until closed.
+
+    Every rank records in a process of its own with its own `rank`, into the same `path` if they
+    share a file system. Threads of a process may record at once; a process that is forked off
+    records nothing. Raises `RecordingError` where `path` cannot take a recording.
+    """
+
+    steps: Row
+    batch_rows: Row
+    segments: Row
+    lifecycle: Row
+    decisions: Row
+    allocations: Row
+    accesses: Row
+    tasks: Row
+    core_spans: Row
+    task_edges: Row
+    collectives: Row
+    outputs: Row
+    spans: Row
+    flows: Row
+    counters: Row
+    span: SpanFunction
+
+    def __init__(  # noqa: PLR0913 - what a manifest says, each by its name
+        self,
+        path: str | Path,
+        *,
+        producer: str,
+        producer_version: str = "",
+        clock: ClockInfo | None = None,
+        rank: int = 0,
+        config: Mapping[str, Any] | None = None,
+        workload: Mapping[str, Any] | None = None,
+        scenario: str | None = None,
+        variant: str | None = None,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self.rank = rank
+        self.now_ns = now_ns
+        self._manifest = Manifest(
+            producer,
+            producer_version,
+            clock or ClockInfo("wall"),
+            (rank,),
+            dict(config or {}),
+            dict(workload) if workload is not None else None,
+            scenario,
+            variant,
+            closed=False,
+        )
+        self._background = Background()
+        self._journal = self._begun()
+        self._closing = threading.Lock()
+        self._is_closed = False
+        for table in TABLES:
+            setattr(self, table.name, self._rows_of(table, table.columns[1:]))
+        spans = BY_NAME["spans"]
+        columns = [column for column in spans.columns if column.name in SPAN_COLUMNS]
+        self._span_row = self._rows_of(spans, columns, {"form": "slice"})
+        self.span = span_function(self._span_row, now_ns)
+        _open_recorders.add(self)
+        atexit.register(self.close)
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Rows per table that were given and not recorded."""
+        return dict(self._journal.tally.dropped)
+
+    @property
+    def failed(self) -> str | None:
+        """Why recording stopped before it was closed, or None."""
+        return self._journal.failed
+
+    def close(self) -> None:
+        """Stop recording and turn the journal into Parquet; never raises, and may be repeated."""
+        with self._closing:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        atexit.unregister(self.close)
+        self._journal.stop()
+        self._background.finish()
+        try:
+            write_manifest(self._closed_manifest(), self._manifest_file)
+            self._compact()
+        except Exception as error:
+            self._journal.fail(f"left in its journal: {error}")
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def _manifest_file(self) -> Path:
+        return self.path / manifest_name(self.rank)
+
+    def _begun(self) -> Journal:
+        folder = journal_folder(self.path, self.rank)
+        try:
+            _check_free(self.path, self.rank)
+            folder.mkdir(parents=True)
+            journal = Journal(folder, self._background.sealed)
+            write_manifest(self._manifest, self._manifest_file)
+        except FileExistsError:
+            raise _taken(self.path, self.rank) from None
+        except OSError as error:
+            what = f"cannot be recorded into: {error.strerror or error}"
+            raise RecordingError(what, where=str(self.path)) from None
+        return journal
+
+    def _rows_of(
+        self, table: Table, columns: Sequence[Column], constants: Mapping[str, str] | None = None
+    ) -> Row:
+        record = self._journal.stream(table, columns, constants).record
+        return record if _HAS_GIL else _locked(record, self._journal.lock)
+
+    def _closed_manifest(self) -> Manifest:
+        journal = self._journal
+        broken = journal.tally.dropped if journal.failed is None else journal.recorded()
+        return replace(
+            self._manifest,
+            closed=True,
+            tables={
+                name: "partial" if name in broken else "complete" for name in journal.recorded()
+            },
+            dropped=self.dropped,
+            report=ReadReport(notes=(journal.tally.reason,)) if journal.tally.reason else None,
+        )
+
+    def _compact(self) -> None:
+        try:
+            from stepscope.ingest.compaction import compact_rank  # noqa: PLC0415 - needs Polars
+        except ImportError:
+            return
+        compact_rank(self.path, self.rank)
+
+    def _disown(self) -> None:
+        self._is_closed = True
+        self._closing = threading.Lock()
+        self._journal.disown()
+        self._background.disown()
+
+
+def _check_free(path: Path, rank: int) -> None:
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise RecordingError("a file is in the way", where=str(path), todo="choose another path")
+    if (path / manifest_name(rank)).exists():
+        raise _taken(path, rank)
+    strange = next((entry.name for entry in path.iterdir() if not _is_ours(entry.name)), None)
+    if strange:
+        raise RecordingError(
+            f"the directory holds {strange!r}, which is no part of a trace",
+            where=str(path),
+            todo="choose a new path",
+        )
+
+
+def _is_ours(name: str) -> bool:
+    return name in BY_NAME or name.lstrip(".").startswith(("manifest", "journal.rank="))
+
+
+def _taken(path: Path, rank: int) -> RecordingError:
+    return RecordingError(
+        f"rank {rank} is recorded there already",
+        where=str(path),
+        todo="choose a new path, or delete the old trace",
+    )
+
+
+def _locked(record: Row, lock: threading.RLock) -> Row:
+    def record_alone(*args: Any, **kwargs: Any) -> None:
+        with lock:
+            record(*args, **kwargs)
+
+    return record_alone
+
+
+def _disown_all() -> None:
+    for recorder in list(_open_recorders):
+        recorder._disown()
+
+
+_HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+os.register_at_fork(after_in_child=_disown_all)

@@ -1,0 +1,217 @@
+"""Read a journal, whole or not: every row whose marker stands, and a count of what is discarded.
+
+Nothing in a journal is believed before it is checked: it may be cut, torn or overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stepscope.ingest.frames import DTYPES, conform
+from stepscope.ingest.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
+from stepscope.ingest.rows import FORMATS, NULLS, VOID
+from stepscope.ingest.schema import BY_NAME, Column, Table, Type
+from stepscope.ingest.segments import HEADER_BYTES, ROWS_MAGIC, STRINGS_MAGIC, Header
+
+_MARKER = "_marker"
+_NUMPY = {"q": "<i8", "i": "<i4", "d": "<f8", "I": "<u4", "b": "i1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Rows of one segment, in the order in which they were recorded.
+
+    `num_open` counts places that were taken and hold neither a row nor the mark of a dropped one.
+    """
+
+    table: Table
+    number: int
+    rows: pl.DataFrame
+    discarded_bytes: int = 0
+    num_open: int = 0
+
+
+@dataclass(slots=True)
+class Loss:
+    """What could not be kept of a journal, and why."""
+
+    discarded_bytes: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, file: Path, what: str, num_bytes: int = 0) -> None:
+        """Count bytes of a file that are discarded."""
+        self.discarded_bytes += num_bytes
+        self.notes.append(f"{file.name}: {what}")
+
+
+def segment_files(journal: Path) -> list[Path]:
+    """List the segments of rows in a journal, in the order in which they were begun."""
+    return sorted(
+        file for table in TABLE_NAMES for file in journal.glob(f"{table}-{'[0-9]' * 6}*.seg")
+    )
+
+
+def number_of(file: Path) -> int:
+    """Give the number in a segment's name."""
+    digits = file.stem.rpartition("-")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
+
+
+def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recovered | None:
+    """Read the whole rows of one segment; None where it holds none or vanished."""
+    raw = _bytes_of(file, loss)
+    header = _header(raw, file, loss) if raw.strip(b"\0") else None
+    if header is None:
+        return None
+    places = _places(raw, header)
+    expected = HEADER_BYTES + places.dtype.itemsize * np.arange(len(places), dtype=np.int64)
+    is_row = places[_MARKER] == expected
+    is_void = places[_MARKER] == expected ^ VOID
+    torn = _num_bytes_in(places[~(is_row | is_void)])
+    beyond = _extra_bytes(raw, places)
+    if torn + beyond:
+        loss.add(file, f"{torn + beyond} bytes that are no whole row", torn + beyond)
+    frame = _frame(places[is_row], header, strings, rank)
+    num_open = int(np.count_nonzero(~(is_row | is_void)))
+    return Recovered(BY_NAME[header.table], number_of(file), frame, torn + beyond, num_open)
+
+
+def read_tally(journal: Path) -> tuple[dict[str, int], str]:
+    """Read how many rows were dropped per table, and the first reason."""
+    raw = b""
+    with suppress(OSError):
+        raw = (journal / "tally").read_bytes()[:TALLY_BYTES]
+    raw = raw.ljust(TALLY_BYTES, b"\0")
+    counts = struct.unpack_from(f"<{len(TABLE_NAMES)}Q", raw, REASON_BYTES)
+    dropped = {name: count for name, count in zip(TABLE_NAMES, counts, strict=True) if count}
+    return dropped, raw[:REASON_BYTES].rstrip(b"\0").decode("utf-8", "replace")
+
+
+class Strings:
+    """The strings of a journal by id; one that is lost reads as `lost-<id>`."""
+
+    def __init__(self, journal: Path, loss: Loss) -> None:
+        self._journal, self._loss = journal, loss
+        parts = [self._part(file) for file in sorted(journal.glob("strings-*.seg"))]
+        found = {int.from_bytes(raw[8:16], "little"): raw for raw in parts if raw}
+        self._firsts = sorted(found)
+        self._parts = [found[first] for first in self._firsts]
+        self._num_lost = 0
+
+    def texts(self, ids: Iterable[int]) -> list[str | None]:
+        """Give the strings of some ids; id 0 is null."""
+        return [self._text(number) if number else None for number in ids]
+
+    def _part(self, file: Path) -> bytes | mmap.mmap:
+        try:
+            with file.open("rb") as opened:
+                raw = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):  # an empty file cannot be mapped
+            return b""
+        if raw[:8] == STRINGS_MAGIC:
+            return raw
+        self._loss.add(file, "the header is damaged", len(raw))
+        return b""
+
+    def _text(self, number: int) -> str:
+        part = bisect_right(self._firsts, number * 8) - 1
+        raw, at = (self._parts[part], number * 8 - self._firsts[part]) if part >= 0 else (b"", 0)
+        end = at + 4 + int.from_bytes(raw[at : at + 4], "little")
+        if len(raw) < end + 4 or int.from_bytes(raw[end : end + 4], "little") != number:
+            return self._lost(number)
+        return raw[at + 4 : end].decode("utf-8", "replace")
+
+    def _lost(self, number: int) -> str:
+        if not self._num_lost:
+            self._loss.add(self._journal, "strings are lost; they read as lost-<number>")
+        self._num_lost += 1
+        return f"lost-{number}"
+
+
+def _bytes_of(file: Path, loss: Loss) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""  # compacted meanwhile: its rows are in the Parquet file
+    except OSError as error:
+        loss.add(file, f"cannot be read: {error.strerror}")
+        return b""
+
+
+def _header(raw: bytes, file: Path, loss: Loss) -> Header | None:
+    try:
+        if raw[:8] != ROWS_MAGIC:
+            raise ValueError
+        return _parsed(json.loads(raw[8:HEADER_BYTES].rstrip(b"\0")))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        loss.add(file, "the header is damaged", len(raw))
+        return None
+
+
+def _parsed(said: Any) -> Header:
+    table = BY_NAME[said["table"]]
+    known = {column.name: column for column in table.columns}
+    columns = [known[name] for name, _ in said["columns"]]
+    header = Header(table.name, columns, dict(said["constants"]), said["num_places"])
+    names = [column.name for column in columns] + [*header.constants]
+    fits = (
+        [[column.name, column.type] for column in columns] == said["columns"]
+        and len(set(names)) == len(names)
+        and set(table.required) <= set(names)
+        and all(known[name].type is Type.STR for name in header.constants)
+        and all(isinstance(text, str) for text in header.constants.values())
+        and header.num_places >= 0
+    )
+    if not fits:
+        raise ValueError
+    return header
+
+
+def _places(raw: bytes, header: Header) -> np.ndarray[Any, Any]:
+    formats = [(column.name, _NUMPY[FORMATS[column.type]]) for column in header.columns]
+    layout = np.dtype([*formats, (_MARKER, "<u4")])
+    room = max(len(raw) - HEADER_BYTES, 0) // layout.itemsize
+    return np.frombuffer(raw, layout, min(room, header.num_places), HEADER_BYTES)
+
+
+def _num_bytes_in(places: np.ndarray[Any, Any]) -> int:
+    size = int(places.dtype.itemsize)
+    flat = np.ascontiguousarray(places).view(np.uint8).reshape(len(places), size)
+    return int(np.count_nonzero(flat.any(axis=1))) * size
+
+
+def _extra_bytes(raw: bytes, places: np.ndarray[Any, Any]) -> int:
+    extra = raw[HEADER_BYTES + places.nbytes :]
+    return len(extra) if extra.strip(b"\0") else 0
+
+
+def _frame(rows: np.ndarray[Any, Any], header: Header, strings: Strings, rank: int) -> pl.DataFrame:
+    table = BY_NAME[header.table]
+    series = [_series(column, rows[column.name], strings) for column in header.columns]
+    fixed = [pl.lit(text).alias(name) for name, text in header.constants.items()]
+    rank_column = pl.lit(rank, dtype=pl.Int32).alias("rank")
+    frame = pl.DataFrame(series).with_columns(rank_column, *fixed)
+    return conform(table, frame).collect()
+
+
+def _series(column: Column, values: np.ndarray[Any, Any], strings: Strings) -> pl.Series:
+    if column.type is Type.STR:
+        ids, places = np.unique(values, return_inverse=True)
+        texts = pl.Series(strings.texts(ids.tolist()), dtype=pl.String)
+        return texts.gather(pl.Series(places, dtype=pl.UInt32)).alias(column.name)
+    series = pl.Series(column.name, np.ascontiguousarray(values))
+    if column.type is Type.F64:
+        return series.fill_nan(None)
+    known = series.set(series == int(NULLS[column.type]), None)
+    return known.cast(DTYPES[column.type]())
