@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.app.plain import plain
 from stepscope.app.timeline import palette
-from stepscope.app.timeline.lanes import LaneName, Strips, clipped, end_of, several_ranks, span_rows
+from stepscope.app.timeline.lanes import (
+    LaneName,
+    Strips,
+    Subject,
+    clipped,
+    end_of,
+    several_ranks,
+    span_rows,
+)
 from stepscope.ingest.schema import CORE_KINDS
 from stepscope.ingest.trace import Trace
 
@@ -33,11 +42,16 @@ def core_strips(trace: Trace, last_ns: int) -> Strips:
     lanes = _lanes(spans.select(KEY).unique())
     placed = spans.join(lanes, on=KEY, nulls_equal=True).sort("lane", "start")
     ranks = lanes["rank"].unique().to_list()
-    names = tuple(
-        LaneName(rank, several_ranks(f"group {group}", rank, ranks), kind or f"core {core}", core)
-        for rank, group, kind, core in lanes.select(KEY).iter_rows()
-    )
+    names = tuple(_name(*key, ranks=ranks) for key in lanes.select(KEY).iter_rows())
     return Strips(names, span_rows(pl.concat([placed, _held(placed)]), "core_spans"))
+
+
+def _name(
+    rank: int, group: int, kind: str | None, core: int | None, *, ranks: list[int]
+) -> LaneName:
+    about: tuple[Subject, ...] = (("group", group), ("core", core))
+    label = kind or f"core {core}"
+    return LaneName(rank, several_ranks(f"group {group}", rank, ranks), plain(label), about)
 
 
 def _lanes(seen: pl.DataFrame) -> pl.DataFrame:

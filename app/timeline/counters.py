@@ -57,7 +57,7 @@ def counters(trace: Trace) -> tuple[Counter, ...]:
     steps = trace.steps.with_row_index("ref").select("rank", "ref", "ts_ns", *OF_STEPS).collect()
     ranks = steps["rank"].unique().sort().to_list()
     own = [
-        _counter(LaneName(rank, several_ranks("", rank, ranks), label, column), "steps", rows)
+        _counter(LaneName(rank, several_ranks("", rank, ranks), label), "steps", rows)
         for rank in ranks
         for column, label in OF_STEPS.items()
         if len(rows := _samples(steps.filter(pl.col("rank") == rank), pl.col(column)))
@@ -78,7 +78,7 @@ def _sampled(trace: Trace) -> list[Counter]:
     named.sort(key=lambda each: (each[0], natural(each[1]), natural(each[2])))
     return [
         _counter(
-            LaneName(rank, several_ranks(plain(track), rank, ranks), plain(name), name),
+            LaneName(rank, several_ranks(plain(track), rank, ranks), plain(name)),
             "counters",
             samples,
         )

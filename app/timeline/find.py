@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.app.plain import plain
-from stepscope.app.timeline.lanes import Lane, LaneName
+from stepscope.app.timeline.places import STEPS, Places
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.finding import Finding
-    from stepscope.app.timeline.model import SpanView, Timeline
+    from stepscope.app.timeline.model import Timeline
+
+KINDS = ("step", "request", "core", "group", "task", "span")
+MAX_NAMES = 200
+NUMBERED = re.compile(r"(?:(step|core|group)\s*)?([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Something found: what it is, what it is called, and where to go.
+    """Something found: its kind (one of KINDS), what it is called, and where to go.
 
-    `kind` is request, step, core, group, task or span. `count` is how often the name occurs; the
-    times are those of the first.
+    `count` is how often the name occurs; lane and times are those of the first.
     """
 
     kind: str
@@ -35,37 +37,15 @@ class Hit:
 
 
 class Finder:
-    """An index from names to lanes and times."""
+    """Searches a timeline's lanes and the names in its trace."""
 
-    def __init__(
-        self, trace: Trace, lanes: Sequence[Lane], names: Sequence[LaneName], timeline: Timeline
-    ) -> None:
+    def __init__(self, trace: Trace, timeline: Timeline, places: Places) -> None:
         self._trace = trace
-        self._lanes = lanes
         self._timeline = timeline
-        self._by_key: dict[tuple[str, int, Any], int] = {}
-        self._by_group: dict[tuple[int, str], int] = {}
-        for lane, name in zip(lanes, names, strict=True):
-            if lane.depth == 0:
-                self._by_key.setdefault((lane.section, lane.rank, name.key), lane.id)
-                if lane.section == "core groups":
-                    self._by_group.setdefault((lane.rank, lane.group), lane.id)
-
-    def lane_of(self, finding: Finding) -> int | None:
-        """The lane that a finding is about."""
-        rank = finding.rank or 0
-        if finding.core is not None:
-            lane = self._by_key.get(("core groups", rank, finding.core))
-        elif finding.group is not None:
-            lane = self._group_lane(rank, finding.group)
-        elif finding.request is not None:
-            lane = self._by_key.get(("requests", rank, finding.request))
-        else:
-            lane = None
-        return self._by_key.get(("steps", rank, None)) if lane is None else lane
+        self._places = places
 
     def find(self, text: str, limit: int) -> list[Hit]:
-        """What `text` names, the closest first."""
+        """What `text` names, the closest first; a bare number is a step, or part of a name."""
         wanted = text.strip().casefold()
         if not wanted:
             return []
@@ -75,83 +55,73 @@ class Finder:
             *self._tasks(wanted),
             *self._spans(wanted),
         ]
-        ranked = sorted(hits, key=lambda hit: _distance(hit, wanted))
-        return list(dict.fromkeys(ranked))[:limit]
-
-    def _group_lane(self, rank: int, group: int) -> int | None:
-        for name in (f"group {group}", f"rank {rank} · group {group}"):
-            if (rank, name) in self._by_group:
-                return self._by_group[rank, name]
-        return None
+        return sorted(hits, key=lambda hit: _distance(hit, wanted))[:limit]
 
     def _numbered(self, wanted: str) -> Iterator[Hit]:
-        """`step 12`, `core 3`, `group 2`; a bare number is a step."""
-        match = re.fullmatch(r"(?:(step|core|group)\s*)?([0-9]{1,18})", wanted)
+        match = NUMBERED.fullmatch(wanted)
         if match is None:
             return
         kind, number = match[1] or "step", int(match[2])
         if kind == "step":
             yield from self._steps(number)
-        for rank in sorted({lane.rank for lane in self._lanes}):
-            if kind == "core":
-                yield from self._lane_hit(
-                    "core", f"core {number}", self._by_key.get(("core groups", rank, number))
-                )
-            if kind == "group":
-                yield from self._lane_hit(
-                    "group", f"group {number}", self._group_lane(rank, number)
-                )
+            return
+        for rank in self._places.ranks:
+            lane = self._places.lane(rank, (kind, number))
+            if lane is not None:
+                yield self._lane_hit(kind, f"{kind} {number}", lane)
 
     def _steps(self, number: int) -> Iterator[Hit]:
         found = self._trace.steps.filter(pl.col("step") == number)
         for rank, ts_ns, dur_ns in found.select("rank", "ts_ns", "dur_ns").collect().iter_rows():
-            lane = self._by_key.get(("steps", rank, None))
+            lane = self._places.lane(rank, STEPS)
             yield Hit("step", f"step {number}", lane, ts_ns, ts_ns + (dur_ns or 0))
 
     def _requests(self, wanted: str) -> Iterator[Hit]:
-        bare = wanted.removeprefix("request").strip() or wanted
-        for lane in self._lanes:
-            if lane.section == "requests" and lane.depth == 0 and bare in lane.label.casefold():
-                yield from self._lane_hit("request", f"request {lane.label}", lane.id)
+        bare = wanted.removeprefix("request ").strip()
+        for lane in self._timeline.lanes:
+            if lane.section == "requests" and not lane.depth and bare in lane.label.casefold():
+                yield self._lane_hit("request", f"request {lane.label}", lane.id)
 
-    def _lane_hit(self, kind: str, label: str, lane: int | None) -> Iterator[Hit]:
-        if lane is not None:
-            first = self._first_span(lane)
-            start, end = (first.start_ns, first.end_ns) if first else self._timeline.bounds
-            yield Hit(kind, label, lane, start, end)
-
-    def _first_span(self, lane: int) -> SpanView | None:
-        found = self._timeline.spans(lane, *self._timeline.bounds, 1)
-        return found[0] if found else None
+    def _lane_hit(self, kind: str, label: str, lane: int) -> Hit:
+        bounds = self._timeline.bounds
+        first = self._timeline.spans(lane, *bounds, 1)
+        start, end = (first[0].start_ns, first[0].end_ns) if first else bounds
+        return Hit(kind, label, lane, start, end)
 
     def _tasks(self, wanted: str) -> Iterator[Hit]:
-        names = self._trace.tasks.filter(_contains("name", wanted)).select("rank", "task", "name")
-        blocks = self._trace.core_spans.select("rank", "task", "group", "core", "ts_ns", "end_ns")
-        joined = names.join(blocks, on=["rank", "task"]).sort("ts_ns", maintain_order=True)
-        firsts = joined.group_by("name", maintain_order=True).agg(pl.all().first(), count=pl.len())
-        for row in firsts.head(200).collect().iter_rows(named=True):
-            lane = self._by_key.get(("core groups", row["rank"], row["core"]))
-            end_ns = row["ts_ns"] if row["end_ns"] is None else row["end_ns"]
-            yield Hit("task", plain(row["name"]), lane, row["ts_ns"], end_ns, row["count"])
+        blocks = self._trace.core_spans.with_row_index("ref").select(
+            "ref", "rank", "task", "core", "ts_ns", end="end_ns"
+        )
+        tasks = self._trace.tasks.select("rank", "task", "name")
+        named = _named(tasks, wanted).join(blocks, on=["rank", "task"])
+        yield from self._firsts("task", "core_spans", "core", named)
 
     def _spans(self, wanted: str) -> Iterator[Hit]:
-        named = self._trace.spans.filter(_contains("name", wanted)).sort(
-            "ts_ns", maintain_order=True
+        spans = self._trace.spans.with_row_index("ref").select(
+            "ref", "rank", "track", "name", "ts_ns", end=pl.col("ts_ns") + pl.col("dur_ns")
         )
-        firsts = named.group_by("name", maintain_order=True).agg(
-            pl.col("rank", "track", "ts_ns", "dur_ns").first(), count=pl.len()
+        yield from self._firsts("span", "spans", "track", _named(spans, wanted))
+
+    def _firsts(self, kind: str, table: str, subject: str, named: pl.LazyFrame) -> Iterator[Hit]:
+        """One hit for each name: its first occurrence."""
+        firsts = (
+            named.sort("ts_ns", "ref")
+            .group_by("name", maintain_order=True)
+            .agg(pl.col("ref", "rank", subject, "ts_ns", "end").first(), count=pl.len())
+            .head(MAX_NAMES)
+            .collect()
         )
-        for row in firsts.head(200).collect().iter_rows(named=True):
-            lane = self._by_key.get(("tracks", row["rank"], row["track"]))
-            end_ns = row["ts_ns"] + (row["dur_ns"] or 0)
-            yield Hit("span", plain(row["name"]), lane, row["ts_ns"], end_ns, row["count"])
+        for name, ref, rank, whose, ts_ns, end_ns, count in firsts.iter_rows():
+            first_lane = self._places.lane(rank, (subject, whose))
+            lane = self._timeline.sublane_of(first_lane, (table, ref), ts_ns)
+            yield Hit(kind, plain(name), lane, ts_ns, ts_ns if end_ns is None else end_ns, count)
 
 
-def _contains(column: str, wanted: str) -> pl.Expr:
-    return pl.col(column).str.to_lowercase().str.contains(wanted, literal=True)
-
-
-KINDS = ("step", "request", "core", "group", "task", "span")
+def _named(frame: pl.LazyFrame, wanted: str) -> pl.LazyFrame:
+    """The rows whose name contains `wanted`; each distinct name is looked at once."""
+    names = frame.select("name").unique()
+    contains = pl.col("name").str.to_lowercase().str.contains(wanted, literal=True)
+    return frame.join(names.filter(contains), on="name", how="semi")
 
 
 def _distance(hit: Hit, wanted: str) -> tuple[int, int, int, int]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 Ints = npt.NDArray[np.int64]
+Subject = tuple[str, str | int | None]
 
 TABLES = ("steps", "batch_rows", "lifecycle", "core_spans", "spans", "counters")
 """Tables that spans and samples are rows of; a span's `table` column indexes them."""
@@ -44,13 +45,13 @@ class Lane:
 class LaneName:
     """A lane before it has a number: where it belongs and what it is called.
 
-    `key` is the id that the trace knows it by: a request, a core or a track.
+    `about` is what it shows, by the ids of the trace: a request, a core and its group, a track.
     """
 
     rank: int
     group: str
     label: str
-    key: str | int | None = None
+    about: tuple[Subject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

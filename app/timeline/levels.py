@@ -7,7 +7,7 @@ costs a search per pixel edge and nothing per span.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ class Levels:
             low += 1
         return low, max(low, high)
 
-    def pixels(self, lanes: Ints, edges: Ints, hidden: Container[int] = ()) -> Pixels:
+    def pixels(self, lanes: Ints, edges: Ints, hidden: Collection[int] = ()) -> Pixels:
         """Picture of some lanes over pixels [edges[i], edges[i + 1]), each at least 1 ns wide.
 
         Spans of a hidden state are counted, and not seen.
@@ -81,8 +81,8 @@ class Levels:
                 np.maximum(most, amount, out=most)
                 busy += amount
         count = np.diff(began).astype(np.uint32) + (cut[:, :-1] > 0)
-        if not hidden and not busy.all():
-            self._show_instants(state, busy, count, began)
+        if not busy.all():
+            self._show_instants(state, (busy == 0) & (count > 0), began, hidden)
         density = np.ceil(busy * (255.0 / np.diff(edges))).clip(None, 255).astype(np.uint8)
         return Pixels(state, np.maximum(density, (count > 0) & (state > 0)), count)
 
@@ -110,9 +110,12 @@ class Levels:
         for column, kind in enumerate(self.kinds.tolist()):
             yield kind, np.diff(until_edge[..., column]).astype(np.int64)
 
-    def _show_instants(self, state: Bytes, busy: Ints, count: Counts, began: Ints) -> None:
-        alone = (busy == 0) & (count > 0)
-        state[alone] = self.state[began[:, 1:][alone] - 1]
+    def _show_instants(
+        self, state: Bytes, alone: npt.NDArray[np.bool_], began: Ints, hidden: Collection[int]
+    ) -> None:
+        """Where nothing takes time, show the last that began."""
+        last = self.state[began[:, 1:][alone] - 1]
+        state[alone] = np.where(np.isin(last, list(hidden)), 0, last)
 
 
 class StartIndex:

@@ -18,6 +18,7 @@ from stepscope.app.timeline.labels import Labels
 from stepscope.app.timeline.lanes import TABLES, Ints, Lane, LaneName, Strips
 from stepscope.app.timeline.levels import Bytes, Counts, Levels, in_sublanes, pixel_edges
 from stepscope.app.timeline.load import Load, load_of
+from stepscope.app.timeline.places import Places
 from stepscope.app.timeline.request_lanes import request_strips
 from stepscope.app.timeline.step_lanes import step_strips
 from stepscope.app.timeline.track_lanes import track_strips
@@ -99,7 +100,7 @@ class Timeline:
         self._trace = trace
         self.bounds: tuple[int, int] = bounds_of(trace)
         self.lanes: tuple[Lane, ...] = ()
-        self._keys: list[LaneName] = []
+        self._names: list[LaneName] = []
         self._sections: list[Section] = []
         for name, kind, strips in SECTIONS:
             self._add_section(name, kind, strips(trace, self.bounds[1]))
@@ -186,16 +187,28 @@ class Timeline:
     # ── finding ──────────────────────────────────────────────────────────────────────────────
 
     def lane_of(self, finding: Finding) -> int | None:
-        """The lane that a finding is about: its core, request or group, else its rank's steps."""
-        return self._finder.lane_of(finding)
+        """The lane that a finding is about: its core, group or request, else its rank's steps."""
+        return self._places.of_finding(finding)
 
     def find(self, text: str, limit: int = 50) -> list[Hit]:
         """Requests, steps, cores, groups, tasks and spans that `text` names, the closest first."""
-        return self._finder.find(text, limit)
+        return Finder(self._trace, self, self._places).find(text, limit)
+
+    def sublane_of(self, lane: int | None, ref: Ref, ts_ns: int) -> int | None:
+        """The sub-lane, from `lane` down, on which the span of a row begins at a time."""
+        if lane is None:
+            return None
+        below = range(lane, lane + 1)
+        while below.stop < len(self.lanes) and self.lanes[below.stop].depth:
+            below = range(lane, below.stop + 1)
+        beginning = (
+            (each, span) for each in below for span in self.spans(each, ts_ns, ts_ns + 1, 2)
+        )
+        return next((each for each, span in beginning if span.ref == ref), lane)
 
     @cached_property
-    def _finder(self) -> Finder:
-        return Finder(self._trace, self.lanes, self._keys, self)
+    def _places(self) -> Places:
+        return Places(self._trace, zip(self.lanes, self._names, strict=True))
 
     @cached_property
     def _labels(self) -> Labels:
@@ -231,7 +244,7 @@ class Timeline:
             Lane(lane + place, section, name.group, name.label, kind, name.rank, depth)
             for place, (name, depth) in enumerate(named)
         )
-        self._keys += [name for name, _ in named]
+        self._names += [name for name, _ in named]
 
     # ── looking up ───────────────────────────────────────────────────────────────────────────
 

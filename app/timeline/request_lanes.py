@@ -34,7 +34,7 @@ def request_strips(trace: Trace, last_ns: int) -> Strips:
     lanes = ordered(seen)
     ranks = seen["rank"].unique().to_list()
     names = tuple(
-        LaneName(rank, several_ranks("", rank, ranks), plain(request), request)
+        LaneName(rank, several_ranks("", rank, ranks), plain(request), (("request", request),))
         for rank, request in lanes.select(KEY).iter_rows()
     )
     rows = [

@@ -8,6 +8,7 @@ from stepscope.app.timeline import palette
 from stepscope.app.timeline.lanes import LaneName, Strips, clipped, end_of, several_ranks, span_rows
 from stepscope.ingest.trace import Trace
 
+ABOUT = (("steps", None),)
 STATE_OF_KIND = {
     "prefill": palette.PREFILL,
     "decode": palette.DECODE,
@@ -30,7 +31,7 @@ def step_strips(trace: Trace, last_ns: int) -> Strips:
         .collect()
     )
     ranks = steps["rank"].unique().sort().to_list()
-    names = tuple(LaneName(rank, several_ranks("", rank, ranks), "engine") for rank in ranks)
+    names = tuple(LaneName(rank, several_ranks("", rank, ranks), "engine", ABOUT) for rank in ranks)
     lane = pl.col("rank").replace_strict(ranks, range(len(ranks)), return_dtype=pl.UInt32)
     return Strips(names, span_rows(_split(steps.with_columns(lane=lane)), "steps"))
 

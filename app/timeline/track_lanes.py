@@ -46,7 +46,5 @@ def track_strips(trace: Trace, last_ns: int) -> Strips:
 
 
 def _name(rank: int, track: str, ranks: list[int]) -> LaneName:
-    group, slash, label = plain(track).rpartition(" / ")
-    return LaneName(
-        rank, several_ranks(group, rank, ranks), label if slash else plain(track), track
-    )
+    group, _, label = plain(track).rpartition(" / ")
+    return LaneName(rank, several_ranks(group, rank, ranks), label, (("track", track),))
