@@ -1,7 +1,7 @@
 """The engine: schedule, run, postprocess, until every request has ended.
 
-The scheduler only says what it wants; here is the one place where requests change queues, where
-blocks change hands, and where that is written down.
+The scheduler only says what it wants. Here, and nowhere else, requests change queues; blocks change
+hands in the allocator; and both are written down as they happen.
 """
 
 from __future__ import annotations

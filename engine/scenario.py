@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from stepscope.engine.engine import Observer
 from stepscope.engine.workload import Workload
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import ClockInfo
-
-if TYPE_CHECKING:
-    from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.recorder import Recorder
 
 Metric = float | int | str
 PRODUCER = "stepscope-engine"
@@ -103,8 +101,6 @@ def recorder_for(
     if out is None:
         yield None
         return
-    from stepscope.ingest.recorder import Recorder  # noqa: PLC0415
-
     with Recorder(
         out, producer=PRODUCER, clock=ClockInfo("virtual"), config=dict(config),
         workload=workload, scenario=scenario, variant=variant,

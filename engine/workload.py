@@ -66,7 +66,8 @@ class Workload:
     @property
     def last_deadline_ns(self) -> int | None:
         """The latest deadline, None when no request has one."""
-        return max((spec.deadline_ns for spec in self.specs if spec.deadline_ns), default=None)
+        due = (spec.deadline_ns for spec in self.specs if spec.deadline_ns is not None)
+        return max(due, default=None)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the requests as JSON can hold them; defaults are left out."""
@@ -125,9 +126,8 @@ def _spec(given: Any, where: str) -> RequestSpec:
 
 def identical(num_requests: int, prompt_len: int, max_tokens: int, gap_ns: int = 0) -> Workload:
     """Return requests that differ in nothing but their arrival, `gap_ns` after one another."""
-    return _numbered(
-        (i * gap_ns for i in range(num_requests)), lambda _: (prompt_len, max_tokens), 0
-    )
+    arrivals = (i * gap_ns for i in range(num_requests))
+    return _numbered(arrivals, fixed(prompt_len, max_tokens), 0)
 
 
 def poisson(num_requests: int, rate_per_s: float, lengths: Lengths, seed: int) -> Workload:

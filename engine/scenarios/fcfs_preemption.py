@@ -88,7 +88,7 @@ def _settings() -> dict[str, Setting]:
         "jitter_ms": Setting(20, "milliseconds within which a burst is sent", at_least=0),
         "num_kv_blocks": Setting(120, "blocks of the KV pool", at_least=1),
         "block_size": Setting(32, "tokens of a block", at_least=1),
-        "deadline": Setting(1.5, "deadline, in ends of the repaired run", at_least=0.0),
+        "deadline": Setting(1.5, "deadline, in ends of the repaired run", at_least=1),
     }
     knobs = {
         knob: Setting(AS_VARIANT, f"the scheduler's {knob}", (AS_VARIANT, *choices))
@@ -126,7 +126,8 @@ class FcfsPreemption:
             raise unknown("variant", variant, self.variants)
         values = parse_settings(self.settings, settings)
         asked = _workload(values, seed) if workload is None else Workload.of(workload)
-        due = asked if asked.last_deadline_ns else asked.due(_deadline_ns(asked, values))
+        is_due = asked.last_deadline_ns is not None
+        due = asked if is_due else asked.due(_deadline_ns(asked, values))
         config = replace(
             _config(values), faults=FAULTS_OF[variant], horizon_ns=due.last_deadline_ns
         )

@@ -144,18 +144,21 @@ class Bucketed:
         buckets: dict[Bucket, list[Request]] = {}
         for request in requests:
             buckets.setdefault(_bucket_of(request), []).append(request)
-        chosen = min(buckets, key=lambda bucket: self._bucket_rank(bucket, buckets[bucket]))
+        oldest = {bucket: min(members, key=_age) for bucket, members in buckets.items()}
+        by_age = sorted(buckets, key=lambda bucket: oldest[bucket].age)
+        chosen = by_age[0] if self.bucket == "oldest" else min(by_age, key=_length)
         if len(buckets) > 1:
-            for bucket, members in buckets.items():
+            for bucket in dict.fromkeys((chosen, *by_age[:MAX_WEIGHED])):
                 yield Weigh(
-                    str(bucket), min(members, key=_age), len(members), str(chosen),
+                    str(bucket), oldest[bucket], len(buckets[bucket]), str(chosen),
                     f"{self.bucket} goes first",
                 )  # fmt: skip
         return buckets[chosen]
 
     def _set_aside(self, requests: Sequence[Request], chosen: list[Request]) -> Iterator[Action]:
         bucket, oldest = _bucket_of(chosen[0]), min(chosen, key=_age)
-        others = [request for request in reversed(requests) if _bucket_of(request) != bucket]
+        members = set(chosen)
+        others = [request for request in reversed(requests) if request not in members]
         for request in others:
             if self.incompatible == "preempt":
                 yield Preempt(request, OTHER_BUCKET, oldest, 0, "bucket", str(bucket))
@@ -186,11 +189,8 @@ class Bucketed:
             return request.priority, arrival_ns, order
         return request.priority, -arrival_ns, -order
 
-    def _bucket_rank(self, bucket: Bucket, members: list[Request]) -> tuple[int, ...]:
-        oldest = min(request.age for request in members)
-        return (bucket.length, *oldest) if self.bucket == "shortest" else oldest
 
-
+MAX_WEIGHED = 8  # buckets told of in a step, the oldest of them
 OTHER_BUCKET = "another bucket runs"
 KNOBS = {
     "bucket": ("oldest", "shortest"),
@@ -221,16 +221,18 @@ def _behind_bucket(
     )
 
 
+def _length(bucket: Bucket) -> int:
+    return bucket.length
+
+
 def _age(request: Request) -> tuple[int, int]:
     return request.age
 
 
 def _never_fits(state: State, request: Request) -> Reject | None:
     """Recomputing takes one step, so the whole request has to fit the pool and the budget."""
-    needed, total = (
-        state.kv_blocks.num_blocks_for(request.max_kv_tokens),
-        state.kv_blocks.num_blocks,
-    )
+    blocks = state.kv_blocks
+    needed, total = blocks.num_blocks_for(request.max_kv_tokens), blocks.num_blocks
     if needed > total:
         return Reject(request, "longer than the KV pool", "kv-block", needed, total)
     budget = state.config.max_num_batched_tokens

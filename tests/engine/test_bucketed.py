@@ -41,7 +41,7 @@ def test_the_bucket_of_the_oldest_request_runs_and_the_others_keep_their_blocks(
 def test_the_shortest_bucket_lets_the_oldest_request_wait() -> None:
     _, rows = serve(OLD_AND_YOUNG, Bucketed(bucket="shortest"), ROOMY)
     assert scheduled(rows, 4) == ["young"]
-    passed_over, chosen = rows.of("decisions", subject_kind="bucket", step=4)
+    chosen, passed_over = rows.of("decisions", subject_kind="bucket", step=4)
     assert (passed_over["verdict"], passed_over["holder"]) == ("passed-over", "old")
     assert passed_over["instead"] == chosen["subject"] == "len=3 text"
 

@@ -9,6 +9,8 @@ from stepscope.engine.scenario import RunResult
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.workload import Workload, identical
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.schema import BY_NAME
+from stepscope.ingest.trace import Trace
 
 SCENARIO = FcfsPreemption()
 
@@ -59,6 +61,24 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others() -> None:
     assert run("before", 1) != run("before", 2)
 
 
+@pytest.mark.parametrize("variant", SCENARIO.variants)
+def test_a_recording_is_small_and_the_same_each_time(tmp_path: Path, variant: str) -> None:
+    first, second = (_recorded(tmp_path / name, variant) for name in ("first", "second"))
+    assert sum(path.stat().st_size for path in first.rglob("*") if path.is_file()) < 300_000
+    for table in BY_NAME:
+        told, again = (Trace.open(path).table(table).collect() for path in (first, second))
+        assert told.equals(again)
+
+
+def test_a_recording_holds_what_is_needed_to_run_it_again(tmp_path: Path) -> None:
+    result = SCENARIO.record("before", tmp_path / "first.trace")
+    manifest = Trace.open(tmp_path / "first.trace").manifest
+    assert (manifest.scenario, manifest.variant) == ("fcfs-preemption", "before")
+    assert manifest.config["scheduler"]["bucket"] == "shortest"
+    again = Workload.from_dict(manifest.workload or {})
+    assert SCENARIO.record("before", None, workload=again).metrics == result.metrics
+
+
 def test_a_workload_of_ones_own_is_served_from_a_file(tmp_path: Path) -> None:
     identical(3, 8, 5).save(tmp_path / "w.json")
     result = SCENARIO.record("after", None, workload=tmp_path / "w.json")
@@ -77,6 +97,11 @@ def test_an_unknown_variant_or_setting_is_refused() -> None:
         run("befor")
     with pytest.raises(ConfigError, match="no setting is called 'buckets'"):
         run("after", buckets="oldest")
+
+
+def _recorded(path: Path, variant: str) -> Path:
+    SCENARIO.record(variant, path)
+    return path
 
 
 def _cohorts(text: str) -> tuple[list[int], list[float]]:
