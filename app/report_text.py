@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
 from stepscope.analyzers.finding import Finding, Severity
 from stepscope.analyzers.run import CheckResult
@@ -18,8 +17,11 @@ SHOWN = 3  # findings printed per rule unless all are asked for
 def format_result(result: CheckResult, start_ns: int = 0, *, show_all: bool = False) -> str:
     """Return the findings of one trace as text, with times from `start_ns` on."""
     lines = [f"{plain(result.trace)}: {tally(result.findings)}"]
-    for _, group in groupby(result.findings, key=lambda finding: finding.code):
-        lines += ["", *_rule_lines(list(group), start_ns, show_all)]
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        by_rule.setdefault(finding.code, []).append(finding)
+    for findings in by_rule.values():
+        lines += ["", *_rule_lines(findings, start_ns, show_all)]
     if result.not_applicable:
         lines += ["", f"not applicable (tables missing): {', '.join(result.not_applicable)}"]
     return "\n".join(lines)

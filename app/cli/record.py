@@ -105,14 +105,17 @@ def _make_room(path: Path, force: bool) -> None:
 
 
 def _row(chosen: Scenario, metrics: dict[str, float | int | str], path: Path) -> list[object]:
-    """Return a row of the scenario's table; a column that names a rule is the rule's count."""
+    """Return a row of the scenario's table; a column that names a rule is its count.
+
+    The count is null where the rule does not apply.
+    """
     from stepscope.analyzers.registry import RULES
     from stepscope.analyzers.run import check
     from stepscope.ingest.trace import Trace
 
     asked = [rule for rule in RULES if rule.code in chosen.columns]
     counts = check(Trace.open(path), asked).counts if asked else {}
-    codes = {rule.code: counts.get(rule.code, 0) for rule in asked}
+    codes = {rule.code: counts.get(rule.code) for rule in asked}
     values = {**metrics, **codes}
     return [values.get(column) for column in ("variant", *chosen.columns)]
 

@@ -33,7 +33,7 @@ def core_strips(trace: Trace, last_ns: int) -> Strips:
             ),
             dispatch=clipped(pl.col("dispatch_ns").fill_null(pl.col("ts_ns"))),
             state=pl.col("shape").replace_strict(
-                STATE_OF_SHAPE, default=palette.IDLE, return_dtype=pl.UInt8
+                STATE_OF_SHAPE, default=palette.UNKNOWN, return_dtype=pl.UInt8
             ),
         )
         .select(*KEY, "ref", "start", "end", "dispatch", "state")

@@ -37,7 +37,9 @@ def _tasks(trace: Trace) -> pl.LazyFrame:
 
 
 _COLUMNS: dict[str, Callable[[Trace], pl.LazyFrame]] = {
-    "steps": lambda trace: trace.steps.select("kind", "num_prefill_reqs", "num_decode_reqs"),
+    "steps": lambda trace: trace.steps.select(
+        "step", "kind", "num_prefill_reqs", "num_decode_reqs"
+    ),
     "batch_rows": lambda trace: trace.batch_rows.select("num_tokens"),
     "lifecycle": lambda trace: trace.lifecycle.select("event", "cause"),
     "core_spans": _tasks,
@@ -53,7 +55,7 @@ def _step(row: Row, state: int) -> str:
         return f"P {prefill or ''}".strip()
     if row["kind"] == "decode":
         return f"D {decode or ''}".strip()
-    return str(row["kind"])
+    return row["kind"] or f"step {row['step']}"
 
 
 def _batch_row(row: Row, state: int) -> str:
@@ -70,7 +72,8 @@ def _lifecycle(row: Row, state: int) -> str:
 def _block(row: Row, state: int) -> str:
     name = row["name"] or f"task {row['task']}"
     blocks = row["num_blocks"]
-    block = f"{name} {row['block']}/{blocks}" if blocks is None or blocks > 1 else name
+    number = f" {row['block']}" if blocks is None else f" {row['block']}/{blocks}"
+    block = name if blocks == 1 else name + number
     return f"held for {block}" if state == palette.HELD else block
 
 

@@ -41,7 +41,7 @@ def load_of(trace: Trace, sections: Sequence[Section], edges: Ints) -> Load:
         return _busy(
             by_name["core groups"], edges, "cores busy", (palette.AIC, palette.AIV, palette.MIX)
         )
-    if "steps" in by_name:
+    if "steps" in by_name and _has_tokens(trace):
         return _tokens(trace, edges)
     if "tracks" in by_name:
         return _busy(by_name["tracks"], edges, "spans", range(palette.SPAN, len(palette.STATES)))
@@ -57,6 +57,11 @@ def _busy(section: Section, edges: Ints, what: str, states: Sequence[int]) -> Lo
     whole = np.diff(edges) * len(lanes)
     shares = np.array([busy[state] / whole for state in shown], np.float32)
     return Load(what, shown, shares.reshape(len(shown), len(edges) - 1))
+
+
+def _has_tokens(trace: Trace) -> bool:
+    tokens = trace.steps.select(pl.sum("num_prefill_tokens", "num_decode_tokens")).collect()
+    return any(tokens.row(0))
 
 
 def _tokens(trace: Trace, edges: Ints) -> Load:

@@ -45,6 +45,8 @@ STATES: tuple[State, ...] = (
     NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, COUNTER,
     SPAN, _, _, _,
 ) = range(len(STATES))  # fmt: skip
+UNKNOWN = SPAN
+"""A step or block whose kind the trace does not say."""
 NUM_SPAN_SHADES = len(STATES) - SPAN
 
 

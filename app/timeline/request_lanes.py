@@ -30,9 +30,8 @@ def request_strips(trace: Trace, last_ns: int) -> Strips:
     """Lay out `batch_rows` and `lifecycle`; what has not ended reaches `last_ns`."""
     ends = step_ends(trace, last_ns)
     computed, queued = _computed(trace, ends), _queued(trace, ends, last_ns)
-    seen = pl.concat([frame.select(KEY) for frame in (computed, queued)]).unique()
-    lanes = ordered(seen)
-    ranks = seen["rank"].unique().to_list()
+    lanes = ordered(_seen(trace))
+    ranks = lanes["rank"].unique().to_list()
     names = tuple(
         LaneName(rank, several_ranks("", rank, ranks), plain(request), (("request", request),))
         for rank, request in lanes.select(KEY).iter_rows()
@@ -42,6 +41,11 @@ def request_strips(trace: Trace, last_ns: int) -> Strips:
         for frame, table in ((computed, "batch_rows"), (queued, "lifecycle"))
     ]
     return Strips(names, pl.concat(rows))
+
+
+def _seen(trace: Trace) -> pl.DataFrame:
+    seen = [table.select(KEY) for table in (trace.batch_rows, trace.lifecycle)]
+    return pl.concat(seen).drop_nulls().unique().collect()
 
 
 def step_ends(trace: Trace, last_ns: int) -> pl.DataFrame:
@@ -81,15 +85,11 @@ def _queued(trace: Trace, ends: pl.DataFrame, last_ns: int) -> pl.DataFrame:
         .collect()
     )
     was_preempted = pl.col("event") == "preempt"
-    mark_end = pl.max_horizontal("start", pl.min_horizontal("step_end", "end"))
+    is_in_step = pl.col("step_end") > pl.col("start")
+    mark_end = pl.when(is_in_step).then(pl.min_horizontal("step_end", "end")).otherwise("end")
     marked = waits.with_columns(mark_end=pl.when(was_preempted).then(mark_end).otherwise("start"))
-    return pl.concat(
-        [
-            marked.filter(was_preempted).with_columns(
-                end=pl.col("mark_end"), state=pl.lit(palette.PREEMPTED)
-            ),
-            marked.with_columns(start=pl.col("mark_end"), state=pl.lit(palette.WAITING)).filter(
-                pl.col("start") < pl.col("end")
-            ),
-        ]
-    )
+    parts = [
+        marked.with_columns(end=pl.col("mark_end"), state=pl.lit(palette.PREEMPTED)),
+        marked.with_columns(start=pl.col("mark_end"), state=pl.lit(palette.WAITING)),
+    ]
+    return pl.concat(parts).filter(pl.col("start") < pl.col("end"))

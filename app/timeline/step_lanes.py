@@ -38,7 +38,7 @@ def step_strips(trace: Trace, last_ns: int) -> Strips:
 
 def _split(steps: pl.DataFrame) -> pl.DataFrame:
     """Cut mixed steps in two; a share that is not known is taken as half."""
-    is_mixed = pl.col("kind") == "mixed"
+    is_mixed = pl.col("kind").eq_missing("mixed")
     tokens = pl.col("prefill") + pl.col("decode")
     share = pl.when(tokens > 0).then(pl.col("prefill") / tokens).otherwise(0.5)
     dur_ns = pl.col("end") - pl.col("start")
@@ -46,13 +46,17 @@ def _split(steps: pl.DataFrame) -> pl.DataFrame:
     mixed = steps.filter(is_mixed)
     whole = steps.filter(~is_mixed).with_columns(
         state=pl.col("kind").replace_strict(
-            STATE_OF_KIND, default=palette.IDLE, return_dtype=pl.UInt8
+            STATE_OF_KIND, default=palette.UNKNOWN, return_dtype=pl.UInt8
         )
     )
     return pl.concat(
         [
             whole,
-            mixed.with_columns(end=middle, state=pl.lit(palette.PREFILL, pl.UInt8)),
-            mixed.with_columns(start=middle, state=pl.lit(palette.DECODE, pl.UInt8)),
+            mixed.filter(middle > pl.col("start")).with_columns(
+                end=middle, state=pl.lit(palette.PREFILL, pl.UInt8)
+            ),
+            mixed.filter((middle < pl.col("end")) | (dur_ns == 0)).with_columns(
+                start=middle, state=pl.lit(palette.DECODE, pl.UInt8)
+            ),
         ]
     )

@@ -1,1 +1,1 @@
-"""The terminal front (Textual)."""
+"""The terminal front: the timeline, findings, overview and step detail of a trace."""

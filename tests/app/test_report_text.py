@@ -47,6 +47,14 @@ def test_many_findings_of_a_rule_are_cut_and_counted() -> None:
     assert "group 19" not in text
 
 
+def test_a_rule_has_one_paragraph_wherever_its_findings_rank() -> None:
+    starved = replace(CONFLICT, code="STV001", name="request-starved")
+
+    text = format_result(result_of(CONFLICT, starved, CONFLICT))
+
+    assert text.count("✖ COR001") == text.count("✖ STV001") == 1
+
+
 def test_all_shows_every_finding() -> None:
     many = [replace(CONFLICT, group=group) for group in range(20)]
 
