@@ -19,18 +19,18 @@ from queue import SimpleQueue
 
 from stepscope.ingest.journal import Stream
 
-PATIENCE_S = 30.0
-_COMMAND = ("-P", "-m", "stepscope.ingest.compaction")
+PATIENCE_S = 60.0
+WORTH_BYTES = 4 << 20
+"""Smaller segments are left to the end: a short recording needs no process beside it."""
 
 
 class Background:
-    """One thread and one process for a recorder, started when the first segment is full."""
+    """A thread that takes full segments, started with the first of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, compactor: Compactor) -> None:
+        self._compactor = compactor
         self._full: SimpleQueue[tuple[Stream, Path] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._compactor: subprocess.Popen[bytes] | None = None
-        self._is_refused = False
 
     def sealed(self, stream: Stream, file: Path) -> None:
         """Take note of a full segment; never waits."""
@@ -40,57 +40,71 @@ class Background:
         self._full.put((stream, file))
 
     def finish(self) -> None:
-        """Let the process compact what it was given, and wait for it, within `PATIENCE_S`."""
+        """Wait until the thread has seen to all segments."""
         if self._thread:
             self._full.put(None)
             self._thread.join(PATIENCE_S)
-        if self._compactor:
-            self._send(self._compactor, b"\n")
-            try:
-                self._compactor.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                self._compactor.kill()
-                self._compactor.wait()
-            self._close_pipe()
-
-    def disown(self) -> None:
-        """Let go of the parent's pipe in a forked process."""
-        self._close_pipe()
-        self._thread = self._compactor = None
 
     def _run(self) -> None:
         while full := self._full.get():
             stream, file = full
-            # A full disk is met, and told, where a row needs the segment.
+            # A full disk is met again, and told, where a row needs the segment.
             with suppress(OSError):
                 stream.prepare()
-            self._offer(file)
+                if file.stat().st_size >= WORTH_BYTES:
+                    self._compactor.compact_segment(file)
 
-    def _offer(self, file: Path) -> None:
-        # Whatever keeps the process from running, the journal is whole and is compacted on close.
-        if self._compactor is None and not self._is_refused:
-            try:
-                self._compactor = _started()
-            except OSError:
-                self._is_refused = True
-        if self._compactor:
-            self._send(self._compactor, json.dumps(str(file)).encode() + b"\n")
 
-    def _send(self, compactor: subprocess.Popen[bytes], line: bytes) -> None:
-        with suppress(OSError, ValueError):
-            if compactor.stdin:
-                compactor.stdin.write(line)
-                compactor.stdin.flush()
+class Compactor:
+    """The other process, started when there is something for it to do.
 
-    def _close_pipe(self) -> None:
+    Whatever keeps it from running or from finishing, the journal is whole and can be opened.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_refused = False
+
+    def compact_segment(self, file: Path) -> None:
+        """Ask for one full segment."""
+        self._ask({"segment": str(file)})
+
+    def compact_rank(self, trace: Path, rank: int) -> None:
+        """Ask for all that is left of a rank's closed journal."""
+        self._ask({"trace": str(trace), "rank": rank})
+
+    def finish(self) -> None:
+        """Wait until all that was asked for is done, within `PATIENCE_S`."""
+        if self._process is None:
+            return
+        self._ask({})
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close our end of the pipe."""
         with suppress(OSError):
-            if self._compactor and self._compactor.stdin:
-                self._compactor.stdin.close()
+            if self._process and self._process.stdin:
+                self._process.stdin.close()
+        self._process, self._is_refused = None, True
+
+    def _ask(self, request: dict[str, str | int]) -> None:
+        with suppress(OSError, ValueError):
+            if self._process is None and not self._is_refused:
+                self._is_refused = True
+                self._process = _started()
+            if self._process and self._process.stdin:
+                self._process.stdin.write(json.dumps(request).encode() + b"\n")
+                self._process.stdin.flush()
 
 
 def _started() -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - this interpreter, our own module
-        [sys.executable or "python3", *_COMMAND],
+        [sys.executable or "python3", "-P", "-m", "stepscope.ingest.compaction"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

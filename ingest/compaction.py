@@ -1,8 +1,8 @@
 """Turn full segments of a journal into Parquet: beside the engine, or when it closes.
 
-`python -m stepscope.ingest.compaction` reads paths of full segments from its standard input, one
-JSON string a line, until the input ends. A segment goes only when its Parquet file stands, and is
-not read again where both do: wherever this is stopped, no row is lost and none is there twice.
+`python -m stepscope.ingest.compaction` reads what to do from its standard input, one JSON object a
+line, until an empty one or the end. A segment goes only when its Parquet file stands, and is not
+read again where both do: wherever this is stopped, no row is lost and none is there twice.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from stepscope.ingest.recovery import (
     number_of,
     read_segment,
     segment_files,
+    table_of,
 )
 from stepscope.ingest.segments import journal_folder
-from stepscope.ingest.store import covered_numbers, parquet_name, write_parquet
+from stepscope.ingest.store import covered_numbers, parquet_name, whole_files, write_parquet
 
-CHUNK_BYTES = 64 << 20
+RUN_BYTES = 64 << 20
+MERGED_ROWS = 1 << 20
 LOWEST_PRIORITY = 19
 
 
@@ -35,9 +37,13 @@ def main() -> None:
     """Compact what the standard input names, at the lowest priority."""
     os.nice(LOWEST_PRIORITY)
     for line in sys.stdin:
-        if not line.strip():
-            break
-        compact_segment(Path(json.loads(line)))
+        match json.loads(line):
+            case {"segment": file}:
+                compact_segment(Path(file))
+            case {"trace": trace, "rank": rank}:
+                compact_rank(Path(trace), rank)
+            case _:
+                return
 
 
 def compact_segment(file: Path) -> None:
@@ -55,14 +61,29 @@ def compact_rank(trace: Path, rank: int) -> None:
     loss = Loss()
     strings = Strings(journal, loss)
     files = segment_files(journal)
-    for name in dict.fromkeys(file.name.rpartition("-")[0] for file in files):
+    for name in dict.fromkeys(table_of(file) for file in files):
         done = covered_numbers(trace, name, rank)
-        left = [f for f in files if f.name.startswith(f"{name}-") and number_of(f) not in done]
-        for chunk in _chunks(left):
-            read = [read_segment(file, strings, rank, loss) for file in chunk]
+        left = [f for f in files if table_of(f) == name and number_of(f) not in done]
+        for run in _runs(left):
+            read = [read_segment(file, strings, rank, loss) for file in run]
             _write(journal, [segment for segment in read if segment])
+        _merge(trace / name / f"rank={rank}")
     if not loss.notes:
         shutil.rmtree(journal)
+
+
+def _merge(folder: Path) -> None:
+    """Make one file of what the other process compacted and what was left, unless it is much."""
+    for draft in folder.glob(".*.tmp"):
+        draft.unlink()
+    parts = whole_files(folder)
+    if len(parts) < 2 or pl.scan_parquet(parts).select(pl.len()).collect().item() > MERGED_ROWS:
+        return
+    first, last = parts[0].stem.partition("-")[0], parts[-1].stem.rpartition("-")[2]
+    rows = pl.concat([pl.read_parquet(part, hive_partitioning=False) for part in parts])
+    write_parquet(rows, folder / parquet_name(int(first), int(last)))
+    for part in parts:
+        part.unlink()
 
 
 def _write(journal: Path, segments: list[Recovered]) -> None:
@@ -71,21 +92,23 @@ def _write(journal: Path, segments: list[Recovered]) -> None:
         return
     name, rank = kept[0].table.name, _rank_of(journal)
     file = journal.parent / name / f"rank={rank}"
-    file /= parquet_name(segments[0].number, segments[-1].number)
+    file /= parquet_name(kept[0].number, kept[-1].number)
     write_parquet(pl.concat([segment.rows for segment in kept]), file)
 
 
-def _chunks(files: list[Path]) -> Iterator[list[Path]]:
-    chunk: list[Path] = []
+def _runs(files: list[Path]) -> Iterator[list[Path]]:
+    """Cut segments into runs of following numbers, small enough to be held in memory."""
+    run: list[Path] = []
     size = 0
     for file in files:
-        if chunk and size + file.stat().st_size > CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(file)
-        size += file.stat().st_size
-    if chunk:
-        yield chunk
+        num_bytes = file.stat().st_size
+        if run and (size + num_bytes > RUN_BYTES or number_of(file) != number_of(run[-1]) + 1):
+            yield run
+            run, size = [], 0
+        run.append(file)
+        size += num_bytes
+    if run:
+        yield run
 
 
 def _rank_of(journal: Path) -> int:

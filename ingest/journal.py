@@ -63,9 +63,10 @@ class Journal:
         """Count the segments of a table, over all its streams; takes no lock."""
         return next(self._numbers.setdefault(name, count()))
 
-    def recorded(self) -> set[str]:
+    def recorded(self) -> list[str]:
         """Name the tables that have a segment."""
-        return {stream.table.name for stream in self.streams if stream.is_used}
+        used = (stream.table.name for stream in self.streams if stream.is_used)
+        return list(dict.fromkeys(used))
 
     def stop(self) -> None:
         """Record nothing from here on: every further row is dropped and counted."""

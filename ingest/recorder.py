@@ -19,12 +19,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stepscope.ingest.background import Background
+from stepscope.ingest.background import Background, Compactor
 from stepscope.ingest.errors import RecordingError
 from stepscope.ingest.journal import Journal
 from stepscope.ingest.manifest import (
@@ -95,7 +96,8 @@ class Recorder:
             variant,
             closed=False,
         )
-        self._background = Background()
+        self._compactor = Compactor()
+        self._background = Background(self._compactor)
         self._journal = self._begun()
         self._closing = threading.Lock()
         self._is_closed = False
@@ -129,9 +131,9 @@ class Recorder:
         self._background.finish()
         try:
             write_manifest(self._closed_manifest(), self._manifest_file)
-            self._compact()
-        except Exception as error:
-            self._journal.fail(f"left in its journal: {error}")
+        except OSError as error:
+            self._journal.fail(f"the manifest cannot be written: {error.strerror or error}")
+        self._compact()
 
     def __enter__(self) -> Recorder:
         return self
@@ -169,30 +171,34 @@ class Recorder:
         return record if _HAS_GIL else _locked(record, self._journal.lock)
 
     def _closed_manifest(self) -> Manifest:
-        journal = self._journal
-        broken = journal.tally.dropped if journal.failed is None else journal.recorded()
+        journal, reason = self._journal, self._journal.tally.reason
+        recorded = journal.recorded()
+        broken = journal.tally.dropped if journal.failed is None else recorded
         return replace(
             self._manifest,
             closed=True,
-            tables={
-                name: "partial" if name in broken else "complete" for name in journal.recorded()
-            },
+            tables={name: "partial" if name in broken else "complete" for name in recorded},
             dropped=self.dropped,
-            report=ReadReport(notes=(journal.tally.reason,)) if journal.tally.reason else None,
+            report=ReadReport(notes=(reason,)) if reason else None,
         )
 
     def _compact(self) -> None:
-        try:
+        """Compact what is left: here if the program uses Polars anyway, else in the process."""
+        if "polars" not in sys.modules:
+            self._compactor.compact_rank(self.path, self.rank)
+        self._compactor.finish()
+        if "polars" in sys.modules:
             from stepscope.ingest.compaction import compact_rank  # noqa: PLC0415 - needs Polars
-        except ImportError:
-            return
-        compact_rank(self.path, self.rank)
+
+            # A full disk, mostly. The rows are safe in the journal, which opens as well.
+            with suppress(Exception):
+                compact_rank(self.path, self.rank)
 
     def _disown(self) -> None:
         self._is_closed = True
         self._closing = threading.Lock()
         self._journal.disown()
-        self._background.disown()
+        self._compactor.let_go()
 
 
 def _check_free(path: Path, rank: int) -> None:

@@ -62,6 +62,11 @@ def segment_files(journal: Path) -> list[Path]:
     )
 
 
+def table_of(file: Path) -> str:
+    """Give the table in a segment's name."""
+    return file.name.rpartition("-")[0]
+
+
 def number_of(file: Path) -> int:
     """Give the number in a segment's name."""
     digits = file.stem.rpartition("-")[2]

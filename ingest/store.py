@@ -22,7 +22,6 @@ from stepscope.ingest.schema import TABLES, Table
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-PARQUET = "[0-9]*.parquet"
 ROW_GROUP_ROWS = 256 << 10
 MOST_SEGMENTS = 1 << 20
 
@@ -40,18 +39,38 @@ def parquet_name(first: int, last: int) -> str:
 
 def covered_numbers(folder: Path, table: str, rank: int) -> set[int]:
     """Give the numbers of the segments that Parquet files of a table and rank are made of."""
-    covered: set[int] = set()
-    for file in folder.glob(f"{table}/rank={rank}/{PARQUET}"):
-        first, _, last = file.stem.partition("-")
-        if first.isdigit() and last.isdigit() and int(last) - int(first) < MOST_SEGMENTS:
-            covered.update(range(int(first), int(last) + 1))
-    return covered
+    spans = map(_covers, whole_files(folder / table / f"rank={rank}"))
+    return {number for first, last in spans for number in range(first, last + 1)}
 
 
 def parquet_files(folder: Path, table: str) -> list[Path]:
     """List the Parquet files of a table, by rank and number."""
-    files = folder.glob(f"{table}/rank=*/{PARQUET}")
-    return sorted(files, key=lambda file: (len(file.parent.name), file.parent.name, file.name))
+    ranks = sorted(folder.glob(f"{table}/rank=*"), key=lambda rank: (len(rank.name), rank.name))
+    return [file for rank in ranks for file in whole_files(rank)]
+
+
+def whole_files(folder: Path) -> list[Path]:
+    """List the Parquet files of one rank by number, without those that a wider one was made of."""
+    files: list[Path] = []
+    done = -1
+    for file in sorted(
+        folder.glob("[0-9]*.parquet"), key=lambda f: (_covers(f)[0], -_covers(f)[1])
+    ):
+        if _covers(file)[1] > done:
+            files.append(file)
+            done = _covers(file)[1]
+    return files
+
+
+def _covers(file: Path) -> tuple[int, int]:
+    first, _, last = file.stem.partition("-")
+    try:
+        span = int(first), int(last)
+    except ValueError:
+        raise TraceError("no number of segments in the name", where=str(file)) from None
+    if not 0 <= span[1] - span[0] < MOST_SEGMENTS:
+        raise TraceError("an absurd number of segments in the name", where=str(file))
+    return span
 
 
 def scan(table: Table, files: list[Path]) -> pl.LazyFrame:
