@@ -10,17 +10,18 @@ from stepscope.engine.scenario import Metric
 from stepscope.engine.workload import SECOND
 
 
-def serving_metrics(ended: Sequence[Ended]) -> dict[str, Metric]:
-    """Return counts and times of a run's requests.
+def serving_metrics(ended: Sequence[Ended], num_requests: int) -> dict[str, Metric]:
+    """Return counts and times of a run that was asked for `num_requests`.
 
-    Late is every request that did not finish by its deadline; latencies are of those that
-    finished at all, `makespan_s` runs until the last request ended, however it did.
+    Late is every request that did not finish by its deadline, also one that the run did not live
+    to see arrive; latencies are of those that finished at all, `makespan_s` runs until the last
+    request ended, however it did.
     """
     finished = [each for each in ended if each.event == "finish"]
     latencies_ns = [each.end_ns - each.request.arrival_ns for each in finished]
     return {
-        "requests": len(ended),
-        "late": sum(is_late(each) for each in ended),
+        "requests": num_requests,
+        "late": num_requests - sum(is_in_time(each) for each in ended),
         "finished": len(finished),
         "preempted": sum(each.request.num_preemptions for each in ended),
         "recomputed_tokens": sum(each.request.num_recomputed for each in ended),
@@ -29,10 +30,10 @@ def serving_metrics(ended: Sequence[Ended]) -> dict[str, Metric]:
     }
 
 
-def is_late(ended: Ended) -> bool:
-    """Whether the request missed its deadline; one that never finished always has."""
+def is_in_time(ended: Ended) -> bool:
+    """Whether the request finished, and by its deadline if it has one."""
     deadline_ns = ended.request.deadline_ns
-    return ended.event != "finish" or (deadline_ns is not None and ended.end_ns > deadline_ns)
+    return ended.event == "finish" and (deadline_ns is None or ended.end_ns <= deadline_ns)
 
 
 def finish_cohorts(ended: Sequence[Ended]) -> list[tuple[int, int]]:

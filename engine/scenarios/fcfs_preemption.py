@@ -139,8 +139,9 @@ class FcfsPreemption:
         path = out if record else None
         with recorder_for(path, self.name, variant, described, due.as_dict()) as recorder:
             engine = _served(config, due, scheduler, recorder, observer)
-        metrics = serving_metrics(engine.ended) | {"cohorts": cohorts_text(engine.ended)}
-        return RunResult(self.name, variant, path, metrics)
+        metrics = serving_metrics(engine.ended, len(due))
+        cohorts = cohorts_text(engine.ended)
+        return RunResult(self.name, variant, path, metrics | {"cohorts": cohorts})
 
 
 def _served(

@@ -10,6 +10,7 @@ from stepscope.ingest.schema import BY_NAME
 
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
+    from stepscope.ingest.trace import Trace
 
 Row = dict[str, Any]
 
@@ -34,6 +35,14 @@ class Rows:
             self.tables[table].append(row)
 
         return record
+
+    @classmethod
+    def read(cls, trace: Trace) -> Rows:
+        """Return the rows of a recorded trace."""
+        rows = cls()
+        for table in BY_NAME:
+            rows.tables[table] = trace.table(table).collect().to_dicts()
+        return rows
 
     @property
     def recorder(self) -> Recorder:

@@ -11,6 +11,8 @@ from stepscope.engine.workload import Workload, identical
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
+from tests.engine.fold import state_at
+from tests.engine.rows import Rows
 
 SCENARIO = FcfsPreemption()
 
@@ -68,6 +70,19 @@ def test_a_recording_is_small_and_the_same_each_time(tmp_path: Path, variant: st
     for table in BY_NAME:
         told, again = (Trace.open(path).table(table).collect() for path in (first, second))
         assert told.equals(again)
+
+
+@pytest.mark.parametrize("variant", ["before", "after"])
+def test_the_recording_tells_the_state_at_every_step(tmp_path: Path, variant: str) -> None:
+    held: list[dict[str, Any]] = []
+    SCENARIO.record(variant, tmp_path / "run.trace", observer=held.append)
+    rows = Rows.read(Trace.open(tmp_path / "run.trace"))
+    assert [state_at(rows, snapshot["step"]) for snapshot in held] == held
+
+
+def test_a_livelock_leaves_everybody_late_and_not_only_those_who_had_come() -> None:
+    metrics = run("after", incompatible="requeue").metrics
+    assert (metrics["requests"], metrics["late"]) == (40, 40)
 
 
 def test_a_recording_holds_what_is_needed_to_run_it_again(tmp_path: Path) -> None:
