@@ -3,22 +3,22 @@
 The functions are built from the schema, so that recording a row costs one call and one
 `struct.pack_into`. For `task_edges` the source is:
 
-    def task_edges(step=None, ts_ns=missing, from_task=missing, to_task=missing, source=None):
-        nonlocal offset
-        at = offset
-        offset = at + 40
+    def task_edges(step=None, ts_ns=_missing, from_task=_missing, to_task=_missing, source=None):
+        nonlocal _offset
+        _at = _offset
+        _offset = _at + 40
         try:
-            pack(segment, at, null64 if step is None else step, ts_ns, from_task, to_task,
-                 0 if source is None else ids[source], at)
+            _pack(_segment, _at, _null64 if step is None else step, ts_ns, from_task, to_task,
+                  0 if source is None else _ids[source], _at)
         except Exception:
-            mend(segment, at, (step, ts_ns, from_task, to_task, source))
+            _mend(_segment, _at, (step, ts_ns, from_task, to_task, source))
 
 The last field is the row's own offset: it is stored last, so only a whole row has it, and garbage
 does not. What cannot be packed at once (a string not seen before, a full segment, a bad value)
 raises and is seen to by `mend`.
 
 Threads: a CPython with a GIL switches threads at calls and backward jumps only. There is none
-between reading `offset` and having read `segment`, so every row gets a place of its own, in a
+between reading `_offset` and having read `_segment`, so every row gets a place of its own, in a
 segment where that place exists. Without a GIL the recorder puts a lock around the functions.
 """
 
@@ -53,35 +53,36 @@ Row = Callable[..., None]
 Segment = Any  # mmap.mmap | bytearray, which have no common name in typing
 Mend = Callable[[Segment, int, tuple[Any, ...]], None]
 
+# Names of our own begin with an underscore: no column does.
 _SOURCE = """
-def build(pack, ids, mend, missing, null64, null32, null_float):
-    segment, offset = bytearray(), 0
+def build(_pack, _ids, _mend, _missing, _null64, _null32, _null_float):
+    _segment, _offset = bytearray(), 0
 
     def {name}({parameters}):
-        nonlocal offset
-        at = offset
-        offset = at + {size}
+        nonlocal _offset
+        _at = _offset
+        _offset = _at + {size}
         try:
-            pack(segment, at, {values}, at)
+            _pack(_segment, _at, {values}, _at)
         except Exception:
-            mend(segment, at, ({names},))
+            _mend(_segment, _at, ({names},))
 
     def claim():
-        nonlocal offset
-        at = offset
-        offset = at + {size}
-        return segment, at
+        nonlocal _offset
+        _at = _offset
+        _offset = _at + {size}
+        return _segment, _at
 
     def turn_to(fresh, start):
-        nonlocal segment, offset
-        segment, offset = fresh, start
+        nonlocal _segment, _offset
+        _segment, _offset = fresh, start
 
     return {name}, claim, turn_to
 """
 _NULL_NAMES = {
-    Type.I64: "null64",
-    Type.I32: "null32",
-    Type.F64: "null_float",
+    Type.I64: "_null64",
+    Type.I32: "_null32",
+    Type.F64: "_null_float",
     Type.STR: "0",
     Type.BOOL: "-1",
 }
@@ -120,11 +121,11 @@ def build_row(
 
 
 def _parameter(table: Table, column: Column) -> str:
-    return f"{column.name}={'missing' if column.name in table.required else 'None'}"
+    return f"{column.name}={'_missing' if column.name in table.required else 'None'}"
 
 
 def _value(table: Table, column: Column) -> str:
-    value = f"ids[{column.name}]" if column.type is Type.STR else column.name
+    value = f"_ids[{column.name}]" if column.type is Type.STR else column.name
     if column.name in table.required:
         return value
     return f"{_NULL_NAMES[column.type]} if {column.name} is None else {value}"

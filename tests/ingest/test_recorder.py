@@ -1,0 +1,287 @@
+"""The recorder as an engine meets it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from itertools import count
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stepscope.ingest.errors import RecordingError
+from stepscope.ingest.manifest import ClockInfo
+from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.schema import BY_NAME, TABLES, Type
+from stepscope.ingest.trace import Trace
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_table_has_a_method_and_keeps_every_column(rec: Recorder) -> None:
+    values = {Type.I64: 7, Type.I32: 8, Type.F64: 1.5, Type.STR: "text", Type.BOOL: True}
+    for table in TABLES:
+        row = {column.name: values[column.type] for column in table.columns[1:]}
+        getattr(rec, table.name)(**row)
+
+    rec.close()
+
+    trace = Trace.open(rec.path)
+    for table in TABLES:
+        wanted = {column.name: values[column.type] for column in table.columns} | {"rank": 0}
+        assert trace.table(table.name).collect().to_dicts() == [wanted]
+
+
+def test_arguments_stand_in_the_order_of_the_schema(rec: Recorder) -> None:
+    rec.counters(3, 17, "engine", "waiting", "requests", 2.5)
+
+    rec.close()
+
+    found = Trace.open(rec.path).counters.drop("rank").collect().row(0)
+    assert found == (3, 17, "engine", "waiting", "requests", 2.5)
+
+
+def test_what_is_omitted_or_none_is_null(rec: Recorder) -> None:
+    rec.lifecycle(ts_ns=0, request="a", event="admit", queue_index=None, cause=None)
+
+    rec.close()
+
+    row = Trace.open(rec.path).lifecycle.collect().row(0, named=True)
+    given = {"rank": 0, "ts_ns": 0, "request": "a", "event": "admit"}
+    assert row == dict.fromkeys(BY_NAME["lifecycle"].names) | given
+
+
+def test_zero_false_and_the_empty_string_are_not_null(rec: Recorder) -> None:
+    rec.batch_rows(0, 0, 0, "", "decode", 0, 0, is_recompute=False)
+
+    rec.close()
+
+    row = Trace.open(rec.path).batch_rows.collect().row(0, named=True)
+    assert (row["request"], row["slot"], row["is_recompute"]) == ("", 0, False)
+
+
+def test_a_request_may_be_called_by_its_number(rec: Recorder) -> None:
+    rec.lifecycle(ts_ns=0, request=41, event="arrive")
+
+    rec.close()
+
+    assert Trace.open(rec.path).lifecycle.collect()["request"].to_list() == ["41"]
+
+
+def test_a_missing_required_argument_is_a_type_error_at_the_call(rec: Recorder) -> None:
+    with pytest.raises(TypeError, match=r"steps\(\) needs kind"):
+        rec.steps(step=1, ts_ns=2)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"ts_ns": "soon"},
+        {"ts_ns": 1 << 70},
+        {"ts_ns": None},
+        {"num_running": 1 << 40},
+        {"kind": None},
+        {"kind": ["decode"]},
+        {"tag": object()},
+    ],
+)
+def test_a_bad_value_costs_its_row_and_is_counted(rec: Recorder, bad: dict[str, object]) -> None:
+    rec.steps(step=1, ts_ns=1, kind="decode")
+    rec.steps(**{"step": 2, "ts_ns": 2, "kind": "decode", **bad})
+    rec.steps(step=3, ts_ns=3, kind="decode")
+
+    rec.close()
+
+    trace = Trace.open(rec.path)
+    assert trace.steps.collect()["step"].to_list() == [1, 3]
+    assert trace.manifest.dropped == rec.dropped == {"steps": 1}
+    assert trace.manifest.tables == {"steps": "partial"}
+    assert rec.failed is None
+
+
+def test_a_span_takes_its_times_from_the_clock(tmp_path: Path) -> None:
+    ticks = count(100, 25)
+    with (
+        Recorder(tmp_path / "run.trace", producer="test", now_ns=lambda: next(ticks)) as rec,
+        rec.span("schedule", track="loop", category="cpu", step=4),
+    ):
+        pass
+
+    row = Trace.open(rec.path).spans.collect().row(0, named=True)
+    assert (row["ts_ns"], row["dur_ns"], row["form"]) == (100, 25, "slice")
+    assert (row["name"], row["track"], row["category"], row["step"]) == (
+        "schedule", "loop", "cpu", 4,
+    )  # fmt: skip
+
+
+def test_an_exception_passes_through_and_leaves_a_closed_trace(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        Recorder(tmp_path / "run.trace", producer="test") as rec,
+        rec.span("schedule"),
+    ):
+        raise ZeroDivisionError
+
+    trace = Trace.open(tmp_path / "run.trace")
+    assert trace.manifest.closed
+    assert trace.num_rows("spans") == 1
+
+
+def test_a_row_after_the_close_is_dropped_and_counted(rec: Recorder) -> None:
+    rec.close()
+
+    rec.steps(step=1, ts_ns=1, kind="decode")
+
+    assert rec.dropped == {"steps": 1}
+
+
+def test_the_manifest_says_what_the_engine_said(tmp_path: Path) -> None:
+    with Recorder(
+        tmp_path / "run.trace",
+        producer="vllm",
+        producer_version="0.9",
+        clock=ClockInfo("virtual"),
+        config={"budget": 512},
+        workload={"requests": [1, 2]},
+        scenario="mix-admission",
+        variant="before",
+    ) as rec:
+        rec.steps(step=0, ts_ns=0, kind="idle")
+
+    said = Trace.open(rec.path).manifest
+    assert (said.producer, said.producer_version) == ("vllm", "0.9")
+    assert said.clock == ClockInfo("virtual")
+    assert said.config == {"budget": 512}
+    assert said.workload == {"requests": [1, 2]}
+    assert (said.scenario, said.variant) == ("mix-admission", "before")
+    assert (said.closed, said.recovered, said.tables) == (True, None, {"steps": "complete"})
+
+
+@pytest.mark.usefixtures("small_segments", "no_compactor")
+def test_rows_stay_in_order_over_many_segments(rec: Recorder) -> None:
+    for step in range(5_000):
+        rec.steps(step=step, ts_ns=7, kind="decode", tag=f"tag {step}")
+
+    rec.close()
+
+    steps = Trace.open(rec.path).steps.select("step", "tag").collect()
+    assert steps["step"].to_list() == list(range(5_000))
+    assert steps["tag"].to_list() == [f"tag {step}" for step in range(5_000)]
+
+
+@pytest.mark.usefixtures("small_segments", "no_compactor")
+def test_a_string_longer_than_a_segment_is_kept(rec: Recorder) -> None:
+    for length in (0, 3, 7_000, 9_000, 100_000):
+        rec.spans(ts_ns=0, track="t", name="n", args="x" * length)
+
+    rec.close()
+
+    lengths = Trace.open(rec.path).spans.select(pl.col("args").str.len_bytes()).collect()
+    assert lengths["args"].to_list() == [0, 3, 7_000, 9_000, 100_000]
+
+
+@pytest.mark.usefixtures("small_segments", "no_compactor")
+def test_several_threads_record_at_once(rec: Recorder) -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def record(thread: int) -> None:
+        for value in range(3_000):
+            rec.counters(ts_ns=value, name=f"thread {thread}", value=float(value))
+
+    threads = [threading.Thread(target=record, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(interval)
+    rec.close()
+
+    rows = Trace.open(rec.path).counters.collect()
+    for number in range(4):
+        own = rows.filter(pl.col("name") == f"thread {number}")
+        assert own["ts_ns"].to_list() == list(range(3_000))
+    assert rec.dropped == {}
+
+
+def test_it_needs_the_standard_library_only(tmp_path: Path) -> None:
+    source = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "typings")!r})
+from stepscope.ingest.recorder import Recorder
+with Recorder({str(tmp_path / "run.trace")!r}, producer="bare") as rec:
+    with rec.span("work"):
+        rec.steps(step=1, ts_ns=2, kind="decode")
+foreign = {{name.partition(".")[0] for name in sys.modules}} - sys.stdlib_module_names
+print(*sorted(foreign - {{"__main__", "stepscope"}}))
+"""
+
+    # -S: no site-packages at all; -I: nothing from the environment either.
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", source], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == []
+    assert Trace.open(tmp_path / "run.trace").num_rows("steps") == 1
+
+
+def test_a_forgotten_recorder_is_closed_at_exit(tmp_path: Path) -> None:
+    source = f"""
+from stepscope.ingest.recorder import Recorder
+rec = Recorder({str(tmp_path / "run.trace")!r}, producer="forgetful")
+rec.steps(step=1, ts_ns=2, kind="decode")
+"""
+
+    subprocess.run([sys.executable, "-c", source], check=True)
+
+    assert Trace.open(tmp_path / "run.trace").manifest.closed
+    assert not list((tmp_path / "run.trace").glob("journal*"))
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    written = []
+    for name in ("a.trace", "b.trace"):
+        with Recorder(tmp_path / name, producer="t", clock=ClockInfo("virtual")) as rec:
+            for step in range(3_000):
+                rec.steps(step=step, ts_ns=step, kind="decode", tag=f"tag {step}")
+        files = sorted(file for file in rec.path.rglob("*") if file.is_file())
+        written.append({str(file.relative_to(rec.path)): file.read_bytes() for file in files})
+
+    assert written[0] == written[1]
+    assert sorted(written[0]) == ["manifest.json", "steps/rank=0/000000-000001.parquet"]
+
+
+@pytest.mark.parametrize("name", ["taken.txt", "full"])
+def test_it_records_over_nothing_that_is_not_a_trace(tmp_path: Path, name: str) -> None:
+    (tmp_path / "taken.txt").write_text("mine")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("mine")
+
+    with pytest.raises(RecordingError, match="choose a"):
+        Recorder(tmp_path / name, producer="test")
+
+    assert not list((tmp_path / "full").glob("journal*"))
+
+
+def test_an_empty_directory_can_be_recorded_into(tmp_path: Path) -> None:
+    with Recorder(tmp_path, producer="test") as rec:
+        rec.steps(step=0, ts_ns=0, kind="idle")
+
+    assert Trace.open(tmp_path).num_rows("steps") == 1
+
+
+def test_a_rank_is_recorded_once(rec: Recorder) -> None:
+    with pytest.raises(RecordingError, match="rank 0 is recorded there already"):
+        Recorder(rec.path, producer="test")
+    rec.close()
+    with pytest.raises(RecordingError, match="rank 0 is recorded there already"):
+        Recorder(rec.path, producer="test")
+
+
+def test_a_path_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(RecordingError, match="cannot be recorded into: Not a directory"):
+        Recorder(tmp_path / "file" / "run.trace", producer="test")
