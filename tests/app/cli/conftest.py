@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +34,19 @@ def stepscope(capsys: pytest.CaptureFixture[str]) -> Command:
         return Run(code, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def starved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of `fcfs-preemption` with its faults on."""
+    path = tmp_path_factory.mktemp("recorded") / "starved.trace"
+    assert main(["record", "fcfs-preemption", "--variant", "before", "-o", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="session")
+def repaired(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of `fcfs-preemption` with its faults off."""
+    path = tmp_path_factory.mktemp("recorded") / "repaired.trace"
+    assert main(["record", "fcfs-preemption", "--variant", "after", "-o", str(path)]) == 0
+    return path

@@ -1,0 +1,96 @@
+"""`stepscope sql`, `convert` and `explain`."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.registry import RULES
+from stepscope.ingest.trace import Trace
+from tests.app.cli.conftest import Command
+
+COUNT = "select kind, count(*) as steps from steps group by kind order by kind"
+
+
+def test_sql_answers_as_a_table(stepscope: Command, starved: Path) -> None:
+    run = stepscope("sql", starved, COUNT)
+
+    assert run.code == 0
+    assert run.out.splitlines()[0].split() == ["kind", "steps"]
+
+
+def test_sql_answers_as_csv_and_json_alike(stepscope: Command, starved: Path) -> None:
+    as_csv = stepscope("sql", starved, COUNT, "--format", "csv")
+    as_json = stepscope("sql", starved, COUNT, "--format", "json")
+
+    rows = list(csv.DictReader(io.StringIO(as_csv.out)))
+    assert [{**row, "steps": int(row["steps"])} for row in rows] == json.loads(as_json.out)
+
+
+@pytest.mark.parametrize("query", ["", "select", "select * from stepz", "select kindd from steps"])
+def test_a_query_that_does_not_run_is_one_clear_line(
+    stepscope: Command, starved: Path, query: str
+) -> None:
+    run = stepscope("sql", starved, query)
+
+    assert run.code == 2
+    assert len(run.err.splitlines()) == 1
+
+
+def test_a_trace_goes_to_chrome_json_and_back(
+    stepscope: Command, starved: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "starved.json.gz"
+
+    run = stepscope("convert", starved, "-o", out)
+
+    assert run.code == 0
+    events = json.loads(gzip.decompress(out.read_bytes()))["traceEvents"]
+    assert events
+    assert stepscope("info", out).code == 0
+
+
+def test_a_foreign_file_becomes_a_trace_with_the_same_rows(
+    stepscope: Command, sample_traces: Path, tmp_path: Path
+) -> None:
+    source = sample_traces / "torch_profiler_cpu.json.gz"
+
+    run = stepscope("convert", source, "-o", tmp_path / "mine.trace")
+
+    assert run.code == 0
+    converted, read = Trace.open(tmp_path / "mine.trace"), Trace.open(source)
+    assert converted.spans.collect().equals(read.spans.collect())
+
+
+def test_an_unknown_ending_is_wrong_usage(
+    stepscope: Command, starved: Path, tmp_path: Path
+) -> None:
+    run = stepscope("convert", starved, "-o", tmp_path / "out.xlsx")
+
+    assert run.code == 2
+    assert ".json.gz" in run.err
+
+
+@pytest.mark.parametrize("code", [rule.code for rule in RULES])
+def test_every_rule_explains_itself(stepscope: Command, code: str) -> None:
+    page = stepscope("explain", code).out
+
+    assert all(title in page for title in ("What it finds", "Why it hurts", "How to fix"))
+
+
+def test_explain_without_a_code_lists_every_rule(stepscope: Command) -> None:
+    run = stepscope("explain")
+
+    assert [line.split()[0] for line in run.out.splitlines()] == [rule.code for rule in RULES]
+
+
+def test_an_unknown_code_names_near_ones(stepscope: Command) -> None:
+    run = stepscope("explain", "COR01")
+
+    assert run.code == 2
+    assert "COR001" in run.err

@@ -1,0 +1,112 @@
+"""`stepscope record`: the reference engine, recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from stepscope.ingest.trace import Trace
+from tests.app.cli.conftest import Command
+
+SMALL = ("--set", "requests=6", "--set", "num_kv_blocks=24")
+
+
+def test_list_names_scenarios_variants_and_settings(stepscope: Command) -> None:
+    run = stepscope("record", "--list")
+
+    assert run.code == 0
+    assert "fcfs-preemption" in run.out
+    assert "mix-admission" in run.out
+    assert "num_kv_blocks" in run.out
+
+
+def test_the_same_seed_gives_the_same_trace(stepscope: Command, tmp_path: Path) -> None:
+    for name in ("a.trace", "b.trace"):
+        run = stepscope("record", "fcfs-preemption", "--seed", 7, *SMALL, "-o", tmp_path / name)
+        assert run.code == 0
+
+    first, second = (files_of(tmp_path / name) for name in ("a.trace", "b.trace"))
+    assert first == second
+
+
+def files_of(trace: Path) -> dict[str, bytes]:
+    return {
+        file.relative_to(trace).as_posix(): file.read_bytes()
+        for file in trace.rglob("*")
+        if file.is_file()
+    }
+
+
+def test_all_records_each_variant_into_a_folder_and_prints_the_table(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    run = stepscope("record", "fcfs-preemption", "--variant", "all", *SMALL, "-o", tmp_path / "f")
+
+    assert {path.name for path in (tmp_path / "f").iterdir()} >= {"before.trace", "after.trace"}
+    assert "STV001" in run.out.splitlines()[0]
+
+
+def test_a_trace_that_is_there_is_kept_unless_forced(stepscope: Command, tmp_path: Path) -> None:
+    out = tmp_path / "mine.trace"
+    stepscope("record", "fcfs-preemption", *SMALL, "-o", out)
+
+    refused = stepscope("record", "fcfs-preemption", "--variant", "after", *SMALL, "-o", out)
+    forced = stepscope(
+        "record", "fcfs-preemption", "--variant", "after", *SMALL, "-o", out, "--force"
+    )
+
+    assert (refused.code, forced.code) == (2, 0)
+    assert Trace.open(out).manifest.variant == "after"
+
+
+def test_force_does_not_replace_what_is_not_a_trace(stepscope: Command, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+
+    run = stepscope("record", "fcfs-preemption", *SMALL, "-o", tmp_path, "--force")
+
+    assert run.code == 2
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_an_unknown_scenario_names_those_that_are_near(stepscope: Command) -> None:
+    run = stepscope("record", "fcfs-premption")
+
+    assert run.code == 2
+    assert "fcfs-preemption" in run.err
+
+
+def test_an_unknown_variant_names_the_known_ones(stepscope: Command) -> None:
+    run = stepscope("record", "fcfs-preemption", "--variant", "afterwards")
+
+    assert run.code == 2
+    assert "before, after" in run.err
+
+
+def test_a_setting_is_key_equals_value(stepscope: Command, tmp_path: Path) -> None:
+    run = stepscope("record", "fcfs-preemption", "--set", "requests", "-o", tmp_path / "x.trace")
+
+    assert run.code == 2
+    assert "key=value" in run.err
+
+
+def test_a_setting_out_of_range_is_wrong_usage(stepscope: Command, tmp_path: Path) -> None:
+    out = tmp_path / "x.trace"
+
+    run = stepscope("record", "fcfs-preemption", "--set", "requests=none", "-o", out)
+
+    assert run.code == 2
+    assert "requests" in run.err
+    assert not out.exists()
+
+
+def test_a_workload_file_that_is_not_one_is_one_clear_line(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    workload = tmp_path / "workload.json"
+    workload.write_text(json.dumps({"requests": "many"}))
+
+    run = stepscope("record", "fcfs-preemption", "--workload", workload, "-o", tmp_path / "x.trace")
+
+    assert run.code == 2
+    assert "workload.json" in run.err
+    assert len(run.err.splitlines()) == 1
