@@ -95,8 +95,10 @@ class Workload:
         """Read a file that `save` wrote, or that somebody wrote by hand in its format."""
         try:
             fields_of = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"cannot be read: {error}", where=str(path), todo=_FORMAT) from None
+        except OSError as error:
+            raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"is not JSON: {error}", where=str(path), todo=_FORMAT) from None
         return cls.from_dict(fields_of, str(path))
 
 

@@ -35,7 +35,7 @@ def test_a_workload_comes_back_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "cannot be read"),
+        ("", "is not JSON"),
         ("[]", "no list of requests"),
         ('{"requests": [{"id": "a"}]}', "request 0: the fields"),
         ('{"requests": [{"id": "a", "arrival_ns": 0, "prompt_len": "4", "max_tokens": 1}]}', "'4'"),
@@ -49,6 +49,11 @@ def test_a_file_that_is_no_workload_is_refused_and_told_why(
     (tmp_path / "w.json").write_text(text)
     with pytest.raises(ConfigError, match=why):
         Workload.load(tmp_path / "w.json")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        Workload.load(tmp_path / "nowhere.json")
 
 
 def test_two_requests_of_one_name_are_refused() -> None:
