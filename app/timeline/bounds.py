@@ -8,26 +8,26 @@ from stepscope.app.timeline.lanes import clipped, end_of
 from stepscope.ingest.trace import Trace
 
 EMPTY = (0, 1_000)
-DURATIONS = {"steps": "dur_ns", "spans": "dur_ns", "collectives": "dur_ns"}
+DURATIONS = {"steps": "dur_ns", "spans": "dur_ns"}
 TIMED = ("steps", "batch_rows", "lifecycle", "decisions", "core_spans", "spans", "counters")
 
 
 def bounds_of(trace: Trace) -> tuple[int, int]:
-    """[first, last) of all that a trace can show; at least 1 ns, and EMPTY where it has nothing."""
+    """[first, last) of all that a trace can show, instants too; EMPTY where it has nothing."""
     found = pl.collect_all([_extent(trace, table) for table in TIMED])
     known = [extent.row(0) for extent in found if extent["first"][0] is not None]
     if not known:
         return EMPTY
     first = min(extent[0] for extent in known)
-    return first, max(first + 1, *(extent[1] for extent in known))
+    return first, max(extent[1] for extent in known)
 
 
 def _extent(trace: Trace, table: str) -> pl.LazyFrame:
     start = pl.col("ts_ns")
-    last = clipped(start)
+    last = [clipped(start) + 1]
     if table in DURATIONS:
-        last = end_of(start, pl.col(DURATIONS[table]).fill_null(0), 0)
+        last.append(end_of(start, pl.col(DURATIONS[table]).fill_null(0), 0))
     if table == "core_spans":
-        last = pl.max_horizontal(last, clipped(pl.col("end_ns")))
+        last.append(clipped(pl.col("end_ns")))
         start = pl.min_horizontal(start, "dispatch_ns")
-    return trace.table(table).select(first=clipped(start).min(), last=last.max())
+    return trace.table(table).select(first=clipped(start).min(), last=pl.max_horizontal(last).max())

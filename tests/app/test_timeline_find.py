@@ -1,0 +1,126 @@
+"""Finding: from a finding or a few letters to the lane and the time."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.analyzers.finding import Finding, Severity
+from stepscope.app.timeline import Timeline
+from stepscope.ingest.trace import Trace
+from tests.traces import trace_of
+
+
+def a_trace() -> Trace:
+    block = {"block": 0, "shape": "AIC", "core_kind": "AIC"}
+    return trace_of(
+        steps=[{"step": n, "ts_ns": 100 * n, "dur_ns": 90, "kind": "decode"} for n in range(3)],
+        lifecycle=[{"ts_ns": n, "request": f"req-{n}", "event": "arrive"} for n in range(12)],
+        tasks=[
+            {"task": 1, "name": "gate", "shape": "AIC", "num_blocks": 1},
+            {"task": 2, "name": "gather", "shape": "AIC", "num_blocks": 2},
+        ],
+        core_spans=[
+            {**block, "task": 1, "group": 0, "core": 0, "ts_ns": 5, "end_ns": 9},
+            {**block, "task": 2, "group": 1, "core": 1, "ts_ns": 7, "end_ns": 8},
+            {**block, "task": 2, "group": 1, "core": 1, "ts_ns": 6, "end_ns": 7},
+        ],
+        spans=[
+            {"track": "gpu", "name": "outer", "ts_ns": 0, "dur_ns": 50},
+            {"track": "gpu", "name": "Gate kernel", "ts_ns": 10, "dur_ns": 5},
+        ],
+    )
+
+
+def finding(**where: int | str) -> Finding:
+    return Finding("COR001", "mix", Severity.ERROR, "message", "fix", **where)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("where", "group", "label"),
+    [
+        ({"core": 1, "group": 0}, "group 1", "AIC"),
+        ({"group": 1}, "group 1", "AIC"),
+        ({"task": 2}, "group 1", "AIC"),
+        ({"request": "req-3"}, "", "req-3"),
+        ({"core": 99, "request": "req-3"}, "", "req-3"),
+        ({"step": 1}, "", "engine"),
+        ({}, "", "engine"),
+        ({"rank": 0, "task": 1}, "group 0", "AIC"),
+    ],
+)
+def test_a_findings_lane_is_the_closest_thing_that_it_names(
+    where: dict[str, int | str], group: str, label: str
+) -> None:
+    timeline = Timeline.of(a_trace())
+
+    lane = timeline.lane_of(finding(**where))
+
+    assert lane is not None
+    assert (timeline.lanes[lane].group, timeline.lanes[lane].label) == (group, label)
+
+
+def test_a_finding_in_a_trace_without_lanes_has_none() -> None:
+    assert Timeline.of(trace_of()).lane_of(finding(core=1, task=4)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "label", "ts_ns"),
+    [
+        ("step 2", "step", "step 2", 200),
+        ("2", "step", "step 2", 200),
+        ("req-11", "request", "request req-11", 11),
+        ("request req-1", "request", "request req-1", 1),
+        ("core 1", "core", "core 1", 6),
+        ("group 0", "group", "group 0", 5),
+        ("GATHER", "task", "gather", 6),
+        ("kernel", "span", "Gate kernel", 10),
+    ],
+)
+def test_the_closest_match_comes_first(text: str, kind: str, label: str, ts_ns: int) -> None:
+    hits = Timeline.of(a_trace()).find(text)
+
+    assert (hits[0].kind, hits[0].label, hits[0].ts_ns) == (kind, label, ts_ns)
+
+
+def test_a_whole_name_ranks_before_its_beginning_and_that_before_any_part() -> None:
+    hits = Timeline.of(a_trace()).find("gat")
+
+    assert [(hit.kind, hit.label, hit.count) for hit in hits] == [
+        ("task", "gate", 1),
+        ("task", "gather", 2),
+        ("span", "Gate kernel", 1),
+    ]
+
+
+def test_a_hit_leads_to_the_sublane_that_shows_it() -> None:
+    timeline = Timeline.of(a_trace())
+
+    (hit,) = timeline.find("gate kernel")
+
+    assert hit.lane is not None
+    assert timeline.lanes[hit.lane].depth == 1
+    shown = timeline.at(hit.lane, hit.ts_ns)
+    assert shown is not None
+    assert shown.label == "Gate kernel"
+
+
+def test_hits_are_capped_and_nothing_is_found_for_nothing() -> None:
+    timeline = Timeline.of(a_trace())
+
+    assert len(timeline.find("req", limit=5)) == 5
+    assert timeline.find("  ") == []
+    assert timeline.find("no such thing") == []
+    assert timeline.find("step 99") == []
+
+
+def test_what_is_searched_for_is_not_a_pattern() -> None:
+    assert Timeline.of(a_trace()).find(".*") == []
+    assert Timeline.of(a_trace()).find("[") == []
+
+
+def test_a_step_of_several_ranks_is_found_in_each() -> None:
+    trace = trace_of(steps=[{"rank": r, "step": 4, "ts_ns": r, "kind": "idle"} for r in (0, 1)])
+
+    hits = Timeline.of(trace).find("step 4")
+
+    assert [(hit.lane, hit.ts_ns) for hit in hits] == [(0, 0), (1, 1)]
