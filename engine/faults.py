@@ -35,6 +35,14 @@ FAULTS: tuple[Fault, ...] = (
         "one-victim-then-ignored",
         "one victim is preempted for a request; when that is too little, the request is dropped",
     ),
+    Fault(
+        "mix-shift-wrap",
+        "MIX placement shifts by 64 bits: the 23rd group of a thread wraps to another group's AIV",
+    ),
+    Fault(
+        "stale-reservation",
+        "an AIV-only dispatch shows itself to MIX admission one pass late",
+    ),
 )
 _NAMES = {fault.name: fault for fault in FAULTS}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from stepscope.engine.scenario import RunResult, Scenario, Setting, unknown
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
+from stepscope.engine.scenarios.mix_admission import MixAdmission
 
-SCENARIOS: tuple[Scenario, ...] = (FcfsPreemption(),)
+SCENARIOS: tuple[Scenario, ...] = (MixAdmission(), FcfsPreemption())
 
 
 def scenario(name: str) -> Scenario:

@@ -1,0 +1,195 @@
+"""Scheduler threads that dispatch a task graph on core groups, in virtual time.
+
+A pass of a thread: poll its busy cores and complete the blocks that ended; then
+
+1. MIX blocks to idle cores. A MIX for which no group is admitted goes to the tail of its queue.
+2. If a MIX is left over, AIC and AIV work is skipped for this pass.
+3. AIC-only and AIV-only blocks to idle cores: AIC first on even threads, AIV first on odd ones.
+4. MIX, then AIC and AIV blocks, to pending slots, unless another thread has an idle core for them.
+
+Each stage is prepared at a cost per part and then published in one instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+
+from stepscope.engine.device.admission import Admission
+from stepscope.engine.device.costs import Costs
+from stepscope.engine.device.events import PARK, EventLoop, Steps
+from stepscope.engine.device.placement import Placement
+from stepscope.engine.device.rings import Rings
+from stepscope.engine.device.run import Run
+from stepscope.engine.device.silicon import Silicon
+from stepscope.engine.device.tasks import Part, Task, TaskGraph
+from stepscope.engine.device.topology import Core, Device, Thread
+
+_SINGLES = (("AIC", "AIV"), ("AIV", "AIC"))
+
+
+class Dispatcher:
+    """One run of a graph on a device under an admission policy.
+
+    `observer(now_ns)` is called after every instant in which something happened on the device.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        admission: Admission,
+        *,
+        costs: Costs | None = None,
+        rings: Rings | None = None,
+        faults: frozenset[str] = frozenset(),
+        observer: Callable[[int], None] | None = None,
+        start_ns: int = 0,
+    ) -> None:
+        self._device = device
+        self._costs = costs or Costs()
+        self._rings = rings or Rings()
+        self._observer = observer
+        self._run = Run(start_ns)
+        self._loop = EventLoop(start_ns)
+        self._silicon = Silicon(self._loop, self._costs, self._run, self._on_end)
+        self._placement = Placement(device, admission, self._loop, self._run, faults)
+        self._num_left = 0
+
+    def run(self, graph: TaskGraph) -> Run:
+        """Dispatch the whole graph; times are absolute.
+
+        Raises ConfigError when a task cannot run on this device under this policy. A run that can
+        make no more progress is given up after the timeout; `Run.stall` says where it stood.
+        """
+        self._num_left = len(graph.tasks)
+        self._orchestrator = self._loop.spawn(self._orchestrate(graph.tasks))
+        self._schedulers = [self._loop.spawn(self._schedule(t)) for t in self._device.threads]
+        self._loop.run(lambda: self._num_left == 0, self._observer)
+        self._run.end_ns = self._loop.now_ns
+        if self._num_left:
+            self._give_up()
+        return self._run
+
+    def _give_up(self) -> None:
+        timeout_ns = self._costs.timeout_ns
+        self._run.end_ns += timeout_ns
+        held = [str(part) for core in self._device.cores for part in core.claims]
+        self._run.stall = (
+            f"{self._num_left} tasks left and no progress for {timeout_ns // 1_000_000} ms; "
+            f"in flight: {', '.join(held) or 'nothing'}"
+        )
+
+    # The orchestrator submits; the scheduler threads poll, complete, skip and dispatch.
+
+    def _orchestrate(self, tasks: Iterable[Task]) -> Steps:
+        for task in tasks:
+            while not self._rings.has_room(task):
+                yield PARK
+            if self._costs.submit_ns:
+                yield self._costs.submit_ns
+            self._rings.claim(task)
+            task.submitted_ns = self._loop.now_ns
+            task.num_waits = sum(before.outcome == "pending" for before in task.predecessors)
+            if task.num_waits == 0:
+                self._make_ready(task)
+
+    def _schedule(self, thread: Thread) -> Steps:
+        costs = self._costs
+        while True:
+            busy = [core for core in thread.cores if core.claims]
+            yield costs.idle_loop_ns + costs.poll_ns * len(busy)
+            ended = [part for core in busy for part in core.claims if part.end_ns >= 0]
+            for part in ended:
+                yield from self._complete(part)
+            skipped = yield from self._skip()
+            placed = yield from self._dispatch(thread)
+            if not (ended or skipped or placed):
+                yield PARK
+
+    def _complete(self, part: Part) -> Steps:
+        task = part.task
+        task.parts_left -= 1
+        is_last = task.parts_left == 0
+        yield self._costs.end_task_ns if is_last else self._costs.end_block_ns
+        part.core.claims.remove(part)
+        self._device.num_vector_blocks -= task.shape == "AIV"
+        if is_last:
+            self._retire(task, "run")
+        self._wake_schedulers()
+
+    def _skip(self) -> Generator[int | None, None, bool]:
+        """Retire dummies and tasks that are predicated off, where they stand."""
+        queue = self._placement.ready["DUMMY"]
+        has_skipped = bool(queue)
+        while queue:
+            task = queue.popleft()
+            yield self._costs.end_block_ns
+            task.retired_ns = self._loop.now_ns
+            self._retire(task, "skipped" if task.mask else "dummy")
+        return has_skipped
+
+    def _retire(self, task: Task, outcome: str) -> None:
+        task.outcome = outcome
+        self._num_left -= 1
+        for follower in task.followers:
+            if follower.submitted_ns >= 0:
+                follower.num_waits -= 1
+                if follower.num_waits == 0:
+                    self._make_ready(follower)
+        if self._rings.reclaim():
+            self._loop.wake(self._orchestrator)
+
+    def _make_ready(self, task: Task) -> None:
+        task.ready_ns = max([task.submitted_ns, *(p.retired_ns for p in task.predecessors)])
+        self._placement.ready[task.shape if task.enabled else "DUMMY"].append(task)
+        self._wake_schedulers()
+
+    def _wake_schedulers(self) -> None:
+        for process in self._schedulers:
+            self._loop.wake(process)
+
+    def _on_end(self, core: Core) -> None:
+        self._loop.wake(self._schedulers[core.thread])
+
+    # The stages of a pass.
+
+    def _dispatch(self, thread: Thread) -> Generator[int | None, None, bool]:
+        has_placed = False
+        for parts in self._stages(thread):
+            if parts:
+                has_placed = True
+                yield self._costs.dispatch_ns * len(parts)
+                self._silicon.publish(parts)
+                self._wake_schedulers()
+        return has_placed
+
+    def _stages(self, thread: Thread) -> Iterator[list[Part]]:
+        """The stages of a pass, each prepared when the one before it was published."""
+        placement = self._placement
+        ready = placement.ready
+        singles = _SINGLES[thread.id % 2]
+        if placement.draining:
+            yield placement.together(thread)
+        if ready["MIX"] and not placement.draining:
+            yield placement.mix(thread, is_pending=False)
+        for shape in singles:
+            if ready[shape] and not ready["MIX"] and not placement.draining:
+                yield placement.single(thread, shape, is_pending=False)
+        if ready["MIX"] and not placement.draining and not self._peer_has_idle(thread, "MIX"):
+            yield placement.mix(thread, is_pending=True)
+        for shape in singles:
+            if (
+                ready[shape]
+                and not ready["MIX"]
+                and not placement.draining
+                and not self._peer_has_idle(thread, shape)
+            ):
+                yield placement.single(thread, shape, is_pending=True)
+
+    def _peer_has_idle(self, thread: Thread, shape: str) -> bool:
+        """Another thread could run it at once, so parking it here would only delay it."""
+        peers = [peer for peer in self._device.threads if peer is not thread]
+        if shape == "MIX":
+            return any(group.is_free for peer in peers for group in peer.groups)
+        return any(
+            core.is_idle for peer in peers for core in (peer.aics if shape == "AIC" else peer.aivs)
+        )

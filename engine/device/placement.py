@@ -1,0 +1,234 @@
+"""Which core takes the next block: the ready queues, and a thread's walk over its cores.
+
+Ready queues are FIFO, one per shape. A MIX for which a thread finds no group goes to the tail. A
+`sync_start` task that does not fit stops the world: nothing else is placed until the device has
+drained enough to take all its blocks at once.
+
+Faults: `mix-shift-wrap` computes a group's place in its thread with a 64-bit shift, so the 23rd
+group on one thread (bit 66) becomes bit 2, the AIV1 of its first group. `stale-reservation` lets an
+AIV-only dispatch show itself to MIX admission one pass late.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+
+from stepscope.engine.device.admission import Admission
+from stepscope.engine.device.events import EventLoop
+from stepscope.engine.device.run import Decision, Run
+from stepscope.engine.device.tasks import Part, Task
+from stepscope.engine.device.topology import ROLES, Core, Device, Group, Thread
+from stepscope.ingest.errors import ConfigError
+
+FAULTS = ("mix-shift-wrap", "stale-reservation")
+
+
+class Placement:
+    """Claims cores for ready blocks under an admission policy; what it claims is yet to publish."""
+
+    def __init__(
+        self,
+        device: Device,
+        admission: Admission,
+        loop: EventLoop,
+        run: Run,
+        faults: frozenset[str] = frozenset(),
+    ) -> None:
+        self.ready: dict[str, deque[Task]] = {s: deque() for s in ("DUMMY", "MIX", "AIC", "AIV")}
+        self.draining: Task | None = None
+        self._device = device
+        self._admission = admission
+        self._loop = loop
+        self._run = run
+        self._faults = faults
+        self._last_put_back: dict[tuple[int, int], tuple[int, str | None]] = {}
+        self._unreserved: dict[int, list[Part]] = {}
+
+    def mix(self, thread: Thread, *, is_pending: bool) -> list[Part]:
+        """Parts for the MIX blocks that the thread's groups admit, in one walk over the queue."""
+        queue = self.ready["MIX"]
+        parts: list[Part] = []
+        for _ in range(len(queue)):
+            task = queue.popleft()
+            if task.is_sync_start and not is_pending:
+                self.draining = task
+                break
+            if not task.is_sync_start:
+                parts += self._offer(thread, task, is_pending=is_pending)
+            if task.blocks_left:
+                queue.append(task)
+        return parts or self.together(thread)
+
+    def single(self, thread: Thread, shape: str, *, is_pending: bool) -> list[Part]:
+        """Parts for AIC-only or AIV-only blocks, oldest task first."""
+        queue = self.ready[shape]
+        parts: list[Part] = []
+        cores = self._lent(thread, shape, is_pending=is_pending)
+        while queue and not queue[0].is_sync_start:
+            core = next(cores, None)
+            if core is None:
+                break
+            parts += self._claim(queue[0], (core,), (core,), thread)
+            if not queue[0].blocks_left:
+                queue.popleft()
+        if queue and queue[0].is_sync_start and not is_pending:
+            self.draining = queue.popleft()
+        if shape == "AIV" and "stale-reservation" in self._faults:
+            self._unreserved[thread.id] = parts
+        return parts or self.together(thread)
+
+    def together(self, thread: Thread) -> list[Part]:
+        """All parts of the task that stopped the world, once the whole device has room for them.
+
+        Raises ConfigError when it does not even fit on an idle device.
+        """
+        task = self.draining
+        if task is None:
+            return []
+        parts: list[Part] = []
+        for claimed in islice(self._rooms(thread, task), task.num_blocks):
+            parts += claimed
+        if not task.blocks_left:
+            self.draining = None
+            return parts
+        self._give_back(task, parts)
+        if all(core.is_idle for core in self._device.cores):
+            raise ConfigError(
+                f"sync_start task {task.name!r} needs {task.num_blocks} {task.shape} at once, more "
+                f"than {len(self._device.groups)} groups have under {self._admission.name}",
+                todo="use more groups or another admission policy",
+            )
+        return []
+
+    def _rooms(self, thread: Thread, task: Task) -> Iterator[list[Part]]:
+        """Claim room for block after block, on any thread's cores."""
+        if task.shape == "MIX":
+            for group in self._device.groups:
+                if self._admits(group, task, is_pending=False):
+                    yield self._claim_group(thread, group, task)
+            return
+        for owner in self._device.threads:
+            for core in self._lent(owner, task.shape, is_pending=False):
+                yield self._claim(task, (core,), (core,), thread)
+
+    def _offer(self, thread: Thread, task: Task, *, is_pending: bool) -> list[Part]:
+        """Offer the thread's groups to the blocks of a MIX task, in order."""
+        parts: list[Part] = []
+        hidden = self._hide_unreserved(thread)
+        for group in thread.groups:
+            if not task.blocks_left:
+                break
+            if self._admits(group, task, is_pending=is_pending):
+                parts += self._claim_group(thread, group, task)
+        for part in hidden:
+            part.core.claims.insert(0, part)
+        if task.blocks_left and thread.groups and not is_pending:
+            self._note_put_back(thread, task)
+        return parts
+
+    def _hide_unreserved(self, thread: Thread) -> list[Part]:
+        hidden = [p for p in self._unreserved.pop(thread.id, ()) if p in p.core.claims]
+        for part in hidden:
+            part.core.claims.remove(part)
+        return hidden
+
+    def _admits(self, group: Group, task: Task, *, is_pending: bool) -> bool:
+        needed = group.needed(task.mask)
+        if not all(core.is_idle or core.can_queue for core in needed):
+            return False
+        if is_pending:
+            return self._admission.admits_pending(group, needed)
+        return self._admission.admits_idle(group, needed, self._device)
+
+    def _lent(self, thread: Thread, shape: str, *, is_pending: bool) -> Iterator[Core]:
+        """Cores that take one more block of the shape, asked one by one as they are needed."""
+        admission = self._admission
+        for core in thread.aics if shape == "AIC" else thread.aivs:
+            group = self._device.groups[core.group]
+            if is_pending:
+                if core.can_queue and admission.lends_pending(core, group):
+                    yield core
+            elif core.is_idle and admission.lends_idle(core, group):
+                yield core
+
+    def _claim_group(self, thread: Thread, group: Group, task: Task) -> list[Part]:
+        needed = group.needed(task.mask)
+        self._note_admitted(thread, group, task, needed)
+        cores = needed
+        if "mix-shift-wrap" in self._faults:
+            cores = _wrapped(thread, group, task.mask)
+        return self._claim(task, needed, cores, thread)
+
+    def _claim(
+        self, task: Task, chosen: tuple[Core, ...], cores: tuple[Core, ...], thread: Thread
+    ) -> list[Part]:
+        """Give the task's next block to `cores`, in the slots that `chosen` have free."""
+        mates: list[Part] = []
+        for wanted, core in zip(chosen, cores, strict=True):
+            slot = "running" if wanted.is_idle else "pending"
+            mates.append(
+                Part(task, task.next_block, core, wanted.role, wanted.group, slot, thread.id, mates)
+            )
+        for part in mates:
+            part.core.claims.append(part)
+        task.next_block += 1
+        self._device.num_vector_blocks += task.shape == "AIV"
+        return mates
+
+    def _give_back(self, task: Task, parts: list[Part]) -> None:
+        for part in parts:
+            part.core.claims.remove(part)
+        self._device.num_vector_blocks -= task.next_block * (task.shape == "AIV")
+        task.next_block = 0
+
+    def _note_admitted(
+        self, thread: Thread, group: Group, task: Task, needed: tuple[Core, ...]
+    ) -> None:
+        holder = _holder(needed)
+        others = (g for g in self._device.groups if holder and g.is_free)
+        instead = next(others, None)
+        self._note(
+            thread, task, "admitted", f"group {group.id}: {self._admission.rule}", needed,
+            holder, None if instead is None else f"group {instead.id}",
+        )  # fmt: skip
+
+    def _note_put_back(self, thread: Thread, task: Task) -> None:
+        """Note the group that came nearest, unless that is what was noted before."""
+        group = max(thread.groups, key=lambda g: sum(c.is_idle for c in g.needed(task.mask)))
+        needed = group.needed(task.mask)
+        seen = (group.id, _holder(needed))
+        if self._last_put_back.get((thread.id, task.id)) != seen:
+            self._last_put_back[thread.id, task.id] = seen
+            reason = f"group {group.id} came nearest; not met: {self._admission.rule}"
+            self._note(thread, task, "put-back", reason, needed, seen[1], None)
+
+    def _note(
+        self,
+        thread: Thread,
+        task: Task,
+        verdict: str,
+        reason: str,
+        needed: tuple[Core, ...],
+        holder: str | None,
+        instead: str | None,
+    ) -> None:
+        num_idle = sum(core.is_idle for core in needed)
+        self._run.decisions.append(
+            Decision(
+                self._loop.now_ns, task, verdict, reason, len(needed), num_idle, holder, instead,
+                thread.id,
+            )
+        )  # fmt: skip
+
+
+def _holder(cores: tuple[Core, ...]) -> str | None:
+    """The block on the first core that is not idle."""
+    return next((str(core.claims[0]) for core in cores if core.claims), None)
+
+
+def _wrapped(thread: Thread, group: Group, mask: int) -> tuple[Core, ...]:
+    """Cores of the group's bit offset in its thread after a shift by that offset modulo 64."""
+    offset = 3 * thread.groups.index(group) % 64
+    return tuple(thread.cores[offset + place] for place, role in enumerate(ROLES) if role & mask)

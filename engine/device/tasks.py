@@ -1,0 +1,191 @@
+"""Task graphs: what a step is lowered to, with dependencies found by tensor overlap.
+
+A task names the regions of tensors that it reads and writes. `TaskGraph.submit` finds what it must
+wait for, as the runtime's tensor map does: a read waits for the writers of what it overlaps, a
+write also for the earlier readers and writers. Tasks are submitted in program order, so a graph
+cannot have a cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stepscope.engine.device.topology import AIC, AIV0, AIV1
+from stepscope.ingest.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stepscope.engine.device.topology import Core
+
+MIX_MASK = AIC | AIV0 | AIV1
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Rows `first` to `last` (excluded) of a tensor."""
+
+    tensor: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`to_task` waits for `from_task` because of `source`: a tensor's name."""
+
+    from_task: int
+    to_task: int
+    source: str
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A kernel launched as `num_blocks` blocks, each dispatched by itself.
+
+    `mask` says which cores of a group a block needs (AIC=1, AIV0=2, AIV1=4, 0 for a dummy); an
+    AIV-only block runs on either AIV. `durations_ns` holds one execution time per block. A task
+    that is not `enabled` is predicated off: it retires without being dispatched. `is_sync_start`
+    starts all blocks together or none.
+    """
+
+    id: int
+    name: str
+    mask: int
+    durations_ns: Sequence[int]
+    is_sync_start: bool = False
+    enabled: bool = True
+    predecessors: list[Task] = field(default_factory=list)
+
+    shape: str = field(init=False)
+    followers: list[Task] = field(default_factory=list, init=False)
+    num_waits: int = field(default=0, init=False)
+    next_block: int = field(default=0, init=False)
+    parts_left: int = field(default=0, init=False)
+    submitted_ns: int = field(default=UNKNOWN, init=False)
+    ready_ns: int = field(default=UNKNOWN, init=False)
+    retired_ns: int = field(default=UNKNOWN, init=False)
+    outcome: str = field(default="pending", init=False)
+
+    def __post_init__(self) -> None:
+        self.shape = shape_of(self.mask)
+        self.parts_left = self.num_blocks * self.mask.bit_count()
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks it is launched as."""
+        return len(self.durations_ns)
+
+    @property
+    def blocks_left(self) -> int:
+        """How many blocks no core was found for yet."""
+        return self.num_blocks - self.next_block
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """The share of one block that runs on one core; AIC-only and AIV-only blocks have one part.
+
+    `mates` holds all parts of the block. `slot` is the slot that it was dispatched to. `group` is
+    the group that the scheduler chose and `role` the place in it that the kernel was built for.
+    """
+
+    task: Task
+    block: int
+    core: Core
+    role: int
+    group: int
+    slot: str
+    thread: int
+    mates: list[Part]
+    dispatch_ns: int = UNKNOWN
+    start_ns: int = UNKNOWN
+    end_ns: int = UNKNOWN
+
+    def __str__(self) -> str:
+        return f"{self.task.name} {self.block}/{self.task.num_blocks}"
+
+
+def shape_of(mask: int) -> str:
+    """The resource shape of a core mask: two or more cores make a MIX."""
+    if mask == 0:
+        return "DUMMY"
+    if mask == AIC:
+        return "AIC"
+    return "AIV" if mask in (AIV0, AIV1) else "MIX"
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    region: Region
+    task: Task
+    is_write: bool
+
+
+class TaskGraph:
+    """Tasks in program order and the edges between them.
+
+    `first_id` lets the graphs of successive steps share one numbering.
+    """
+
+    def __init__(self, first_id: int = 0) -> None:
+        self.tasks: list[Task] = []
+        self.edges: list[Edge] = []
+        self._first_id = first_id
+        self._accesses: dict[str, list[_Access]] = {}
+
+    def submit(
+        self,
+        name: str,
+        mask: int,
+        durations_ns: Sequence[int],
+        *,
+        reads: Iterable[Region] = (),
+        writes: Iterable[Region] = (),
+        is_sync_start: bool = False,
+        enabled: bool = True,
+    ) -> Task:
+        """Append a task; it waits for every earlier task whose accesses it conflicts with.
+
+        Raises ConfigError for a mask that names no core of a group, and for no or negative times.
+        """
+        if not 0 <= mask <= MIX_MASK or not durations_ns or min(durations_ns) < 0:
+            raise ConfigError(
+                f"task {name!r} has core mask {mask} and {len(durations_ns)} blocks",
+                todo="give a mask from 0 to 7 and a time of 0 ns or more for each block",
+            )
+        task = Task(
+            self._first_id + len(self.tasks), name, mask, durations_ns, is_sync_start, enabled
+        )
+        self.tasks.append(task)
+        for region in reads:
+            self._access(_Access(region, task, is_write=False))
+        for region in writes:
+            self._access(_Access(region, task, is_write=True))
+        return task
+
+    def _access(self, new: _Access) -> None:
+        earlier = self._accesses.setdefault(new.region.tensor, [])
+        for old in earlier:
+            if (old.is_write or new.is_write) and _overlap(old.region, new.region):
+                self._order(old.task, new.task, new.region.tensor)
+        if new.is_write:
+            # Whoever comes later waits for this write, and so for all that it fully hides.
+            earlier[:] = [old for old in earlier if not _covers(new.region, old.region)]
+        earlier.append(new)
+
+    def _order(self, before: Task, after: Task, source: str) -> None:
+        if before is after or before in after.predecessors:
+            return
+        after.predecessors.append(before)
+        before.followers.append(after)
+        self.edges.append(Edge(before.id, after.id, source))
+
+
+def _overlap(a: Region, b: Region) -> bool:
+    return a.first < b.last and b.first < a.last
+
+
+def _covers(outer: Region, inner: Region) -> bool:
+    return outer.first <= inner.first and inner.last <= outer.last

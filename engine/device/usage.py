@@ -1,0 +1,65 @@
+"""What a run cost: the figures of the table that compares admission policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stepscope.engine.device.run import Run
+from stepscope.engine.device.topology import AIC, Device
+
+
+@dataclass(slots=True)
+class Usage:
+    """Sums over the graphs that were run.
+
+    A core is used while it computes. A MIX part that holds its core until its mates have started
+    does not compute: that time is in `aic_held_ns` (of AICs). A MIX block waits from when it was
+    ready until its last part starts.
+    """
+
+    num_graphs: int = 0
+    elapsed_ns: int = 0
+    num_conflicts: int = 0
+    aic_used_ns: int = 0
+    aiv_used_ns: int = 0
+    aic_held_ns: int = 0
+    aic_time_ns: int = 0
+    aiv_time_ns: int = 0
+    mix_waits_ns: list[int] = field(default_factory=list)
+
+    def add(self, run: Run, device: Device) -> None:
+        """Count one more run."""
+        elapsed_ns = run.end_ns - run.start_ns
+        self.num_graphs += 1
+        self.elapsed_ns += elapsed_ns
+        self.aic_time_ns += elapsed_ns * len(device.groups)
+        self.aiv_time_ns += elapsed_ns * len(device.groups) * 2
+        self.num_conflicts += len(run.conflicts)
+        for part in run.parts:
+            if part.end_ns < 0:
+                continue
+            used_ns = part.task.durations_ns[part.block]
+            if part.core.role == AIC:
+                self.aic_used_ns += used_ns
+                self.aic_held_ns += part.end_ns - part.start_ns - used_ns
+            else:
+                self.aiv_used_ns += used_ns
+            if part.task.shape == "MIX" and part is part.mates[0]:
+                self.mix_waits_ns.append(part.end_ns - used_ns - part.task.ready_ns)
+
+    def metrics(self) -> dict[str, float | int]:
+        """The table's columns: mean makespan, shares of use, and waits in microseconds."""
+        waits_ns = sorted(self.mix_waits_ns) or [0]
+        return {
+            "makespan_us": _us(self.elapsed_ns / max(1, self.num_graphs)),
+            "aic_use": round(self.aic_used_ns / max(1, self.aic_time_ns), 4),
+            "aiv_use": round(self.aiv_used_ns / max(1, self.aiv_time_ns), 4),
+            "aic_held_us": _us(self.aic_held_ns),
+            "mix_wait_p50_us": _us(waits_ns[len(waits_ns) // 2]),
+            "mix_wait_max_us": _us(waits_ns[-1]),
+            "admission_conflicts": self.num_conflicts,
+        }
+
+
+def _us(ns: float) -> float:
+    return round(ns / 1_000, 1)

@@ -1,0 +1,120 @@
+"""`clusters`: every step's batch becomes one task graph on simulated core groups.
+
+Decode rows are lowered to the chosen workload. Prompts are lowered to paged attention, tile by
+tile: what the report is about happens while decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from stepscope.engine.batch import DECODE, PREFILL
+from stepscope.engine.device.admission import Admission
+from stepscope.engine.device.costs import Costs
+from stepscope.engine.device.dispatcher import Dispatcher
+from stepscope.engine.device.kernels import Share
+from stepscope.engine.device.recording import record_run
+from stepscope.engine.device.rings import Rings
+from stepscope.engine.device.run import Run
+from stepscope.engine.device.tasks import TaskGraph
+from stepscope.engine.device.topology import Device
+from stepscope.engine.device.usage import Usage
+from stepscope.engine.device.workloads import Workload, workload
+from stepscope.engine.executors import Execution
+
+if TYPE_CHECKING:
+    from stepscope.engine.batch import Batch, Row
+    from stepscope.engine.clock import VirtualClock
+    from stepscope.ingest.recorder import Recorder
+
+
+class Clusters:
+    """Runs batches on `num_groups` core groups under an admission policy.
+
+    `usage` sums up the graphs of decode steps. `on_event`, when set, is called after every instant
+    in which something happened on the device, with the clock at that instant.
+    """
+
+    def __init__(
+        self,
+        admission: Admission,
+        decode: Workload,
+        *,
+        num_groups: int = 8,
+        num_threads: int = 3,
+        num_task_slots: int = 16384,
+        costs: Costs | None = None,
+        seed: int = 0,
+        faults: frozenset[str] = frozenset(),
+    ) -> None:
+        self.usage = Usage()
+        self.on_event: Callable[[], None] | None = None
+        self._admission = admission
+        self._workloads = {PREFILL: workload("paged-attention"), DECODE: decode}
+        self._shape = (num_groups, num_threads)
+        self._device = Device(*self._shape)
+        self._num_task_slots = num_task_slots
+        self._costs = costs
+        self._seed = seed
+        self._faults = faults
+        self._next_task = 0
+
+    def run(
+        self, batch: Batch, step: int, clock: VirtualClock, recorder: Recorder | None
+    ) -> Execution:
+        """Lower the batch to one graph, dispatch it, and write down what the device did.
+
+        A step that stalls samples nothing and lasts until the device gives it up.
+        """
+        began_ns = clock.now_ns()
+        graph = self._lower(batch, step)
+        run = self._dispatch(graph, clock)
+        clock.advance_to(run.end_ns)
+        if recorder:
+            record_run(recorder, step, graph, run)
+        if batch.num_decode_reqs:
+            self.usage.add(run, self._device)
+        dur_ns = clock.now_ns() - began_ns
+        if run.stall:
+            return Execution(dur_ns, f"stalled: {run.stall}", {})
+        path = self._workloads[DECODE if batch.num_decode_reqs else PREFILL].name
+        return Execution(dur_ns, path, {row.request.id: 0 for row in batch.rows if row.samples})
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what each core's slots hold, by core."""
+        return {"cores": self._device.snapshot()}
+
+    def _lower(self, batch: Batch, step: int) -> TaskGraph:
+        graph = TaskGraph(self._next_task)
+        random = Random(f"kernels {self._seed} {step}")  # noqa: S311 - it simulates
+        for phase, work in self._workloads.items():
+            rows = [row for row in batch.rows if row.phase == phase]
+            if rows:
+                work.lower(graph, _share(rows), random, self._shape[0])
+        self._next_task += len(graph.tasks)
+        return graph
+
+    def _dispatch(self, graph: TaskGraph, clock: VirtualClock) -> Run:
+        self._device = Device(*self._shape)
+        on_event = self.on_event
+
+        def observe(now_ns: int) -> None:
+            clock.advance_to(now_ns)
+            if on_event:
+                on_event()
+
+        dispatcher = Dispatcher(
+            self._device, self._admission, costs=self._costs, rings=Rings(self._num_task_slots),
+            faults=self._faults, observer=observe if on_event else None, start_ns=clock.now_ns(),
+        )  # fmt: skip
+        return dispatcher.run(graph)
+
+
+def _share(rows: Sequence[Row]) -> Share:
+    return Share(
+        num_reqs=len(rows),
+        num_tokens=sum(row.num_tokens for row in rows),
+        context_len=sum(row.num_kv_tokens for row in rows) // len(rows),
+    )

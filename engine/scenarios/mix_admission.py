@@ -1,0 +1,170 @@
+"""`mix-admission`: a MIX task is sent to a core group whose vector core is still busy.
+
+## What happened
+A MIX kernel needs a whole core group: the cube core (AIC) and both vector cores (AIVs). The
+scheduler of the report admitted it to a group whenever the *AIC* was free. When an AIV of the group
+still ran an earlier AIV-only task, the MIX landed on it: one part took the AIC at once, another
+had to wait behind the vector task. It was seen on MoE layers, where vector work (token dispatch,
+activations) and MIX kernels (attention) of different micro-batches interleave; one layer alone
+never shows it, because its MIX tasks wait for all of its vector work anyway.
+
+The guard that was asked for: admit a MIX only if the AIC *and every AIV* of the group are free.
+Two ways round it were named and rejected: a *barrier* that drains vector work before any MIX, which
+gives up legal overlap, and *reserving the whole group* for every AIV-only task, which gives up
+vector parallelism.
+
+## The workload
+A few requests decode. Each step's batch is split into 3 micro-batches and becomes one task graph:
+4 MoE layers of each micro-batch, in flight together on 8 core groups (`moe-interleaved`). The
+prompt's step is lowered to paged attention, which has no MIX. Kernel times are ours; what the
+scheduler costs is as documented on silicon.
+
+## What to look for
+- `before` (`aic-free`): COR001 names each MIX block that was split, the vector block that held the
+  other core, and a group that was all free and not tried. The parts that started hold their cores
+  and compute nothing until the last part starts (`aic_held_us`).
+- `after` (`all-free`): no split and no skew; the makespan is the same within the noise of order.
+- `all-idle-or-pending`, `per-core-slot`: slots are chosen core by core, so blocks are split too.
+- `uniform`: all parts run or all wait. No split, but parts that were queued together start apart
+  when what they wait for ends apart (COR003).
+- `barrier`, `reserve-group`: clean as well, and slower.
+
+Skew is not all loss: a part that waits in a pending slot starts sooner after its predecessor than
+any scheduler could send it. That is why the splitting policies are not slower here; what they break
+is the assumption of the kernel author that a MIX has its group.
+
+## The table
+Per policy: the findings of COR001 and COR003, the makespan of a decode step's graph, the share of
+time in which AICs and AIVs compute, and how long MIX blocks wait from ready to their last start.
+
+## References
+hw-native-sys/simpler, the `tensormap_and_ringbuffer` runtime of a2a3: the request to check AIV
+occupancy before MIX dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepscope.engine.clock import VirtualClock
+from stepscope.engine.config import EngineConfig
+from stepscope.engine.device.admission import ADMISSIONS, admission
+from stepscope.engine.device.costs import Costs
+from stepscope.engine.device.workloads import WORKLOADS, workload
+from stepscope.engine.engine import Engine, Observer
+from stepscope.engine.executors.clusters import Clusters
+from stepscope.engine.scenario import RunResult, Setting, parse_settings, recorder_for, unknown
+from stepscope.engine.schedulers.bucketed import Bucketed
+from stepscope.engine.workload import Workload, identical
+
+if TYPE_CHECKING:
+    from stepscope.ingest.recorder import Recorder
+
+AS_VARIANT, NO_FAULT = "as-variant", "none"
+FAULTS = ("mix-shift-wrap", "stale-reservation")
+POLICY_OF = {
+    "before": "aic-free",
+    "after": "all-free",
+    **{policy.name: policy.name for policy in ADMISSIONS},
+}
+
+
+def _settings() -> dict[str, Setting]:
+    policies = (AS_VARIANT, *(policy.name for policy in ADMISSIONS))
+    lowerings = tuple(each.name for each in WORKLOADS)
+    return {
+        "admission": Setting(AS_VARIANT, "admission policy", policies),
+        "workload": Setting("moe-interleaved", "what a decode step is lowered to", lowerings),
+        "groups": Setting(8, "core groups, each 1 AIC and 2 AIVs", at_least=1),
+        "threads": Setting(3, "scheduler threads", at_least=1),
+        "steps": Setting(2, "decode steps", at_least=1),
+        "requests": Setting(12, "requests decoding together", at_least=1),
+        "prompt_len": Setting(256, "prompt tokens of each", at_least=1),
+        "task_slots": Setting(16384, "tasks that may be submitted and not reclaimed", at_least=1),
+        "fault": Setting(NO_FAULT, "a known bug to switch on", (NO_FAULT, *FAULTS)),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class MixAdmission:
+    """Report 000; its page is the module's docstring."""
+
+    name: str = "mix-admission"
+    summary: str = "MIX tasks and busy vector cores: seven admission policies on core groups"
+    variants: tuple[str, ...] = tuple(POLICY_OF)
+    settings: Mapping[str, Setting] = field(default_factory=_settings)
+    columns: tuple[str, ...] = (
+        "policy", "COR001", "COR003", "makespan_us", "aic_use", "aiv_use", "mix_wait_p50_us",
+        "mix_wait_max_us",
+    )  # fmt: skip
+
+    def record(
+        self,
+        variant: str,
+        out: Path | None,
+        *,
+        seed: int = 0,
+        settings: Mapping[str, str] = {},
+        observer: Observer | None = None,
+        workload: Workload | Path | None = None,
+        record: bool = True,
+    ) -> RunResult:
+        """Run one variant until every request has its tokens.
+
+        `observer` is called at every event of the device too.
+        """
+        if variant not in POLICY_OF:
+            raise unknown("variant", variant, self.variants)
+        values = parse_settings(self.settings, settings)
+        if values["admission"] == AS_VARIANT:
+            values["admission"] = POLICY_OF[variant]
+        asked = _requests(values) if workload is None else Workload.of(workload)
+        config = _config(values, asked)
+        described = {"engine": config.as_dict(), "settings": values, "seed": seed}
+        path = out if record else None
+        with recorder_for(path, self.name, variant, described, asked.as_dict()) as recorder:
+            device = _served(config, values, seed, asked, recorder, observer)
+        metrics = {"policy": values["admission"], **device.usage.metrics()}
+        return RunResult(self.name, variant, path, metrics)
+
+
+def _served(
+    config: EngineConfig,
+    values: Mapping[str, Any],
+    seed: int,
+    requests: Workload,
+    recorder: Recorder | None,
+    observer: Observer | None,
+) -> Clusters:
+    device = Clusters(
+        admission(values["admission"]), workload(values["workload"]), num_groups=values["groups"],
+        num_threads=values["threads"], num_task_slots=values["task_slots"], seed=seed,
+        faults=config.faults,
+    )  # fmt: skip
+    engine = Engine(config, requests, Bucketed(), device, VirtualClock(), recorder, observer)
+    if observer:
+        device.on_event = engine.observe
+    engine.run()
+    return device
+
+
+def _requests(values: Mapping[str, Any]) -> Workload:
+    """All at once; the first of each request's tokens comes from its prompt."""
+    return identical(values["requests"], values["prompt_len"], values["steps"] + 1)
+
+
+def _config(values: Mapping[str, Any], requests: Workload) -> EngineConfig:
+    """A pool and a budget in which nobody has to wait: the device is what this is about."""
+    has_fault = values["fault"] != NO_FAULT
+    lengths = [spec.prompt_len + spec.max_tokens for spec in requests.specs]
+    return EngineConfig(
+        num_kv_blocks=sum(length // 16 + 1 for length in lengths) or 1,
+        max_num_batched_tokens=max(8192, sum(lengths)),
+        max_num_seqs=max(256, len(lengths)),
+        # A device that stalled would be asked for the same step for ever.
+        horizon_ns=Costs().timeout_ns if has_fault else None,
+        faults=frozenset({values["fault"]}) if has_fault else frozenset(),
+    )
