@@ -14,7 +14,14 @@ from typing import Any
 
 from stepscope.app.cli.tables import print_table
 
-BENCHMARKS = ("bench_recorder", "bench_record_share", "bench_timeline", "bench_check", "bench_web")
+BENCHMARKS = (
+    "bench_recorder",
+    "bench_record_share",
+    "bench_engine_rows",
+    "bench_timeline",
+    "bench_check",
+    "bench_web",
+)
 
 
 def main() -> None:
