@@ -156,7 +156,7 @@ def _bytes_of(file: Path, loss: Loss) -> bytes:
 
 def _header(raw: bytes, file: Path, loss: Loss) -> Header | None:
     try:
-        if raw[:8] != ROWS_MAGIC:
+        if raw[:8] != ROWS_MAGIC or len(raw) < HEADER_BYTES:
             raise ValueError
         return _parsed(json.loads(raw[8:HEADER_BYTES].rstrip(b"\0")))
     except (ValueError, KeyError, TypeError, RecursionError):
