@@ -35,46 +35,56 @@ def infer_steps(spans: pl.DataFrame) -> pl.DataFrame:
     """Steps by their tags, in order of time: the columns of `steps` but rank, and `span`.
 
     Tags within a tag describe the same step. The device's copy of an annotation counts only
-    where the host's is not in the file; `ProfilerStep#N` only where no other tag is. Steps are
-    numbered from 1, `ProfilerStep#N` as it says.
+    where the host's is not in the file, on one stream; `ProfilerStep#N` only where no other tag
+    is. Steps are numbered from 1, or as `ProfilerStep#N` says.
     """
     steps = list(_folded(_tags(spans)))
-    rows = [_row(number, step) for number, step in enumerate(steps, 1)]
+    rows = [_row(number, step) for number, step in zip(_numbers(steps), steps, strict=True)]
     schema = {name: dtype for name, dtype in polars_schema(STEPS).items() if name != "rank"}
     return pl.DataFrame(rows, schema={**schema, "span": pl.Int64}, orient="row")
 
 
+def _numbers(steps: list[_Step]) -> list[int]:
+    own = [step.said.number for step in steps if step.said.number is not None]
+    return own if len(set(own)) == len(steps) else list(range(1, len(steps) + 1))
+
+
 def _row(number: int, step: _Step) -> dict[str, object]:
     said = asdict(step.said)
-    grammar, own_number = said.pop("grammar"), said.pop("number")
+    del said["number"]
     return said | {
-        "step": number if own_number is None else own_number,
+        "step": number,
         "ts_ns": step.begins,
         "dur_ns": None if step.ends is None else step.ends - step.begins,
         "tag": step.name,
-        "inferred": grammar,
+        "inferred": said.pop("grammar"),
         "span": step.span,
     }
 
 
 def _tags(spans: pl.DataFrame) -> list[_Step]:
     """All tags that count, in order of time, outer before inner."""
-    lasting = pl.col("form").is_in(["slice", "unfinished"])
-    category = pl.col("category").fill_null("")
-    found = spans.filter(
-        lasting & ~category.is_in(NOT_TAGS) & pl.col("name").str.contains(_MAYBE)
-    ).sort("ts_ns", -pl.col("dur_ns").fill_null(1 << 62), "span")
-    said = {name: parse_tag(name) for name in found["name"].unique()}
-    by_host = set(found.filter(category != GPU_ANNOTATION)["name"])
     tags = [
-        _Step(span, name, begins, None if dur is None else begins + dur, tag)
-        for span, name, begins, dur, place in found.select(
-            "span", "name", "ts_ns", "dur_ns", "category"
-        ).iter_rows()
-        if (tag := said[name]) and (place != GPU_ANNOTATION or name not in by_host)
+        _Step(span, name, begins, None if dur is None else begins + dur, said)
+        for span, name, begins, dur in _annotations(spans).iter_rows()
+        if (said := parse_tag(name))
     ]
-    better = [tag for tag in tags if tag.said.grammar != PROFILER_STEP]
-    return better or tags
+    return [tag for tag in tags if tag.said.grammar != PROFILER_STEP] or tags
+
+
+def _annotations(spans: pl.DataFrame) -> pl.DataFrame:
+    """What may be a tag: span, name, ts_ns and dur_ns."""
+    category = pl.col("category").fill_null("")
+    lasting = pl.col("form").is_in(["slice", "unfinished"])
+    named = spans.filter(lasting & ~category.is_in(NOT_TAGS) & pl.col("name").str.contains(_MAYBE))
+    host = named.filter(category != GPU_ANNOTATION)
+    device = named.filter(category == GPU_ANNOTATION).join(host, on="name", how="anti")
+    stream = device["track"].mode().sort().head(1)
+    return (
+        pl.concat([host, device.filter(pl.col("track").is_in(stream.implode()))])
+        .sort("ts_ns", -pl.col("dur_ns").fill_null(1 << 62), "span")
+        .select("span", "name", "ts_ns", "dur_ns")
+    )
 
 
 def _folded(tags: list[_Step]) -> Iterator[_Step]:

@@ -10,6 +10,7 @@ from typing import Protocol
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.readers.inflate import salvaged
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.native import NativeReader
 from stepscope.ingest.trace import Progress
@@ -67,4 +68,4 @@ def _inflated(start: bytes) -> bytes:
     try:
         return zlib.decompressobj(wbits=31).decompress(start, HEAD_BYTES)
     except zlib.error:
-        return start
+        return salvaged(zlib.decompressobj(wbits=31), start)[:HEAD_BYTES]

@@ -41,7 +41,9 @@ def chrome_tables(events: pl.DataFrame) -> ChromeTables:
     """Sort events (see `event_table`) into tables, tracks named and slices in lanes."""
     events = events.with_columns(_role()).with_columns(_reason_to_skip(events["ph"]))
     places = track_names(events)
-    events = events.join(places, on=["pid", "tid"], nulls_equal=True, maintain_order="left")
+    events = events.join(
+        places, on=["pid", "tid"], how="left", nulls_equal=True, maintain_order="left"
+    )
     good = events.filter(pl.col("skip").is_null())
     slices, endless, repaired = slices_of(good)
     counters, numberless = counter_rows(good.filter(pl.col("role") == "counter"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -46,6 +45,11 @@ class _AnyEvent(msgspec.Struct, gc=False):
 _strict = msgspec.json.Decoder(Event)
 _any = msgspec.json.Decoder(_AnyEvent)
 _STRING_OR_WORD = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
+    re.DOTALL,
+)
 _CONTROL_TO_SPACE = b" " * 32 + bytes(range(32, 256))
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
@@ -100,12 +104,18 @@ def _mend_strings_and_words(text: bytes) -> bytes:
 
 def _mended(match: re.Match[bytes]) -> bytes:
     token = match.group()
-    return token.translate(_CONTROL_TO_SPACE) if token.startswith(b'"') else b"null"
+    if not token.startswith(b'"'):
+        return b"null"
+    return _ESCAPE.sub(_paired, token.translate(_CONTROL_TO_SPACE))
+
+
+def _paired(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape["lone"] else escape.group()
 
 
 _REPAIRS: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
     ("bytes that are not UTF-8 replaced", _mend_utf8),
-    ("control characters in strings or NaN replaced", _mend_strings_and_words),
+    ("NaN, control characters or lone surrogates replaced", _mend_strings_and_words),
 )
 
 
@@ -123,8 +133,7 @@ def _text(raw: Raw) -> str | None:
         return None
     if not written.startswith('"'):
         return written
-    unescaped: str = json.loads(written)
-    return unescaped.encode("utf-8", "replace").decode()
+    return msgspec.json.decode(raw, type=str)
 
 
 def _is_json(text: bytes) -> bool:

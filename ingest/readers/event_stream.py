@@ -25,9 +25,10 @@ from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.readers.event import Event, EventReader
 
 LIMIT_BYTES = 64 << 20
+CUT_OFF = "cut off by the end of the file"
 _TAIL_BYTES = 64 << 10
 _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
-_PIECE = re.compile(rb'(?<=\})\s*,\s*(?=\{\s*")')
+_PIECE = re.compile(rb'(?<=[}\]])\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args)")')
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _EVENT = re.compile(rb'\{\s*"ph"')
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
@@ -137,7 +138,7 @@ class EventStream:
         if event is not None:
             return [event]
         if reason == "not JSON" and len(pieces := _PIECE.split(text)) > 1:
-            return [event for piece in pieces if (event := self.reader.read(_first(piece)))]
+            return [event for piece in pieces if (event := self._first_in(piece))]
         self.reader.skipped[reason] += 1
         return []
 
@@ -146,7 +147,7 @@ class EventStream:
         if len(window) > LIMIT_BYTES:
             return self._pieces(window)
         parts = [window]
-        wanted = len(window)
+        wanted = max(len(window), 1)
         while wanted > 0 and (block := self._more()):
             parts.append(block)
             wanted -= len(block)
@@ -160,7 +161,10 @@ class EventStream:
                 raise LimitExceeded(what, where=f"{self._where}:{self.num_bytes - len(window)}")
             return self._grow(window)
         rest = None if self._ended else pieces.pop() + self._more()
-        return [event for piece in pieces if (event := self.reader.read(_first(piece)))], rest
+        return [event for piece in pieces if (event := self._first_in(piece))], rest
+
+    def _first_in(self, piece: bytes) -> Event | None:
+        return self.reader.read(_first(piece))
 
     # -- after the events --------------------------------------------------------------------
 
@@ -189,17 +193,19 @@ class EventStream:
 
     def _cut_off(self, window: bytes, commas: list[int]) -> tuple[list[Event], bytes | None]:
         """The events of a file that ends before its events do."""
-        *whole, last = _between(window, commas)
-        batch = self._each(whole)
-        if last.strip():
-            event, _ = self.reader.attempt(last)
-            if event is None:
-                self.reader.skipped["cut off by the end of the file"] += 1
-            else:
-                batch.append(event)
+        *whole, rest = _between(window, commas)
+        *torn, last = _PIECE.split(rest)
+        batch = self._each(whole) + [event for text in torn if (event := self._first_in(text))]
+        first = _first(last)
+        event, _ = self.reader.attempt(first)
+        if event is not None:
+            batch.append(event)
+        elif last.strip():
+            self.reader.skipped[CUT_OFF] += 1
         if self._is_array:
             self.notes.append("the array of events has no closing bracket, as the format allows")
-        self.cut_off = not self._is_array or "cut off by the end of the file" in self.reader.skipped
+        closed = last.lstrip()[len(first) :].lstrip().startswith(b"]")
+        self.cut_off = not closed and (not self._is_array or CUT_OFF in self.reader.skipped)
         return batch, None
 
 

@@ -57,7 +57,7 @@ class Inflater:
                     yield member.decompress(rest, BLOCK_BYTES)
                 except zlib.error as error:
                     self.damage = f"the gzip data is damaged ({error})"
-                    yield _salvage(before, rest)
+                    yield salvaged(before, rest)
                     return
                 rest = member.unused_data if member.eof else member.unconsumed_tail
                 member = None if member.eof else member
@@ -65,8 +65,11 @@ class Inflater:
             self.damage = "the gzip data is cut off"
 
 
-def _salvage(inflate: zlib._Decompress, step: bytes) -> bytes:
-    """Inflate byte by byte up to the damage: a call that fails gives nothing of what it read."""
+def salvaged(inflate: zlib._Decompress, step: bytes) -> bytes:
+    """Inflate byte by byte up to the damage: a call that fails gives nothing of what it read.
+
+    For short stretches: it takes a call per byte.
+    """
     good = bytearray()
     try:
         for index in range(len(step)):

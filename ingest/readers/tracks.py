@@ -21,13 +21,13 @@ NOWHERE = "global"
 
 
 def track_names(events: pl.DataFrame) -> pl.DataFrame:
-    """Name every (pid, tid) of the events: columns pid, tid, process and track, unique per row.
+    """Name every (pid, tid) at which something happens: columns pid, tid, process and track.
 
-    Names come from the file's metadata events; a process without one is called by its pid, the
-    tracks of a device "GPU 0 / stream 7".
+    Tracks are unique. Names come from the file's metadata events; a process without one is
+    called by its pid, the tracks of a device "GPU 0 / stream 7".
     """
     said = _said(events.filter(pl.col("ph") == "M"))
-    places = events.select("pid", "tid").unique(maintain_order=True)
+    places = events.filter(pl.col("ph") != "M").select("pid", "tid").unique(maintain_order=True)
     of_gpu = events.filter(pl.col("cat").is_in(GPU_CATEGORIES))
     on_gpu = set(of_gpu.select("pid", "tid").unique().iter_rows())
     gpu_pids = {pid for pid, _ in on_gpu}

@@ -1,0 +1,240 @@
+"""What an engine recorded, as slices and counters that a timeline viewer can show.
+
+Every function gives a frame with rank, track (`process / thread`), name, category, form, ts_ns,
+dur_ns and args (JSON text). What was inferred from spans is left out: the spans are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from stepscope.ingest.trace import Trace
+
+FIELDS = ("rank", "track", "name", "category", "form", "ts_ns", "dur_ns", "args")
+STATES = {"arrive": "waiting", "defer": "waiting", "preempt": "preempted"}
+
+
+def engine_slices(trace: Trace) -> list[pl.DataFrame]:
+    """Slices of steps, requests, core groups and collectives, and instants of decisions."""
+    makers = (
+        _steps,
+        _batch_rows,
+        _states,
+        _events,
+        _core_spans,
+        _pending,
+        _collectives,
+        _decisions,
+    )
+    return [frame for make in makers if len(frame := make(trace).select(FIELDS).collect())]
+
+
+def engine_counters(trace: Trace) -> pl.DataFrame:
+    """Queue lengths, tokens and free KV blocks after each step's batch was formed."""
+    measures = {
+        "num_waiting": "waiting",
+        "num_running": "running",
+        "kv_blocks_free": "KV blocks free",
+        "num_prefill_tokens": "prefill tokens",
+        "num_decode_tokens": "decode tokens",
+    }
+    steps = trace.steps.filter(pl.col("inferred").is_null()).select("rank", "ts_ns", *measures)
+    long = steps.rename(measures).unpivot(
+        index=["rank", "ts_ns"], variable_name="name", value_name="value"
+    )
+    return (
+        long.drop_nulls("value")
+        .select(
+            "rank",
+            "ts_ns",
+            pl.lit("engine").alias("track"),
+            "name",
+            pl.col("value").cast(pl.Float64),
+        )
+        .sort("rank", "name", "ts_ns", maintain_order=True)
+        .collect()
+    )
+
+
+def _slice(
+    frame: pl.LazyFrame, track: pl.Expr, name: pl.Expr, category: str, shown: Sequence[str]
+) -> pl.LazyFrame:
+    """Give the frame the columns of a slice; `shown` are those that become its arguments."""
+    return frame.with_columns(
+        track.alias("track"),
+        name.alias("name"),
+        pl.lit(category).alias("category"),
+        _form().alias("form"),
+        _json(shown).alias("args"),
+    )
+
+
+def _form() -> pl.Expr:
+    return pl.when(pl.col("dur_ns").is_null()).then(pl.lit("instant")).otherwise(pl.lit("slice"))
+
+
+def _json(columns: Sequence[str]) -> pl.Expr:
+    """The columns of a row that are known, as a JSON object."""
+    whole = pl.struct(columns).struct.json_encode()
+    return whole.str.replace_all(r',"\w+":null', "").str.replace(r'^\{"\w+":null,?', "{")
+
+
+def _number(name: str) -> pl.Expr:
+    return pl.col(name).fill_null(0)
+
+
+def _steps(trace: Trace) -> pl.LazyFrame:
+    steps = trace.steps.filter(pl.col("inferred").is_null())
+    shown = [
+        name
+        for name in steps.collect_schema()
+        if name not in ("rank", "ts_ns", "dur_ns", "inferred")
+    ]
+    kind = pl.col("kind")
+    tag = (
+        pl.when(kind == "prefill")
+        .then(
+            pl.format(
+                "prefill[bs={} tok={}]", _number("num_prefill_reqs"), _number("num_prefill_tokens")
+            )
+        )
+        .when(kind == "decode")
+        .then(
+            pl.format(
+                "decode[bs={} tok={}]", _number("num_decode_reqs"), _number("num_decode_tokens")
+            )
+        )
+        .when(kind == "mixed")
+        .then(
+            pl.format(
+                "mixed[n_p={} n_d={}]", _number("num_prefill_tokens"), _number("num_decode_tokens")
+            )
+        )
+        .otherwise(kind)
+    )
+    return _slice(
+        steps, pl.lit("engine / steps"), pl.coalesce("tag", tag, pl.lit("step")), "step", shown
+    )
+
+
+def _request_track() -> pl.Expr:
+    return pl.format("requests / {}", "request")
+
+
+def _batch_rows(trace: Trace) -> pl.LazyFrame:
+    lengths = trace.steps.select("rank", "step", "dur_ns").unique(
+        ["rank", "step"], keep="first", maintain_order=True
+    )
+    rows = trace.batch_rows.join(lengths, on=["rank", "step"], how="left", maintain_order="left")
+    shown = (
+        "step",
+        "row",
+        "slot",
+        "num_tokens",
+        "num_computed",
+        "num_cached",
+        "prompt_len",
+        "is_final_chunk",
+    )
+    phase = pl.when("is_recompute").then(pl.lit("recompute")).otherwise("phase")
+    return _slice(
+        rows, _request_track(), pl.format("{} {}", phase, "num_tokens"), "batch row", shown
+    )
+
+
+def _states(trace: Trace) -> pl.LazyFrame:
+    """What a request is in between its events: waiting, or preempted."""
+    until = pl.col("ts_ns").shift(-1).over("rank", "request")
+    states = (
+        trace.lifecycle.sort("ts_ns", maintain_order=True)
+        .filter(pl.col("event") != "first-token")
+        .with_columns((until - pl.col("ts_ns")).alias("dur_ns"))
+        .with_columns(pl.col("event").replace_strict(STATES, default=None).alias("state"))
+        .filter(pl.col("state").is_not_null() & (pl.col("dur_ns") > 0))
+    )
+    shown = ("step", "cause", "by_request", "queue_index")
+    return _slice(states, _request_track(), pl.col("state"), "request state", shown)
+
+
+def _events(trace: Trace) -> pl.LazyFrame:
+    events = trace.lifecycle.with_columns(pl.lit(None, pl.Int64).alias("dur_ns"))
+    shown = (
+        "step",
+        "cause",
+        "by_request",
+        "queue_index",
+        "prompt_len",
+        "max_tokens",
+        "num_generated",
+    )
+    return _slice(events, _request_track(), pl.col("event"), "lifecycle", shown)
+
+
+_CORE = ("core group {} / core {} {}", "group", "core", pl.col("core_kind").fill_null(""))
+
+
+def _blocks(trace: Trace) -> pl.LazyFrame:
+    named = trace.tasks.select("rank", "task", task_name="name").unique(
+        ["rank", "task"], keep="first", maintain_order=True
+    )
+    return trace.core_spans.join(named, on=["rank", "task"], how="left", maintain_order="left")
+
+
+_BLOCK_NAME = pl.format("{} [{}]", pl.coalesce("task_name", pl.format("task {}", "task")), "block")
+_BLOCK_SHOWN = (
+    "step",
+    "task",
+    "block",
+    "shape",
+    "slot",
+    "ready_ns",
+    "dispatch_ns",
+    "end_ns",
+    "thread",
+)
+
+
+def _core_spans(trace: Trace) -> pl.LazyFrame:
+    blocks = _blocks(trace).with_columns((pl.col("end_ns") - pl.col("ts_ns")).alias("dur_ns"))
+    unfinished = pl.when(pl.col("dur_ns").is_null()).then(pl.lit("unfinished")).otherwise("form")
+    slices = _slice(blocks, pl.format(*_CORE), _BLOCK_NAME, "task block", _BLOCK_SHOWN)
+    return slices.with_columns(unfinished.alias("form"))
+
+
+def _pending(trace: Trace) -> pl.LazyFrame:
+    """A block in its core's pending slot, from its dispatch until it runs."""
+    waits = (
+        _blocks(trace)
+        .filter((pl.col("slot") == "pending") & (pl.col("dispatch_ns") < pl.col("ts_ns")))
+        .with_columns(
+            (pl.col("ts_ns") - pl.col("dispatch_ns")).alias("dur_ns"),
+            pl.col("dispatch_ns").alias("ts_ns"),
+        )
+    )
+    track = pl.format(_CORE[0] + " pending", *_CORE[1:])
+    return _slice(waits, track, _BLOCK_NAME, "pending block", ("step", "task", "block", "shape"))
+
+
+def _collectives(trace: Trace) -> pl.LazyFrame:
+    recorded = trace.collectives.filter(pl.col("inferred").is_null())
+    track = pl.format("collectives / {}", pl.coalesce("group", "stream", pl.lit("all")))
+    shown = (
+        "step",
+        "ordinal",
+        "dtype",
+        "num_elements",
+        "num_bytes",
+        "expected_ranks",
+        "command",
+        "slot",
+    )
+    return _slice(recorded, track, pl.col("op"), "collective", shown)
+
+
+def _decisions(trace: Trace) -> pl.LazyFrame:
+    decided = trace.decisions.with_columns(pl.lit(None, pl.Int64).alias("dur_ns"))
+    name = pl.format("{} {} {}", "verdict", "subject_kind", "subject")
+    shown = ("step", "reason", "resource", "needed", "available", "holder", "instead", "thread")
+    return _slice(decided, pl.lit("engine / decisions"), name, "decision", shown)
