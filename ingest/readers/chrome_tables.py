@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.readers.chrome_counters import counter_rows
 from stepscope.ingest.readers.chrome_slices import slices_of
-from stepscope.ingest.readers.tracks import NAMING, track_names
+from stepscope.ingest.readers.tracks import NAMING, with_tracks
 
 ROLES = {
     "X": "slice", "B": "begin", "E": "end", "i": "instant", "I": "instant", "R": "instant",
@@ -39,11 +39,8 @@ class ChromeTables:
 
 def chrome_tables(events: pl.DataFrame) -> ChromeTables:
     """Sort events (see `event_table`) into tables, tracks named and slices in lanes."""
-    events = events.with_columns(_role()).with_columns(_reason_to_skip(events["ph"]))
-    places = track_names(events)
-    events = events.join(
-        places, on=["pid", "tid"], how="left", nulls_equal=True, maintain_order="left"
-    )
+    events = with_tracks(events.with_columns(_role()))
+    events = events.with_columns(_reason_to_skip(events["ph"]))
     good = events.filter(pl.col("skip").is_null())
     slices, endless, repaired = slices_of(good)
     counters, numberless = counter_rows(good.filter(pl.col("role") == "counter"))

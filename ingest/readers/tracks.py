@@ -20,29 +20,35 @@ NAMING = {
 NOWHERE = "global"
 
 
-def track_names(events: pl.DataFrame) -> pl.DataFrame:
-    """Name every (pid, tid) at which something happens: columns pid, tid, process and track.
+def with_tracks(events: pl.DataFrame) -> pl.DataFrame:
+    """Add `process` and `track` to events: names, each process's and each track's its own.
 
-    Tracks are unique. Names come from the file's metadata events; a process without one is
-    called by its pid, the tracks of a device "GPU 0 / stream 7".
+    Names come from the file's metadata events; a process without one is called by its pid, the
+    tracks of a device "GPU 0 / stream 7". Names and counters take no track.
     """
     said = _said(events.filter(pl.col("ph") == "M"))
-    places = events.filter(pl.col("ph") != "M").select("pid", "tid").unique(maintain_order=True)
-    of_gpu = events.filter(pl.col("cat").is_in(GPU_CATEGORIES))
-    on_gpu = set(of_gpu.select("pid", "tid").unique().iter_rows())
+    threads = _distinct(events.filter(~pl.col("ph").is_in(["M", "C"])), "pid", "tid")
+    pids = _distinct(events.filter(pl.col("ph") != "M"), "pid")
+    on_gpu = set(_distinct(events.filter(pl.col("cat").is_in(GPU_CATEGORIES)), "pid", "tid"))
     gpu_pids = {pid for pid, _ in on_gpu}
-    process_of = _unique(
-        (pid, _process(pid, said, pid in gpu_pids))
-        for pid in places["pid"].unique(maintain_order=True)
+    processes = _unique((pid, _process(pid, said, pid in gpu_pids)) for (pid,) in pids)
+    tracks = _unique(
+        ((pid, tid), _track(processes[pid], _thread(pid, tid, said, (pid, tid) in on_gpu)))
+        for pid, tid in threads
     )
-    track_of = _unique(
-        ((pid, tid), _track(process_of[pid], _thread(pid, tid, said, (pid, tid) in on_gpu)))
-        for pid, tid in places.iter_rows()
+    by_pid = _frame(("pid", "process"), processes.items())
+    by_thread = _frame(("pid", "tid", "track"), ((*place, name) for place, name in tracks.items()))
+    return events.join(by_pid, on="pid", how="left", nulls_equal=True, maintain_order="left").join(
+        by_thread, on=["pid", "tid"], how="left", nulls_equal=True, maintain_order="left"
     )
-    return places.with_columns(
-        pl.Series("process", [process_of[pid] for pid in places["pid"]], pl.String),
-        pl.Series("track", [track_of[place] for place in places.iter_rows()], pl.String),
-    )
+
+
+def _distinct(events: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    return events.select(columns).unique(maintain_order=True).rows()
+
+
+def _frame(columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
 Said = Mapping[tuple[str, str | None, str | None], str]
