@@ -1,0 +1,137 @@
+"""What answers what: an address gives a view, a view fills the panes, a wish gives a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, html, no_update
+from dash.development.base_component import Component
+
+from stepscope.analyzers.explain import explain
+from stepscope.app.plain import plain
+from stepscope.app.timeline import Hit
+from stepscope.app.tui.units import count, moment
+from stepscope.app.web import figures, wire
+from stepscope.app.web.about import about
+from stepscope.app.web.findings_pane import findings_pane
+from stepscope.app.web.overview_pane import overview_pane
+from stepscope.app.web.rows import sql_pane, table_pane
+from stepscope.app.web.scene import Scene
+from stepscope.app.web.step_pane import step_pane
+from stepscope.app.web.travel import arrive
+from stepscope.app.web.view import View
+from stepscope.ingest.errors import ConfigError
+
+PANES = {
+    "findings": findings_pane,
+    "overview": overview_pane,
+    "step": step_pane,
+    "table": table_pane,
+    "sql": sql_pane,
+}
+MAX_HITS = 30
+
+
+def answer(app: Dash, scene: Scene) -> None:
+    """Connect the page with a scene; stores report once while they are still empty."""
+    _answer_address(app, scene)
+    _answer_view(app, scene)
+    _answer_wishes(app, scene)
+    _hand_over(app)
+
+
+def _answer_address(app: Dash, scene: Scene) -> None:
+    @app.callback(Output("view", "data"), Input("address", "data"), prevent_initial_call=True)
+    def travel(address: dict[str, Any] | None) -> Any:
+        if address is None:
+            return no_update
+        return arrive(scene, str(address["search"])).as_props(scene)
+
+
+def _answer_view(app: Dash, scene: Scene) -> None:
+    @app.callback(
+        Output("pane", "children"),
+        Output("about", "children"),
+        Output("tokens", "figure"),
+        Output("rule", "children"),
+        Output("filled", "data"),
+        Input("view", "data"),
+        prevent_initial_call=True,
+    )
+    def fill(props: dict[str, Any] | None) -> tuple[Any, ...]:
+        if props is None:
+            return (no_update,) * 5
+        arrival = arrive(scene, props["search"])
+        index = scene.step_index(arrival.view.step)
+        return (
+            PANES[arrival.view.tab](scene, arrival.view),
+            about(scene, arrival),
+            figures.tokens_near(scene.composition, index),
+            _page_of(arrival.view.explain),
+            props["search"],
+        )
+
+
+def _page_of(code: str | None) -> list[Component]:
+    if code is None:
+        return []
+    try:
+        page = explain(code)
+    except ConfigError as error:
+        page = str(error)
+    return [html.Div(plain_lines(page), className="page")]
+
+
+def plain_lines(text: str) -> str:
+    """Text made plain line by line."""
+    return "\n".join(plain(line) for line in text.splitlines())
+
+
+def _answer_wishes(app: Dash, scene: Scene) -> None:
+    @app.callback(Output("picture", "data"), Input("ask", "data"), prevent_initial_call=True)
+    def paint(asked: dict[str, Any] | None) -> Any:
+        if asked is None:
+            return no_update
+        return {**wire.picture(scene, asked), "position": position(scene, asked)}
+
+    @app.callback(Output("hits", "children"), Input("find", "value"), prevent_initial_call=True)
+    def find(text: str | None) -> Any:
+        if text is None:
+            return no_update
+        hits = scene.timeline.find(text[:200], MAX_HITS)
+        if text.strip() and not hits:
+            return html.Div("nothing is called that", className="hit muted")
+        return [_hit(scene, hit, first=at == 0) for at, hit in enumerate(hits)]
+
+
+def position(scene: Scene, asked: dict[str, Any]) -> str:
+    """Where the middle of the screen is: its step of how many, and its time."""
+    middle = int(asked["t0"] + asked["t1"]) // 2
+    middle = min(max(middle, 0), scene.length)
+    time = moment(middle, max(1, int(asked["t1"] - asked["t0"]) // 1000))
+    index = scene.step_index_at(middle)
+    if index is None:
+        return time
+    return f"step {count(scene.steps[index])} / {count(len(scene.steps))} · {time}"
+
+
+def _hit(scene: Scene, hit: Hit, *, first: bool) -> Component:
+    times = f" ×{count(hit.count)}" if hit.count > 1 else ""
+    start = max(0, hit.ts_ns - scene.origin)
+    spot = None if hit.lane is None else (hit.lane, start)
+    href = View().link(sel=spot) if spot else View().link(t=(start, start + 1000))
+    cells = [html.Span(hit.kind, className="kind"), html.Span(f"{hit.label}{times}")]
+    return html.A(cells, href=href, className="hit first" if first else "hit")
+
+
+def _hand_over(app: Dash) -> None:
+    """Hand what has come to the page's own scripts."""
+    for function, source, prop in (
+        ("open", "model", "data"),
+        ("arrive", "view", "data"),
+        ("show", "picture", "data"),
+        ("filled", "filled", "data"),
+        ("step", "tokens", "clickData"),
+    ):
+        act = ClientsideFunction("stepscope", function)
+        app.clientside_callback(act, Input(source, prop))  # type: ignore[no-untyped-call]

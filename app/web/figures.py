@@ -1,0 +1,196 @@
+"""The charts, by Plotly: load of the whole trace, tokens of steps near by, batches over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dash import dcc
+from plotly import graph_objects as go
+from plotly.subplots import make_subplots
+
+from stepscope.app.timeline import Composition, Load
+from stepscope.app.timeline.palette import (
+    ACCENT,
+    BORDER,
+    COUNTER,
+    DECODE,
+    MUTED,
+    PREFILL,
+    RAISED,
+    STATES,
+    TEXT,
+)
+
+Floats = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+
+COLOURS = {
+    "prefill": STATES[PREFILL].colour,
+    "decode": STATES[DECODE].colour,
+    "running": STATES[DECODE].colour,
+    "waiting": MUTED,
+    "KV blocks free": STATES[COUNTER].colour,
+}
+STILL: dcc.Graph.Config = {"staticPlot": True, "displayModeBar": False}
+LIVE: dcc.Graph.Config = {"displayModeBar": False, "doubleClick": False, "showTips": False}
+NEAR = 32
+"""Steps that are shown on either side of the one in question."""
+FLAT = 6
+"""Times the most tokens from which on a budget is said and not drawn."""
+POINTS = 1200
+"""Steps or means of steps that a chart over a whole trace shows at most."""
+FONT = 'system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif'
+
+
+def load(of: Load) -> go.Figure:
+    """How busy the engine was over the whole trace, stacked by state."""
+    figure = go.Figure(layout=_layout(margin={"l": 0, "r": 0, "t": 4, "b": 14}))
+    for state, shares in zip(of.states, of.shares, strict=True):
+        colour = STATES[state].colour
+        figure.add_scatter(
+            y=shares,
+            stackgroup="load",
+            mode="none",
+            fillcolor=colour,
+            line={"shape": "hvh"},
+        )
+    figure.update_xaxes(visible=False, range=[0, max(1, of.shares.shape[1] - 1)])
+    figure.update_yaxes(visible=False, range=[0, float(of.shares.sum(axis=0).max(initial=0.01))])
+    return figure
+
+
+def tokens_near(of: Composition, index: int | None) -> go.Figure:
+    """Tokens of the steps around one, prefill on decode, under the budget."""
+    middle = min(max(index or 0, NEAR), max(NEAR, len(of) - NEAR - 1))
+    near = slice(max(0, middle - NEAR), middle + NEAR + 1)
+    step = of.step[near]
+    place = np.arange(len(step))
+    figure = go.Figure(
+        layout=_layout(
+            barmode="stack", bargap=0.12, margin={"l": 34, "r": 2, "t": 6, "b": 20}, hovermode="x"
+        )
+    )
+    for state, values in ((DECODE, of.decode_tokens), (PREFILL, of.prefill_tokens)):
+        figure.add_bar(
+            x=place,
+            y=np.nan_to_num(values[near]),
+            customdata=step,
+            name=STATES[state].name,
+            marker_color=STATES[state].colour,
+            hovertemplate="step %{customdata} · %{y:,} " + STATES[state].name + "<extra></extra>",
+        )
+    figure.add_traces(_budget(place, of.budget[near]))
+    if index is not None:
+        here = index - near.start
+        figure.add_vrect(here - 0.5, here + 0.5, fillcolor=ACCENT, opacity=0.25, line_width=0)
+    shown = np.linspace(0, max(0, len(step) - 1), min(4, len(step))).astype(int)
+    figure.update_xaxes(tickvals=shown, ticktext=[f"{step[at]:,}" for at in shown])
+    figure.update_yaxes(rangemode="tozero", nticks=4)
+    tokens = np.nan_to_num(of.prefill_tokens[near]) + np.nan_to_num(of.decode_tokens[near])
+    _keep_low(figure, tokens, of.budget[near])
+    return figure
+
+
+def _keep_low(figure: go.Figure, tokens: Floats, budget: Floats) -> None:
+    """Say how high the budget is, where drawing it would press the bars flat."""
+    most, limit = tokens.max(initial=0), np.nanmax(budget, initial=0)
+    if limit <= FLAT * most or not most:
+        return
+    figure.update_yaxes(range=[0, 1.25 * most])
+    place = {"xref": "paper", "yref": "paper", "x": 1, "y": 1, "xanchor": "right"}
+    text = f"budget {limit:,.0f} ↑"
+    figure.add_annotation(text=text, showarrow=False, yanchor="top", **place)
+
+
+def _budget(x: Steps, budget: Floats) -> list[go.Scatter]:
+    """A dotted line where the budget is known, else nothing."""
+    line = {"color": MUTED, "width": 1, "dash": "dot"}
+    named = {"mode": "lines", "name": "budget", "hoverinfo": "skip"}
+    return [go.Scatter(x=x, y=budget, line=line, **named)] if np.isfinite(budget).any() else []
+
+
+def overview(of: Composition, index: int | None) -> go.Figure:
+    """Batches over time: tokens under the budget, requests waiting and running, free KV blocks.
+
+    What the trace does not tell is left out; of many steps, the means of neighbours are shown.
+    """
+    edges = np.linspace(0, len(of), min(POINTS, len(of)) + 1).astype(int)
+    step = of.step[edges[:-1]]
+    rows = [
+        ("tokens a step", (("decode", of.decode_tokens), ("prefill", of.prefill_tokens))),
+        ("requests", (("running", of.running), ("waiting", of.waiting))),
+        ("KV blocks free", (("KV blocks free", of.kv_free),)),
+    ]
+    known = [row for row in rows if any(np.isfinite(values).any() for _, values in row[1])]
+    figure = make_subplots(max(1, len(known)), 1, shared_xaxes=True, vertical_spacing=0.13)
+    for row, (title, lines) in enumerate(known, 1):
+        for name, values in lines:
+            trace = _area if title == "tokens a step" else _line
+            figure.add_trace(trace(step, _means(values, edges), name), row, 1)
+        figure.add_annotation(_title(title, row))
+    if known and known[0][0] == "tokens a step":
+        figure.add_traces(_budget(step, _means(of.budget, edges)), 1, 1)
+    figure.update_layout(_layout(margin={"l": 52, "r": 14, "t": 18, "b": 22}, hovermode="x"))
+    figure.update_yaxes(rangemode="tozero", nticks=3)
+    if index is not None:
+        figure.add_vline(of.step[index], line={"color": ACCENT, "width": 1})
+    return figure
+
+
+def _title(text: str, row: int) -> dict[str, Any]:
+    """A title over the left end of a row's plot."""
+    axis = str(row) if row > 1 else ""
+    place = {"xref": f"x{axis} domain", "yref": f"y{axis} domain", "x": 0, "y": 1}
+    anchor = {"xanchor": "left", "yanchor": "bottom", "showarrow": False}
+    return {"text": text, "font": {"color": MUTED, "size": 10}, **place, **anchor}
+
+
+def _means(values: Floats, edges: npt.NDArray[np.int64]) -> Floats:
+    """Mean of the known values between neighbouring edges, NaN where none is known."""
+    known = np.isfinite(values)
+    if not len(values):
+        return np.empty(0)
+    sums = np.add.reduceat(np.where(known, values, 0.0), edges[:-1])
+    counts = np.add.reduceat(known.astype(np.int64), edges[:-1])
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _area(step: Steps, values: Floats, name: str) -> go.Scatter:
+    return go.Scatter(
+        x=step,
+        y=np.nan_to_num(values),
+        stackgroup="tokens",
+        mode="none",
+        line={"shape": "hv"},
+        fillcolor=COLOURS[name],
+        name=name,
+        hovertemplate="step %{x} · %{y:,.0f} " + name + "<extra></extra>",
+    )
+
+
+def _line(step: Steps, values: Floats, name: str) -> go.Scatter:
+    dash = "dash" if name == "waiting" else "solid"
+    return go.Scatter(
+        x=step,
+        y=values,
+        mode="lines",
+        name=name,
+        line={"color": COLOURS[name], "width": 1.5, "shape": "hv", "dash": dash},
+        hovertemplate="step %{x} · %{y:,.0f} " + name + "<extra></extra>",
+    )
+
+
+def _layout(**more: Any) -> dict[str, Any]:
+    axis = {"gridcolor": BORDER, "zeroline": False, "fixedrange": True, "linecolor": BORDER}
+    return {
+        "template": {"layout": {"xaxis": {**axis, "showgrid": False}, "yaxis": axis}},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 10, "color": MUTED},
+        "hoverlabel": {"bgcolor": RAISED, "bordercolor": BORDER, "font": {"color": TEXT}},
+        "showlegend": False,
+        "dragmode": False,
+        **more,
+    }

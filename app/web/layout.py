@@ -1,0 +1,180 @@
+"""The page's skeleton: top bar, minimap, timeline, drawer, details. What fills it are callbacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from stepscope.app.plain import plain
+from stepscope.app.timeline import State
+from stepscope.app.timeline.palette import (
+    ACCENT,
+    BACKGROUND,
+    BORDER,
+    MUTED,
+    PANEL,
+    RAISED,
+    SEVERITY_MARKS,
+    TEXT,
+)
+from stepscope.app.web import figures, wire
+from stepscope.app.web.legend import states_of
+from stepscope.app.web.scene import Scene
+from stepscope.app.web.view import TABS, View
+
+LOAD_PIXELS = 1600
+MARK_PLACES = 400
+"""Places along the minimap that can have a mark of a finding; each shows the worst."""
+
+
+def layout(scene: Scene) -> Component:
+    """Everything that stands still on the page of a trace."""
+    return html.Div(
+        [
+            _bar(scene),
+            _minimap(scene),
+            _stage(scene),
+            _drawer(scene),
+            _details(),
+            html.Div(id="tip"),
+            html.Div(html.Div(className="sheet", id="keys"), id="help", className="overlay"),
+            html.Div(html.Div(className="sheet", id="rule"), id="explain", className="overlay"),
+            *_stores(scene),
+        ],
+        id="page",
+    )
+
+
+def colours() -> dict[str, str]:
+    """The palette as CSS custom properties, by name."""
+    surfaces = {"background": BACKGROUND, "panel": PANEL, "raised": RAISED, "border": BORDER}
+    severities = {severity: mark.colour for severity, mark in SEVERITY_MARKS.items()}
+    return {**surfaces, "text": TEXT, "muted": MUTED, "accent": ACCENT, **severities}
+
+
+def _bar(scene: Scene) -> Component:
+    manifest = scene.trace.manifest
+    run = " · ".join(plain(part) for part in (manifest.scenario, manifest.variant) if part)
+    name = plain(scene.trace.name)
+    return html.Header(
+        [
+            html.A(
+                "stepscope", href=View().link(finding=None, sel=None, step=None, t=None), id="brand"
+            ),
+            html.Span([html.B(run or name), f" {name}" if run else ""], id="trace", title=name),
+            html.Div(
+                [
+                    dcc.Input(
+                        id="find",
+                        type="search",
+                        placeholder="/ find a request, task, core, step …",
+                        autoComplete="off",
+                        debounce=False,
+                    ),
+                    html.Div(id="hits"),
+                ],
+                id="search",
+            ),
+            html.Div([_chip(state) for state in states_of(scene.trace)], id="legend"),
+            html.Span(id="position"),
+            html.Button("?", id="ask-help", className="icon", title="keys", type="button"),
+        ],
+        id="bar",
+    )
+
+
+def _chip(state: State) -> Component:
+    letter = state.glyph if state.glyph in "PD▼" else ""
+    swatch = html.Span(letter, className=f"swatch {state.cue}", style={"--colour": state.colour})
+    return html.Button(
+        [swatch, html.Span(state.name, className="word")],
+        className="chip",
+        type="button",
+        title=f"{state.name}: click to hide or show",
+        id=f"chip-{state.name}",
+    )
+
+
+def _minimap(scene: Scene) -> Component:
+    load = scene.timeline.load(LOAD_PIXELS)
+    chart = dcc.Graph(id="load", figure=figures.load(load), config=figures.STILL, responsive=True)
+    gutter = [html.Span("load", title=load.what), html.Span("findings")]
+    window = html.Div(id="window")
+    return html.Section(
+        [
+            html.Div(gutter, className="gutter"),
+            html.Div([chart, html.Div(_marks(scene), id="marks"), window], id="overview"),
+        ],
+        id="map",
+    )
+
+
+def _marks(scene: Scene) -> list[Component]:
+    """Links to findings where they are in the trace; of those that would overlap, the first."""
+    taken: set[int] = set()
+    marks: list[Component] = []
+    for key, found in scene.findings.items():
+        ends = scene.finding_range(found)
+        place = None if ends is None else round(MARK_PLACES * ends[0] / scene.length)
+        if place is None or place in taken:
+            continue
+        taken.add(place)
+        marks.append(
+            html.A(
+                SEVERITY_MARKS[found.severity].glyph.replace("✖", "▲"),
+                href=View().link(finding=key),
+                className=str(found.severity),
+                title=f"{found.code} {found.name}",
+                style={"left": f"{100 * place / MARK_PLACES}%"},
+            )
+        )
+    return marks
+
+
+def _stage(scene: Scene) -> Component:
+    empty = html.P("This trace has nothing that lies on a timeline.", id="nothing")
+    return html.Main(
+        [
+            html.Div(
+                [html.Div("", id="corner"), html.Canvas(id="canvas"), html.Div(id="pinned")],
+                id="sticky",
+            ),
+            html.Div(html.Div(id="names"), id="paper"),
+            *([] if scene.timeline.lanes else [empty]),
+        ],
+        id="stage",
+        tabIndex="0",
+    )
+
+
+def _drawer(scene: Scene) -> Component:
+    counted = {"findings": f"{len(scene.findings):,}"}
+    tabs = [
+        html.A(
+            [tab.upper() if tab == "sql" else tab.capitalize(),
+             html.Span(counted.get(tab, ""), className="count")],
+            href=View().link(tab=tab),
+            className="leaf",
+            id=f"tab-{tab}",
+        )
+        for tab in TABS
+    ]  # fmt: skip
+    lower = html.Button("▾", id="lower", className="icon", title="lower or raise", type="button")
+    return html.Section([html.Nav([*tabs, lower], id="tabs"), html.Div(id="pane")], id="drawer")
+
+
+def _details() -> Component:
+    chart = dcc.Graph(id="tokens", config=figures.LIVE, responsive=True, style={"height": "126px"})
+    title = html.H3("tokens per step / budget")
+    return html.Aside([html.Div(id="about"), html.Div([title, chart], id="budget")], id="details")
+
+
+def _stores(scene: Scene) -> list[Component]:
+    """What the page and the server tell each other; `address` and `ask` are set by the page."""
+    opened: dict[str, Any] = {"model": wire.model(scene)}
+    return [
+        dcc.Store(id=name, data=opened.get(name))
+        for name in ("model", "address", "view", "filled", "ask", "picture")
+    ]

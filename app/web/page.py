@@ -1,0 +1,76 @@
+"""The Dash application: one page over one trace, all of it served from here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dash import Dash
+
+from stepscope.app.web.callbacks import answer
+from stepscope.app.web.layout import colours, layout
+from stepscope.app.web.scene import Scene
+
+if TYPE_CHECKING:
+    from flask import Response
+
+    from stepscope.analyzers.run import CheckResult
+    from stepscope.ingest.trace import Trace
+
+SHELL = """<!DOCTYPE html>
+<html lang="en">
+  <head>
+    {%metas%}
+    <title>{%title%}</title>
+    {%favicon%}
+    <style>:root { COLOURS }</style>
+    {%css%}
+  </head>
+  <body>
+    {%app_entry%}
+    <footer>{%config%}{%scripts%}{%renderer%}</footer>
+  </body>
+</html>
+"""
+
+
+def build(trace: Trace, result: CheckResult) -> Dash:
+    """The page over one trace; nothing on it comes from, or goes to, another machine."""
+    scene = Scene(trace, result)
+    declared = "".join(f"--{name}: {colour};" for name, colour in colours().items())
+    app = Dash(
+        __name__,
+        assets_folder=str(Path(__file__).with_name("assets")),
+        index_string=SHELL.replace("COLOURS", declared),
+        title="stepscope",
+        update_title="",
+        serve_locally=True,
+        add_log_handler=False,
+        suppress_callback_exceptions=True,
+        enable_mcp=False,
+    )
+    app.layout = layout(scene)
+    answer(app, scene)
+    _forbid_elsewhere(app)
+    return app
+
+
+def _forbid_elsewhere(app: Dash) -> None:
+    """Let the browser run only the page's own scripts and talk only to this server.
+
+    So that text of a trace could do nothing even if it were ever taken for markup. Plotly and React
+    set styles inline, and Plotly makes images of blobs.
+    """
+    scripts = " ".join(["'self'", *app.csp_hashes()])
+    policy = (
+        f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+    def forbid(response: Response) -> Response:
+        response.headers["Content-Security-Policy"] = policy
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+    app.server.after_request(forbid)

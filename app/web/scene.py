@@ -1,0 +1,79 @@
+"""What one page looks at: a trace, what was found in it, and the models that draw both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from threading import Lock
+
+import numpy as np
+import polars as pl
+
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.run import CheckResult
+from stepscope.app.debug import Session
+from stepscope.app.timeline import Composition, Timeline
+from stepscope.ingest.trace import Trace
+
+
+class Scene:
+    """Everything that is worked out once and then only read, by any number of requests.
+
+    Times on the page count from `origin`, the first moment of the trace, so that they are exact in
+    a browser's numbers. A finding goes by its key, `COR001.2` for the second of its code.
+    """
+
+    def __init__(self, trace: Trace, result: CheckResult) -> None:
+        self.trace = trace
+        self.result = result
+        self.timeline = Timeline.of(trace)
+        lowest = trace.steps.select(pl.col("rank").min()).collect().item()
+        self._rank: int | None = lowest
+        self.composition = Composition.of(trace, lowest)
+        self.origin, last = self.timeline.bounds
+        self.length = last - self.origin
+        self.findings = _keyed(result.findings)
+        self.session_lock = Lock()
+
+    @cached_property
+    def session(self) -> Session:
+        """A debug session; who moves it holds `session_lock` until all is read."""
+        return Session(self.trace, self._rank)
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """The numbers of the steps, in order of time."""
+        return [int(step) for step in self.composition.step]
+
+    def step_index(self, step: int | None) -> int | None:
+        """Position of a step among the steps; None when there is no such step."""
+        found = [] if step is None else np.flatnonzero(self.composition.step == step).tolist()
+        return found[0] if found else None
+
+    def step_index_at(self, t: int) -> int | None:
+        """Position of the step that runs, or ran last, at a time from the origin."""
+        if not len(self.composition):
+            return None
+        return max(0, int(np.searchsorted(self.composition.ts_ns, t + self.origin, "right")) - 1)
+
+    def step_range(self, index: int) -> tuple[int, int]:
+        """From when to when a step ran, from the origin; a step that has not ended lasts."""
+        start = int(self.composition.ts_ns[index]) - self.origin
+        dur_ns = self.composition.dur_ns[index]
+        return start, self.length if np.isnan(dur_ns) else start + int(dur_ns)
+
+    def finding_range(self, finding: Finding) -> tuple[int, int] | None:
+        """From when to when a finding holds, from the origin; None when it has no time."""
+        if finding.ts_ns is None:
+            return None
+        start = finding.ts_ns - self.origin
+        return start, max(start, (finding.end_ns or finding.ts_ns) - self.origin)
+
+
+def _keyed(findings: tuple[Finding, ...]) -> dict[str, Finding]:
+    seen: Counter[str] = Counter()
+    keyed = {}
+    for finding in findings:
+        seen[finding.code] += 1
+        keyed[f"{finding.code}.{seen[finding.code]}"] = finding
+    return keyed

@@ -1,0 +1,50 @@
+"""`stepscope web`: the page's application, and a small server for it on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from stepscope.ingest.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import dash
+
+    from stepscope.analyzers.run import CheckResult
+    from stepscope.ingest.trace import Trace
+
+
+def create_app(trace: Trace, result: CheckResult) -> dash.Dash:
+    """The page over one trace and what was found in it, as an application that any WSGI runs.
+
+    Raises MissingExtra when Dash is not installed.
+    """
+    try:
+        from stepscope.app.web.page import build  # noqa: PLC0415 - Dash is an extra
+    except ImportError as missing:
+        if missing.name not in {"dash", "plotly", "flask"}:
+            raise
+        todo = "pip install 'stepscope[web]'"
+        raise MissingExtra("the web front needs Dash and Plotly", todo=todo) from missing
+    return build(trace, result)
+
+
+def serve(trace: Trace, result: CheckResult, host: str = "127.0.0.1", port: int = 8050) -> None:
+    """Serve the page until Ctrl-C or SIGTERM, and print its address; a taken port gives a free one.
+
+    Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
+    """
+    app = create_app(trace, result)
+    from stepscope.app.web import listen  # noqa: PLC0415 - Flask comes with Dash
+
+    with listen.bind(host, port) as listener:
+        taken = listener.getsockname()[1]
+        if port not in (0, taken):
+            click.echo(f"port {port} is taken; took {taken}", err=True)
+        if listen.is_loopback(host):
+            listen.refuse_other_names(app.server)
+        else:
+            click.echo(f"whoever can reach {host} can read this trace", err=True)
+        click.echo(f"stepscope web: {listen.address(host, taken)}  (Ctrl-C stops it)")
+        listen.until_stopped(listener, app.server, host)

@@ -1,0 +1,97 @@
+"""The drawer's step: what the engine held when a batch was formed, and who was left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from dash import html
+from dash.development.base_component import Component
+
+from stepscope.app.debug import CoreSlots, State, StepDetail, Table
+from stepscope.app.plain import plain
+from stepscope.app.tui.units import count
+from stepscope.app.web.scene import Scene
+from stepscope.app.web.view import View
+
+MAX_NAMES = 60
+ORDER = ("step", "left out", "batch", "changed", "buckets", "core groups")
+
+
+def step_pane(scene: Scene, view: View) -> Component:
+    """The step of the view, the trace's first without one; links lead to those before and after."""
+    if not scene.steps:
+        return html.P("This trace has no steps.", className="controls muted")
+    step = scene.steps[0] if view.step is None else view.step
+    with scene.session_lock:
+        scene.session.goto(step=step)
+        detail = scene.session.detail()
+    return html.Div([_controls(scene, view, step), _columns(detail)])
+
+
+def _controls(scene: Scene, view: View, step: int) -> Component:
+    place = (
+        f"step {count(step)} · {count((scene.step_index(step) or 0) + 1)} of {len(scene.steps):,}"
+    )
+    return html.Div(
+        [
+            html.A("◀ previous", href=view.link(go="previous-step"), className="button"),
+            html.B(place),
+            html.A("next ▶", href=view.link(go="next-step"), className="button"),
+            html.A("show on the timeline", href=view.link(step=step, t=None)),
+        ],
+        className="controls",
+    )
+
+
+def _columns(detail: StepDetail) -> Component:
+    titled = {table.title: table for table in detail.tables()}
+    held = list(_held(detail.after))
+    shown = [_section(titled[title]) for title in ORDER if title in titled]
+    if held:
+        shown.insert(1, html.Section(held))
+    return html.Div(shown, className="columns")
+
+
+def _section(table: Table) -> Component:
+    more = (
+        [html.P(f"and {count(table.num_more)} more", className="muted")] if table.num_more else []
+    )
+    return html.Section([html.H3(table.title), small_table(table.columns, table.rows), *more])
+
+
+def small_table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Component:
+    """A table of plain text; without a head where no column has a name."""
+    body = html.Tbody([html.Tr([html.Td(cell, title=cell) for cell in row]) for row in rows])
+    head = [html.Thead(html.Tr([html.Th(name) for name in columns]))] if any(columns) else []
+    return html.Table([*head, body])
+
+
+def _held(state: State) -> Iterator[Component]:
+    if state.waiting is not None:
+        yield from _names("queue", state.waiting)
+    if state.running is not None:
+        yield from _names("running", state.running)
+    if state.slots:
+        yield from _names("slots", [f"{slot}: {owner}" for slot, owner in state.slots.items()])
+    if state.kv_blocks:
+        owners = Counter(state.kv_blocks.values()).most_common()
+        title = f"KV blocks · {count(len(state.kv_blocks))} held"
+        yield from _names(title, [f"{owner} ×{held}" for owner, held in owners])
+    if state.cores:
+        yield from _names("cores at work", list(_at_work(state.cores)))
+
+
+def _names(title: str, names: tuple[str, ...] | list[str]) -> Iterator[Component]:
+    yield html.H3(f"{title} · {count(len(names))}" if "·" not in title else title)
+    shown = [html.Span(plain(name), className="tag") for name in names[:MAX_NAMES]]
+    more = len(names) - len(shown)
+    rest = [html.Span(f"and {count(more)} more", className="muted")] if more else []
+    yield html.P([*shown, *rest] or html.Span("none", className="muted"), className="tags")
+
+
+def _at_work(cores: Mapping[int, CoreSlots]) -> Iterator[str]:
+    for core, slots in cores.items():
+        if slots.running or slots.pending:
+            held = [f"{task}/{block}" for task, block in filter(None, slots)]
+            yield f"{core}: {' then '.join(held)}"

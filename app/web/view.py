@@ -1,0 +1,142 @@
+"""The view that an address spells: range, pins, selection, finding, filter, tab.
+
+`?t=8100000..8250000&sel=5@8214000&finding=COR001.2&pin=4,5&hide=decode&tab=step`
+
+Times are ns from the first moment of the trace. Whatever is missing, misspelt or names something
+that the trace does not have is left out, and the rest still holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from stepscope.ingest.schema import BY_NAME
+
+TABS = ("findings", "overview", "step", "table", "sql")
+LONGEST = 20_000
+"""Characters of an address that are looked at."""
+LATEST = 2**53
+"""Times beyond it (104 days) are not exact in a browser."""
+
+Range = tuple[int, int]
+Spot = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a page shows; None and empty are the defaults and are not spelled.
+
+    `sel` is a lane and a time in it. `sort` is a column, with `-` before it for the largest first.
+    """
+
+    t: Range | None = None
+    sel: Spot | None = None
+    finding: str | None = None
+    step: int | None = None
+    mark: Range | None = None
+    pin: tuple[int, ...] = ()
+    hide: tuple[str, ...] = ()
+    fold: tuple[str, ...] = ()
+    tab: str = TABS[0]
+    table: str | None = None
+    sort: str | None = None
+    page: int = 1
+    sql: str | None = None
+    explain: str | None = None
+
+    @classmethod
+    def parse(cls, query: str) -> View:
+        """Read an address's query, with or without its question mark; never fails."""
+        found: dict[str, Any] = {}
+        for name, text in parse_qsl(query[:LONGEST].removeprefix("?")):
+            value = _READ[name](text) if name in _READ else None
+            if value is not None:
+                found[name] = value
+        return cls(**found)
+
+    def spell(self) -> str:
+        """Give the query that reads as this view, without its question mark."""
+        plain = View()
+        named = ((each.name, getattr(self, each.name)) for each in fields(View))
+        spelled = [
+            (name, _WRITE.get(name, str)(value))
+            for name, value in named
+            if value != getattr(plain, name)
+        ]
+        return urlencode(spelled, safe=",@/", quote_via=quote)
+
+    def link(self, **changes: Any) -> str:
+        """An `href` that lays changes over the view that the reader then has."""
+        spelled = {
+            name: "" if value is None else _WRITE.get(name, str)(value)
+            for name, value in changes.items()
+        }
+        return "?" + urlencode(spelled, safe=",@/", quote_via=quote)
+
+
+def _number(text: str) -> int | None:
+    # isdecimal() alone would let other scripts' digits in, which int() reads and nobody writes.
+    if not (text.isascii() and text.isdecimal()) or len(text) > 16:
+        return None
+    number = int(text)
+    return number if number <= LATEST else None
+
+
+def _range(text: str) -> Range | None:
+    first, dots, last = text.partition("..")
+    start, end = _number(first), _number(last)
+    if not dots or start is None or end is None or start >= end:
+        return None
+    return start, end
+
+
+def _spot(text: str) -> Spot | None:
+    lane, _, time = text.partition("@")
+    numbers = _number(lane), _number(time)
+    return None if numbers[0] is None or numbers[1] is None else (numbers[0], numbers[1])
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    numbers = (_number(part) for part in text.split(","))
+    return tuple(dict.fromkeys(number for number in numbers if number is not None))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(unquote(part) for part in text.split(",") if part))
+
+
+def _one_of(*known: str) -> Callable[[str], str | None]:
+    return lambda text: text if text in known else None
+
+
+def _text(text: str) -> str | None:
+    return text or None
+
+
+_READ: Mapping[str, Callable[[str], object]] = {
+    "t": _range,
+    "sel": _spot,
+    "finding": _text,
+    "step": _number,
+    "mark": _range,
+    "pin": _numbers,
+    "hide": _names,
+    "fold": _names,
+    "tab": _one_of(*TABS),
+    "table": _one_of(*BY_NAME),
+    "sort": _text,
+    "page": lambda text: _number(text) or None,
+    "sql": _text,
+    "explain": _text,
+}
+_WRITE: Mapping[str, Callable[[Any], str]] = {
+    "t": lambda ends: f"{ends[0]}..{ends[1]}",
+    "sel": lambda spot: f"{spot[0]}@{spot[1]}",
+    "mark": lambda ends: f"{ends[0]}..{ends[1]}",
+    "pin": lambda lanes: ",".join(map(str, lanes)),
+    "hide": lambda names: ",".join(quote(name, safe="") for name in names),
+    "fold": lambda names: ",".join(quote(name, safe="") for name in names),
+}

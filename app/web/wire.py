@@ -1,0 +1,143 @@
+"""What travels to the browser: the lanes once, then what is drawn of them, column by column.
+
+Columns go as base64 of their bytes in the order of the machine's little end: float64 for times
+and values (ns from the first moment of the trace), uint8 for states and densities.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.app.timeline import SpanView
+from stepscope.app.timeline.palette import INK, STATES, TEXT
+from stepscope.app.web.scene import Scene
+
+LISTED = 256
+"""Spans of a lane that are sent one by one; a lane with more is sent as pixels."""
+WIDEST = 8192
+"""Pixels of a picture; a request for more gets this many."""
+MOST_LANES = 512
+
+Json = dict[str, Any]
+
+
+def model(scene: Scene) -> Json:
+    """What stays the same for a page: lanes, states, findings, the length of the trace."""
+    lanes = [
+        {"id": lane.id, "section": lane.section, "group": lane.group, "kind": lane.kind,
+         "label": "" if lane.depth else lane.label}
+        for lane in scene.timeline.lanes
+    ]  # fmt: skip
+    return {
+        "lanes": lanes,
+        "states": [
+            {"name": state.name, "colour": state.colour, "cue": state.cue, "ink": ink(state.colour)}
+            for state in STATES
+        ],
+        "findings": [_mark(scene, key) for key in scene.findings],
+        "length": scene.length,
+        "notes": notes(scene),
+    }
+
+
+def notes(scene: Scene) -> dict[str, str]:
+    """What the spans of each section are, beside its name."""
+    budget = scene.composition.budget
+    known = budget[~np.isnan(budget)]
+    tokens = f", tokens against a budget of {int(known.max()):,}" if len(known) else ""
+    return {
+        "steps": f"batch rows{tokens}",
+        "core groups": "AIC AIV0 AIV1 of each · hatched: held, waiting for its group",
+        "requests": "waiting · prefill · decode · preempted · recompute",
+        "tracks": "processes, threads and streams",
+    }
+
+
+def ink(colour: str) -> str:
+    """The colour of text that is read best on a ground of this colour."""
+    return max((INK, TEXT), key=lambda text: _contrast(text, colour))
+
+
+def _contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance of `#RRGGBB` as WCAG 2 defines it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _mark(scene: Scene, key: str) -> Json:
+    finding = scene.findings[key]
+    start, end = scene.finding_range(finding) or (None, None)
+    lane = scene.timeline.lane_of(finding)
+    return {"key": key, "severity": finding.severity, "start": start, "end": end, "lane": lane}
+
+
+def picture(scene: Scene, asked: Mapping[str, Any]) -> Json:
+    """What some lanes show in a window: spans where they are few, pixels where they are many.
+
+    `asked` has t0 and t1 (any numbers; the answer covers whole ns), width, lanes and hide.
+    """
+    t0, t1 = _window(scene, asked)
+    width = min(max(int(asked["width"]), 1), WIDEST)
+    num_lanes = len(scene.timeline.lanes)
+    lanes = [lane for lane in asked["lanes"] if 0 <= lane < num_lanes][:MOST_LANES]
+    hidden = [at for at, state in enumerate(STATES) if state.name in asked["hide"]]
+    first, last = t0 + scene.origin, t1 + scene.origin
+    seen = scene.timeline.query(first, last, width, lanes, hidden)
+    listed, dense, counters = [], [], []
+    for row, lane in enumerate(lanes):
+        if series := scene.timeline.series(lane, first, last, width):
+            line = {"low": series.low, "high": series.high, "unit": series.unit}
+            counters.append({"lane": lane, "values": packed(series.values, "<f8"), **line})
+            continue
+        # A pixel counts at most one span that an earlier pixel has counted, too.
+        many = int(seen.count[row].sum()) > width + LISTED
+        spans = [] if many else scene.timeline.spans(lane, first, last, LISTED + 1)
+        if many or len(spans) > LISTED:
+            dense.append(lane)
+        else:
+            listed.append((lane, spans))
+    labels: dict[str, int] = {}
+    return {
+        "t0": t0,
+        "t1": t1,
+        "width": width,
+        "lanes": lanes,
+        "dense": dense,
+        "state": packed(seen.state, "u1"),
+        "density": packed(seen.density, "u1"),
+        "sparse": [_columns(scene, lane, spans, labels) for lane, spans in listed],
+        "labels": list(labels),
+        "counters": counters,
+    }
+
+
+def _window(scene: Scene, asked: Mapping[str, Any]) -> tuple[int, int]:
+    """A window of whole ns that is never empty, and reaches at most a trace beyond the trace."""
+    t0 = int(max(-scene.length, min(asked["t0"], scene.length)))
+    return t0, int(max(t0 + 1, min(asked["t1"], 2 * scene.length)))
+
+
+def _columns(scene: Scene, lane: int, spans: Sequence[SpanView], labels: dict[str, int]) -> Json:
+    return {
+        "lane": lane,
+        "start": packed([span.start_ns - scene.origin for span in spans], "<f8"),
+        "end": packed([span.end_ns - scene.origin for span in spans], "<f8"),
+        "state": packed([span.state for span in spans], "u1"),
+        "label": [labels.setdefault(span.label, len(labels)) for span in spans],
+    }
+
+
+def packed(values: npt.ArrayLike, dtype: str) -> str:
+    """Base64 of the values' bytes."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode("ascii")

@@ -1,0 +1,64 @@
+"""The charts."""
+
+from __future__ import annotations
+
+import numpy as np
+from plotly.graph_objects import Figure
+
+from stepscope.app.timeline import Composition
+from stepscope.app.web import figures
+from tests.app.web.scenes import conflict_trace, scene_of
+from tests.traces import trace_of
+
+
+def bars(figure: Figure, name: str) -> list[float]:
+    return list(next(trace for trace in figure.data if trace.name == name).y)
+
+
+def test_tokens_are_stacked_by_phase_under_the_budget() -> None:
+    figure = figures.tokens_near(Composition.of(conflict_trace()), 2)
+
+    assert bars(figure, "prefill") == [192, 0, 0, 0, 0, 0]
+    assert bars(figure, "decode") == [0, 3, 3, 3, 3, 3]
+    assert bars(figure, "budget") == [256] * 6
+
+
+def test_only_steps_near_by_are_drawn() -> None:
+    steps = [{"step": at, "kind": "decode", "num_decode_tokens": at} for at in range(1000)]
+
+    figure = figures.tokens_near(Composition.of(trace_of(steps=steps)), 500)
+
+    assert bars(figure, "decode") == list(range(500 - figures.NEAR, 501 + figures.NEAR))
+
+
+def test_a_budget_far_above_the_tokens_is_said_and_not_drawn_to_scale() -> None:
+    steps = [{"step": 0, "kind": "decode", "num_decode_tokens": 4, "token_budget": 8192}]
+
+    figure = figures.tokens_near(Composition.of(trace_of(steps=steps)), 0)
+
+    assert figure.layout.annotations[0].text == "budget 8,192 ↑"
+    assert figure.layout.yaxis.range[1] < 10
+
+
+def test_many_steps_are_shown_by_the_means_of_neighbours() -> None:
+    num_steps = 10 * figures.POINTS
+    steps = [{"step": at, "kind": "decode", "num_running": at % 10} for at in range(num_steps)]
+
+    figure = figures.overview(Composition.of(trace_of(steps=steps)), None)
+
+    assert len(bars(figure, "running")) == figures.POINTS
+    assert np.allclose(bars(figure, "running"), 4.5)
+
+
+def test_what_a_trace_does_not_tell_has_no_chart() -> None:
+    steps = [{"step": 0, "kind": "decode", "num_decode_tokens": 4}]
+
+    figure = figures.overview(Composition.of(trace_of(steps=steps)), 0)
+
+    assert [annotation.text for annotation in figure.layout.annotations] == ["tokens a step"]
+
+
+def test_the_load_of_an_empty_trace_is_an_empty_chart() -> None:
+    load = scene_of(trace_of()).timeline.load(100)
+
+    assert not figures.load(load).data

@@ -1,0 +1,108 @@
+"""Where the page is served, and how serving ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from stepscope.app.web import listen
+from stepscope.app.web.server import create_app
+from stepscope.ingest.errors import ConfigError, MissingExtra
+from tests.app.web.scenes import conflict_trace, scene_of
+
+
+def test_a_taken_port_gives_a_free_one() -> None:
+    with listen.bind("127.0.0.1", 0) as first:
+        taken = first.getsockname()[1]
+        with listen.bind("127.0.0.1", taken) as second:
+            assert second.getsockname()[1] != taken
+
+
+def test_it_listens_where_it_was_told_to() -> None:
+    with listen.bind("127.0.0.1", 0) as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(("host", "port"), [("256.0.0.1", 0), ("127.0.0.1", 70000), ("::zz", 0)])
+def test_what_cannot_be_listened_on_is_a_wrong_setting(host: str, port: int) -> None:
+    with pytest.raises(ConfigError):
+        listen.bind(host, port)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [("localhost", True), ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True),
+     ("10.0.0.1", False), ("192.168.1.4", False), ("example.com", False), ("", False)],
+)  # fmt: skip
+def test_it_knows_which_addresses_only_this_machine_reaches(host: str, loopback: bool) -> None:
+    assert listen.is_loopback(host) is loopback
+
+
+def test_an_ipv6_address_stands_in_brackets() -> None:
+    assert listen.address("::1", 8050) == "http://[::1]:8050/"
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("localhost:8050", 200), ("127.0.0.1", 200), ("[::1]:8050", 200), ("rebound.example", 403)],
+)
+def test_a_page_of_the_web_cannot_read_the_trace_under_its_own_name(name: str, status: int) -> None:
+    trace = conflict_trace()
+    app = create_app(trace, scene_of(trace).result)
+    listen.refuse_other_names(app.server)
+
+    assert app.server.test_client().get("/", headers={"Host": name}).status_code == status
+
+
+def test_scripts_run_and_requests_go_only_to_where_the_page_comes_from() -> None:
+    trace = conflict_trace()
+    client = create_app(trace, scene_of(trace).result).server.test_client()
+
+    policy = client.get("/").headers["Content-Security-Policy"]
+
+    assert "default-src 'self';" in policy
+    scripts = next(part for part in policy.split(";") if "script-src" in part)
+    assert "unsafe" not in scripts
+
+
+def test_without_dash_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("stepscope.app.web.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dash", None)
+    trace = conflict_trace()
+
+    with pytest.raises(MissingExtra, match=r"pip install 'stepscope\[web\]'"):
+        create_app(trace, scene_of(trace).result)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_says_where_it_is_and_ends_quietly_when_told_to(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    trace = tmp_path / "small.trace"
+    conflict_trace().save(trace)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "stepscope.app", "web", str(trace), "--port", str(port)]
+        with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as served:
+            assert served.stdout
+            assert served.stderr
+            said = served.stdout.readline()
+            url = said.split()[2]
+            with urllib.request.urlopen(url) as page:  # noqa: S310 - our own server
+                assert page.status == 200
+            served.send_signal(how)
+            out, err = served.communicate(timeout=20)
+
+    assert served.returncode == 0
+    assert out == ""
+    assert err.splitlines() == [f"port {port} is taken; took {url.split(':')[2].strip('/')}"]

@@ -1,0 +1,147 @@
+"""What the drawer and the details say, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from dash.development.base_component import Component
+
+from stepscope.app.web.about import about
+from stepscope.app.web.findings_pane import findings_pane
+from stepscope.app.web.overview_pane import overview_pane
+from stepscope.app.web.rows import PAGE_ROWS, sql_pane, table_pane
+from stepscope.app.web.scene import Scene
+from stepscope.app.web.step_pane import step_pane
+from stepscope.app.web.travel import arrive
+from stepscope.app.web.view import View
+from tests.app.web.scenes import conflict_trace, scene_of
+from tests.traces import trace_of
+
+
+@cache
+def small() -> Scene:
+    return scene_of(conflict_trace())
+
+
+def texts(component: Any) -> Iterator[str]:
+    if isinstance(component, str):
+        yield component
+    elif isinstance(component, Component):
+        yield from texts(getattr(component, "children", None))
+    elif isinstance(component, list | tuple):
+        for each in component:
+            yield from texts(each)
+
+
+def said(component: Any) -> str:
+    return " ".join(texts(component))
+
+
+def test_a_finding_is_told_from_what_to_how_to_fix() -> None:
+    told = said(about(small(), arrive(small(), "?finding=COR001.1")))
+
+    order = [
+        "mix-on-occupied-group",
+        "evidence",
+        "why it was decided so",
+        "state before",
+        "how to fix",
+    ]
+    places = [told.index(part) for part in order]
+    assert places == sorted(places)
+    assert "admitted: the group's AIC is free, needs 3, 2 free, held by push" in told
+    assert "qk_pv 7/8" in told
+
+
+def test_the_state_before_and_after_names_what_ran_on_every_core_of_the_group() -> None:
+    told = said(about(small(), arrive(small(), "?finding=COR001.1")))
+
+    _, _, state = told.partition("state before")
+    assert "AIC idle qk_pv 7/8" in state
+    assert "AIV1 push 31/32 push 31/32" in state
+
+
+def test_a_span_is_told_with_the_row_that_it_stands_for() -> None:
+    told = said(about(small(), arrive(small(), "?sel=0@250000")))
+
+    assert "D 3" in told
+    assert "steps, row 2" in told
+    assert "token budget 256" in told
+
+
+def test_arguments_that_are_not_json_are_shown_as_they_are() -> None:
+    spans = [{"ts_ns": 0, "dur_ns": 10, "track": "t", "name": "n", "args": "{not json"}]
+
+    told = said(about(scene := scene_of(trace_of(spans=spans)), arrive(scene, "?sel=0@5")))
+
+    assert "{not json" in told
+
+
+def test_the_step_shows_the_batch_and_the_state() -> None:
+    told = said(step_pane(small(), arrive(small(), "?step=2").view))
+
+    assert "3 of 6" in told
+    assert "running · 3 req-0 req-1 req-2" in told
+    assert "0 prefill + 3 decode = 3 of 256" in told
+
+
+def test_findings_are_listed_worst_first_with_the_current_one_marked() -> None:
+    scene = small()
+    pane = findings_pane(scene, arrive(scene, "?finding=COR001.1").view)
+
+    lines = pane.children
+    assert len(lines) == len(scene.findings)
+    assert "current" in lines[0].className
+    assert "qk_pv 7/8 took" in said(lines[0])
+
+
+def test_a_clean_trace_says_how_many_rules_looked() -> None:
+    assert "Nothing found" in said(findings_pane(scene_of(trace_of()), View()))
+
+
+def test_a_table_is_shown_a_page_at_a_time() -> None:
+    counters = [{"ts_ns": at, "name": "c", "value": float(at)} for at in range(PAGE_ROWS + 20)]
+    scene = scene_of(trace_of(counters=counters))
+
+    told = said(table_pane(scene, View(table="counters", page=2)))
+
+    assert "rows 101 to 120 of 120" in told
+
+
+def test_a_page_beyond_the_last_is_the_last() -> None:
+    assert "rows 1 to 6 of 6" in said(table_pane(small(), View(table="steps", page=9)))
+
+
+def test_a_table_is_sorted_by_a_column_and_by_none_that_is_not_there() -> None:
+    def first_cells(sort: str) -> str:
+        return said(table_pane(small(), View(table="steps", sort=sort))).partition("inferred")[2]
+
+    assert first_cells("-step").split()[1] == "5"
+    assert first_cells("step; drop table").split()[1] == "0"
+
+
+def test_a_query_is_answered() -> None:
+    told = said(sql_pane(small(), View(sql="SELECT count(*) AS n FROM steps")))
+
+    assert "1 rows" in told
+    assert told.split()[-1] == "6"
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("SELECT * FROM step", "did you mean"),
+        ("SELEC", "does not run"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "not files"),
+    ],
+)
+def test_a_query_that_does_not_run_is_told_why(query: str, fault: str) -> None:
+    assert fault in said(sql_pane(small(), View(sql=query)))
+
+
+@pytest.mark.parametrize("pane", [findings_pane, overview_pane, step_pane, table_pane, sql_pane])
+def test_every_pane_stands_over_an_empty_trace(pane: Any) -> None:
+    assert said(pane(scene_of(trace_of()), View())) or pane is sql_pane

@@ -1,0 +1,102 @@
+"""What travels to the browser."""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.app.timeline.palette import INK, TEXT
+from stepscope.app.web import wire
+from stepscope.app.web.scene import Scene
+from tests.app.web.scenes import STEP_NS, conflict_trace, scene_of
+from tests.traces import trace_of
+
+
+@cache
+def small() -> Scene:
+    return scene_of(conflict_trace())
+
+
+def ask(scene: Scene, t0: float, t1: float, **more: Any) -> dict[str, Any]:
+    lanes = [lane.id for lane in scene.timeline.lanes]
+    return wire.picture(
+        scene, {"t0": t0, "t1": t1, "width": 100, "lanes": lanes, "hide": [], **more}
+    )
+
+
+def floats(text: str) -> list[float]:
+    return list(np.frombuffer(base64.b64decode(text), "<f8"))
+
+
+def test_few_spans_come_one_by_one_with_their_labels() -> None:
+    scene = small()
+
+    sent = ask(scene, 0, scene.length)
+
+    steps = sent["sparse"][0]
+    assert floats(steps["start"]) == [step * STEP_NS for step in range(6)]
+    assert [sent["labels"][at] for at in steps["label"]] == ["P 3"] + ["D 3"] * 5
+
+
+def test_many_spans_come_as_pixels() -> None:
+    spans = [{"ts_ns": at * 10, "dur_ns": 5, "track": "t", "name": "n"} for at in range(1000)]
+    scene = scene_of(trace_of(spans=spans))
+
+    sent = ask(scene, 0, scene.length)
+
+    assert sent["dense"] == [0]
+    assert sent["sparse"] == []
+    density = np.frombuffer(base64.b64decode(sent["density"]), np.uint8)
+    assert len(density) == 100
+    assert np.all(np.abs(density[:-1] / 255 - 0.5) < 0.01)
+
+
+def test_a_counter_comes_as_a_value_for_each_pixel() -> None:
+    sent = ask(small(), 0, 6 * STEP_NS)
+
+    heat = next(line for line in sent["counters"] if line["high"] == 2.0)
+
+    assert len(floats(heat["values"])) == 100
+    assert (heat["low"], heat["high"]) == (0.0, 2.0)
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.integers(-5, 10**9))
+def test_any_window_is_answered(t0: float, t1: float, width: int) -> None:
+    sent = ask(small(), t0, t1, width=width, lanes=[0])
+
+    assert sent["t0"] < sent["t1"]
+    assert 1 <= sent["width"] <= wire.WIDEST
+
+
+def test_lanes_that_are_not_there_are_left_out() -> None:
+    assert ask(small(), 0, 100, lanes=[-1, 0, 10**6])["lanes"] == [0]
+
+
+def test_hidden_states_leave_the_pixels() -> None:
+    spans = [{"ts_ns": at * 10, "dur_ns": 5, "track": "t", "name": "n"} for at in range(1000)]
+    scene = scene_of(trace_of(spans=spans))
+    shade = set(base64.b64decode(ask(scene, 0, 10_000)["state"]))
+
+    hidden = ask(scene, 0, 10_000, hide=[scene.timeline.states[at].name for at in shade])
+
+    assert not any(base64.b64decode(hidden["state"]))
+
+
+@pytest.mark.parametrize(
+    ("ground", "ink"), [("#F2E962", INK), ("#0E1116", TEXT), ("#5D5E9E", TEXT)]
+)
+def test_labels_are_written_in_the_ink_that_is_read_best(ground: str, ink: str) -> None:
+    assert wire.ink(ground) == ink
+
+
+def test_an_empty_trace_has_a_model_and_a_picture() -> None:
+    scene = scene_of(trace_of())
+
+    assert wire.model(scene)["lanes"] == []
+    assert ask(scene, 0, 1000)["sparse"] == []
