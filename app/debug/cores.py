@@ -7,10 +7,12 @@ pending slot holds that one until it begins, and the running slot from then on.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.debug.state import Block, CoreSlots
 
+Places = npt.NDArray[np.int64]
 NEVER = np.iinfo(np.int64).max
 
 
@@ -24,25 +26,28 @@ class Cores:
             pl.col("end_ns").fill_null(NEVER),
             is_queued=pl.col("slot").fill_null("running") == "pending",
         ).sort("dispatch_ns", maintain_order=True)
-        self._spans = spans.select("core", "task", "block")
         self._dispatch = spans["dispatch_ns"].to_numpy()
         self._start = spans["ts_ns"].to_numpy()
         self._end = spans["end_ns"].to_numpy()
         self._is_queued = spans["is_queued"].to_numpy()
+        self._last_end = np.maximum.accumulate(self._end)
+        self._core = spans["core"].to_numpy()
+        self._task = spans["task"].to_numpy()
+        self._block = spans["block"].to_numpy()
         self._cores = spans["core"].unique().sort().to_list()
 
     def at(self, ts_ns: int) -> dict[int, CoreSlots]:
         """The slots of every core that ever ran a block."""
-        num_dispatched = int(np.searchsorted(self._dispatch, ts_ns, "right"))
-        start, is_queued = self._start[:num_dispatched], self._is_queued[:num_dispatched]
-        is_held = self._end[:num_dispatched] > ts_ns
-        waits = is_held & is_queued & (start > ts_ns)
-        pending = self._blocks(np.flatnonzero(waits))
-        running = self._blocks(np.flatnonzero(is_held & ~waits))
+        # All that were dispatched before `first` have ended by then.
+        first = int(np.searchsorted(self._last_end, ts_ns, "right"))
+        window = slice(first, int(np.searchsorted(self._dispatch, ts_ns, "right")))
+        is_held = self._end[window] > ts_ns
+        waits = is_held & self._is_queued[window] & (self._start[window] > ts_ns)
+        pending = self._blocks(first + np.flatnonzero(waits))
+        running = self._blocks(first + np.flatnonzero(is_held & ~waits))
         return {core: CoreSlots(running.get(core), pending.get(core)) for core in self._cores}
 
-    def _blocks(self, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> dict[int, Block]:
-        held: dict[int, Block] = {}
-        for core, task, block in self._spans[places].iter_rows():
-            held[core] = (task, block)
-        return held
+    def _blocks(self, places: Places) -> dict[int, Block]:
+        cores = self._core[places].tolist()
+        blocks = zip(self._task[places].tolist(), self._block[places].tolist(), strict=True)
+        return dict(zip(cores, blocks, strict=True))

@@ -62,7 +62,7 @@ def detail_of(
     trace: Trace, rank: int, before: State, after: State, left_out: Sequence[LeftOut]
 ) -> StepDetail:
     """Read a step's rows; the states and reasons are those of the session's position."""
-    own = (pl.col("rank") == rank) & (pl.col("step") == after.step)
+    own = (pl.col("rank") == rank) & (pl.col("step") == pl.lit(after.step, pl.Int64))
     steps, rows, decisions, device = pl.collect_all(
         [
             trace.steps.filter(own).head(1),

@@ -23,14 +23,18 @@ class Pool:
         self._from = holds["place"].to_numpy()
         self._until = holds["until"].to_numpy()
         self._id = holds["id"].to_numpy()
-        self._owner = holds["owner"]
+        self._owner = holds["owner"].to_list()
+        self._last_until = np.maximum.accumulate(self._until)
 
     def at(self, ts_ns: int) -> dict[int, str]:
         """Holder by number of slot or block, after every row up to and at `ts_ns`."""
-        num_rows = np.searchsorted(self._ts_ns, ts_ns, "right")
-        held = np.flatnonzero((self._from < num_rows) & (self._until >= num_rows))
-        ids, owners = self._id[held].tolist(), self._owner[held].to_list()
-        return dict(zip(reversed(ids), reversed(owners), strict=True))
+        num_rows = int(np.searchsorted(self._ts_ns, ts_ns, "right"))
+        # All that were claimed before `first` have been let go by then.
+        first = int(np.searchsorted(self._last_until, num_rows))
+        last = int(np.searchsorted(self._from, num_rows))
+        held = first + np.flatnonzero(self._until[first:last] >= num_rows)[::-1]
+        owners = [self._owner[place] for place in held.tolist()]
+        return dict(zip(self._id[held].tolist(), owners, strict=True))
 
 
 def _holds(rows: pl.DataFrame) -> pl.DataFrame:

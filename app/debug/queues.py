@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
+
 import numpy as np
 import polars as pl
 
@@ -18,7 +21,7 @@ class Queues:
 
     A request enters the waiting queue at the event's `queue_index` (at its end where an arrival or
     a preemption does not say), and leaves it when it is admitted, resumed or ended. Keyframes lie
-    further apart where queues are long: together they hold no more ids than there are events.
+    further apart where queues are long: together they hold at most four ids an event.
     """
 
     def __init__(self, lifecycle: pl.DataFrame) -> None:
@@ -27,11 +30,17 @@ class Queues:
         self._ts_ns = events["ts_ns"].to_numpy()
         self._events = events.select("request", "event", "queue_index").rows()
         self._keyframes: list[tuple[int, Queue, Queue]] = [(0, (), ())]
+        self._last = self._keyframes[0]
 
     def at(self, ts_ns: int) -> tuple[Queue, Queue]:
         """Waiting and running after every event up to and at `ts_ns`."""
         wanted = int(np.searchsorted(self._ts_ns, ts_ns, "right"))
-        place = np.searchsorted([frame[0] for frame in self._keyframes], wanted, "right") - 1
+        if self._last[0] != wanted:
+            self._last = (wanted, *self._fold(wanted))
+        return self._last[1:]
+
+    def _fold(self, wanted: int) -> tuple[Queue, Queue]:
+        place = bisect_right(self._keyframes, wanted, key=itemgetter(0)) - 1
         first, was_waiting, was_running = self._keyframes[place]
         waiting, running = list(was_waiting), dict.fromkeys(was_running)
         for number in range(first, wanted):
@@ -54,7 +63,7 @@ class Queues:
 
     def _keep(self, number: int, waiting: list[str], running: dict[str, None]) -> None:
         last = self._keyframes[-1][0]
-        if number - last >= max(KEYFRAME_EVERY, len(waiting) + len(running)):
+        if number - last >= max(KEYFRAME_EVERY, (len(waiting) + len(running)) // 4):
             self._keyframes.append((number, tuple(waiting), tuple(running)))
 
 
