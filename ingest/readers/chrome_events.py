@@ -115,6 +115,7 @@ def _decimal_ns(number: str) -> int | None:
         value = Decimal(number)
     except InvalidOperation:
         return None
-    if not value.is_finite() or abs(value) >= _LIMIT_US:
+    # `abs` would round, and overflow where the exponent does.
+    if not value.is_finite() or value.copy_abs() >= _LIMIT_US:
         return None
     return int((value * 1000).quantize(Decimal(1), "ROUND_HALF_UP"))

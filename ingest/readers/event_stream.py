@@ -186,7 +186,7 @@ class EventStream:
             self.cut_off = not _EVENT.search(tail)
             return self.cut_off
         again = fields[0].pop("traceEvents", [])
-        if again:
+        if isinstance(again, list) and again:
             self.reader.skipped["in a second traceEvents"] += len(again)
         self.metadata.update(fields[0])
         return not fields[1].strip()

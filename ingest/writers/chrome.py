@@ -22,6 +22,7 @@ from stepscope.ingest.writers.engine_slices import FIELDS, engine_counters, engi
 CHUNK_ROWS = 16 << 10
 BUNDLE_EVENTS = 4 << 10
 SEPARATOR = " / "
+SHOWN_FIRST = ("engine / steps", "engine / decisions", "requests / ")
 PH_OF_END = {"start": "s", "step": "t", "finish": "f"}
 PH_OF_FORM = {"instant": "i", "unfinished": "B"}
 _encode = msgspec.json.Encoder().encode
@@ -45,12 +46,12 @@ class _Event(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class _Places:
-    """Numbers for processes and threads, by the order of their names."""
+    """Numbers for processes and threads, in the order in which they are shown."""
 
     def __init__(self, tracks: Iterable[str], processes: Iterable[str]) -> None:
-        self._tids = {track: tid for tid, track in enumerate(sorted(tracks, key=_natural), 1)}
+        self._tids = {track: tid for tid, track in enumerate(sorted(tracks, key=_order), 1)}
         of_tracks = [track.partition(SEPARATOR)[0] for track in self._tids]
-        every = dict.fromkeys([*of_tracks, *sorted(processes, key=_natural)])
+        every = dict.fromkeys([*of_tracks, *sorted(processes, key=_order)])
         self._pids = {process: pid for pid, process in enumerate(every, 1)}
 
     def pid(self, process: str) -> int:
@@ -228,6 +229,7 @@ def _args(text: str | None) -> Raw | dict[str, Any] | UnsetType:
     return Raw(text.encode())
 
 
-def _natural(name: str) -> str:
-    """An order in which "core 10" comes after "core 9"."""
-    return re.sub(r"\d+", lambda digits: digits.group().zfill(20), name)
+def _order(name: str) -> tuple[int, str]:
+    """Steps, then requests, then the rest; "core 10" after "core 9"."""
+    place = next((n for n, text in enumerate(SHOWN_FIRST) if text in name), len(SHOWN_FIRST))
+    return place, re.sub(r"\d+", lambda digits: digits.group().zfill(20), name)

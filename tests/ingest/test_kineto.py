@@ -63,7 +63,15 @@ def test_decimal_microseconds_are_rounded_exactly(number: Decimal) -> None:
 
 @pytest.mark.parametrize(
     ("written", "ns"),
-    [("1e3", 1_000_000), ("1.5E-2", 15), ('"12.5"', 12_500), ("-0.5", -500), ("1E400", None)],
+    [
+        ("1e3", 1_000_000),
+        ("1.5E-2", 15),
+        ('"12.5"', 12_500),
+        ("-0.5", -500),
+        ("1E400", None),
+        ("1e999999999999999999", None),
+        ("1e-9999999999", 0),
+    ],
 )
 def test_numbers_may_be_scientific_or_text(written: str, ns: int | None) -> None:
     frame = pl.DataFrame({"text": [written]})
@@ -294,6 +302,16 @@ def test_fields_beside_the_events_are_read_wherever_they_stand(tmp_path: Path) -
     assert manifest.ranks == (5,)
     assert manifest.clock.epoch_ns == 12
     assert manifest.config["traceName"] == "x"
+
+
+@pytest.mark.parametrize(("again", "skipped"), [("[{}, {}]", 2), ("7", 0), ("null", 0)])
+def test_a_second_list_of_events_is_counted(tmp_path: Path, again: str, skipped: int) -> None:
+    events = json.dumps([slice_("a", 1, 1)])
+
+    trace = open_bytes(tmp_path, f'{{"traceEvents":{events},"traceEvents":{again}}}'.encode())
+
+    assert trace.num_rows("spans") == 1
+    assert sum(report(trace).skipped.values()) == skipped
 
 
 def test_the_rank_may_be_in_the_name_of_the_file(tmp_path: Path) -> None:
