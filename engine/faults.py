@@ -41,7 +41,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "stale-reservation",
-        "an AIV-only dispatch shows itself to MIX admission one pass late",
+        "an AIV-only dispatch shows itself only once MIX admission has looked",
     ),
 )
 _NAMES = {fault.name: fault for fault in FAULTS}

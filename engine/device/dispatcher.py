@@ -72,10 +72,10 @@ class Dispatcher:
     def _give_up(self) -> None:
         timeout_ns = self._costs.timeout_ns
         self._run.end_ns += timeout_ns
-        held = [str(part) for core in self._device.cores for part in core.claims]
+        stuck = next((p for core in self._device.cores for p in core.claims), None)
         self._run.stall = (
             f"{self._num_left} tasks left and no progress for {timeout_ns // 1_000_000} ms; "
-            f"in flight: {', '.join(held) or 'nothing'}"
+            + (f"{stuck} is stuck on core {stuck.core.id}" if stuck else "nothing is in flight")
         )
 
     # The orchestrator submits; the scheduler threads poll, complete, skip and dispatch.

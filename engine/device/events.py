@@ -32,6 +32,7 @@ class EventLoop:
         self.now_ns = start_ns
         self._heap: list[tuple[int, int, int, Callable[[Any], None], Any]] = []
         self._posted = 0
+        self._has_changed = False
 
     def post(self, at_ns: int, rank: int, action: Callable[[Any], None], subject: Any) -> None:
         """Call `action(subject)` at `at_ns`."""
@@ -50,17 +51,23 @@ class EventLoop:
             process.is_parked = False
             self.post(self.now_ns, RESUME, self._resume, process)
 
-    def run(self, is_over: Callable[[], bool], on_instant: Callable[[int], None] | None) -> None:
+    def changed(self) -> None:
+        """Say that what can be observed has changed in this instant."""
+        self._has_changed = True
+
+    def run(self, is_over: Callable[[], bool], observer: Callable[[int], None] | None) -> None:
         """Run until `is_over()` or nothing is left to happen.
 
-        `on_instant(now_ns)` is called after all events of an instant were applied.
+        `observer(now_ns)` is called at the end of every instant in which something changed.
         """
         heap = self._heap
         while heap and not is_over():
             self.now_ns, _, _, action, subject = heapq.heappop(heap)
             action(subject)
-            if on_instant and (not heap or heap[0][0] > self.now_ns):
-                on_instant(self.now_ns)
+            if self._has_changed and (not heap or heap[0][0] > self.now_ns):
+                self._has_changed = False
+                if observer:
+                    observer(self.now_ns)
 
     def _resume(self, process: Process) -> None:
         try:

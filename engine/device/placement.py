@@ -6,7 +6,7 @@ drained enough to take all its blocks at once.
 
 Faults: `mix-shift-wrap` computes a group's place in its thread with a 64-bit shift, so the 23rd
 group on one thread (bit 66) becomes bit 2, the AIV1 of its first group. `stale-reservation` lets an
-AIV-only dispatch show itself to MIX admission one pass late.
+AIV-only dispatch show itself only once MIX admission has looked.
 """
 
 from __future__ import annotations
@@ -47,10 +47,14 @@ class Placement:
         self._unreserved: dict[int, list[Part]] = {}
 
     def mix(self, thread: Thread, *, is_pending: bool) -> list[Part]:
-        """Parts for the MIX blocks that the thread's groups admit, in one walk over the queue."""
+        """Parts for the MIX blocks that the thread's groups admit.
+
+        At most as many tasks are looked at as the thread has groups; those left over go to the
+        tail, so that the next pass starts with others.
+        """
         queue = self.ready["MIX"]
         parts: list[Part] = []
-        for _ in range(len(queue)):
+        for _ in range(min(len(queue), len(thread.groups))):
             task = queue.popleft()
             if task.is_sync_start and not is_pending:
                 self.draining = task
@@ -76,7 +80,7 @@ class Placement:
         if queue and queue[0].is_sync_start and not is_pending:
             self.draining = queue.popleft()
         if shape == "AIV" and "stale-reservation" in self._faults:
-            self._unreserved[thread.id] = parts
+            self._unreserved.setdefault(thread.id, []).extend(parts)
         return parts or self.together(thread)
 
     def together(self, thread: Thread) -> list[Part]:
@@ -124,7 +128,7 @@ class Placement:
                 parts += self._claim_group(thread, group, task)
         for part in hidden:
             part.core.claims.insert(0, part)
-        if task.blocks_left and thread.groups and not is_pending:
+        if task.blocks_left and not is_pending:
             self._note_put_back(thread, task)
         return parts
 

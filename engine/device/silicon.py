@@ -38,6 +38,7 @@ class Silicon:
     def publish(self, parts: Sequence[Part]) -> None:
         """Hand blocks to their cores, all in this instant."""
         self._run.parts += parts
+        self._loop.changed()
         for part in parts:
             if part is part.mates[0] and len(part.mates) > 1:
                 self._judge(part.mates)
@@ -69,19 +70,19 @@ class Silicon:
 
     def _start(self, part: Part) -> None:
         core, now_ns = part.core, self._loop.now_ns
+        self._loop.changed()
         core.running = part
         if core.pending is part:
             core.pending = None
         part.start_ns = now_ns
-        if (part.role == AIC) != (core.role == AIC):
-            return  # a cube kernel on a vector core, or the reverse, never comes back
-        if all(mate.start_ns >= 0 for mate in part.mates):
+        if all(mate.start_ns >= 0 and not _is_misplaced(mate) for mate in part.mates):
             end_ns = now_ns + part.task.durations_ns[part.block]
             for mate in part.mates:
                 self._loop.post(end_ns, END, self._end, mate)
 
     def _end(self, part: Part) -> None:
         core = part.core
+        self._loop.changed()
         part.end_ns = self._loop.now_ns
         part.task.retired_ns = part.end_ns
         if core.running is part:
@@ -90,3 +91,8 @@ class Silicon:
                 start_ns = part.end_ns + self._costs.switch_ns
                 self._loop.post(start_ns, START, self._start, core.pending)
         self._on_end(core)
+
+
+def _is_misplaced(part: Part) -> bool:
+    """A cube kernel on a vector core, or the reverse, never comes back, nor do its mates."""
+    return (part.role == AIC) != (part.core.role == AIC)
