@@ -78,6 +78,21 @@ def test_a_running_request_that_is_not_in_the_batch_is_left_out_without_an_old_r
     assert left == [LeftOut("q"), LeftOut("b", is_running=True)]
 
 
+def test_the_reason_for_waiting_does_not_hold_any_more_once_it_runs() -> None:
+    trace = trace_of(
+        steps=[{"step": n, "ts_ns": 10 * n, "dur_ns": 9, "kind": "idle"} for n in (1, 2)],
+        lifecycle=[event(1, "s", "arrive", 0), event(2, "s", "admit")],
+        decisions=[decision(1, "s", "deferred", "too few blocks")],
+    )
+    session = Session(trace)
+
+    waiting = session.left_out()
+    session.next()
+
+    assert [left.reason for left in waiting] == ["too few blocks"]
+    assert session.left_out() == [LeftOut("s", is_running=True)]
+
+
 def test_the_reason_of_the_preemption_is_that_of_waiting_again() -> None:
     (first, second) = session_at(5).left_out()
 

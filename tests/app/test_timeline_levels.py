@@ -215,3 +215,11 @@ def test_totals_that_wrap_around_still_give_each_pixels_busy_time() -> None:
 
     assert busy[1].tolist() == [300, 3 * (full - 100)]
     assert busy[3].tolist() == [100, 0]
+
+
+def test_a_pixel_of_more_than_four_seconds_shows_all_of_its_busy_time() -> None:
+    spans = [Span(0, 0, 2**33 + 5, 1), Span(0, 2**33 + 5, 2**33 + 9, 3)]
+
+    busy = levels_of(1, spans).busy(np.array([0]), np.array([0, 2**34]))
+
+    assert {state: int(amount[0]) for state, amount in busy.items()} == {1: 2**33 + 5, 3: 4}
