@@ -26,7 +26,13 @@ from stepscope.ingest.recovery import (
     table_of,
 )
 from stepscope.ingest.segments import journal_folder
-from stepscope.ingest.store import covered_numbers, parquet_name, whole_files, write_parquet
+from stepscope.ingest.store import (
+    covered_numbers,
+    num_rows,
+    parquet_name,
+    whole_files,
+    write_parquet,
+)
 
 RUN_BYTES = 64 << 20
 MERGED_ROWS = 1 << 20
@@ -74,16 +80,15 @@ def compact_rank(trace: Path, rank: int) -> None:
 
 def _merge(folder: Path) -> None:
     """Make one file of what the other process compacted and what was left, unless it is much."""
+    parts = whole_files(folder)
+    if len(parts) > 1 and sum(map(num_rows, parts)) <= MERGED_ROWS:
+        first, last = parts[0].stem.partition("-")[0], parts[-1].stem.rpartition("-")[2]
+        rows = pl.concat([pl.read_parquet(part.read_bytes()) for part in parts])
+        write_parquet(rows, folder / parquet_name(int(first), int(last)))
+    for stale in {*folder.glob("[0-9]*.parquet")} - {*whole_files(folder)}:
+        stale.unlink()
     for draft in folder.glob(".*.tmp"):
         draft.unlink()
-    parts = whole_files(folder)
-    if len(parts) < 2 or pl.scan_parquet(parts).select(pl.len()).collect().item() > MERGED_ROWS:
-        return
-    first, last = parts[0].stem.partition("-")[0], parts[-1].stem.rpartition("-")[2]
-    rows = pl.concat([pl.read_parquet(part, hive_partitioning=False) for part in parts])
-    write_parquet(rows, folder / parquet_name(int(first), int(last)))
-    for part in parts:
-        part.unlink()
 
 
 def _write(journal: Path, segments: list[Recovered]) -> None:

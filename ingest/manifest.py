@@ -185,7 +185,7 @@ _SHAPES = {
         and value.get("kind") in CLOCKS
         and _is_int(value.get("epoch_ns", 0))
     ),
-    "ranks": lambda value: isinstance(value, list) and all(map(_is_int, value)),
+    "ranks": lambda value: isinstance(value, list) and bool(value) and all(map(_is_int, value)),
     "config": lambda value: isinstance(value, dict),
     "workload": _is_object_or_null,
     "scenario": _is_text_or_null,

@@ -87,6 +87,11 @@ def scan(table: Table, files: list[Path]) -> pl.LazyFrame:
     )
 
 
+def num_rows(file: Path) -> int:
+    """Count the rows of one file."""
+    return int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+
+
 def write_parquet(frame: pl.DataFrame, file: Path) -> None:
     """Write one file so that it is whole or not there; the same rows give the same bytes."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +138,9 @@ def _swap(draft: Path, out: Path) -> None:
 
 def _check(table: Table, file: Path) -> None:
     try:
-        found = pl.read_parquet_schema(file)
+        # Polars would take some characters of a path for a pattern.
+        with file.open("rb") as opened:
+            found = pl.read_parquet_schema(opened)
     except (pl.exceptions.PolarsError, OSError):
         raise TraceError("the Parquet file is damaged", where=str(file)) from None
     try:

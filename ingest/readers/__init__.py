@@ -53,12 +53,15 @@ def _head(path: Path) -> bytes:
     try:
         if path.is_dir():
             return b""
+        if path.exists() and not path.is_file():
+            raise TraceError("neither a file nor a directory", where=str(path))
         with path.open("rb") as file:
             start = file.read(HEAD_BYTES)
     except FileNotFoundError:
         raise TraceError("no such file or directory", where=str(path)) from None
-    except OSError as error:
-        raise TraceError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise TraceError(f"cannot be read: {why}", where=str(path)) from None
     if not start:
         raise TraceError("the file is empty", where=str(path))
     return _inflated(start) if start[:2] == b"\x1f\x8b" else start

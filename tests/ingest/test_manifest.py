@@ -1,0 +1,97 @@
+"""The manifest: what it says survives, and what it does not know is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stepscope.ingest.errors import TraceError
+from stepscope.ingest.manifest import (
+    ClockInfo,
+    Manifest,
+    ReadReport,
+    manifest_name,
+    merged,
+    read_manifest,
+    write_manifest,
+)
+
+FULL = Manifest(
+    "vllm",
+    "0.9",
+    ClockInfo("virtual", 17),
+    (0, 3),
+    {"budget": 512},
+    {"requests": []},
+    "mix-admission",
+    "before",
+    {"steps": "complete"},
+    closed=False,
+    recovered={"0": {"rows": {"steps": 3}, "discarded_bytes": 4, "notes": []}},
+    dropped={"steps": 1},
+    report=ReadReport({"X": 3}, {"torn": 1}, {"end": 2}, {"steps": 5}, ("a note",)),
+)
+
+
+@pytest.mark.parametrize("manifest", [FULL, Manifest("test")])
+def test_it_survives_the_way_to_disk_and_back(tmp_path: Path, manifest: Manifest) -> None:
+    write_manifest(manifest, tmp_path / "manifest.json")
+
+    assert read_manifest(tmp_path / "manifest.json") == manifest
+    assert [file.name for file in tmp_path.iterdir()] == ["manifest.json"]
+
+
+def test_every_rank_has_a_file_of_its_own() -> None:
+    assert [manifest_name(rank) for rank in (0, 3)] == ["manifest.json", "manifest.rank=3.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
+        ("[]", "a manifest is a JSON object"),
+        ("{}", "'producer' is missing"),
+        ('{"producer": 3}', "'producer' has the wrong type"),
+        ('{"producer": "x", "clock": {"kind": "sundial"}}', "'clock' has the wrong type"),
+        ('{"producer": "x", "ranks": []}', "'ranks' has the wrong type"),
+        ('{"producer": "x", "dropped": {"steps": "some"}}', "'dropped' has the wrong type"),
+        ('{"producer": "x", "format_version": 99}', "upgrade stepscope"),
+        ('{"producer": "x", "format_version": "one"}', "'format_version' is not a number"),
+    ],
+)
+def test_what_is_no_manifest_is_refused_in_one_line(text: str, why: str) -> None:
+    with pytest.raises(TraceError, match=why) as refused:
+        Manifest.from_json(text, "a.trace/manifest.json")
+
+    assert str(refused.value).startswith("a.trace/manifest.json: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_what_a_later_version_adds_is_ignored() -> None:
+    said = json.loads(Manifest("x").to_json()) | {"mood": "sunny"}
+
+    assert Manifest.from_json(json.dumps(said)) == Manifest("x")
+
+
+def test_ranks_are_merged_with_the_lowest_speaking_for_what_they_share() -> None:
+    one = Manifest("a", ranks=(0,), tables={"steps": "complete"}, dropped={"steps": 1})
+    two = Manifest(
+        "b",
+        ranks=(1,),
+        tables={"steps": "partial", "spans": "complete"},
+        closed=False,
+        recovered={"1": {"rows": {}}},
+        dropped={"steps": 2, "spans": 3},
+        report=ReadReport(notes=("stopped",)),
+    )
+
+    both = merged([two, one])
+
+    assert (both.producer, both.ranks, both.closed) == ("a", (0, 1), False)
+    assert both.tables == {"steps": "partial", "spans": "complete"}
+    assert both.dropped == {"steps": 3, "spans": 3}
+    assert both.recovered == {"1": {"rows": {}}}
+    assert both.report == ReadReport(notes=("stopped",))

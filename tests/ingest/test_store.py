@@ -1,0 +1,155 @@
+"""A trace on disk: saved whole, the same bytes for the same rows, damage said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stepscope.ingest import store
+from stepscope.ingest.errors import SchemaMismatch, TraceError
+from stepscope.ingest.manifest import ReadReport
+from stepscope.ingest.trace import Trace
+from tests.traces import trace_of
+
+
+def some_trace(rows: int = 50) -> Trace:
+    return trace_of(
+        steps=[{"step": row, "kind": "decode", "rank": row % 3} for row in range(rows)],
+        spans=[{"track": "gpu", "name": "k", "args": '{"a": 1}'}],
+        ranks=(0, 1, 2),
+        scenario="fcfs-preemption",
+        report=ReadReport(read={"X": 51}),
+    )
+
+
+def test_what_is_saved_is_what_was_there(tmp_path: Path) -> None:
+    trace = some_trace()
+
+    trace.save(tmp_path / "out.trace")
+
+    back = Trace.open(tmp_path / "out.trace")
+    assert back.manifest == trace.manifest
+    assert back.name == "out.trace"
+    assert back.steps.sort("ts_ns").collect().equals(trace.steps.collect())
+    assert back.spans.collect().equals(trace.spans.collect())
+
+
+def test_a_file_per_table_and_rank_is_readable_by_itself(tmp_path: Path) -> None:
+    some_trace().save(tmp_path / "out.trace")
+
+    files = sorted(str(f.relative_to(tmp_path / "out.trace")) for f in tmp_path.rglob("*.parquet"))
+    assert files == [
+        "spans/rank=0/000000-000000.parquet",
+        "steps/rank=0/000000-000000.parquet",
+        "steps/rank=1/000000-000000.parquet",
+        "steps/rank=2/000000-000000.parquet",
+    ]
+    alone = pl.read_parquet(tmp_path / "out.trace" / files[2], hive_partitioning=False)
+    assert alone["rank"].unique().to_list() == [1]
+
+
+def test_the_same_trace_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.trace", "b.trace"):
+        some_trace(3_000).save(tmp_path / name)
+
+    a, b = (
+        {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+        for folder in (tmp_path / "a.trace", tmp_path / "b.trace")
+    )
+    assert a == b
+
+
+def test_a_trace_can_be_saved_over_itself(tmp_path: Path) -> None:
+    some_trace().save(tmp_path / "out.trace")
+
+    Trace.open(tmp_path / "out.trace").save(tmp_path / "out.trace")
+
+    assert Trace.open(tmp_path / "out.trace").num_rows("steps") == 50
+    assert [file.name for file in tmp_path.iterdir()] == ["out.trace"]
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "folder"])
+def test_what_is_no_trace_is_not_overwritten(tmp_path: Path, name: str) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "thesis.tex").write_text("mine")
+
+    with pytest.raises(TraceError, match="something else is in the way"):
+        some_trace().save(tmp_path / name)
+
+    assert (tmp_path / "folder" / "thesis.tex").read_text() == "mine"
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
+
+
+def test_a_save_that_fails_leaves_the_old_trace_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some_trace(10).save(tmp_path / "out.trace")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "write_parquet", fail)
+    with pytest.raises(TraceError, match=r"out.trace: cannot be written: No space left"):
+        some_trace(20).save(tmp_path / "out.trace")
+
+    assert Trace.open(tmp_path / "out.trace").num_rows("steps") == 10
+    assert [file.name for file in tmp_path.iterdir()] == ["out.trace"]
+
+
+def test_a_folder_named_like_a_partition_confuses_nobody(tmp_path: Path) -> None:
+    some_trace().save(tmp_path / "date=2026-11-21" / "x=[*]?" / "out.trace")
+
+    found = Trace.open(tmp_path / "date=2026-11-21" / "x=[*]?" / "out.trace")
+
+    assert found.num_rows("steps") == 50
+
+
+@pytest.mark.parametrize("size", [0, 3, 100, -20])
+def test_a_cut_parquet_file_is_named_when_the_trace_is_opened(tmp_path: Path, size: int) -> None:
+    some_trace().save(tmp_path / "out.trace")
+    file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
+    file.write_bytes(file.read_bytes()[:size])
+
+    with pytest.raises(TraceError, match=r"rank=1/000000-000000.parquet: the Parquet file is dam"):
+        Trace.open(tmp_path / "out.trace")
+
+
+def test_a_parquet_file_of_another_shape_is_named(tmp_path: Path) -> None:
+    some_trace().save(tmp_path / "out.trace")
+    file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
+    pl.DataFrame({"step": ["one"], "ts_ns": [1], "kind": ["x"]}).write_parquet(file)
+
+    with pytest.raises(SchemaMismatch, match=r"rank=1/.*parquet: column 'step' is String"):
+        Trace.open(tmp_path / "out.trace")
+
+
+def test_columns_that_an_older_version_did_not_write_are_null(tmp_path: Path) -> None:
+    some_trace().save(tmp_path / "out.trace")
+    file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
+    pl.read_parquet(file, hive_partitioning=False).drop("tag", "inferred").write_parquet(file)
+
+    assert Trace.open(tmp_path / "out.trace").steps.collect()["tag"].null_count() == 50
+
+
+@pytest.mark.parametrize("name", ["0-x.parquet", "9-1.parquet", "0-99999999999.parquet"])
+def test_a_parquet_file_with_an_absurd_name_is_refused(tmp_path: Path, name: str) -> None:
+    some_trace().save(tmp_path / "out.trace")
+    file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
+    file.rename(file.with_name(name))
+
+    with pytest.raises(TraceError, match="number of segments in the name"):
+        Trace.open(tmp_path / "out.trace")
+
+
+def test_a_directory_without_a_manifest_opens_and_says_so(tmp_path: Path) -> None:
+    some_trace().save(tmp_path / "out.trace")
+    (tmp_path / "out.trace" / "manifest.json").unlink()
+
+    found = Trace.open(tmp_path / "out.trace")
+
+    assert found.num_rows("steps") == 50
+    assert found.manifest.ranks == (0, 1, 2)
+    assert "manifest.json is missing" in repr(found)
