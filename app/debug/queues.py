@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
@@ -41,32 +42,42 @@ class Queues:
 
     def _fold(self, wanted: int) -> tuple[Queue, Queue]:
         place = bisect_right(self._keyframes, wanted, key=itemgetter(0)) - 1
-        first, was_waiting, was_running = self._keyframes[place]
-        waiting, running = list(was_waiting), dict.fromkeys(was_running)
+        first, waiting, running = self._keyframes[place]
+        fold = _Fold(list(waiting), dict.fromkeys(running), set(waiting))
         for number in range(first, wanted):
-            self._apply(number, waiting, running)
-            self._keep(number + 1, waiting, running)
-        return tuple(waiting), tuple(running)
+            fold.apply(*self._events[number])
+            self._keep(number + 1, fold)
+        return tuple(fold.waiting), tuple(fold.running)
 
-    def _apply(self, number: int, waiting: list[str], running: dict[str, None]) -> None:
-        request, event, index = self._events[number]
-        if event in STARTING or event in ENDING:
-            _take_out(waiting, request)
+    def _keep(self, number: int, fold: _Fold) -> None:
+        num_ids = len(fold.waiting) + len(fold.running)
+        if number - self._keyframes[-1][0] >= max(KEYFRAME_EVERY, num_ids // 4):
+            self._keyframes.append((number, tuple(fold.waiting), tuple(fold.running)))
+
+
+@dataclass(slots=True)
+class _Fold:
+    """Queues on their way through the events; `queued` is who is in `waiting`."""
+
+    waiting: list[str]
+    running: dict[str, None]
+    queued: set[str]
+
+    def apply(self, request: str, event: str, index: int | None) -> None:
+        """Take one event into account."""
         if event in STARTING:
-            running[request] = None
+            self._dequeue(request)
+            self.running[request] = None
         elif event in ENDING:
-            running.pop(request, None)
+            self._dequeue(request)
+            self.running.pop(request, None)
         elif event in QUEUEING and not (event == "defer" and index is None):
-            running.pop(request, None)
-            _take_out(waiting, request)
-            waiting.insert(len(waiting) if index is None else index, request)
+            self.running.pop(request, None)
+            self._dequeue(request)
+            self.waiting.insert(len(self.waiting) if index is None else index, request)
+            self.queued.add(request)
 
-    def _keep(self, number: int, waiting: list[str], running: dict[str, None]) -> None:
-        last = self._keyframes[-1][0]
-        if number - last >= max(KEYFRAME_EVERY, (len(waiting) + len(running)) // 4):
-            self._keyframes.append((number, tuple(waiting), tuple(running)))
-
-
-def _take_out(waiting: list[str], request: str) -> None:
-    if request in waiting:
-        waiting.remove(request)
+    def _dequeue(self, request: str) -> None:
+        if request in self.queued:
+            self.queued.remove(request)
+            self.waiting.remove(request)

@@ -11,18 +11,24 @@ from difflib import get_close_matches
 import numpy as np
 import polars as pl
 
+from stepscope.app.debug.batches import Batches
 from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
-from stepscope.app.debug.state import BatchEntry, State
+from stepscope.app.debug.state import State
 from stepscope.app.debug.why import LeftOut, Reasons
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 
 GRAINS = ("step", "event")
-TABLES = ("steps", "batch_rows", "lifecycle", "allocations", "core_spans")
+FOLDED: dict[str, list[str]] = {
+    "batch_rows": ["step", "row", "request", "phase", "num_tokens"],
+    "lifecycle": ["ts_ns", "request", "event", "queue_index"],
+    "allocations": ["ts_ns", "resource", "id", "op", "owner"],
+    "core_spans": ["ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
+}
 
 
 class Session:
@@ -38,7 +44,7 @@ class Session:
         self.rank = _first_rank(trace) if rank is None else rank
         self.moments = Moments(trace, self.rank)
         self._reasons = Reasons(trace, self.rank)
-        self._batches = _batches(trace, self.rank)
+        self._batches = Batches(self._rows("batch_rows")) if trace.has("batch_rows") else None
         self._queues = Queues(self._rows("lifecycle")) if trace.has("lifecycle") else None
         self._slots = self._pool("slot")
         self._kv_blocks = self._pool("kv-block")
@@ -96,7 +102,7 @@ class Session:
             step,
             waiting,
             running,
-            None if self._batches is None else self._batches.get(step, ()),
+            self._batches.of(step) if self._batches else None,
             self._slots.at(ts_ns) if self._slots else None,
             self._kv_blocks.at(ts_ns) if self._kv_blocks else None,
             self._cores.at(ts_ns) if self._cores else None,
@@ -163,11 +169,12 @@ class Session:
         return has_moved
 
     def _rows(self, table: str) -> pl.DataFrame:
-        return self.trace.table(table).filter(pl.col("rank") == self.rank).collect()
+        columns = FOLDED[table]
+        rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
+        return rows.select(columns).collect()
 
     def _pool(self, resource: str) -> Pool | None:
-        is_it = (pl.col("rank") == self.rank) & (pl.col("resource") == resource)
-        rows = self.trace.allocations.filter(is_it).collect()
+        rows = self._rows("allocations").filter(pl.col("resource") == resource)
         return Pool(rows) if len(rows) else None
 
     def _requests(self) -> list[str]:
@@ -176,22 +183,6 @@ class Session:
 
 
 def _first_rank(trace: Trace) -> int:
-    lowest = [trace.table(table).select(pl.col("rank").min()) for table in TABLES]
+    lowest = [trace.table(table).select(pl.col("rank").min()) for table in ("steps", *FOLDED)]
     found = [frame["rank"][0] for frame in pl.collect_all(lowest)]
     return min((rank for rank in found if rank is not None), default=0)
-
-
-def _batches(trace: Trace, rank: int) -> dict[int | None, tuple[BatchEntry, ...]] | None:
-    """Every step's rows, in order; None where the trace has no batch rows."""
-    if not trace.has("batch_rows"):
-        return None
-    rows = (
-        trace.batch_rows.filter(pl.col("rank") == rank)
-        .sort("step", "row", nulls_last=True, maintain_order=True)
-        .select("step", "request", "phase", "num_tokens")
-        .collect()
-    )
-    batches: dict[int | None, list[BatchEntry]] = {}
-    for step, *entry in rows.iter_rows():
-        batches.setdefault(step, []).append(BatchEntry(*entry))
-    return {step: tuple(entries) for step, entries in batches.items()}
