@@ -1,0 +1,25 @@
+"""The batch of any step, from `batch_rows`."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from stepscope.app.debug.state import BatchEntry
+
+
+class Batches:
+    """The rows of each step's batch, in order."""
+
+    def __init__(self, batch_rows: pl.DataFrame) -> None:
+        """Take the rows of one rank."""
+        rows = batch_rows.sort("step", "row", nulls_last=True, maintain_order=True)
+        self._steps = rows["step"].to_numpy()
+        self._entries = rows.select("request", "phase", "num_tokens")
+
+    def of(self, step: int | None) -> tuple[BatchEntry, ...]:
+        """The batch of a step; empty where it has none."""
+        if step is None:
+            return ()
+        first, last = np.searchsorted(self._steps, (step, step + 1)).tolist()
+        return tuple(BatchEntry(*entry) for entry in self._entries[first:last].iter_rows())
