@@ -1,0 +1,201 @@
+"""How spans look in a row of cells: bars with a label where they fit, density where they don't."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from rich.style import Style
+
+from stepscope.app.timeline import SpanView, Viewport
+from stepscope.app.timeline.palette import (
+    COUNTER,
+    HELD,
+    IDLE,
+    PREEMPTED,
+    STATES,
+    WAITING,
+    State,
+)
+from stepscope.app.tui.cells import Line, fit, width_of
+from stepscope.app.tui.ink import blend, ink, readable_on
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+RISING = " ▁▂▃▄▅▆▇█"
+GROWING = " ▏▎▍▌▋▊▉"
+# How a bar is filled, by the palette's second cue; other bars are filled with the state's glyph.
+FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒"}
+# States that are drawn as a line of glyphs on the surface, not as a filled bar.
+LINES = tuple(STATES[kind] for kind in (WAITING, PREEMPTED, IDLE, HELD))
+# Share of a cell that a fill glyph covers with the state's colour, and the tint under the rest.
+COVERS = {"█": 1.0, "▓": 0.75, "▒": 0.5, "░": 0.25, "▌": 1.0}
+TINT = 0.5
+TICK_TINT = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Where on a line a range of time is drawn: `width` cells from cell `left` on."""
+
+    left: int
+    width: int
+    viewport: Viewport
+
+    @property
+    def right(self) -> int:
+        """The cell after the last one."""
+        return self.left + self.width
+
+    def cell(self, ts_ns: int) -> int:
+        """The cell that a time falls in; it may lie outside the plot."""
+        return self.left + (ts_ns - self.viewport.t0) * self.width // self.viewport.span_ns
+
+    def eighth(self, ts_ns: int) -> int:
+        """The eighth of a cell that a time falls in, counted from cell 0, kept in the plot."""
+        at = (ts_ns - self.viewport.t0) * self.width * 8 // self.viewport.span_ns
+        return self.left * 8 + min(max(at, 0), self.width * 8)
+
+    def time(self, x: int) -> int:
+        """The time in the middle of a cell."""
+        middle = (2 * (x - self.left) + 1) * self.viewport.span_ns // (2 * self.width)
+        return self.viewport.t0 + middle
+
+    def clip(self, x: int) -> int:
+        """The cell, moved into the plot or just after it."""
+        return min(max(x, self.left), self.right)
+
+
+def fill_of(state: State) -> str:
+    """The glyph that fills a bar of a state."""
+    return state.glyph if state in LINES else FILLS.get(state.cue, state.glyph)
+
+
+def body_of(state: State, surface: str) -> str:
+    """The colour of a bar as a whole: its edges and the ground of its label."""
+    share = COVERS.get(fill_of(state), 1.0)
+    return blend(state.colour, surface, share + (1 - share) * TINT)
+
+
+def paint_density(line: Line, plot: Plot, states: Bytes, density: Bytes, surface: str) -> None:
+    """Draw what fills each cell most: filled like a bar, or as high as the cell is busy."""
+    heights = np.maximum((density.astype(np.int64) * 8 + 254) // 255, 1)
+    looks = np.where(states > 0, states.astype(np.int64) * 16 + heights, 0)
+    for start, end in _runs(looks):
+        kind, height = divmod(int(looks[start]), 16)
+        if kind:
+            line.fill(plot.left + start, plot.left + end, *_density_cell(kind, height, surface))
+
+
+def paint_counter(line: Line, plot: Plot, heights: Bytes, surface: str) -> None:
+    """Draw a counter's values as a row of low and high blocks."""
+    style = ink(STATES[COUNTER].colour, surface)
+    looks = (heights.astype(np.int64) * 7 + 127) // 255 + 1
+    for start, end in _runs(looks):
+        line.fill(plot.left + start, plot.left + end, RISING[looks[start]], style)
+
+
+def _runs(values: Ints) -> Iterator[tuple[int, int]]:
+    """Where runs of equal values begin and end."""
+    edges = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
+    return pairwise(edges)
+
+
+@lru_cache(maxsize=1024)
+def _density_cell(kind: int, height: int, surface: str) -> tuple[str, Style]:
+    state = STATES[kind]
+    if state in LINES:
+        return state.glyph, ink(state.colour, surface)
+    if height == len(RISING) - 1:
+        return fill_of(state), ink(state.colour, _ground(state, surface))
+    return RISING[height], ink(body_of(state, surface), surface)
+
+
+def paint_spans(
+    line: Line, plot: Plot, spans: Iterable[SpanView], hidden: Collection[int], surface: str
+) -> None:
+    """Draw a bar for every span that is at least a cell wide."""
+    last_end, last_label = -1, ""
+    for span in spans:
+        start, end = plot.eighth(span.start_ns), plot.eighth(span.end_ns)
+        if end - start < 8 or span.state in hidden:
+            continue
+        if STATES[span.state] in LINES:
+            _paint_line(line, start // 8, end // 8, STATES[span.state], surface)
+        else:
+            if STATES[span.state].cue == "ticks":
+                start, end = start // 8 * 8, end // 8 * 8
+            # A run of equal spans close together is labelled once.
+            label = "" if start - last_end <= 8 and span.label == last_label else span.label
+            bar = Bar(start, end, STATES[span.state], label, touches=start == last_end)
+            _paint_bar(line, bar, surface)
+            last_end, last_label = end, span.label
+
+
+def outline(line: Line, plot: Plot, start_ns: int, end_ns: int, style: Style) -> None:
+    """Bracket what is selected; what is less than three cells wide is inverted."""
+    start = plot.clip(plot.cell(start_ns))
+    end = min(max(plot.clip(plot.cell(end_ns)), start + 1), plot.right)
+    if end - start < 3:
+        line.restyle(start, end, Style(color=style.bgcolor, bgcolor=style.color, bold=True))
+        return
+    line.put(start, "▐", style)
+    line.put(end - 1, "▌", style)
+
+
+def _paint_line(line: Line, start: int, end: int, state: State, surface: str) -> None:
+    style = ink(state.colour, surface)
+    line.fill(start, end, "┄" if state.cue == "mark" else state.glyph, style)
+    if state.cue == "mark":
+        line.put(start, state.glyph, style)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A span on a line, in eighths of cells; `touches` the bar before it."""
+
+    start: int
+    end: int
+    state: State
+    label: str
+    touches: bool
+
+
+def _paint_bar(line: Line, bar: Bar, surface: str) -> None:
+    """Draw a bar with edges in eighths of a cell; one that touches another shows where."""
+    body = body_of(bar.state, surface)
+    first, rest = divmod(bar.start, 8)
+    if rest:
+        before = line.style(first).color if bar.touches else None
+        line.put(first, GROWING[rest], ink(before.name if before else surface, body))
+    full, last = first + bool(rest), bar.end // 8
+    line.fill(full, last, fill_of(bar.state), ink(bar.state.colour, _ground(bar.state, surface)))
+    if bar.end % 8:
+        line.put(last, GROWING[bar.end % 8], ink(body, surface))
+    has_edge = bar.touches and not rest and full < last
+    if has_edge:
+        line.put(full, "▏", ink(surface, body))
+    _paint_label(line, full + has_edge, last, bar, body)
+
+
+def _ground(state: State, surface: str) -> str:
+    """What shows between the dots of a fill; a solid one has none, so that no seams show."""
+    if state.cue == "solid" or state.glyph == "█":
+        return state.colour
+    return blend(state.colour, surface, TICK_TINT if state.cue == "ticks" else TINT)
+
+
+def _paint_label(line: Line, start: int, end: int, bar: Bar, body: str) -> None:
+    """Write the label, its beginning, or the letter of the state, whichever fits."""
+    room = end - start
+    margin = 1 if room > 3 else 0
+    shown = bar.label
+    if width_of(shown) > room - margin:
+        letter = bar.state.glyph if bar.state.glyph.isalpha() else ""
+        shown = letter[: room - margin] or fit(shown, room - margin)
+    if shown != "…":
+        line.put(start + margin, shown, ink(readable_on(body), body, bold=True), end)

@@ -1,0 +1,160 @@
+"""A line of terminal cells to paint on, and text measured in cells."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+from rich.cells import cell_len, split_graphemes
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from stepscope.app.plain import plain
+
+
+@lru_cache(maxsize=16384)
+def graphemes(text: str) -> tuple[tuple[str, int], ...]:
+    """What `text` shows cell by cell: pairs of a glyph and its width of 1 or 2 cells.
+
+    Control characters are replaced; marks are composed with their letter where Unicode can, and
+    stay with it where it cannot.
+    """
+    shown = plain(text)
+    if shown.isascii():
+        return tuple((char, 1) for char in shown)
+    composed = unicodedata.normalize("NFC", shown)
+    spans, _ = split_graphemes(composed)
+    return tuple((composed[start:end], width) for start, end, width in spans if width)
+
+
+def width_of(text: str) -> int:
+    """How many cells `text` takes."""
+    return sum(width for _, width in graphemes(text))
+
+
+def fit(text: str, width: int) -> str:
+    """`text` in at most `width` cells, its end replaced by `…` when it does not fit."""
+    if width <= 0:
+        return ""
+    if width_of(text) <= width:
+        return "".join(glyph for glyph, _ in graphemes(text))
+    return "".join(_first_cells(text, width - 1)) + "…"
+
+
+def _first_cells(text: str, width: int) -> Iterator[str]:
+    for glyph, cells in graphemes(text):
+        width -= cells
+        if width < 0:
+            return
+        yield glyph
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """`text` broken at spaces into lines of at most `width` cells; long words are broken too."""
+    lines, line = [], ""
+    words = plain(text).split()
+    for word in (piece for each in words for piece in _pieces(each, max(width, 1))):
+        joined = f"{line} {word}" if line else word
+        if width_of(joined) > width and line:
+            lines.append(line)
+            line = word
+        else:
+            line = joined
+    return [*lines, line] if line else lines
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    piece, used = "", 0
+    for glyph, cells in graphemes(word):
+        if used + cells > width and piece:
+            yield piece
+            piece, used = "", 0
+        piece, used = piece + glyph, used + cells
+    if piece:
+        yield piece
+
+
+class Line:
+    """A line of `width` cells; what is put later covers what was there, what is outside is cut."""
+
+    __slots__ = ("_glyphs", "_styles", "width")
+
+    def __init__(self, width: int, style: Style) -> None:
+        self.width = width
+        self._glyphs = [" "] * width
+        self._styles = [style] * width
+
+    def put(self, x: int, text: str, style: Style, end: int | None = None) -> int:
+        """Write `text` from cell `x` on, up to cell `end`; returns the cell after it."""
+        limit = self.width if end is None else min(end, self.width)
+        for glyph, cells in graphemes(text):
+            if x + cells > limit:
+                break
+            if x >= 0:
+                self._set(x, glyph, cells, style)
+            x += cells
+        return x
+
+    def put_right(self, text: str, style: Style, end: int | None = None) -> int:
+        """Write `text` so that it ends before cell `end`; returns the cell where it begins."""
+        start = (self.width if end is None else end) - width_of(text)
+        self.put(start, text, style, end)
+        return start
+
+    def fill(self, start: int, end: int, glyph: str, style: Style) -> None:
+        """Repeat a one-cell glyph over the cells from `start` to before `end`."""
+        first, last = max(start, 0), min(end, self.width)
+        if last > first:
+            self._mend(first)
+            self._mend(last)
+            self._glyphs[first:last] = [glyph] * (last - first)
+            self._styles[first:last] = [style] * (last - first)
+
+    def restyle(self, start: int, end: int, style: Style) -> None:
+        """Lay `style` over what is there; attributes that it leaves open stay as they are."""
+        for x in range(max(start, 0), min(end, self.width)):
+            self._styles[x] = over(self._styles[x], style)
+
+    def glyph(self, x: int) -> str:
+        """What stands in cell `x`; empty for the right half of a wide glyph."""
+        return self._glyphs[x]
+
+    def style(self, x: int) -> Style:
+        """The style of cell `x`."""
+        return self._styles[x]
+
+    def strip(self) -> Strip:
+        """The line as Textual wants it, runs of equal style merged."""
+        segments, start = [], 0
+        for x in range(1, self.width + 1):
+            if x == self.width or self._styles[x] is not self._styles[start]:
+                segments.append(Segment(self._text(start, x), self._styles[start]))
+                start = x
+        return Strip(segments, self.width)
+
+    def _text(self, start: int, end: int) -> str:
+        text = "".join(self._glyphs[start:end])
+        if text.isascii() or cell_len(text) == end - start:
+            return text
+        # A terminal would measure these glyphs otherwise once they stand side by side.
+        return "".join(glyph if cell_len(glyph) == 1 else "?" for glyph in self._glyphs[start:end])
+
+    def _set(self, x: int, glyph: str, cells: int, style: Style) -> None:
+        self._mend(x)
+        self._mend(x + cells)
+        self._glyphs[x], self._styles[x] = glyph, style
+        if cells == 2:
+            self._glyphs[x + 1], self._styles[x + 1] = "", style
+
+    def _mend(self, x: int) -> None:
+        """Give up the wide glyph, if any, whose right half is in cell `x`."""
+        if 0 < x < self.width and not self._glyphs[x]:
+            self._glyphs[x - 1] = self._glyphs[x] = " "
+
+
+@lru_cache(maxsize=4096)
+def over(below: Style, above: Style) -> Style:
+    """`above` laid over `below`; the same pair gives the same object, so that runs merge."""
+    return below + above

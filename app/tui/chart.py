@@ -1,0 +1,162 @@
+"""Stacked bars over the steps of a trace, drawn in eighths of a cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from stepscope.app.tui.cells import Line
+from stepscope.app.tui.ink import ACCENT, BACKGROUND, BORDER, MUTED, TEXT, blend, ink
+from stepscope.app.tui.units import count
+
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+AXIS_WIDTH = 8
+# A ceiling this many times above the highest bar is told, not drawn.
+FAR = 2.5
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A number per step, NaN where unknown; `glyph` fills its bars so that colour is not alone."""
+
+    name: str
+    values: Numbers
+    colour: str
+    glyph: str = "█"
+
+
+def per_column(values: Numbers, width: int) -> Numbers:
+    """`values` on `width` columns: the mean of each column's steps; a step may span columns."""
+    num_columns = min(width, len(values))
+    if not num_columns:
+        return np.empty(0)
+    edges = np.linspace(0, len(values), num_columns + 1).astype(int)
+    known = np.isfinite(values)
+    sums = np.add.reduceat(np.where(known, values, 0.0), edges[:-1])
+    counts = np.add.reduceat(known.astype(int), edges[:-1])
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return np.repeat(means, np.diff(np.linspace(0, width, num_columns + 1).astype(int)))
+
+
+class Chart(Widget):
+    """Layers stacked from the bottom up, against a ceiling; a click chooses a step."""
+
+    ALLOW_SELECT = False
+
+    @dataclass
+    class Chosen(Message):
+        """A step was clicked; `index` counts the trace's steps."""
+
+        index: int
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.heading = title
+        self.stack: tuple[Layer, ...] = ()
+        self.ceiling: float | None = None
+        self.cursor: int | None = None
+
+    def show(self, layers: tuple[Layer, ...], ceiling: float | None = None) -> None:
+        """Show other numbers; `ceiling` is the most that they can reach together."""
+        self.stack = layers
+        self.ceiling = ceiling
+        self.refresh()
+
+    def point_at(self, index: int | None) -> None:
+        """Put the cursor on a step."""
+        self.cursor = index
+        self.refresh()
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps the layers have."""
+        return len(self.stack[0].values) if self.stack else 0
+
+    def render_line(self, y: int) -> Strip:
+        """Paint the heading with the names of the layers, or a line of the bars."""
+        line = Line(self.size.width, ink(TEXT, BACKGROUND))
+        if y == 0:
+            self._paint_heading(line)
+        elif self.num_steps:
+            self._paint_bars(line, self.size.height - 1 - y)
+        elif y == 1:
+            line.put(1, "This trace has no steps.", ink(MUTED, BACKGROUND))
+        return line.strip()
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the step that was clicked."""
+        room = self.size.width - AXIS_WIDTH
+        if self.num_steps and event.y > 0 and 0 <= event.x - AXIS_WIDTH < room:
+            event.stop()
+            self.post_message(self.Chosen((event.x - AXIS_WIDTH) * self.num_steps // room))
+
+    def _paint_heading(self, line: Line) -> None:
+        x = line.put(1, self.heading, ink(TEXT, BACKGROUND, bold=True)) + 2
+        for layer in self.stack:
+            name = f" {layer.name}{self._now(layer)}"
+            if x + 2 + len(name) <= line.width:
+                x = line.put(x, layer.glyph * 2, ink(layer.colour, BACKGROUND))
+                x = line.put(x, name, ink(MUTED, BACKGROUND)) + 2
+        if self.ceiling is not None and x + 12 <= line.width:
+            above = ", above" if self._shown_ceiling is None else ""
+            line.put(x, f"┈ of {count(self.ceiling)}{above}", ink(MUTED, BACKGROUND))
+
+    def _now(self, layer: Layer) -> str:
+        if self.cursor is None or not np.isfinite(layer.values[self.cursor]):
+            return ""
+        return f" {count(float(layer.values[self.cursor]))}"
+
+    def _paint_bars(self, line: Line, level: int) -> None:
+        room, height = line.width - AXIS_WIDTH, self.size.height - 1
+        if room <= 0:
+            return
+        columns = np.nan_to_num(np.array([per_column(each.values, room) for each in self.stack]))
+        top = self._top(columns)
+        tops = np.cumsum(columns, axis=0) / top * height * 8
+        self._paint_axis(line, level, height, top)
+        for x in range(room):
+            self._paint_cell(line, x + AXIS_WIDTH, level, tops[:, x])
+        if self.cursor is not None:
+            at = AXIS_WIDTH + (2 * self.cursor + 1) * room // (2 * self.num_steps)
+            if line.glyph(at) in " ┈":
+                line.put(at, "┊", ink(ACCENT, BACKGROUND))
+
+    def _top(self, columns: Numbers) -> float:
+        highest = float(columns.sum(axis=0).max(initial=0.0))
+        return max(highest, self._shown_ceiling or 0.0) or 1.0
+
+    @property
+    def _shown_ceiling(self) -> float | None:
+        """The ceiling, unless it is so high that the bars below it would tell nothing."""
+        total = sum((np.nan_to_num(each.values) for each in self.stack), np.zeros(self.num_steps))
+        is_near = self.ceiling is not None and total.max(initial=0.0) * FAR >= self.ceiling
+        return self.ceiling if is_near else None
+
+    def _paint_axis(self, line: Line, level: int, height: int, top: float) -> None:
+        if level == height - 1 and self._shown_ceiling is not None:
+            line.fill(AXIS_WIDTH, line.width, "┈", ink(BORDER, BACKGROUND))
+        if level in (0, height - 1):
+            value = top if level else 0.0
+            line.put_right(count(round(value)), ink(MUTED, BACKGROUND), AXIS_WIDTH - 1)
+
+    def _paint_cell(self, line: Line, x: int, level: int, tops: Numbers) -> None:
+        """Fill the cell with the layer at its bottom, up to where the next layer begins."""
+        floor = level * 8
+        bottom = next((n for n, top in enumerate(tops) if top > floor), None)
+        if bottom is None:
+            return
+        layer, filled = self.stack[bottom], min(int(np.ceil(tops[bottom] - floor)), 8)
+        if filled == 8:
+            solid = layer.glyph == "█"
+            ground = layer.colour if solid else blend(layer.colour, BACKGROUND, 0.35)
+            line.put(x, layer.glyph, ink(layer.colour, ground))
+            return
+        above = self.stack[bottom + 1].colour if tops[-1] >= floor + 8 else BACKGROUND
+        line.put(x, EIGHTHS[filled], ink(layer.colour, above))

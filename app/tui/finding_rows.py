@@ -1,0 +1,49 @@
+"""Findings as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepscope.analyzers.finding import Finding
+from stepscope.app.timeline import Timeline
+from stepscope.app.timeline.palette import SEVERITY_MARKS
+from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
+from stepscope.app.tui.places import place, when
+from stepscope.app.tui.table import Cell, Column
+
+
+class FindingRows:
+    """The rows of a table of findings, worst first."""
+
+    columns: tuple[Column, ...] = (
+        Column("", 1),
+        Column("code", 6),
+        Column("rule", 26, from_width=130),
+        Column("where", 16, from_width=60),
+        Column("what"),
+        Column("×", 5, to_right=True, from_width=100),
+        Column("time", 12, to_right=True, from_width=70),
+    )
+
+    def __init__(self, findings: Sequence[Finding] | None, timeline: Timeline) -> None:
+        self.nothing = "The rules are running …" if findings is None else "Nothing was found."
+        self._findings = findings or ()
+        self._timeline = timeline
+
+    def __len__(self) -> int:
+        return len(self._findings)
+
+    def cells(self, index: int) -> Sequence[Cell]:
+        """One finding: mark, code, rule, where, what, how often, when."""
+        found = self._findings[index]
+        mark = SEVERITY_MARKS[found.severity]
+        style, quiet = ink(mark.colour, BACKGROUND, bold=True), ink(MUTED, BACKGROUND)
+        return (
+            (mark.glyph, style),
+            (found.code, style),
+            (found.name, None),
+            (place(found, self._timeline), quiet),
+            (found.message, None),
+            (f"{found.count:,}" if found.count > 1 else "", quiet),
+            (when(found.ts_ns, self._timeline), quiet),
+        )

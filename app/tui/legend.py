@@ -1,0 +1,43 @@
+"""The legend: the states that a trace has, each of which can be hidden by a click."""
+
+from __future__ import annotations
+
+from stepscope.app.timeline.palette import (
+    AIC,
+    AIV,
+    DECODE,
+    MIX,
+    PREEMPTED,
+    PREFILL,
+    RECOMPUTE,
+    STATES,
+    WAITING,
+)
+from stepscope.app.tui.bar import Piece
+from stepscope.app.tui.bars import fill_of
+from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
+from stepscope.app.tui.view_state import ViewState
+
+BY_SECTION = {
+    "core groups": (AIC, AIV, MIX),
+    "steps": (PREFILL, DECODE),
+    "requests": (PREFILL, DECODE, PREEMPTED, RECOMPUTE, WAITING),
+}
+
+
+def legend(view: ViewState) -> list[Piece]:
+    """A sample of each state and its name; struck out when it is hidden."""
+    sections = {lane.section for lane in view.timeline.lanes}
+    shown = dict.fromkeys(
+        state for section, states in BY_SECTION.items() if section in sections for state in states
+    )
+    return [piece for state in shown for piece in _entry(state, state in view.hidden)]
+
+
+def _entry(number: int, is_hidden: bool) -> tuple[Piece, Piece]:
+    state, action = STATES[number], f"app.toggle_state({number})"
+    sample = "✕✕" if is_hidden else fill_of(state) * 2
+    return (
+        Piece(f" {sample}", ink(MUTED if is_hidden else state.colour, PANEL), action),
+        Piece(f" {state.name} ", ink(MUTED if is_hidden else TEXT, PANEL), action),
+    )

@@ -1,0 +1,172 @@
+"""The whole trace at a glance: load, findings, and which part of it the timeline shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from stepscope.analyzers.finding import SEVERITIES
+from stepscope.app.timeline import Load
+from stepscope.app.timeline.palette import SEVERITY_MARKS, STATES
+from stepscope.app.tui.cells import Line
+from stepscope.app.tui.ink import (
+    ACCENT,
+    BACKGROUND,
+    MUTED,
+    RAISED,
+    TEXT,
+    ink,
+    on,
+)
+from stepscope.app.tui.view_state import ViewState
+
+# Dots of a braille cell from the bottom up, for its left and its right column.
+LEFT_DOTS, RIGHT_DOTS = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
+MARKS = {mark.glyph for mark in SEVERITY_MARKS.values()}
+
+
+class Minimap(Widget):
+    """Load in braille on all lines but the last, which has the marks of the findings."""
+
+    ALLOW_SELECT = False
+
+    @dataclass
+    class Chosen(Message):
+        """A time was clicked or dragged to."""
+
+        ts_ns: int
+
+    @dataclass
+    class FindingChosen(Message):
+        """The mark of a finding was clicked."""
+
+        index: int
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.state: ViewState | None = None
+        self.gutter_width = 0
+        self._load: Load | None = None
+
+    def show(self, state: ViewState, gutter_width: int) -> None:
+        """Draw a state; `gutter_width` cells on the left are for the names of the lines."""
+        if state is not self.state:
+            self._load = None
+        self.state, self.gutter_width = state, gutter_width
+        self.refresh()
+
+    @property
+    def plot_width(self) -> int:
+        """Cells that stand for the trace."""
+        return max(self.size.width - self.gutter_width, 1)
+
+    def render_line(self, y: int) -> Strip:
+        """Paint a line of the load, or the findings."""
+        line = Line(self.size.width, ink(TEXT, BACKGROUND))
+        if self.state is None:
+            return line.strip()
+        is_last = y == self.size.height - 1
+        if is_last:
+            line.put(1, "findings", ink(MUTED, BACKGROUND), self.gutter_width)
+            self._paint_marks(line, self.state)
+        else:
+            if y == 0:
+                line.put(1, "load", ink(MUTED, BACKGROUND), self.gutter_width)
+            self._paint_load(line, self.size.height - 2 - y, self.state)
+        self._paint_viewport(line, self.state)
+        if is_last:
+            self._paint_current(line, self.state)
+        return line.strip()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Jump to the finding under the mouse, else look there and follow the mouse."""
+        event.stop()
+        found = self._finding_at(event.x) if event.y == self.size.height - 1 else None
+        if found is not None:
+            self.post_message(self.FindingChosen(found))
+        elif event.x >= self.gutter_width:
+            self.capture_mouse()
+            self.post_message(self.Chosen(self._time_at(event.x)))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Follow the mouse while its button is down."""
+        if self.app.mouse_captured is self:
+            self.post_message(self.Chosen(self._time_at(event.x)))
+
+    def on_mouse_up(self) -> None:
+        """Let go of the mouse."""
+        self.release_mouse()
+
+    def _time_at(self, x: int) -> int:
+        assert self.state is not None
+        first, last = self.state.timeline.bounds
+        share = (x - self.gutter_width + 0.5) / self.plot_width
+        return first + round(min(max(share, 0.0), 1.0) * (last - first))
+
+    def _cell_of(self, ts_ns: int, state: ViewState) -> int:
+        first, last = state.timeline.bounds
+        share = (ts_ns - first) / max(last - first, 1)
+        cell = int(min(max(share, 0.0), 1.0) * self.plot_width)
+        return self.gutter_width + min(cell, self.plot_width - 1)
+
+    def _finding_at(self, x: int) -> int | None:
+        state = self.state
+        assert state is not None
+        near = (
+            (abs(self._cell_of(each.ts_ns, state) - x), index)
+            for index, each in enumerate(state.findings or ())
+            if each.ts_ns is not None
+        )
+        distance, index = min(near, default=(2, 0))
+        return index if distance <= 1 else None
+
+    def _look_up(self, state: ViewState) -> Load:
+        width = self.plot_width * 2
+        if self._load is None or self._load.shares.shape[1] != width:
+            self._load = state.timeline.load(width)
+        return self._load
+
+    def _paint_load(self, line: Line, level: int, state: ViewState) -> None:
+        """Two dots wide and four high a cell, in the colour of what there is most of."""
+        load = self._look_up(state)
+        if not load.states:
+            return
+        total = np.minimum(load.shares.sum(axis=0), 1.0)
+        dots = np.clip(np.ceil(total * 4 * (self.size.height - 1)) - 4 * level, 0, 4).astype(int)
+        most = load.shares.reshape(len(load.states), -1, 2).sum(axis=2).argmax(axis=0)
+        for x in range(self.plot_width):
+            pattern = sum(LEFT_DOTS[: dots[2 * x]]) + sum(RIGHT_DOTS[: dots[2 * x + 1]])
+            if pattern:
+                style = ink(STATES[load.states[most[x]]].colour, BACKGROUND)
+                line.put(self.gutter_width + x, chr(0x2800 + pattern), style)
+
+    def _paint_marks(self, line: Line, state: ViewState) -> None:
+        for severity in reversed(SEVERITIES):
+            style = ink(SEVERITY_MARKS[severity].colour, BACKGROUND)
+            cells = {
+                self._cell_of(each.ts_ns, state)
+                for each in state.findings or ()
+                if each.ts_ns is not None and each.severity == severity
+            }
+            for x in cells:
+                line.put(x, SEVERITY_MARKS[severity].glyph, style)
+
+    def _paint_viewport(self, line: Line, state: ViewState) -> None:
+        start = self._cell_of(state.viewport.t0, state)
+        end = self._cell_of(state.viewport.t1, state)
+        line.restyle(start, end + 1, on(RAISED))
+        style = ink(ACCENT, RAISED, bold=True)
+        for x, glyph in ((start, "[" if end > start else "┃"), (end, "]" if end > start else "┃")):
+            if line.glyph(x) not in MARKS:
+                line.put(x, glyph, style)
+
+    def _paint_current(self, line: Line, state: ViewState) -> None:
+        found = state.selection.finding
+        if found and found.ts_ns is not None:
+            at = self._cell_of(found.ts_ns, state)
+            line.put(at, SEVERITY_MARKS[found.severity].glyph, ink(BACKGROUND, ACCENT, bold=True))

@@ -1,0 +1,266 @@
+"""The step page in blocks of text: batch, left out, queue, slots, KV blocks, core groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from stepscope.app.debug import CoreSlots, LeftOut, State, changes_between
+from stepscope.app.timeline.palette import (
+    AIC,
+    AIV,
+    COUNTER,
+    DECODE,
+    IDLE,
+    MIX,
+    PREFILL,
+    RECOMPUTE,
+    STATES,
+    WAITING,
+)
+from stepscope.app.tui.bar import Piece
+from stepscope.app.tui.cells import fit, width_of
+from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
+from stepscope.app.tui.prose import Block, Fact, Flow, Heading, Painted, Paragraph
+from stepscope.app.tui.step_view import StepView
+from stepscope.app.tui.units import count
+
+BAR_WIDTH = 12
+MAX_NAMES = 200
+MAX_MAP_LINES = 12
+EIGHTHS = "·▁▂▃▄▅▆▇█"
+STATE_OF_SHAPE = {"AIC": STATES[AIC], "AIV": STATES[AIV], "MIX": STATES[MIX]}
+
+
+def left_blocks(view: StepView) -> list[Block]:
+    """Who is in the batch, who was left out, and why the request that is followed."""
+    return [*_batch(view), *_left_out(view), *_why(view)]
+
+
+def right_blocks(view: StepView, width: int) -> list[Block]:
+    """The queues, the pools and the device, and what changed."""
+    state = view.detail.after
+    return [
+        *_queue("waiting", state.waiting, view.request),
+        *_queue("running", state.running, view.request),
+        *_slots(state, view.request),
+        *_kv_blocks(view, width),
+        *_cores(view, width),
+        *_changes(view),
+    ]
+
+
+def step_line(view: StepView) -> str:
+    """The step in a line: kind, tokens against the budget, path, what was inferred."""
+    step = view.detail.step
+    if not step:
+        return "before the first step" if view.position.step is None else ""
+    prefill, decode = step["num_prefill_tokens"], step["num_decode_tokens"]
+    tokens = [f"{count(n)} {kind}" for n, kind in ((prefill, "prefill"), (decode, "decode")) if n]
+    budget = f" of {count(step['token_budget'])}" if step["token_budget"] is not None else ""
+    parts = [step["kind"], " + ".join(tokens) + (f" tokens{budget}" if tokens else "")]
+    parts += [step["executed_path"], step["inferred"] and f"inferred from {step['inferred']}"]
+    return " · ".join(part for part in parts if part)
+
+
+# ── left ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _batch(view: StepView) -> Iterator[Block]:
+    rows = view.detail.rows
+    yield Heading(f"batch of {count(len(rows))}")
+    if not rows:
+        yield Paragraph("No request is in this step's batch, as far as the trace tells.", MUTED)
+    most = max((row["num_tokens"] for row in rows), default=1) or 1
+    widest = min(max((width_of(str(row["request"])) for row in rows), default=0), 20)
+    for row in rows[:MAX_NAMES]:
+        yield _batch_row(row, view, most, widest)
+    yield from _and_more(len(rows))
+
+
+def _batch_row(row: Mapping[str, Any], view: StepView, most: int, widest: int) -> Block:
+    kind = RECOMPUTE if row["is_recompute"] else PREFILL if row["phase"] == "prefill" else DECODE
+    state, name = STATES[kind], str(row["request"])
+    surface = RAISED if name == view.request else PANEL
+    action = f"focused.follow({view.requests.index(name)})"
+    filled = max(round(BAR_WIDTH * row["num_tokens"] / most), 1)
+    fill = {"solid": "█", "ticks": "▌", "hatch": "▒"}[state.cue]
+    label = fit(name, widest)
+    return Painted(
+        (
+            Piece("▌" if name == view.request else " ", ink(ACCENT, surface), action),
+            Piece(f"{state.glyph} ", ink(state.colour, surface, bold=True), action),
+            Piece(label + " " * (widest - width_of(label)), ink(TEXT, surface), action),
+            Piece(f"{count(row['num_tokens']):>7} ", ink(TEXT, surface), action),
+            Piece(fill * filled, ink(state.colour, surface), action),
+            Piece(" " * (BAR_WIDTH - filled) + _so_far(row), ink(MUTED, surface), action),
+        )
+    )
+
+
+def _so_far(row: Mapping[str, Any]) -> str:
+    parts = []
+    if row["num_computed"] is not None:
+        of_prompt = f" of {count(row['prompt_len'])}" if row["prompt_len"] is not None else ""
+        parts.append(f"{count(row['num_computed'])}{of_prompt} computed")
+    if row["slot"] is not None:
+        parts.append(f"slot {row['slot']}")
+    if row["is_recompute"]:
+        parts.append("recompute")
+    return " " + " · ".join(parts)
+
+
+def _left_out(view: StepView) -> Iterator[Block]:
+    left_out = view.detail.left_out
+    yield Heading(f"left out {count(len(left_out))}")
+    if not left_out:
+        yield Paragraph("Nobody who waits or runs was left out.", MUTED)
+    requests = view.requests
+    for left in left_out[:MAX_NAMES]:
+        action = f"focused.follow({requests.index(left.request)})"
+        chosen = left.request == view.request
+        yield Fact(left.request, (reason_of(left),), TEXT, action, chosen)
+    yield from _and_more(len(left_out))
+
+
+def reason_of(left: LeftOut) -> str:
+    """A decision in words; says so when none was recorded."""
+    if left.verdict is None:
+        return "no reason recorded"
+    parts = [f"{left.verdict}: {left.reason}" if left.reason else left.verdict]
+    if left.needed is not None:
+        available = "" if left.available is None else f", {count(left.available)} available"
+        parts.append(f"{left.resource or ''} needs {count(left.needed)}".lstrip() + available)
+    if left.holder:
+        parts.append(f"held by {left.holder}")
+    if left.instead:
+        parts.append(f"{left.instead} instead")
+    return " · ".join(parts)
+
+
+def _why(view: StepView) -> Iterator[Block]:
+    if view.request is None:
+        return
+    yield Heading("what was decided about", view.request)
+    for left in view.why:
+        yield Fact("" if left.step is None else f"step {left.step}", (reason_of(left),), MUTED)
+    if not view.why:
+        yield Paragraph("Nothing was recorded about it up to here.", MUTED)
+
+
+def _and_more(number: int) -> Iterator[Block]:
+    if number > MAX_NAMES:
+        yield Paragraph(f"and {count(number - MAX_NAMES)} more", MUTED)
+
+
+# ── right ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _queue(name: str, requests: Sequence[str] | None, followed: str | None) -> Iterator[Block]:
+    if requests is None:
+        return
+    is_in = followed is not None and followed in requests
+    place = f"· {followed} is number {requests.index(followed) + 1}" if followed and is_in else ""
+    yield Heading(f"{name} {count(len(requests))}", place)
+    shown = tuple(
+        Piece(request, ink(_colour(request, followed), PANEL)) for request in requests[:MAX_NAMES]
+    )
+    if shown:
+        yield Flow(shown)
+    yield from _and_more(len(requests))
+
+
+def _slots(state: State, followed: str | None) -> Iterator[Block]:
+    if state.slots is None:
+        return
+    yield Heading(f"slots held {count(len(state.slots))}")
+    yield Flow(
+        tuple(
+            Piece(f"{slot}: {state.slots[slot]}", ink(_colour(state.slots[slot], followed), PANEL))
+            for slot in sorted(state.slots)
+        )
+    )
+
+
+def _colour(request: str, followed: str | None) -> str:
+    return ACCENT if request == followed else TEXT
+
+
+def _kv_blocks(view: StepView, width: int) -> Iterator[Block]:
+    """A cell a block, or a cell for several where they would not fit."""
+    held = view.detail.after.kv_blocks
+    if held is None:
+        return
+    total = view.detail.step.get("kv_blocks_total") or (max(held, default=-1) + 1)
+    yield Heading(f"KV blocks held {count(len(held))} of {count(total)}")
+    per_cell = max(-(-total // (width * MAX_MAP_LINES)), 1)
+    cells = [
+        _cell(held, first, min(first + per_cell, total), view.request)
+        for first in range(0, total, per_cell)
+    ]
+    for start in range(0, len(cells), width):
+        yield Painted(tuple(cells[start : start + width]))
+    if per_cell > 1:
+        yield Paragraph(f"a cell stands for {count(per_cell)} blocks", MUTED)
+
+
+def _cell(held: Mapping[int, str], first: int, end: int, followed: str | None) -> Piece:
+    owners = [held[block] for block in range(first, end) if block in held]
+    height = -(-8 * len(owners) // (end - first))
+    is_followed = followed is not None and followed in owners
+    colour = ACCENT if is_followed else STATES[COUNTER if owners else WAITING].colour
+    return Piece("▓" if is_followed else EIGHTHS[height], ink(colour, PANEL))
+
+
+def _cores(view: StepView, width: int) -> Iterator[Block]:
+    """A line a group, a column a kind of core."""
+    cores = view.detail.after.cores
+    if not cores:
+        return
+    busy = sum(slots.running is not None for slots in cores.values())
+    yield Heading(f"cores running {count(busy)} of {count(len(cores))}")
+    kinds = sorted({kind for _, kind in view.cores.values()})
+    groups = sorted({group for group, _ in view.cores.values() if group is not None})
+    places = {place: core for core, place in view.cores.items()}
+    # Where it is narrow, the columns need the room more than the word "group" does.
+    indent = len("group 00 ") if width >= 48 else len("00 ")
+    room = max((width - indent) // max(len(kinds), 1), 4)
+    yield Painted(
+        (
+            Piece(" " * indent, ink(MUTED, PANEL)),
+            *(Piece(f"{kind:<{room}}", ink(MUTED, PANEL)) for kind in kinds),
+        )
+    )
+    for group in groups:
+        held = [cores.get(places.get((group, kind), -1), CoreSlots()) for kind in kinds]
+        pieces = [piece for slots in held for piece in _slot_pieces(slots, view, room)]
+        yield Painted(
+            (Piece(f"{f'group {group}'[-indent + 1 :]:<{indent}}", ink(MUTED, PANEL)), *pieces)
+        )
+
+
+def _slot_pieces(slots: CoreSlots, view: StepView, room: int) -> Iterator[Piece]:
+    """What runs on a core and, after `+`, what is pending; `room` cells together."""
+    if slots.running is None and slots.pending is None:
+        yield Piece(f"{'·':<{room}}", ink(MUTED, PANEL))
+        return
+    name, shape = _task(slots.running or slots.pending, view)
+    state = STATE_OF_SHAPE.get(shape, STATES[IDLE])
+    then = f" + {_task(slots.pending, view)[0]}" if slots.running and slots.pending else ""
+    yield Piece(state.glyph * 2, ink(state.colour, PANEL))
+    text = fit(f" {name}{then}", room - 3)
+    yield Piece(text + " " * (room - 2 - width_of(text)), ink(TEXT, PANEL))
+
+
+def _task(block: tuple[int, int] | None, view: StepView) -> tuple[str, str]:
+    assert block is not None
+    name, shape = view.tasks.get(block[0], (f"task {block[0]}", ""))
+    return f"{name} {block[1]}", shape
+
+
+def _changes(view: StepView) -> Iterator[Block]:
+    changes = changes_between(view.detail.before, view.detail.after)
+    if changes:
+        yield Heading("changed since just before")
+    for change in changes[:MAX_NAMES]:
+        yield Fact(change.what, (change.before, change.after))

@@ -1,0 +1,157 @@
+"""A step in detail: who was in the batch, who was left out and why, and what the engine held."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import reactive
+
+from stepscope.app.debug import Position, Session
+from stepscope.app.timeline import Timeline
+from stepscope.app.tui.actions import bindings
+from stepscope.app.tui.bar import Bar, Piece
+from stepscope.app.tui.cells import fit, width_of
+from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
+from stepscope.app.tui.latest import Latest
+from stepscope.app.tui.places import when
+from stepscope.app.tui.prose import Prose
+from stepscope.app.tui.step_blocks import left_blocks, right_blocks, step_line
+from stepscope.app.tui.step_view import StepView, cores_of, look_at_step
+from stepscope.app.tui.units import count, duration
+
+Wish = tuple[Position, str | None]
+
+
+class StepBar(Bar):
+    """Which step, when, how long, what kind; and buttons for the step before and after."""
+
+    number: reactive[str] = reactive("folding state …")
+    about: reactive[str] = reactive("")
+
+    def left(self) -> Sequence[Piece]:
+        """Previous, the step, next, and what it is."""
+        key = ink(ACCENT, PANEL, bold=True)
+        room = self.size.width - width_of(self.number) - 7
+        return [
+            Piece(" ◀ ", key, "app.step(-1)"),
+            Piece(self.number, ink(TEXT, PANEL, bold=True)),
+            Piece(" ▶ ", key, "app.step(1)"),
+            Piece(" " + fit(self.about, room), ink(MUTED, PANEL)),
+        ]
+
+
+class StepPage(Vertical, can_focus=True):
+    """Shows the position of a session; the session moves, the page follows."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("step")]
+
+    @dataclass
+    class Seen(Message):
+        """A position was looked up."""
+
+        view: StepView
+
+    class Moved(Message):
+        """The session was moved from here."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.session: Session | None = None
+        self.timeline: Timeline | None = None
+        self.step: StepView | None = None
+        self.request: str | None = None
+        self._latest: Latest[Wish] = Latest(self._look_up)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the bar and the two panes."""
+        yield StepBar(id="step-bar")
+        with Horizontal(id="step-panes"):
+            yield Prose(id="step-left")
+            yield Prose(id="step-right")
+
+    def open(self, session: Session, timeline: Timeline) -> None:
+        """Follow a session."""
+        self.session, self.timeline = session, timeline
+        # The threads move a session of their own; what both read is never written to.
+        self._own = copy.copy(session)
+        self._cores = cores_of(session.trace, session.rank)
+
+    def show(self) -> None:
+        """Look at where the session is now."""
+        if self.session:
+            self._latest.wish((self.session.position, self.request))
+
+    @work(thread=True)
+    def _look_up(self, wish: Wish) -> None:
+        self.post_message(self.Seen(look_at_step(self._own, *wish, self._cores)))
+
+    def on_step_page_seen(self, event: Seen) -> None:
+        """Show what was found, unless the session has moved on."""
+        event.stop()
+        if self._latest.is_wanted():
+            self.step = event.view
+            self._draw()
+
+    def on_resize(self) -> None:
+        """Fit the maps to the new width."""
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        view = self.step
+        if view is None or self.timeline is None:
+            return
+        bar = self.query_one(StepBar)
+        number = (
+            "before step 1" if view.position.step is None else f"step {count(view.position.step)}"
+        )
+        took = view.detail.step.get("dur_ns")
+        bar.number = f"{number} · {when(view.position.ts_ns, self.timeline)}"
+        bar.about = step_line(view) + (f" · took {duration(took)}" if took is not None else "")
+        right = self.query_one("#step-right", Prose)
+        self.query_one("#step-left", Prose).show(left_blocks(view), keep_place=True)
+        right.show(right_blocks(view, max(right.size.width, 1)), keep_place=True)
+
+    # ── keys and mouse ───────────────────────────────────────────────────────────────────────
+
+    def action_event(self, by: int) -> None:
+        """Go to the next or the previous event."""
+        if self.session:
+            moved = self.session.next("event") if by > 0 else self.session.back("event")
+            if moved:
+                self.post_message(self.Moved())
+
+    def action_edge(self, index: int) -> None:
+        """Go to the first or the last step."""
+        if self.session and self.session.moments.steps:
+            self.session.goto(step=self.session.moments.steps[index])
+            self.post_message(self.Moved())
+
+    def action_move(self, by: int) -> None:
+        """Follow the next or the previous request."""
+        requests = self.step.requests if self.step else []
+        if requests:
+            here = (
+                requests.index(self.request) if self.request in requests else (-1 if by > 0 else 0)
+            )
+            self.action_follow(min(max(here + by, 0), len(requests) - 1))
+
+    def action_follow(self, index: int) -> None:
+        """Follow a request from here on, through all steps."""
+        if self.step:
+            self.request = self.step.requests[index]
+            self.show()
+
+    def let_go(self) -> bool:
+        """Follow no request; False if none was followed."""
+        had, self.request = self.request is not None, None
+        if had:
+            self.show()
+        return had
