@@ -23,7 +23,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Stacked shares 0..1 by state, `shares` [states, width]; `what` says of what they are."""
+    """Stacked shares 0..1 by state, `shares` [states, width]; `what` says of what they are.
+
+    Cores busy are a share of all cores; tokens and spans a share of the busiest pixel.
+    """
 
     what: str
     states: tuple[int, ...]
@@ -44,8 +47,15 @@ def load_of(trace: Trace, sections: Sequence[Section], edges: Ints) -> Load:
     if "steps" in by_name and _has_tokens(trace):
         return _tokens(trace, edges)
     if "tracks" in by_name:
-        return _busy(by_name["tracks"], edges, "spans", range(palette.SPAN, len(palette.STATES)))
+        shades = range(palette.SPAN, len(palette.STATES))
+        return _scaled(_busy(by_name["tracks"], edges, "spans", shades))
     return Load("nothing", (), np.zeros((0, len(edges) - 1), np.float32))
+
+
+def _scaled(load: Load) -> Load:
+    """The same against the busiest pixel."""
+    most = load.shares.sum(axis=0).max(initial=0.0)
+    return Load(load.what, load.states, load.shares / (most or 1.0))
 
 
 def _busy(section: Section, edges: Ints, what: str, states: Sequence[int]) -> Load:
@@ -77,9 +87,8 @@ def _tokens(trace: Trace, edges: Ints) -> Load:
             for column in ("num_prefill_tokens", "num_decode_tokens")
         ]
     ) / np.diff(edges)
-    most = shares.sum(axis=0).max(initial=0.0)
-    scaled = (shares / (most or 1.0)).astype(np.float32)
-    return Load("tokens", (palette.PREFILL, palette.DECODE), scaled)
+    states = (palette.PREFILL, palette.DECODE)
+    return _scaled(Load("tokens", states, shares.astype(np.float32)))
 
 
 def _per_pixel(start: pl.Series, end: pl.Series, tokens: pl.Series, edges: Ints) -> Floats:
