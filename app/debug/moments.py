@@ -64,7 +64,17 @@ class Moments:
 
 def _formed(trace: Trace, of_rank: pl.Expr) -> pl.DataFrame:
     """When each step's batch was formed: as its rows say, else when the step began."""
-    rows = trace.batch_rows.filter(of_rank).group_by("step").agg(formed=pl.col("ts_ns").min())
-    begun = trace.steps.filter(of_rank).group_by("step").agg(begun=pl.col("ts_ns").min())
+    rows = (
+        trace.batch_rows.filter(of_rank)
+        .drop_nulls(["step", "ts_ns"])
+        .group_by("step")
+        .agg(formed=pl.col("ts_ns").min())
+    )
+    begun = (
+        trace.steps.filter(of_rank)
+        .drop_nulls(["step", "ts_ns"])
+        .group_by("step")
+        .agg(begun=pl.col("ts_ns").min())
+    )
     both = begun.join(rows, on="step", how="full", coalesce=True)
     return both.select("step", ts_ns=pl.coalesce("formed", "begun")).sort("ts_ns", "step").collect()

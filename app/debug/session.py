@@ -31,6 +31,10 @@ FOLDED: dict[str, list[str]] = {
 }
 
 
+EARLIEST_NS = -(2**63)
+NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "block")
+
+
 class Session:
     """Steps through one rank of a trace; begins at its first step.
 
@@ -126,7 +130,8 @@ class Session:
 
     def detail(self) -> StepDetail:
         """What both fronts print about the position's step."""
-        before = self.state_at(self.moments.position(self.position.ts_ns - 1))
+        just_before = self.moments.position(max(self.position.ts_ns - 1, EARLIEST_NS))
+        before = self.state_at(just_before)
         return detail_of(self.trace, self.rank, before, self.state, self.left_out())
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
@@ -171,7 +176,8 @@ class Session:
     def _rows(self, table: str) -> pl.DataFrame:
         columns = FOLDED[table]
         rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
-        return rows.select(columns).collect()
+        needed = [column for column in columns if column in NEEDED]
+        return rows.select(columns).drop_nulls(needed).collect()
 
     def _pool(self, resource: str) -> Pool | None:
         rows = self._rows("allocations").filter(pl.col("resource") == resource)

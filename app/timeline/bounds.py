@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.app.timeline.lanes import clipped, end_of
+from stepscope.app.timeline.lanes import clipped, end_of, placeable
 from stepscope.ingest.trace import Trace
 
 EMPTY = (0, 1_000)
@@ -30,4 +30,6 @@ def _extent(trace: Trace, table: str) -> pl.LazyFrame:
     if table == "core_spans":
         last.append(clipped(pl.col("end_ns")))
         start = pl.min_horizontal(start, "dispatch_ns")
-    return trace.table(table).select(first=clipped(start).min(), last=pl.max_horizontal(last).max())
+    return placeable(trace, table).select(
+        first=clipped(start).min(), last=pl.max_horizontal(last).max()
+    )

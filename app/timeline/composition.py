@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.timeline.lanes import Ints
+from stepscope.app.timeline.lanes import Ints, placeable
 from stepscope.ingest.trace import Trace
 
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ class Composition:
     @classmethod
     def of(cls, trace: Trace, rank: int | None = None) -> Composition:
         """Read `steps` of a rank, of the lowest one that has any by default."""
-        steps = trace.steps
+        steps = placeable(trace, "steps")
         chosen = pl.col("rank") == (pl.col("rank").min() if rank is None else rank)
         rows = steps.filter(chosen).sort("ts_ns", maintain_order=True).collect()
         numbers = {

@@ -12,6 +12,7 @@ from stepscope.app.timeline.lanes import (
     Subject,
     clipped,
     end_of,
+    placeable,
     several_ranks,
     span_rows,
 )
@@ -25,7 +26,7 @@ KEY = ["rank", "group", "core_kind", "core"]
 def core_strips(trace: Trace, last_ns: int) -> Strips:
     """Lay out `core_spans`; a block that never ended reaches `last_ns`."""
     spans = (
-        trace.core_spans.with_row_index("ref")
+        placeable(trace, "core_spans", "group", "core")
         .with_columns(
             start=clipped(pl.col("ts_ns")),
             end=end_of(

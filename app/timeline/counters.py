@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.plain import plain
-from stepscope.app.timeline.lanes import Ints, LaneName, clipped, natural, several_ranks
+from stepscope.app.timeline.lanes import Ints, LaneName, clipped, natural, placeable, several_ranks
 from stepscope.ingest.trace import Trace
 
 Floats = npt.NDArray[np.float64]
@@ -54,7 +54,7 @@ class Counter:
 
 def counters(trace: Trace) -> tuple[Counter, ...]:
     """Every counter with at least one finite sample: the engine's own first, then by name."""
-    steps = trace.steps.with_row_index("ref").select("rank", "ref", "ts_ns", *OF_STEPS).collect()
+    steps = placeable(trace, "steps").select("rank", "ref", "ts_ns", *OF_STEPS).collect()
     ranks = steps["rank"].unique().sort().to_list()
     own = [
         _counter(LaneName(rank, several_ranks("", rank, ranks), label), "steps", rows)
@@ -67,7 +67,7 @@ def counters(trace: Trace) -> tuple[Counter, ...]:
 
 def _sampled(trace: Trace) -> list[Counter]:
     key = ["rank", "track", "name"]
-    columns = trace.counters.with_row_index("ref").select(*key, "unit", "ref", "ts_ns", "value")
+    columns = placeable(trace, "counters", "name").select(*key, "unit", "ref", "ts_ns", "value")
     found = columns.collect().partition_by(key, as_dict=True, maintain_order=True)
     ranks = sorted({rank for rank, _, _ in found})
     named = [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.app.plain import plain
+from stepscope.app.timeline.lanes import placeable
 from stepscope.app.timeline.places import STEPS, Places
 from stepscope.ingest.trace import Trace
 
@@ -71,7 +72,7 @@ class Finder:
                 yield self._lane_hit(kind, f"{kind} {number}", lane)
 
     def _steps(self, number: int) -> Iterator[Hit]:
-        found = self._trace.steps.filter(pl.col("step") == number)
+        found = placeable(self._trace, "steps").filter(pl.col("step") == number)
         for rank, ts_ns, dur_ns in found.select("rank", "ts_ns", "dur_ns").collect().iter_rows():
             lane = self._places.lane(rank, STEPS)
             yield Hit("step", f"step {number}", lane, ts_ns, ts_ns + (dur_ns or 0))
@@ -89,7 +90,7 @@ class Finder:
         return Hit(kind, label, lane, start, end)
 
     def _tasks(self, wanted: str) -> Iterator[Hit]:
-        blocks = self._trace.core_spans.with_row_index("ref").select(
+        blocks = placeable(self._trace, "core_spans").select(
             "ref", "rank", "task", "core", "ts_ns", end="end_ns"
         )
         tasks = self._trace.tasks.select("rank", "task", "name")
@@ -97,7 +98,7 @@ class Finder:
         yield from self._firsts("task", "core_spans", "core", named)
 
     def _spans(self, wanted: str) -> Iterator[Hit]:
-        spans = self._trace.spans.with_row_index("ref").select(
+        spans = placeable(self._trace, "spans", "track").select(
             "ref", "rank", "track", "name", "ts_ns", end=pl.col("ts_ns") + pl.col("dur_ns")
         )
         yield from self._firsts("span", "spans", "track", _named(spans, wanted))

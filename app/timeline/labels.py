@@ -82,6 +82,6 @@ _WORDING: dict[str, Callable[[Row, int], str]] = {
     "batch_rows": _batch_row,
     "lifecycle": _lifecycle,
     "core_spans": _block,
-    "spans": lambda row, _: row["name"],
+    "spans": lambda row, _: row["name"] or "unnamed",
 }
 assert _WORDING.keys() == _COLUMNS.keys() == set(TABLES) - {"counters"}

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stepscope.ingest.trace import Trace
+
 Ints = npt.NDArray[np.int64]
 Subject = tuple[str, str | int | None]
 
@@ -66,6 +68,11 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key under which `request 2` comes before `request 10`."""
     parts = re.split(r"([0-9]+)", text)
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part)
+
+
+def placeable(trace: Trace, table: str, *needed: str) -> pl.LazyFrame:
+    """Rows of a table with their numbers (`ref`), without those that have no place or time."""
+    return trace.table(table).with_row_index("ref").drop_nulls(["rank", "ts_ns", *needed])
 
 
 def ordered(seen: pl.DataFrame) -> pl.DataFrame:

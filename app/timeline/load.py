@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.timeline import palette
-from stepscope.app.timeline.lanes import Ints, clipped, end_of
+from stepscope.app.timeline.lanes import Ints, clipped, end_of, placeable
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
@@ -78,9 +78,11 @@ def _tokens(trace: Trace, edges: Ints) -> Load:
     """Tokens a second of prefill and decode, against the most that any pixel has."""
     start = clipped(pl.col("ts_ns"))
     ended = end_of(pl.col("ts_ns"), pl.col("dur_ns").fill_null(0), 0)
-    steps = trace.steps.select(
-        "num_prefill_tokens", "num_decode_tokens", start=start, end=ended
-    ).collect()
+    steps = (
+        placeable(trace, "steps")
+        .select("num_prefill_tokens", "num_decode_tokens", start=start, end=ended)
+        .collect()
+    )
     shares = np.array(
         [
             _per_pixel(steps["start"], steps["end"], steps[column].fill_null(0).clip(0), edges)

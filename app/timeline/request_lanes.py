@@ -17,12 +17,14 @@ from stepscope.app.timeline.lanes import (
     clipped,
     end_of,
     ordered,
+    placeable,
     several_ranks,
     span_rows,
 )
 from stepscope.ingest.trace import Trace
 
 KEY = ["rank", "request"]
+TABLES = ("batch_rows", "lifecycle")
 QUEUEING = ("arrive", "preempt", "defer")
 
 
@@ -44,14 +46,14 @@ def request_strips(trace: Trace, last_ns: int) -> Strips:
 
 
 def _seen(trace: Trace) -> pl.DataFrame:
-    seen = [table.select(KEY) for table in (trace.batch_rows, trace.lifecycle)]
-    return pl.concat(seen).drop_nulls().unique().collect()
+    seen = [placeable(trace, table, "request").select(KEY) for table in TABLES]
+    return pl.concat(seen).unique().collect()
 
 
 def step_ends(trace: Trace, last_ns: int) -> pl.DataFrame:
     """When each step of each rank ended; the first row of a step speaks for it."""
     ended = end_of(pl.col("ts_ns"), pl.col("dur_ns"), last_ns).alias("step_end")
-    steps = trace.steps.select("rank", "step", ended)
+    steps = placeable(trace, "steps", "step").select("rank", "step", ended)
     return steps.unique(["rank", "step"], keep="first", maintain_order=True).collect()
 
 
@@ -65,7 +67,7 @@ def _computed(trace: Trace, ends: pl.DataFrame) -> pl.DataFrame:
     )
     start = clipped(pl.col("ts_ns"))
     return (
-        trace.batch_rows.with_row_index("ref")
+        placeable(trace, "batch_rows", "request")
         .select(*KEY, "ref", "step", start=start, state=state)
         .join(ends.lazy(), on=["rank", "step"], how="left")
         .with_columns(end=pl.max_horizontal("start", "step_end"))
@@ -76,7 +78,7 @@ def _computed(trace: Trace, ends: pl.DataFrame) -> pl.DataFrame:
 def _queued(trace: Trace, ends: pl.DataFrame, last_ns: int) -> pl.DataFrame:
     left = clipped(pl.col("ts_ns").shift(-1).over(KEY, order_by=["ts_ns", "ref"]))
     waits = (
-        trace.lifecycle.with_row_index("ref")
+        placeable(trace, "lifecycle", "request")
         .filter(pl.col("event") != "first-token")
         .select(*KEY, "ref", "step", "event", start=clipped(pl.col("ts_ns")), left=left)
         .filter(pl.col("event").is_in(QUEUEING))

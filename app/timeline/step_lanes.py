@@ -5,7 +5,15 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.app.timeline import palette
-from stepscope.app.timeline.lanes import LaneName, Strips, clipped, end_of, several_ranks, span_rows
+from stepscope.app.timeline.lanes import (
+    LaneName,
+    Strips,
+    clipped,
+    end_of,
+    placeable,
+    several_ranks,
+    span_rows,
+)
 from stepscope.ingest.trace import Trace
 
 ABOUT = (("steps", None),)
@@ -20,7 +28,7 @@ STATE_OF_KIND = {
 def step_strips(trace: Trace, last_ns: int) -> Strips:
     """Lay out `steps`; one that never ended reaches `last_ns`."""
     steps = (
-        trace.steps.with_row_index("ref")
+        placeable(trace, "steps")
         .with_columns(
             start=clipped(pl.col("ts_ns")),
             end=end_of(pl.col("ts_ns"), pl.col("dur_ns"), last_ns),

@@ -12,6 +12,7 @@ from stepscope.app.timeline.lanes import (
     clipped,
     end_of,
     ordered,
+    placeable,
     several_ranks,
     span_rows,
 )
@@ -25,7 +26,7 @@ def track_strips(trace: Trace, last_ns: int) -> Strips:
     never_ended = pl.col("form") == "unfinished"
     dur_ns = pl.when(never_ended).then(pl.col("dur_ns")).otherwise(pl.col("dur_ns").fill_null(0))
     spans = (
-        trace.spans.with_row_index("ref")
+        placeable(trace, "spans", "track")
         .select(
             *KEY,
             "ref",

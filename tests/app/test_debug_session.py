@@ -130,6 +130,19 @@ def test_an_empty_trace_has_a_session_that_goes_nowhere() -> None:
         session.goto(step=0)
 
 
+def test_the_first_and_last_moments_of_an_int64_can_be_visited() -> None:
+    events = [
+        {"ts_ns": ts_ns, "request": "a", "event": event}
+        for ts_ns, event in ((-(2**63), "arrive"), (2**63 - 1, "finish"))
+    ]
+    session = Session(trace_of(lifecycle=events))
+
+    assert session.state.waiting == ("a",)
+    assert session.detail().before.waiting == ("a",)
+    assert session.goto(ts_ns=2**70)
+    assert session.state.as_dict()["waiting"] == []
+
+
 def test_each_rank_has_a_session_of_its_own() -> None:
     step = {"step": 1, "kind": "decode", "dur_ns": 5}
     trace = trace_of(steps=[{**step, "rank": 3, "ts_ns": 7}, {**step, "rank": 5, "ts_ns": 9}])

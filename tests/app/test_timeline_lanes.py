@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from stepscope.app.debug import Session
 from stepscope.app.timeline import SpanView, Timeline
 from stepscope.app.timeline.lanes import natural
 from stepscope.app.timeline.palette import STATES
@@ -288,6 +290,31 @@ def test_times_at_the_edge_of_an_int64_do_not_overflow() -> None:
     assert timeline.bounds[0] < timeline.bounds[1]
     assert picture.count.sum() == 2
     assert picture.spans == [spans_of(timeline, 0)]
+
+
+def test_rows_that_say_too_little_have_no_place_and_harm_nobody() -> None:
+    silent = {
+        "steps": ("step", "kind"),
+        "batch_rows": ("step", "request", "phase", "num_tokens"),
+        "lifecycle": ("request", "event"),
+        "core_spans": ("task", "block", "shape", "group", "core"),
+        "spans": ("track", "name"),
+        "counters": ("name", "value"),
+    }
+    tables: dict[str, Any] = {
+        table: [{"ts_ns": 7, **dict.fromkeys(columns)}, {"ts_ns": None, **dict.fromkeys(columns)}]
+        for table, columns in silent.items()
+    }
+    trace = trace_of(**tables)
+
+    timeline = Timeline.of(trace)
+    session = Session(trace)
+
+    assert timeline.bounds == (7, 8)
+    assert [lane.section for lane in timeline.lanes] == ["steps"]
+    assert timeline.find("none") == []
+    assert session.state.waiting == ()
+    assert not session.next("event")
 
 
 @pytest.mark.parametrize(
