@@ -40,6 +40,10 @@ FAULTS: tuple[Fault, ...] = (
         "MIX placement shifts by 64 bits: the 23rd group of a thread wraps to another group's AIV",
     ),
     Fault(
+        "lost-ring-advance",
+        "a ring moves on by the task that retired, and not past those that had retired before",
+    ),
+    Fault(
         "stale-reservation",
         "an AIV-only dispatch shows itself only once MIX admission has looked",
     ),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 
 from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.costs import Costs
+from stepscope.engine.device.decision_log import DecisionLog
 from stepscope.engine.device.events import PARK, EventLoop, Steps
 from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.rings import Rings
@@ -51,7 +52,8 @@ class Dispatcher:
         self._run = Run(start_ns)
         self._loop = EventLoop(start_ns)
         self._silicon = Silicon(self._loop, self._costs, self._run, self._on_end)
-        self._placement = Placement(device, admission, self._loop, self._run, faults)
+        log = DecisionLog(device, admission, self._loop, self._run)
+        self._placement = Placement(device, admission, log, faults)
         self._num_left = 0
 
     def run(self, graph: TaskGraph) -> Run:
@@ -135,7 +137,7 @@ class Dispatcher:
                 follower.num_waits -= 1
                 if follower.num_waits == 0:
                     self._make_ready(follower)
-        if self._rings.reclaim():
+        if self._rings.reclaim(task):
             self._loop.wake(self._orchestrator)
 
     def _make_ready(self, task: Task) -> None:

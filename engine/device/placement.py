@@ -16,13 +16,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from stepscope.engine.device.admission import Admission
-from stepscope.engine.device.events import EventLoop
-from stepscope.engine.device.run import Decision, Run
+from stepscope.engine.device.decision_log import DecisionLog
 from stepscope.engine.device.tasks import Part, Task
 from stepscope.engine.device.topology import ROLES, Core, Device, Group, Thread
 from stepscope.ingest.errors import ConfigError
-
-FAULTS = ("mix-shift-wrap", "stale-reservation")
 
 
 class Placement:
@@ -32,18 +29,15 @@ class Placement:
         self,
         device: Device,
         admission: Admission,
-        loop: EventLoop,
-        run: Run,
+        log: DecisionLog,
         faults: frozenset[str] = frozenset(),
     ) -> None:
         self.ready: dict[str, deque[Task]] = {s: deque() for s in ("DUMMY", "MIX", "AIC", "AIV")}
         self.draining: Task | None = None
         self._device = device
         self._admission = admission
-        self._loop = loop
-        self._run = run
+        self._log = log
         self._faults = faults
-        self._last_put_back: dict[tuple[int, int], tuple[int, str | None]] = {}
         self._unreserved: dict[int, list[Part]] = {}
 
     def mix(self, thread: Thread, *, is_pending: bool) -> list[Part]:
@@ -92,11 +86,14 @@ class Placement:
         if task is None:
             return []
         parts: list[Part] = []
+        num_decisions = self._log.mark()
         for claimed in islice(self._rooms(thread, task), task.num_blocks):
             parts += claimed
         if not task.blocks_left:
             self.draining = None
             return parts
+        self._log.forget_since(num_decisions)
+        self._log.too_few(thread, task, len(parts))
         self._give_back(task, parts)
         if all(core.is_idle for core in self._device.cores):
             raise ConfigError(
@@ -129,7 +126,7 @@ class Placement:
         for part in hidden:
             part.core.claims.insert(0, part)
         if task.blocks_left and not is_pending:
-            self._note_put_back(thread, task)
+            self._log.put_back(thread, task)
         return parts
 
     def _hide_unreserved(self, thread: Thread) -> list[Part]:
@@ -159,7 +156,7 @@ class Placement:
 
     def _claim_group(self, thread: Thread, group: Group, task: Task) -> list[Part]:
         needed = group.needed(task.mask)
-        self._note_admitted(thread, group, task, needed)
+        self._log.admitted(thread, group, task)
         cores = needed
         if "mix-shift-wrap" in self._faults:
             cores = _wrapped(thread, group, task.mask)
@@ -186,50 +183,6 @@ class Placement:
             part.core.claims.remove(part)
         self._device.num_vector_blocks -= task.next_block * (task.shape == "AIV")
         task.next_block = 0
-
-    def _note_admitted(
-        self, thread: Thread, group: Group, task: Task, needed: tuple[Core, ...]
-    ) -> None:
-        holder = _holder(needed)
-        others = (g for g in self._device.groups if holder and g.is_free)
-        instead = next(others, None)
-        self._note(
-            thread, task, "admitted", f"group {group.id}: {self._admission.rule}", needed,
-            holder, None if instead is None else f"group {instead.id}",
-        )  # fmt: skip
-
-    def _note_put_back(self, thread: Thread, task: Task) -> None:
-        """Note the group that came nearest, unless that is what was noted before."""
-        group = max(thread.groups, key=lambda g: sum(c.is_idle for c in g.needed(task.mask)))
-        needed = group.needed(task.mask)
-        seen = (group.id, _holder(needed))
-        if self._last_put_back.get((thread.id, task.id)) != seen:
-            self._last_put_back[thread.id, task.id] = seen
-            reason = f"group {group.id} came nearest; not met: {self._admission.rule}"
-            self._note(thread, task, "put-back", reason, needed, seen[1], None)
-
-    def _note(
-        self,
-        thread: Thread,
-        task: Task,
-        verdict: str,
-        reason: str,
-        needed: tuple[Core, ...],
-        holder: str | None,
-        instead: str | None,
-    ) -> None:
-        num_idle = sum(core.is_idle for core in needed)
-        self._run.decisions.append(
-            Decision(
-                self._loop.now_ns, task, verdict, reason, len(needed), num_idle, holder, instead,
-                thread.id,
-            )
-        )  # fmt: skip
-
-
-def _holder(cores: tuple[Core, ...]) -> str | None:
-    """The block on the first core that is not idle."""
-    return next((str(core.claims[0]) for core in cores if core.claims), None)
 
 
 def _wrapped(thread: Thread, group: Group, mask: int) -> tuple[Core, ...]:

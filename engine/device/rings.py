@@ -3,6 +3,9 @@
 Every submitted task holds a task slot, and a dependency entry per predecessor, until it is
 reclaimed. Reclaim is in order: a task that retired early gives nothing back before all older tasks
 have retired. While a ring is full the orchestrator waits: back-pressure.
+
+Fault `lost-ring-advance`: the ring moves on by the task that retired, and not past those that had
+retired before it. The next oldest has then retired already, so nobody moves the ring again.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ class Rings:
 
     num_slots: int = 16384
     num_entries: int = 16384
+    loses_advance: bool = False
     entries_held: int = field(default=0, init=False)
     _live: deque[Task] = field(default_factory=deque, init=False)
 
@@ -48,10 +52,15 @@ class Rings:
         self._live.append(task)
         self.entries_held += len(task.predecessors)
 
-    def reclaim(self) -> bool:
+    def reclaim(self, retired: Task) -> bool:
         """Give back what the oldest tasks hold, up to the first that has not retired."""
-        advanced = False
+        if self.loses_advance:
+            return self._live[0] is retired and self._advance()
+        has_advanced = False
         while self._live and self._live[0].outcome != "pending":
-            self.entries_held -= len(self._live.popleft().predecessors)
-            advanced = True
-        return advanced
+            has_advanced = self._advance()
+        return has_advanced
+
+    def _advance(self) -> bool:
+        self.entries_held -= len(self._live.popleft().predecessors)
+        return True

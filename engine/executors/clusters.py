@@ -105,9 +105,10 @@ class Clusters:
             if on_event:
                 on_event()
 
+        rings = Rings(self._num_task_slots, loses_advance="lost-ring-advance" in self._faults)
         dispatcher = Dispatcher(
-            self._device, self._admission, costs=self._costs, rings=Rings(self._num_task_slots),
-            faults=self._faults, observer=observe if on_event else None, start_ns=clock.now_ns(),
+            self._device, self._admission, costs=self._costs, rings=rings, faults=self._faults,
+            observer=observe if on_event else None, start_ns=clock.now_ns(),
         )  # fmt: skip
         return dispatcher.run(graph)
 

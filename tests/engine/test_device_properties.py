@@ -200,3 +200,15 @@ def test_every_core_belongs_to_one_group_and_one_thread(groups: int, threads: in
             group.id, groups + 2 * group.id, groups + 2 * group.id + 1,
         ]  # fmt: skip
         assert group.thread == group.id % threads
+
+
+@bounded
+@given(launches, policies, num_groups, num_threads)
+def test_every_mix_block_that_runs_was_admitted_once(
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int
+) -> None:
+    run = run_of(graph_of(given_launches, groups), policy, groups, threads)
+
+    admitted = [made.task.id for made in run.decisions if made.verdict == "admitted"]
+    blocks = [b[0].task.id for b in blocks_of(run).values() if b[0].task.shape == "MIX"]
+    assert sorted(admitted) == sorted(blocks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.engine.device.admission import admission
 from stepscope.engine.device.costs import Costs
+from stepscope.engine.device.decision_log import DecisionLog
 from stepscope.engine.device.dispatcher import Dispatcher
 from stepscope.engine.device.events import EventLoop
 from stepscope.engine.device.kernels import whole
@@ -74,7 +75,7 @@ def test_a_mix_that_finds_no_group_goes_to_the_tail_of_its_queue() -> None:
     device, graph = Device(1, 1), TaskGraph()
     first = graph.submit("first", 7, [9_000] * 2)
     second = graph.submit("second", 7, [9_000])
-    placement = Placement(device, GUARD, EventLoop(), Run(0))
+    placement = Placement(device, GUARD, DecisionLog(device, GUARD, EventLoop(), Run(0)))
     placement.ready["MIX"].extend([first, second])
 
     parts = placement.mix(device.threads[0], is_pending=False)

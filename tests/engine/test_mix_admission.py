@@ -227,8 +227,17 @@ def test_a_stale_reservation_books_a_core_twice(tmp_path: Path) -> None:
     assert spans.filter(pl.col("end_ns") > next_starts).height > 0
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_off_unless_it_is_asked_for(fault: str) -> None:
-    settings = {"groups": "24", "threads": "1"} if fault == "mix-shift-wrap" else {}
+def test_a_ring_that_loses_an_advance_fills_up_and_stalls(tmp_path: Path) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", fault="lost-ring-advance", task_slots="64")
 
+    path = trace.steps.collect()["executed_path"].to_list()[-1]
+    assert "no progress for 500 ms; nothing is in flight" in path
+    assert "pending" in trace.tasks.collect()["outcome"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("fault", "settings"),
+    zip(FAULTS, [{"groups": "24", "threads": "1"}, {}, {"task_slots": "64"}], strict=True),
+)
+def test_a_fault_is_off_unless_it_is_asked_for(fault: str, settings: dict[str, str]) -> None:
     assert run("after", fault=fault, **settings).metrics != run("after", **settings).metrics
