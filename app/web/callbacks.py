@@ -112,7 +112,9 @@ def position(scene: Scene, asked: dict[str, Any]) -> str:
     index = scene.step_index_at(middle)
     if index is None:
         return time
-    return f"step {count(scene.steps[index])} / {count(len(scene.steps))} · {time}"
+    step, place = scene.steps[index], index + 1
+    of = f"{count(place)} / {count(len(scene.steps))}"
+    return f"step {of if step == place else f'{count(step)} · {of}'} · {time}"
 
 
 def _hit(scene: Scene, hit: Hit, *, first: bool) -> Component:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from dash import dcc, html
 from dash.development.base_component import Component
 
@@ -37,7 +38,7 @@ def layout(scene: Scene) -> Component:
             _minimap(scene),
             _stage(scene),
             _drawer(scene),
-            _details(),
+            _details(scene),
             html.Div(id="tip"),
             html.Div(html.Div(className="sheet", id="keys"), id="help", className="overlay"),
             html.Div(html.Div(className="sheet", id="rule"), id="explain", className="overlay"),
@@ -101,7 +102,7 @@ def _minimap(scene: Scene) -> Component:
     load = scene.timeline.load(LOAD_PIXELS)
     chart = dcc.Graph(id="load", figure=figures.load(load), config=figures.STILL, responsive=True)
     gutter = [html.Span("load", title=load.what), html.Span("findings")]
-    window = html.Div(id="window")
+    window = html.Div(html.Div(id="window"), id="clip")
     return html.Section(
         [
             html.Div(gutter, className="gutter"),
@@ -165,10 +166,15 @@ def _drawer(scene: Scene) -> Component:
     return html.Section([html.Nav([*tabs, lower], id="tabs"), html.Div(id="pane")], id="drawer")
 
 
-def _details() -> Component:
+def _details(scene: Scene) -> Component:
     chart = dcc.Graph(id="tokens", config=figures.LIVE, responsive=True, style={"height": "126px"})
     title = html.H3("tokens per step / budget")
-    return html.Aside([html.Div(id="about"), html.Div([title, chart], id="budget")], id="details")
+    of = scene.composition
+    known = bool(np.isfinite([*of.prefill_tokens, *of.decode_tokens]).any())
+    return html.Aside(
+        [html.Div(id="about"), html.Div([title, chart], id="budget", hidden=not known)],
+        id="details",
+    )
 
 
 def _stores(scene: Scene) -> list[Component]:

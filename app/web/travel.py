@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs
 
+from stepscope.app.plain import plain
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import LONGEST, Range, View
@@ -48,14 +49,23 @@ class Arrival:
             "finding": view.finding,
             "tab": view.tab,
             "selection": self._selection(scene),
+            "kin": self._kin(scene),
             "search": f"?{spelled}" if spelled else "",
         }
+
+    def _kin(self, scene: Scene) -> list[str]:
+        """Labels whose spans belong together: the selected block's, and the finding's."""
+        labels = [self.span.label] if self.span else []
+        block = (
+            scene.findings[self.view.finding].evidence.get("block") if self.view.finding else None
+        )
+        return [*labels, plain(block)] if isinstance(block, str) else labels
 
     def _selection(self, scene: Scene) -> dict[str, Any] | None:
         if self.view.sel is None:
             return None
         lane, at = self.view.sel
-        chosen = {"lane": lane, "at": at, "start": at, "end": at, "label": ""}
+        chosen: dict[str, Any] = {"lane": lane, "at": at, "start": at, "end": at, "label": ""}
         if self.span:
             chosen["start"] = self.span.start_ns - scene.origin
             chosen["end"] = self.span.end_ns - scene.origin

@@ -49,7 +49,7 @@
       return ctx.stroke();
     }
     ctx.roundRect(x, y, width, height, width > 5 ? 2 : 0);
-    ctx.fillStyle = state.colour;
+    ctx.fillStyle = state.cue === "mark" && width > 12 ? `${state.colour}40` : state.colour;
     ctx.fill();
     if (state.cue === "hatch") {
       ctx.fillStyle = hatching(ctx);
@@ -81,7 +81,7 @@
       const to = (lane.end[i] - view.t0) * view.scale;
       if (to < 0 || from > view.width) continue;
       const state = view.states[lane.state[i]];
-      if (state.cue === "mark") points.push([from, state]);
+      if (state.cue === "mark") points.push([to - from > 12 ? from + 7 : from, state]);
       if (to - from < NARROW) {
         gather(ctx, shared, Math.floor(from), to - from, state, y, height);
         continue;
@@ -96,14 +96,14 @@
   }
 
   function label(ctx, text, left, y, width, height, state, view) {
-    const from = Math.max(0, left) + 4;
+    const from = Math.max(0, left) + (state.cue === "mark" ? 15 : 4);
     const shown = text && fitted(ctx, text, left + width - from - 3);
     if (!shown || (state.name === "held" && shown !== text)) return;
     if (state.cue === "hatch") {
       ctx.fillStyle = state.colour;
       ctx.fillRect(from - 3, y + 1, ctx.measureText(shown).width + 6, height - 2);
     }
-    ctx.fillStyle = state.cue === "hollow" ? view.muted : state.ink;
+    ctx.fillStyle = { hollow: view.muted, mark: state.colour }[state.cue] || state.ink;
     ctx.fillText(shown, from, y + height / 2 + 4);
   }
 

@@ -145,32 +145,34 @@
     ctx.fillText(text, left + 5, y + 12);
   }
 
-  /* The selected span, and what bears the same label: the other parts of its block. */
+  function outline(ctx, place, from, to) {
+    ctx.beginPath();
+    ctx.roundRect(from - 1, place.y + 1, Math.max(3, to - from) + 1, place.row.height - 2, 3);
+    ctx.stroke();
+  }
+
+  /* The selected span, thinly what belongs to it: the other parts of its block, the finding's. */
   function selected(ctx, scene) {
-    const { view, picture, colours, xOf } = scene;
+    const { view, colours, xOf } = scene;
     const chosen = view.selection;
-    if (!chosen || chosen.end === null) return;
-    const outline = (place, from, to) => {
-      ctx.beginPath();
-      ctx.roundRect(from - 1, place.y + 1, Math.max(3, to - from) + 1, place.row.height - 2, 3);
-      ctx.stroke();
-    };
-    ctx.strokeStyle = `${colours.accent}b0`;
-    if (picture && chosen.label) {
-      for (const place of scene.placed) {
-        const spans = place.row.kind === "lane" && picture.sparse.get(place.row.lane.id);
-        if (!spans || place.row.lane.section === "requests") continue;
-        spans.label.forEach((label, i) => {
-          if (label === chosen.label && spans.end[i] > view.t0 && spans.start[i] < view.t1)
-            outline(place, xOf(spans.start[i]), xOf(spans.end[i]));
-        });
-      }
-    }
+    if (!chosen) return;
     ctx.strokeStyle = colours.accent;
-    ctx.lineWidth = 2;
+    for (const place of scene.placed) kin(ctx, scene, place);
     const place = placeOf(scene, chosen.lane);
-    if (place && place.row.kind === "lane") outline(place, xOf(chosen.start), xOf(chosen.end));
+    if (!place || place.row.kind !== "lane") return;
+    ctx.lineWidth = 2;
+    outline(ctx, place, xOf(chosen.start), xOf(chosen.end));
     ctx.lineWidth = 1;
+  }
+
+  function kin(ctx, { view, picture, xOf }, place) {
+    const { row } = place;
+    const spans = picture && row.kind === "lane" && row.lane.section === "core groups" && picture.sparse.get(row.lane.id);
+    if (!spans) return;
+    spans.label.forEach((label, i) => {
+      if (view.kin.includes(label) && spans.end[i] > view.t0 && spans.start[i] < view.t1)
+        outline(ctx, place, xOf(spans.start[i]), xOf(spans.end[i]));
+    });
   }
 
   function ruler(ctx, { width, colours, xOf, ruler: tall }, ticks) {

@@ -5,7 +5,7 @@
 
   const RULER = 26;
   const MARGIN = 0.5;      // of the view, asked for on both sides so that a pan has something to show
-  const NO_VIEW = { t0: 0, t1: 1, pin: [], hide: [], fold: [], mark: null, selection: null, finding: null };
+  const NO_VIEW = { t0: 0, t1: 1, pin: [], hide: [], fold: [], mark: null, selection: null, kin: [], finding: null };
 
   let model = null;        // lanes, states, findings, length of the trace
   let view = { ...NO_VIEW };

@@ -1,0 +1,139 @@
+"""From a zoom to its picture on screen, in headless Chromium, over a trace of a million spans.
+
+`canvas` is the page as it is. `heatmap` draws the same answers of the timeline model as one uint8
+Plotly heatmap that is sent as a Patch, the alternative that docs/decisions/0005 speaks of. Both are
+timed from the wish to the frame after the one that shows it, at the same zooms.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import polars as pl
+from dash import Dash, Input, Output, Patch, dcc, html
+from playwright.sync_api import Page, sync_playwright
+from plotly import graph_objects as go
+
+from stepscope.analyzers.run import CheckResult
+from stepscope.app.timeline import Timeline
+from stepscope.app.timeline.palette import STATES
+from stepscope.app.web import listen
+from stepscope.app.web.server import create_app
+from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.trace import Trace
+
+NUM_SPANS = 1_000_000
+NUM_TRACKS = 40
+ZOOMS = 20
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+
+
+def measure(num_spans: int = NUM_SPANS) -> list[dict[str, Any]]:
+    """Return a row for each way to draw: median, worst, and the time to the first picture."""
+    trace = _trace(num_spans)
+    app = create_app(trace, CheckResult(trace.name, (), (), {}))
+    with _chromium() as page:
+        return [
+            _row("canvas", num_spans, page, app, CANVAS_READY, CANVAS_ZOOM),
+            _row("heatmap", num_spans, page, _heatmap(trace), HEATMAP_READY, HEATMAP_ZOOM),
+        ]
+
+
+def _trace(num_spans: int) -> Trace:
+    """Spans of random length and place on tracks, in two categories."""
+    random = np.random.default_rng(0)
+    per_track = num_spans // NUM_TRACKS
+    place = np.tile(np.arange(per_track), NUM_TRACKS)
+    spans = pl.DataFrame(
+        {
+            "ts_ns": place * 1000 + random.integers(0, 400, len(place)),
+            "dur_ns": random.integers(50, 600, len(place)),
+            "track": np.repeat([f"stream {n:02}" for n in range(NUM_TRACKS)], per_track),
+            "name": np.where(place % 3, "attention", "mlp"),
+            "category": np.where(place % 3, "kernel", "op"),
+        }
+    )
+    return Trace.from_tables({"spans": spans}, Manifest(producer="bench"), name="bench")
+
+
+def _row(name: str, num_spans: int, page: Page, app: Dash, ready: str, zoom: str) -> dict[str, Any]:
+    listener = listen.bind("127.0.0.1", 0)
+    serving = (listener, app.server, "127.0.0.1")
+    threading.Thread(target=listen.until_stopped, args=serving, daemon=True).start()
+    began = time.perf_counter()
+    page.goto(listen.address("127.0.0.1", listener.getsockname()[1]))
+    page.wait_for_selector(ready)
+    first_s = time.perf_counter() - began
+    page.wait_for_timeout(2000)  # until the charts beside it are drawn too
+    page.evaluate(zoom, 0.9)
+    took = [page.evaluate(zoom, 0.7 if at < ZOOMS // 2 else 1.4) for at in range(ZOOMS)]
+    ms = {"median_ms": statistics.median(took), "worst_ms": max(took), "first_ms": 1000 * first_s}
+    return {"drawn by": name, "spans": num_spans, "lanes": NUM_TRACKS, **ms}
+
+
+@contextmanager
+def _chromium() -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        path = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS, headless=True)
+        yield browser.new_page(viewport={"width": 1440, "height": 900})
+        browser.close()
+
+
+CANVAS_READY = "#position:not(:empty)"
+CANVAS_ZOOM = """(factor) => new Promise((done) => {
+  const { stage } = stepscope;
+  const show = stage.show;
+  const began = performance.now();
+  stage.show = (answer) => {
+    stage.show = show;
+    show(answer);
+    requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - began)));
+  };
+  stage.zoom(factor, 500);
+})"""
+
+HEATMAP_READY = ".heatmaplayer image"
+HEATMAP_ZOOM = """(factor) => new Promise((done) => {
+  const chart = document.querySelector(".js-plotly-plot");
+  const began = performance.now();
+  chart.once("plotly_afterplot", () =>
+    requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - began))));
+  window.span = (window.span || 1) * factor;
+  dash_clientside.set_props("span", { data: window.span });
+})"""
+
+
+def _heatmap(trace: Trace) -> Dash:
+    """One uint8 heatmap with separator rows of their own, as wide and high as the page's canvas."""
+    timeline = Timeline.of(trace)
+    lanes = [lane.id for lane in timeline.lanes]
+    first, last = timeline.bounds
+
+    def rows(span: float) -> Any:
+        picture = timeline.query(first, first + max(1000, int((last - first) * span)), 1000, lanes)
+        striped = np.zeros((5 * len(lanes), 1000), np.uint8)
+        for part in range(4):
+            striped[part::5] = picture.state
+        return striped
+
+    scale = [[at / (len(STATES) - 1), state.colour] for at, state in enumerate(STATES)]
+    drawn = go.Heatmap(z=rows(1), zsmooth=False, colorscale=scale, showscale=False, zmin=0, zmax=15)
+    chart = dcc.Graph(id="chart", figure=go.Figure(drawn), style={"height": "560px"})
+    app = Dash(__name__, add_log_handler=False)
+    app.layout = html.Div([dcc.Store(id="span", data=1), chart])
+
+    @app.callback(Output("chart", "figure"), Input("span", "data"), prevent_initial_call=True)
+    def zoom(span: float) -> Patch:
+        patch = Patch()
+        patch["data"][0]["z"] = rows(span)
+        return patch
+
+    return app
