@@ -141,8 +141,9 @@ class Strings:
         if self._end + size > len(self._mapped):
             self._turn(size)
         at, self._end = self._end, self._end + size
-        number = (self._first + at) // 8
-        struct.pack_into(f"<I{len(raw)}sI", self._mapped, at, len(raw), raw, number)
+        number, end = (self._first + at) // 8, at + 4 + len(raw)
+        self._mapped[at:end] = len(raw).to_bytes(4, "little") + raw
+        self._mapped[end : end + 4] = number.to_bytes(4, "little")
         self.ids[text] = number
         return number
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stepscope.ingest.frames import DTYPES, conform
+from stepscope.ingest.frames import DTYPES, polars_schema
 from stepscope.ingest.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
 from stepscope.ingest.rows import FORMATS, NULLS, VOID
 from stepscope.ingest.schema import BY_NAME, Column, Table, Type
@@ -76,7 +76,7 @@ def number_of(file: Path) -> int:
 def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recovered | None:
     """Read the whole rows of one segment; None where it holds none or vanished."""
     raw = _bytes_of(file, loss)
-    header = _header(raw, file, loss) if raw.strip(b"\0") else None
+    header = None if _is_blank(raw) else _header(raw, file, loss)
     if header is None:
         return None
     places = _places(raw, header)
@@ -198,25 +198,35 @@ def _num_bytes_in(places: np.ndarray[Any, Any]) -> int:
 
 def _extra_bytes(raw: bytes, places: np.ndarray[Any, Any]) -> int:
     extra = raw[HEADER_BYTES + places.nbytes :]
-    return len(extra) if extra.strip(b"\0") else 0
+    return 0 if _is_blank(extra) else len(extra)
+
+
+def _is_blank(raw: bytes) -> bool:
+    return not np.frombuffer(raw, np.uint8).any()
 
 
 def _frame(rows: np.ndarray[Any, Any], header: Header, strings: Strings, rank: int) -> pl.DataFrame:
-    table = BY_NAME[header.table]
-    series = [_series(column, rows[column.name], strings) for column in header.columns]
-    fixed = [pl.lit(text).alias(name) for name, text in header.constants.items()]
-    rank_column = pl.lit(rank, dtype=pl.Int32).alias("rank")
-    frame = pl.DataFrame(series).with_columns(rank_column, *fixed)
-    return conform(table, frame).collect()
+    recorded = {each.name: _series(each, rows[each.name], strings) for each in header.columns}
+    constants = {"rank": rank, **header.constants}
+    schema = polars_schema(BY_NAME[header.table])
+    return pl.DataFrame(
+        [
+            recorded[name]
+            if name in recorded
+            else pl.Series(name, [constants.get(name)], dtype).new_from_index(0, len(rows))
+            for name, dtype in schema.items()
+        ]
+    )
 
 
 def _series(column: Column, values: np.ndarray[Any, Any], strings: Strings) -> pl.Series:
     if column.type is Type.STR:
         ids, places = np.unique(values, return_inverse=True)
-        texts = pl.Series(strings.texts(ids.tolist()), dtype=pl.String)
-        return texts.gather(pl.Series(places, dtype=pl.UInt32)).alias(column.name)
+        texts = pl.Series(column.name, strings.texts(ids.tolist()), pl.String)
+        return texts.gather(places)
     series = pl.Series(column.name, np.ascontiguousarray(values))
     if column.type is Type.F64:
         return series.fill_nan(None)
-    known = series.set(series == int(NULLS[column.type]), None)
-    return known.cast(DTYPES[column.type]())
+    is_null = series == int(NULLS[column.type])
+    known = series.set(is_null, None) if is_null.any() else series
+    return known.cast(DTYPES[column.type])
