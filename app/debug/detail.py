@@ -135,25 +135,14 @@ def _changes(before: State, after: State) -> Table:
 
 
 def _left_out(left_out: Sequence[LeftOut]) -> Table:
-    columns = (
-        "request",
-        "verdict",
-        "reason",
-        "resource",
-        "needed",
-        "available",
-        "holder",
-        "instead",
-    )
+    names = ("verdict", "reason", "resource", "needed", "available", "holder", "instead", "step")
     shown = tuple(
-        (
-            _text(left.request), _text(left.verdict),
-            _text("no reason recorded" if left.verdict is None else left.reason),
-            _text(left.resource), _text(left.needed), _text(left.available), _text(left.holder),
-            _text(left.instead),
-        )
+        (_text(left.request), *(_text(getattr(left, name)) for name in names))
+        if left.verdict
+        else (_text(left.request), "", "no reason recorded", *("" for _ in names[2:]))
         for left in left_out[:MAX_ROWS]
-    )  # fmt: skip
+    )
+    columns = ("request", *names[:-1], "decided in step")
     return Table("left out", columns, shown, len(left_out) - len(shown))
 
 

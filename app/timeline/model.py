@@ -16,8 +16,9 @@ from stepscope.app.timeline.counters import Counter, Series, counters
 from stepscope.app.timeline.find import Finder, Hit
 from stepscope.app.timeline.labels import Labels
 from stepscope.app.timeline.lanes import TABLES, Ints, Lane, LaneName, Strips
-from stepscope.app.timeline.levels import Bytes, Counts, Levels, in_sublanes, pixel_edges
+from stepscope.app.timeline.levels import Bytes, Levels, in_sublanes, pixel_edges
 from stepscope.app.timeline.load import Load, load_of
+from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.places import Places
 from stepscope.app.timeline.request_lanes import request_strips
 from stepscope.app.timeline.step_lanes import step_strips
@@ -36,23 +37,6 @@ SECTIONS: tuple[tuple[str, str, Callable[[Trace, int], Strips]], ...] = (
 MAX_LISTED = 64
 """Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
 
-Ref = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class SpanView:
-    """A span to show; `ref` is the table and the number of the row that it stands for.
-
-    Both parts of a mixed step, and a block with the time for which it held its core, share a ref.
-    """
-
-    lane: int
-    start_ns: int
-    end_ns: int
-    state: int
-    label: str
-    ref: Ref
-
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -61,31 +45,6 @@ class Section:
     name: str
     first_lane: int
     levels: Levels
-
-
-class Picture:
-    """What each pixel of some lanes shows: three arrays [lanes, width].
-
-    `state`: what fills most of the pixel, 0 where there is nothing (and on counter lanes).
-    `density`: the share of the pixel that is busy, 0..255, at least 1 where there is anything (on
-    counter lanes: the value on its scale). `count`: spans that touch the pixel.
-    """
-
-    def __init__(self, lanes: Sequence[int], width: int, listed: Callable[[int], Spans]) -> None:
-        self.lanes = tuple(lanes)
-        shape = (len(self.lanes), width)
-        self.state: Bytes = np.zeros(shape, np.uint8)
-        self.density: Bytes = np.zeros(shape, np.uint8)
-        self.count: Counts = np.zeros(shape, np.uint32)
-        self._listed = listed
-
-    @cached_property
-    def spans(self) -> list[Spans]:
-        """Per lane the visible spans, None where they are too many; made when asked for."""
-        return [self._listed(lane) for lane in self.lanes]
-
-
-Spans = list[SpanView] | None
 
 
 class Timeline:

@@ -1,0 +1,53 @@
+"""What a window of the timeline looks like: pixels for many spans, the spans where they are few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stepscope.app.timeline.levels import Bytes, Counts
+
+Ref = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanView:
+    """A span to show; `ref` is the table and the number of the row that it stands for.
+
+    Both parts of a mixed step, and a block with the time for which it held its core, share a ref.
+    """
+
+    lane: int
+    start_ns: int
+    end_ns: int
+    state: int
+    label: str
+    ref: Ref
+
+
+Spans = list[SpanView] | None
+
+
+class Picture:
+    """What each pixel of some lanes shows: three arrays [lanes, width].
+
+    `state`: what fills most of the pixel, 0 where there is nothing (and on counter lanes).
+    `density`: the share of the pixel that is busy, 0..255, at least 1 where there is anything (on
+    counter lanes: the value on its scale). `count`: spans that touch the pixel.
+    """
+
+    def __init__(self, lanes: Sequence[int], width: int, listed: Callable[[int], Spans]) -> None:
+        self.lanes = tuple(lanes)
+        shape = (len(self.lanes), width)
+        self.state: Bytes = np.zeros(shape, np.uint8)
+        self.density: Bytes = np.zeros(shape, np.uint8)
+        self.count: Counts = np.zeros(shape, np.uint32)
+        self._listed = listed
+
+    @cached_property
+    def spans(self) -> list[Spans]:
+        """Per lane the visible spans, None where they are too many; made when asked for."""
+        return [self._listed(lane) for lane in self.lanes]
