@@ -23,7 +23,7 @@ scheduler costs is as documented on silicon.
 - `before` (`aic-free`): COR001 names each MIX block that was split, the vector block that held the
   other core, and a group that was all free and not tried. The parts that started hold their cores
   and compute nothing until the last part starts (`aic_held_us`).
-- `after` (`all-free`): no split and no skew, for about 1% of makespan (seeds 0 to 9: -0.4% to 1.7%).
+- `after` (`all-free`): no split and no skew, for about 1% of makespan (seeds 0-9: -0.4% to 1.7%).
 - `all-idle-or-pending`, `per-core-slot`: slots are chosen core by core, so blocks are split too.
 - `uniform`: all parts run or all wait. No split, but parts that were queued together start apart
   when what they wait for ends apart (COR003).
