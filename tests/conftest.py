@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A slow machine is not a failure; CI draws the same examples every time, so that red means broken.
+settings.register_profile(
+    "house",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("house")
 
 ROOT = Path(__file__).resolve().parent.parent
 
