@@ -68,7 +68,7 @@ def compact_rank(trace: Path, rank: int) -> None:
     strings = Strings(journal, loss)
     files = segment_files(journal)
     for name in dict.fromkeys(table_of(file) for file in files):
-        done = covered_numbers(trace, name, rank)
+        done = covered_numbers(whole_files(trace / name / f"rank={rank}"))
         left = [f for f in files if table_of(f) == name and number_of(f) not in done]
         for run in _runs(left):
             read = [read_segment(file, strings, rank, loss) for file in run]

@@ -181,6 +181,7 @@ class Stream:
             table, columns, journal.strings.ids, self._mend
         )
         self._file: Path | None = None
+        self._num_made = 0
         self._spare: tuple[Path, Segment] | None = None
         self._making = threading.Lock()
 
@@ -240,7 +241,8 @@ class Stream:
 
     def _made(self) -> tuple[Path, Segment]:
         number = self._journal.next_number(self.table.name)
-        num_places = (size_of(number) - HEADER_BYTES) // self._struct.size
+        num_places = (size_of(self._num_made) - HEADER_BYTES) // self._struct.size
+        self._num_made += 1
         header = Header(self.table.name, self._columns, self._constants, num_places)
         file = self._journal.folder / f"{self.table.name}-{number:06}.seg"
         size = HEADER_BYTES + num_places * self._struct.size

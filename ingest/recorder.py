@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any
 
 from stepscope.ingest.background import Background, Compactor
-from stepscope.ingest.errors import RecordingError
+from stepscope.ingest.errors import ConfigError, RecordingError
 from stepscope.ingest.journal import Journal
 from stepscope.ingest.manifest import (
     ClockInfo,
@@ -105,8 +105,7 @@ class Recorder:
             setattr(self, table.name, self._rows_of(table, table.columns[1:]))
         spans = BY_NAME["spans"]
         columns = [column for column in spans.columns if column.name in SPAN_COLUMNS]
-        self._span_row = self._rows_of(spans, columns, {"form": "slice"})
-        self.span = span_function(self._span_row, now_ns)
+        self.span = span_function(self._rows_of(spans, columns, {"form": "slice"}), now_ns)
         _open_recorders.add(self)
         atexit.register(self.close)
 
@@ -119,6 +118,23 @@ class Recorder:
     def failed(self) -> str | None:
         """Why recording stopped before it was closed, or None."""
         return self._journal.failed
+
+    def narrow(self, table: str, *names: str) -> Row:
+        """Build a function that records these columns of a table only, in that order.
+
+        For the rows that an engine writes most: the cost of a row is that of its columns, given
+        or not. Rows of one function keep their order; where rows of two functions have the same
+        `ts_ns`, their order is lost. Raises `ConfigError` for a table or column that does not
+        exist, and for a required column that is left out.
+        """
+        known = BY_NAME.get(table)
+        columns = {column.name: column for column in known.columns[1:]} if known else {}
+        unknown = [name for name in names if name not in columns]
+        if known is None or unknown:
+            raise ConfigError(f"there is no {(unknown[0] if known else table)!r}", where=table)
+        if missing := set(known.required) - set(names):
+            raise ConfigError(f"{', '.join(sorted(missing))} must be recorded", where=table)
+        return self._rows_of(known, [columns[name] for name in names])
 
     def close(self) -> None:
         """Stop recording and turn the journal into Parquet; never raises, and may be repeated."""

@@ -57,7 +57,7 @@ def journal_folder(trace: Path, rank: int) -> Path:
 
 
 def size_of(number: int) -> int:
-    """Give the size of a table's n-th segment: small ones first, most traces are small."""
+    """Give the size of a stream's n-th segment: small ones first, most traces are small."""
     return min(SMALLEST_BYTES << 2 * min(number, 8), LARGEST_BYTES)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,10 +38,14 @@ def parquet_name(first: int, last: int) -> str:
     return f"{first:06}-{last:06}.parquet"
 
 
-def covered_numbers(folder: Path, table: str, rank: int) -> set[int]:
-    """Give the numbers of the segments that Parquet files of a table and rank are made of."""
-    spans = map(_covers, whole_files(folder / table / f"rank={rank}"))
-    return {number for first, last in spans for number in range(first, last + 1)}
+def covered_numbers(files: Iterable[Path]) -> set[int]:
+    """Give the numbers of the segments that these Parquet files are made of."""
+    return {number for first, last in map(_covers, files) for number in range(first, last + 1)}
+
+
+def of_rank(files: Iterable[Path], rank: int) -> list[Path]:
+    """Pick the files of one rank."""
+    return [file for file in files if file.parent.name == f"rank={rank}"]
 
 
 def parquet_files(folder: Path, table: str) -> list[Path]:
@@ -141,7 +146,7 @@ def _check(table: Table, file: Path) -> None:
         # Polars would take some characters of a path for a pattern.
         with file.open("rb") as opened:
             found = pl.read_parquet_schema(opened)
-    except (pl.exceptions.PolarsError, OSError):
+    except pl.exceptions.PolarsError:
         raise TraceError("the Parquet file is damaged", where=str(file)) from None
     try:
         conform(table, pl.LazyFrame(schema=found))

@@ -32,7 +32,7 @@ from stepscope.ingest.recovery import (
     segment_files,
 )
 from stepscope.ingest.schema import TABLES
-from stepscope.ingest.store import covered_numbers, holds_trace, parquet_files, scan
+from stepscope.ingest.store import covered_numbers, holds_trace, of_rank, parquet_files, scan
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress
@@ -53,7 +53,7 @@ class NativeReader:
             journals = [
                 _read_journal(path, rank, progress) for rank in _ranks_of(path, "journal.rank=*")
             ]
-            frames = _frames(path, journals)
+            frames = _frames(journals, {t.name: parquet_files(path, t.name) for t in TABLES})
             manifest = merged(_manifests(path, journals, frames))
         except OSError as error:
             where = str(error.filename or path)
@@ -88,17 +88,21 @@ def _read_journal(trace: Path, rank: int, progress: Progress | None) -> _Journal
         found += [segment] if segment else []
         if progress:
             progress(f"recovering rank {rank}", done, len(files))
-    # Looked up after reading: a segment that was compacted meanwhile counts once.
-    covered = {table.name: covered_numbers(trace, table.name, rank) for table in TABLES}
-    only_here = [each for each in found if each.number not in covered[each.table.name]]
-    return _Journal(rank, only_here, loss, *read_tally(folder))
+    return _Journal(rank, found, loss, *read_tally(folder))
 
 
-def _frames(trace: Path, journals: list[_Journal]) -> dict[str, Frame]:
+def _frames(journals: list[_Journal], files: Mapping[str, list[Path]]) -> dict[str, Frame]:
+    """Join Parquet files and what only the journals hold.
+
+    The files were listed once, and after the journals were read: a segment that was compacted
+    meanwhile is in the list, and counts once.
+    """
+    for journal in journals:
+        covered = {name: covered_numbers(of_rank(files[name], journal.rank)) for name in files}
+        journal.segments = [s for s in journal.segments if s.number not in covered[s.table.name]]
     frames: dict[str, Frame] = {}
     for table in TABLES:
-        files = parquet_files(trace, table.name)
-        parts = [scan(table, files)] if files else []
+        parts = [scan(table, files[table.name])] if files[table.name] else []
         parts += [
             segment.rows.lazy()
             for journal in journals

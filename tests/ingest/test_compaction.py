@@ -14,6 +14,7 @@ import pytest
 
 from stepscope.ingest import compaction, store
 from stepscope.ingest.compaction import compact_rank, compact_segment
+from stepscope.ingest.readers import native
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recovery import segment_files
 from stepscope.ingest.trace import Trace
@@ -86,6 +87,22 @@ def test_a_segment_whose_parquet_stands_is_not_read_again(trace: Path) -> None:
     compact_segment(first)
     assert not first.exists()
     first.write_bytes(kept)
+
+    assert_every_row_once(trace)
+
+
+@pytest.mark.parametrize("moment", ["read_segment", "read_tally", "parquet_files"])
+def test_a_segment_compacted_while_the_trace_is_opened_counts_once(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    look = getattr(native, moment)
+
+    def compact_and_look(*args: object) -> object:
+        for file in segment_files(trace / "journal.rank=0"):
+            compact_segment(file)
+        return look(*args)
+
+    monkeypatch.setattr(native, moment, compact_and_look)
 
     assert_every_row_once(trace)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.ingest.errors import RecordingError
+from stepscope.ingest.errors import ConfigError, RecordingError
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.schema import BY_NAME, TABLES, Type
@@ -60,6 +60,34 @@ def test_zero_false_and_the_empty_string_are_not_null(rec: Recorder) -> None:
 
     row = Trace.open(rec.path).batch_rows.collect().row(0, named=True)
     assert (row["request"], row["slot"], row["is_recompute"]) == ("", 0, False)
+
+
+def test_a_narrow_function_records_its_columns_in_its_order(rec: Recorder) -> None:
+    record = rec.narrow("lifecycle", "request", "ts_ns", "event")
+    record("a", 5, "arrive")
+    record(request="b", ts_ns=6, event="arrive")
+    rec.lifecycle(ts_ns=7, request="c", event="arrive", queue_index=2)
+
+    rec.close()
+
+    rows = Trace.open(rec.path).lifecycle.sort("ts_ns").collect()
+    assert rows["request"].to_list() == ["a", "b", "c"]
+    assert rows["queue_index"].to_list() == [None, None, 2]
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "why"),
+    [
+        ("stepz", ["ts_ns"], "there is no 'stepz'"),
+        ("steps", ["step", "ts_ns", "kind", "mood"], "there is no 'mood'"),
+        ("steps", ["step", "ts_ns"], "kind must be recorded"),
+    ],
+)
+def test_a_narrow_function_of_what_is_not_there_is_refused(
+    rec: Recorder, table: str, columns: list[str], why: str
+) -> None:
+    with pytest.raises(ConfigError, match=why):
+        rec.narrow(table, *columns)
 
 
 def test_a_request_may_be_called_by_its_number(rec: Recorder) -> None:
