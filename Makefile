@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := out/demo
 
-.PHONY: demo test check bench samples clean
+.PHONY: demo test check bench samples screenshots clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -33,6 +33,9 @@ bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on th
 
 samples: .venv/dev.stamp  ## make sample_traces/ again
 	$(BIN)/python sample_traces/make.py
+
+screenshots: .venv/dev.stamp  ## take the README's pictures again
+	$(BIN)/python docs/make_screenshots.py
 
 clean:
 	rm -rf .venv out build dist
