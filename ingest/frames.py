@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 
 import polars as pl
 
@@ -28,6 +29,7 @@ _WIDENS = {
 }
 
 
+@cache
 def polars_schema(table: Table) -> pl.Schema:
     """Give the names and Polars types of a table's columns, in order."""
     return pl.Schema({column.name: DTYPES[column.type]() for column in table.columns})

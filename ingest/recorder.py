@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import sys
 import threading
 import time
@@ -171,14 +172,16 @@ class Recorder:
         try:
             _check_free(self.path, self.rank)
             folder.mkdir(parents=True)
-            journal = Journal(folder, self._background.sealed)
-            write_manifest(self._manifest, self._manifest_file)
         except FileExistsError:
             raise _taken(self.path, self.rank) from None
         except OSError as error:
-            what = f"cannot be recorded into: {error.strerror or error}"
-            raise RecordingError(what, where=str(self.path)) from None
-        return journal
+            raise _refused(self.path, error.strerror) from None
+        try:
+            write_manifest(self._manifest, self._manifest_file)
+            return Journal(folder, self._background.sealed)
+        except (OSError, TypeError, ValueError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise _refused(self.path, getattr(error, "strerror", None) or error) from None
 
     def _rows_of(
         self, table: Table, columns: Sequence[Column], constants: Mapping[str, str] | None = None
@@ -243,6 +246,10 @@ def _taken(path: Path, rank: int) -> RecordingError:
         where=str(path),
         todo="choose a new path, or delete the old trace",
     )
+
+
+def _refused(path: Path, why: object) -> RecordingError:
+    return RecordingError(f"cannot be recorded into: {why}", where=str(path))
 
 
 def _locked(record: Row, lock: threading.RLock) -> Row:

@@ -22,8 +22,9 @@ from stepscope.ingest.frames import DTYPES, polars_schema
 from stepscope.ingest.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
 from stepscope.ingest.rows import FORMATS, NULLS, VOID
 from stepscope.ingest.schema import BY_NAME, Column, Table, Type
-from stepscope.ingest.segments import HEADER_BYTES, ROWS_MAGIC, STRINGS_MAGIC, Header
+from stepscope.ingest.segments import HEADER_BYTES, LARGEST_BYTES, ROWS_MAGIC, STRINGS_MAGIC, Header
 
+MOST_BYTES = 4 * LARGEST_BYTES
 _MARKER = "_marker"
 _NUMPY = {"q": "<i8", "i": "<i4", "d": "<f8", "I": "<u4", "b": "i1"}
 
@@ -146,6 +147,9 @@ class Strings:
 
 def _bytes_of(file: Path, loss: Loss) -> bytes:
     try:
+        if file.stat().st_size > MOST_BYTES:
+            loss.add(file, "larger than a segment can be", file.stat().st_size)
+            return b""
         return file.read_bytes()
     except FileNotFoundError:
         return b""  # compacted meanwhile: its rows are in the Parquet file

@@ -137,7 +137,12 @@ def _swap(draft: Path, out: Path) -> None:
     old = out.with_name(f".{out.name}.{os.getpid()}.old")
     if out.exists():
         out.rename(old)
-    draft.rename(out)
+    try:
+        draft.rename(out)
+    except OSError:
+        if old.exists():
+            old.rename(out)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -148,6 +153,8 @@ def _check(table: Table, file: Path) -> None:
             found = pl.read_parquet_schema(opened)
     except pl.exceptions.PolarsError:
         raise TraceError("the Parquet file is damaged", where=str(file)) from None
+    if found == polars_schema(table):
+        return
     try:
         conform(table, pl.LazyFrame(schema=found))
     except SchemaMismatch as error:

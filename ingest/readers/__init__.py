@@ -52,6 +52,7 @@ def reader_of(path: Path) -> Reader:
 def _head(path: Path) -> bytes:
     try:
         if path.is_dir():
+            next(path.iterdir(), None)  # raises where the directory may not be read
             return b""
         if path.exists() and not path.is_file():
             raise TraceError("neither a file nor a directory", where=str(path))

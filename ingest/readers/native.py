@@ -7,6 +7,7 @@ written, so a trace can be opened while it is being recorded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -156,4 +157,4 @@ def _with_journal(
 
 def _ranks_of(trace: Path, pattern: str) -> list[int]:
     names = {folder.name.rpartition("=")[2] for folder in trace.glob(pattern)}
-    return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+    return sorted(int(name) for name in names if re.fullmatch("[0-9]{1,9}", name))

@@ -221,3 +221,26 @@ def test_a_trace_is_readable_while_it_is_recorded(tmp_path: Path) -> None:
                 rec.lifecycle(step=row, ts_ns=row, request=f"request {row}", event="arrive")
                 if row % 100 == 0:
                     assert rows_of(rec.path) == list(range(row + 1))
+
+
+def test_an_absurdly_large_segment_is_not_read(trace: Path) -> None:
+    with (trace / SEGMENT).open("r+b") as file:
+        file.truncate(1 << 40)
+
+    assert not Trace.open(trace).has("lifecycle")
+    assert discarded(trace) == 1 << 40
+
+
+@pytest.mark.parametrize("name", ["journal.rank=99999999999999999999", "journal.rank=-1"])
+def test_a_folder_that_is_no_rank_is_passed_over(trace: Path, name: str) -> None:
+    (trace / name).mkdir()
+
+    assert rows_of(trace) == list(range(NUM_ROWS))
+
+
+def test_folders_where_files_belong_cost_only_themselves(trace: Path) -> None:
+    for name in ("steps-000000.seg", "strings-000009.seg"):
+        (trace / SEGMENT).with_name(name).mkdir()
+
+    assert rows_of(trace) == list(range(NUM_ROWS))
+    assert "steps-000000.seg: cannot be read: Is a directory" in repr(Trace.open(trace))

@@ -313,3 +313,20 @@ def test_a_path_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> None:
 
     with pytest.raises(RecordingError, match="cannot be recorded into: Not a directory"):
         Recorder(tmp_path / "file" / "run.trace", producer="test")
+
+
+@pytest.mark.parametrize("config", [{("a", "b"): 1}, {"deep": {frozenset(): 2}}])
+def test_a_configuration_that_is_no_json_is_refused_and_leaves_nothing(
+    tmp_path: Path, config: dict[str, object]
+) -> None:
+    with pytest.raises(RecordingError, match="cannot be recorded into: keys must be str"):
+        Recorder(tmp_path / "run.trace", producer="test", config=config)
+
+    Recorder(tmp_path / "run.trace", producer="test").close()
+
+
+def test_a_value_that_is_no_json_is_spelt(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run.trace", producer="test", config={"path": Path("/x")}) as rec:
+        pass
+
+    assert Trace.open(rec.path).manifest.config == {"path": "/x"}
