@@ -69,9 +69,10 @@ def _finding(scene: Scene, arrival: Arrival) -> Iterator[Component]:
     yield html.H2(f"{glyph} {found.code} {found.name}", className=str(found.severity))
     yield html.P(plain(found.message))
     yield html.P(" · ".join(_where(scene, found)), className="muted")
-    if found.evidence:
+    known = [(name, value) for name, value in found.evidence.items() if value is not None]
+    if known:
         yield heading("evidence")
-        yield facts(quantity(name, value) for name, value in found.evidence.items())
+        yield facts(quantity(name, value) for name, value in known)
     yield from _why(scene, found)
     yield from _before_and_after(scene, found)
     yield heading("how to fix")

@@ -15,9 +15,10 @@ from stepscope.app.web import figures, wire
 from stepscope.app.web.about import about
 from stepscope.app.web.findings_pane import findings_pane
 from stepscope.app.web.overview_pane import overview_pane
-from stepscope.app.web.rows import sql_pane, table_pane
 from stepscope.app.web.scene import Scene
+from stepscope.app.web.sql_pane import sql_pane
 from stepscope.app.web.step_pane import step_pane
+from stepscope.app.web.table_pane import table_pane
 from stepscope.app.web.travel import arrive
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import ConfigError
@@ -134,6 +135,7 @@ def _hand_over(app: Dash) -> None:
         ("show", "picture", "data"),
         ("filled", "filled", "data"),
         ("step", "tokens", "clickData"),
+        ("step", "composition", "clickData"),
     ):
         act = ClientsideFunction("stepscope", function)
         app.clientside_callback(act, Input(source, prop))  # type: ignore[no-untyped-call]

@@ -86,8 +86,9 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
         here = index - near.start
         figure.add_vrect(here - 0.5, here + 0.5, fillcolor=ACCENT, opacity=0.25, line_width=0)
     shown = np.linspace(0, max(0, len(step) - 1), min(4, len(step))).astype(int)
-    figure.update_xaxes(tickvals=shown, ticktext=[f"{step[at]:,}" for at in shown])
-    figure.update_yaxes(rangemode="tozero", nticks=4)
+    labels = [f"{step[at]:,}" for at in shown]
+    figure.update_xaxes(tickvals=shown, ticktext=labels, fixedrange=True)
+    figure.update_yaxes(rangemode="tozero", nticks=4, fixedrange=True)
     tokens = np.nan_to_num(of.prefill_tokens[near]) + np.nan_to_num(of.decode_tokens[near])
     _keep_low(figure, tokens, of.budget[near])
     return figure
@@ -133,7 +134,8 @@ def overview(of: Composition, index: int | None) -> go.Figure:
     if known and known[0][0] == "tokens a step":
         figure.add_traces(_budget(step, _means(of.budget, edges)), 1, 1)
     figure.update_layout(_layout(margin={"l": 52, "r": 14, "t": 18, "b": 22}, hovermode="x"))
-    figure.update_yaxes(rangemode="tozero", nticks=3)
+    figure.update_xaxes(fixedrange=True)
+    figure.update_yaxes(rangemode="tozero", nticks=3, fixedrange=True)
     if index is not None:
         figure.add_vline(of.step[index], line={"color": ACCENT, "width": 1})
     return figure
@@ -183,7 +185,7 @@ def _line(step: Steps, values: Floats, name: str) -> go.Scatter:
 
 
 def _layout(**more: Any) -> dict[str, Any]:
-    axis = {"gridcolor": BORDER, "zeroline": False, "fixedrange": True, "linecolor": BORDER}
+    axis = {"gridcolor": BORDER, "zeroline": False, "linecolor": BORDER}
     return {
         "template": {"layout": {"xaxis": {**axis, "showgrid": False}, "yaxis": axis}},
         "paper_bgcolor": "rgba(0,0,0,0)",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from dash import Dash
 
+from stepscope.app.timeline.palette import DECODE, PREFILL, STATES
 from stepscope.app.web.callbacks import answer
 from stepscope.app.web.layout import colours, layout
 from stepscope.app.web.scene import Scene
@@ -22,7 +24,7 @@ SHELL = """<!DOCTYPE html>
   <head>
     {%metas%}
     <title>{%title%}</title>
-    {%favicon%}
+    <link rel="icon" href="data:image/svg+xml,ICON">
     <style>:root { COLOURS }</style>
     {%css%}
   </head>
@@ -32,16 +34,25 @@ SHELL = """<!DOCTYPE html>
   </body>
 </html>
 """
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+    '<rect width="16" height="16" rx="3" fill="{raised}"/>'
+    '<path d="M2 3h7v3H2z" fill="{prefill}"/><path d="M5 7h9v3H5z" fill="{decode}"/>'
+    '<path d="M2 11h5v3H2z" fill="{accent}"/></svg>'
+)
 
 
 def build(trace: Trace, result: CheckResult) -> Dash:
     """The page over one trace; nothing on it comes from, or goes to, another machine."""
     scene = Scene(trace, result)
-    declared = "".join(f"--{name}: {colour};" for name, colour in colours().items())
+    named = colours()
+    states = {"prefill": STATES[PREFILL].colour, "decode": STATES[DECODE].colour}
+    icon = quote(ICON.format(**named, **states))
+    declared = "".join(f"--{name}: {colour};" for name, colour in named.items())
     app = Dash(
         __name__,
         assets_folder=str(Path(__file__).with_name("assets")),
-        index_string=SHELL.replace("COLOURS", declared),
+        index_string=SHELL.replace("COLOURS", declared).replace("ICON", icon),
         title="stepscope",
         update_title="",
         serve_locally=True,

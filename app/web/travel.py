@@ -50,8 +50,14 @@ class Arrival:
             "tab": view.tab,
             "selection": self._selection(scene),
             "kin": self._kin(scene),
+            "during": self._during(scene),
             "search": f"?{spelled}" if spelled else "",
         }
+
+    def _during(self, scene: Scene) -> Range | None:
+        """From when to when the step in question ran."""
+        index = scene.step_index(self.view.step)
+        return None if index is None else scene.step_range(index)
 
     def _kin(self, scene: Scene) -> list[str]:
         """Labels whose spans belong together: the selected block's, and the finding's."""

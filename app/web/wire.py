@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.app.plain import plain
 from stepscope.app.timeline import SpanView
 from stepscope.app.timeline.palette import INK, STATES, TEXT
 from stepscope.app.web.scene import Scene
@@ -34,6 +35,7 @@ def model(scene: Scene) -> Json:
         for lane in scene.timeline.lanes
     ]  # fmt: skip
     return {
+        "name": plain(scene.trace.name),
         "lanes": lanes,
         "states": [
             {"name": state.name, "colour": state.colour, "cue": state.cue, "ink": ink(state.colour)}

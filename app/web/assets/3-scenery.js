@@ -20,6 +20,7 @@
     findings(ctx, scene);
     marked(ctx, scene);
     ruler(ctx, scene, ticks);
+    during(ctx, scene);
     cursor(ctx, scene);
   }
 
@@ -187,6 +188,15 @@
       ctx.fillStyle = colours.muted;
       ctx.fillText(label, x + 5, 16);
     }
+  }
+
+  /* The step in question, bracketed on the ruler. */
+  function during(ctx, { view, colours, xOf, ruler: tall }) {
+    if (!view.during) return;
+    const [from, to] = view.during.map(xOf);
+    ctx.fillStyle = colours.accent;
+    ctx.fillRect(from, tall - 3, Math.max(2, to - from), 2);
+    for (const x of [from, to]) ctx.fillRect(Math.round(x), tall - 8, 1, 7);
   }
 
   function cursor(ctx, { hover, view, colours, height, ruler: tall }) {

@@ -5,7 +5,8 @@
 
   const RULER = 26;
   const MARGIN = 0.5;      // of the view, asked for on both sides so that a pan has something to show
-  const NO_VIEW = { t0: 0, t1: 1, pin: [], hide: [], fold: [], mark: null, selection: null, kin: [], finding: null };
+  const PATIENCE_MS = 5000; // a picture that takes longer no longer holds up the next
+  const NO_VIEW = { t0: 0, t1: 1, pin: [], hide: [], fold: [], mark: null, selection: null, kin: [], finding: null, during: null };
 
   let model = null;        // lanes, states, findings, length of the trace
   let view = { ...NO_VIEW };
@@ -28,6 +29,7 @@
 
   function open(given) {
     model = given;
+    document.title = `${model.name} · stepscope`;
     for (const state of model.states) state.rgb = [1, 3, 5].map((at) => parseInt(state.colour.slice(at, at + 2), 16));
     const style = getComputedStyle(document.documentElement);
     for (const name of ["background", "panel", "raised", "border", "text", "muted", "accent", "error", "warning", "info"])
@@ -77,14 +79,14 @@
 
   /* --- asking --- */
 
-  let busy = false;
-  let again = false;
+  let asked = 0;      // when the picture under way was asked for; 0 when none is
+  let again = false;  // whether something else is wanted by now
 
   function ask() {
     if (!model || !model.lanes.length) return;
-    if (busy) return void (again = true);
-    busy = true;
-    again = false;
+    again = asked > 0 && performance.now() - asked < PATIENCE_MS;
+    if (again) return;
+    asked = performance.now();
     own.busy.with("picture");
     const span = view.t1 - view.t0;
     const lanes = [...new Set(placed().flatMap(({ row }) => row.lanes.map(({ id }) => id)))];
@@ -99,7 +101,7 @@
     picture = own.wire.read(answer);
     picture.image = own.paint.image(picture, model.states);
     byId("position").textContent = answer.position;
-    busy = false;
+    asked = 0;
     draw();
     if (again) ask();
     else own.busy.without("picture");
@@ -162,6 +164,7 @@
     if (Number.isInteger(id)) change("pin", toggled(view.pin, id));
   }
 
+  const foldHere = () => view.selection && fold(model.lanes[view.selection.lane].section);
   const fold = (key) => change("fold", toggled(view.fold, key), toggled(view.fold, key).map(encodeURIComponent).join(","));
   const hide = (name) => change("hide", toggled(view.hide, name));
 
@@ -225,7 +228,7 @@
   const state = () => view;
 
   own.stage = {
-    RULER, open, adopt, show, zoom, slide, pan, edge, whole, focus, select, lane, pin, fold, hide, mark, clear,
+    RULER, open, adopt, show, zoom, slide, pan, edge, whole, focus, select, lane, pin, fold, foldHere, hide, mark, clear,
     at, point, stretch, timeAt, xOf, width, ready, state,
   };
 })((window.stepscope = window.stepscope || {}));

@@ -6,6 +6,7 @@
     own.address.flush();
     own.address.travel({ go: verb }, true);
   };
+  const click = (what) => document.querySelector(what)?.click();
   const stage = (verb, ...given) => () => own.stage[verb](...given);
 
   const ACTIONS = [
@@ -27,6 +28,9 @@
     [["G"], "end", stage("edge", 1)],
     [["p"], "pin the lane", stage("pin")],
     [["m"], "mark the selection", stage("mark")],
+    [["z"], "fold the section", stage("foldHere")],
+    [["e"], "explain the finding", () => click("#about a")],
+    [["1", "2", "3", "4", "5"], "tabs below", (key) => click(`.leaf:nth-child(${key})`)],
     [["/"], "search", () => document.getElementById("find").focus()],
     [["Esc"], "clear", () => clear()],
     [["?"], "this help", () => document.getElementById("help").classList.toggle("open")],
@@ -51,7 +55,7 @@
     const act = BY_KEY.get(name);
     if (!act || !own.stage.ready()) return;
     event.preventDefault();
-    act();
+    act(key);
   }
 
   addEventListener("keydown", pressed);

@@ -42,9 +42,11 @@
 
   const runQuery = () => own.address.travel({ tab: "sql", sql: byId("sql").value });
 
+  /* Only a page of this machine, or one that came encrypted, may write to the clipboard. */
   function copyLink(button) {
     own.address.flush();
-    navigator.clipboard.writeText(location.href).then(() => (button.textContent = "copied"), () => (button.textContent = location.href));
+    const copied = navigator.clipboard ? navigator.clipboard.writeText(location.href) : Promise.reject();
+    copied.then(() => (button.textContent = "copied"), () => (button.textContent = location.href));
   }
 
   addEventListener("click", ({ target }) => {

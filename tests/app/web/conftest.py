@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from stepscope.analyzers.run import check
 from stepscope.app.web import listen
@@ -22,18 +22,19 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 PATIENCE_MS = 30_000  # a machine may be busy with other things; nothing here waits this long
+WRONG: list[str] = []
+"""What went wrong on the page in this test."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Visit:
-    """A page that was opened, and everything that went wrong on it."""
+    """The page of a trace that is served."""
 
     page: Page
     url: str
-    wrong: list[str] = field(default_factory=list)
 
     def go(self, query: str = "") -> Page:
-        """Open an address and wait until the timeline is drawn."""
+        """Open an address and wait until all of it is there."""
         self.page.goto(self.url + query)
         self.settle()
         return self.page
@@ -56,30 +57,21 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def context(chromium: Browser) -> Iterator[BrowserContext]:
-    """One profile for all pages, so that scripts are fetched and compiled once."""
+def window(chromium: Browser) -> Page:
+    """One page for all tests, so that its scripts are fetched and compiled once."""
     expect.set_options(timeout=PATIENCE_MS)
-    context = chromium.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(PATIENCE_MS)
-    yield context
-    context.close()
+    window = chromium.new_page(viewport={"width": 1280, "height": 800})
+    window.set_default_timeout(PATIENCE_MS)
+    _watch(window)
+    return window
 
 
 @pytest.fixture
-def visit(context: BrowserContext) -> Iterator[Callable[[Trace], Visit]]:
-    """Serve a trace and give its page; at the end nothing may have gone wrong on any of them."""
-    visits: list[Visit] = []
-
-    def open_page(trace: Trace) -> Visit:
-        opened = Visit(context.new_page(), _serve(trace))
-        _watch(opened)
-        visits.append(opened)
-        return opened
-
-    yield open_page
-    for each in visits:
-        each.page.close()
-    assert [wrong for each in visits for wrong in each.wrong] == []
+def visit(window: Page) -> Iterator[Callable[[Trace], Visit]]:
+    """Serve a trace and give its page; at the end nothing may have gone wrong on it."""
+    WRONG.clear()
+    yield lambda trace: Visit(window, _serve(trace))
+    assert WRONG == []
 
 
 @cache
@@ -92,19 +84,20 @@ def _serve(trace: Trace) -> str:
     return listen.address("127.0.0.1", listener.getsockname()[1])
 
 
-def _watch(visit: Visit) -> None:
+def _watch(page: Page) -> None:
     """Note console errors, failed requests, and requests that leave this machine."""
-    page, wrong = visit.page, visit.wrong
-    page.on("pageerror", lambda error: wrong.append(f"uncaught {error}"))
-    page.on(
-        "console",
-        lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None,
-    )
-    page.on("requestfailed", lambda request: wrong.append(f"failed {request.url}"))
-    page.on("response", lambda r: wrong.append(f"{r.status} {r.url}") if r.status >= 400 else None)
 
-    def stays(url: str) -> bool:
-        parts = urlsplit(url)
-        return parts.scheme in ("data", "blob") or parts.hostname == "127.0.0.1"
+    def note(wrong: bool, what: str) -> None:
+        if wrong:
+            WRONG.append(what)
 
-    page.on("request", lambda r: None if stays(r.url) else wrong.append(f"left for {r.url}"))
+    page.on("pageerror", lambda error: note(True, f"uncaught {error}"))
+    page.on("console", lambda said: note(said.type in ("error", "warning"), said.text))
+    page.on("requestfailed", lambda request: note(True, f"failed {request.url}"))
+    page.on("response", lambda answer: note(answer.status >= 400, f"{answer.status} {answer.url}"))
+    page.on("request", lambda request: note(_leaves(request.url), f"left for {request.url}"))
+
+
+def _leaves(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme not in ("data", "blob") and parts.hostname != "127.0.0.1"

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
 from tests.app.web.conftest import Visit
 from tests.app.web.scenes import HOSTILE, LINK, NUM_STEPS, SCRIPT, STEP_NS, US, conflict_trace
@@ -95,8 +96,8 @@ def test_an_address_shows_the_same_view_again(visit: Open) -> None:
     press(opened, "w w d m")
     before, spelled = view(page), page.url
 
-    again = visit(SMALL)
-    page = again.go("?" + urlsplit(spelled).query)
+    page.goto("about:blank")
+    page = opened.go("?" + urlsplit(spelled).query)
 
     after = view(page)
     for name in ("pin", "hide", "mark", "finding", "selection", "tab"):
@@ -245,6 +246,50 @@ def test_the_mouse_selects_drags_and_zooms(visit: Open) -> None:
     assert shown_range(page)[0] < t0
 
 
+def test_a_drag_with_shift_marks_a_range_and_escape_clears_it(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go()
+    canvas = page.locator("#canvas").bounding_box()
+    assert canvas
+    left, y = canvas["x"] + canvas["width"] / 4, canvas["y"] + 80
+
+    page.keyboard.down("Shift")
+    page.mouse.move(left, y)
+    page.mouse.down()
+    page.mouse.move(left + canvas["width"] / 4, y, steps=3)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    opened.settle()
+
+    first, last = (int(end) for end in address(page)["mark"].split(".."))
+    assert last - first == pytest.approx(NUM_STEPS * STEP_NS / 4, rel=0.01)
+    press(opened, "Escape")
+    assert "mark" not in address(page)
+
+
+@pytest.mark.parametrize("chart", ["#tokens", "#composition"])
+def test_a_click_on_a_chart_leads_to_its_step(visit: Open, chart: str) -> None:
+    opened = visit(SMALL)
+    page = opened.go("?tab=overview&step=2")
+
+    plot = page.locator(f"{chart} .nsewdrag").first.bounding_box()
+    assert plot
+    page.mouse.click(plot["x"] + plot["width"] * 0.78, plot["y"] + plot["height"] - 2)
+    expect(page.locator("#pane")).to_contain_text("5 of 6")
+
+    assert address(page)["step"] == "4"
+
+
+def test_a_time_in_a_table_leads_there_at_the_same_zoom(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go(f"?tab=table&table=steps&t=0..{STEP_NS}")
+
+    page.locator("#pane td a", has_text="300,000").click()
+    opened.settle()
+
+    assert shown_range(page) == (2.5 * STEP_NS, 3.5 * STEP_NS)
+
+
 def test_the_window_on_the_minimap_is_dragged(visit: Open) -> None:
     opened = visit(SMALL)
     page = opened.go(f"?t=0..{STEP_NS}")
@@ -362,6 +407,20 @@ def test_help_lists_every_key(visit: Open) -> None:
     expect(page.locator("#keys")).to_contain_text("next finding")
     page.keyboard.press("Escape")
     expect(page.locator("#help")).not_to_be_visible()
+
+
+def test_a_recorded_scenario_is_found_jumped_to_and_read(visit: Open, tmp_path: Path) -> None:
+    path = tmp_path / "before.trace"
+    scenario("mix-admission").record("before", path)
+    opened = visit(Trace.open(path))
+
+    page = opened.go()
+    press(opened, "n")
+
+    expect(page.locator("#about h2")).to_contain_text("COR001")
+    expect(page.locator("#about")).to_contain_text("AIVs not consulted")
+    expect(page.locator(".row.current")).to_be_in_viewport()
+    assert "#F2E962" in colours_in(page, view(page)["selection"]["lane"])
 
 
 def test_an_empty_trace_says_so(visit: Open) -> None:
