@@ -12,6 +12,7 @@ import polars as pl
 
 from stepscope.analyzers.occupancy import FAR_NS, POOL, busy, units
 
+LEVELS = ("num_busy", "num_waiting")
 MEMBERS = {"AIC": "AIC core", "AIV": "AIV core", "MIX": "core group"}
 
 
@@ -20,15 +21,15 @@ def idle_while(waits: pl.LazyFrame, spans: pl.LazyFrame, recovery_ns: int) -> pl
 
     `waits` has rank, shape, from_ns, to_ns; `spans` is `holds`. A member is idle when it has held
     nothing for `recovery_ns`. Gives rank, shape, members, lost_ns (added up over members), share
-    (of the members' time while the device was in use), and the worst moment: ts_ns, end_ns, step,
-    num_idle, num_waiting.
+    (of the members' time in steps that have blocks of the shape), and the worst moment: ts_ns,
+    end_ns, step, num_idle, num_waiting.
     """
     taken = busy(units(spans), recovery_ns)
     pools = taken.group_by(*POOL).agg(members=pl.col("unit").n_unique().cast(pl.Int64))
     changes = [_changes(taken, "num_busy"), _changes(waits, "num_waiting")]
     idle = pl.col("members") - pl.col("num_busy")
     lost = (
-        _running(pl.concat(changes, how="diagonal"))
+        _running(pl.concat(changes))
         .join(pools, on=POOL)
         .with_columns(num_idle=idle)
         .with_columns(lost_ns=pl.min_horizontal("num_idle", "num_waiting") * pl.col("lasts_ns"))
@@ -41,41 +42,43 @@ def idle_while(waits: pl.LazyFrame, spans: pl.LazyFrame, recovery_ns: int) -> pl
         )
     )
     share = pl.col("lost_ns") / (pl.col("members") * pl.col("used_ns"))
-    shares = lost.join(_used(spans), on="rank").with_columns(share=share)
+    shares = lost.join(_used(spans), on=POOL).with_columns(share=share)
     began = spans.select("rank", "step", ts_ns="ready_ns").drop_nulls().sort("ts_ns", "step")
     return shares.sort("ts_ns").join_asof(began, on="ts_ns", by="rank", check_sortedness=False)
 
 
-def _changes(spans: pl.LazyFrame, into: str) -> pl.LazyFrame:
-    """One row where a span [from_ns, to_ns) begins, +1, and one where it ends, -1."""
+def _changes(spans: pl.LazyFrame, level: str) -> pl.LazyFrame:
+    """One row where a span [from_ns, to_ns) begins, +1 in `level`, and one where it ends, -1."""
     change = [
-        spans.select(*POOL, pl.col(column).alias("ts_ns"), pl.lit(sign, pl.Int64).alias(into))
+        spans.select(
+            *POOL,
+            pl.col(column).alias("ts_ns"),
+            *(pl.lit(sign if each == level else 0, pl.Int64).alias(each) for each in LEVELS),
+        )
         for column, sign in (("from_ns", 1), ("to_ns", -1))
     ]
     return pl.concat(change)
 
 
 def _running(changes: pl.LazyFrame) -> pl.LazyFrame:
-    """The levels from `ts_ns` on, which last for `lasts_ns`, until `end_ns`."""
-    levels = ("num_busy", "num_waiting")
+    """The levels from `ts_ns` on, which last for `lasts_ns`, until `end_ns`.
+
+    Of several changes of one moment, all but the last last for no time.
+    """
+    levels = [pl.col(level).cum_sum().over(POOL) for level in LEVELS]
     return (
-        changes.group_by(*POOL, "ts_ns")
-        .agg(pl.col(*levels).sum())
-        .sort(*POOL, "ts_ns")
-        .with_columns(
-            *(pl.col(level).cum_sum().over(POOL) for level in levels),
-            end_ns=pl.col("ts_ns").shift(-1).over(POOL),
-        )
+        changes.sort("ts_ns")
+        .with_columns(*levels, end_ns=pl.col("ts_ns").shift(-1).over(POOL))
         .with_columns(lasts_ns=pl.col("end_ns") - pl.col("ts_ns"))
     )
 
 
 def _used(spans: pl.LazyFrame) -> pl.LazyFrame:
-    """How long each rank's device was in use: per step, from the first ready to the last end."""
-    return (
+    """How long steps with blocks of a shape used the device, from first ready to last end."""
+    step = ("rank", "step")
+    steps = (
         spans.filter(pl.col("end_ns") < FAR_NS)
-        .group_by("rank", "step")
-        .agg(used_ns=pl.col("end_ns").max() - pl.col("ready_ns").min())
-        .group_by("rank")
-        .agg(pl.col("used_ns").sum())
+        .group_by(step)
+        .agg(pl.col("shape").unique(), used_ns=pl.col("end_ns").max() - pl.col("ready_ns").min())
     )
+    return steps.explode("shape").group_by(POOL).agg(pl.col("used_ns").sum())

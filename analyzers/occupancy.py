@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.ingest.schema import SHAPES
+
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
@@ -21,6 +23,7 @@ FAR_NS = 2**60  # the end of a block that never ended; sums of a few stay within
 BLOCK = ("rank", "task", "block")
 CORE = ("rank", "core")
 POOL = ("rank", "shape")
+SHAPE = pl.Enum(SHAPES)  # a small number: groups and sorts much faster than text
 
 
 def holds(trace: Trace) -> pl.LazyFrame:
@@ -28,7 +31,7 @@ def holds(trace: Trace) -> pl.LazyFrame:
     times = pl.col("ready_ns", "dispatch_ns", "ts_ns", "end_ns").clip(-FAR_NS, FAR_NS)
     return (
         trace.core_spans.filter(pl.col("core").is_not_null() & pl.col("ts_ns").is_not_null())
-        .with_columns(times)
+        .with_columns(times, pl.col("shape").cast(SHAPE, strict=False))
         .with_columns(pl.min_horizontal("dispatch_ns", "ts_ns").alias("dispatch_ns"))
         .with_columns(pl.min_horizontal("ready_ns", "dispatch_ns").alias("ready_ns"))
         .with_columns(pl.col("end_ns").fill_null(FAR_NS))
@@ -57,10 +60,10 @@ def units(spans: pl.LazyFrame) -> pl.LazyFrame:
     Columns: rank, shape, unit (core or group), dispatch_ns, end_ns; one row per block and unit.
     """
     when = ("dispatch_ns", "end_ns")
-    kind = pl.coalesce("core_kind", "shape").str.slice(0, 3)
+    kind = pl.col("core_kind").str.slice(0, 3).cast(SHAPE, strict=False).fill_null(pl.col("shape"))
     cores = spans.select("rank", kind.alias("shape"), pl.col("core").alias("unit"), *when)
     groups = spans.filter(pl.col("group").is_not_null()).select(
-        "rank", pl.lit("MIX").alias("shape"), pl.col("group").alias("unit"), *when
+        "rank", pl.lit("MIX", SHAPE).alias("shape"), pl.col("group").alias("unit"), *when
     )
     return pl.concat([cores.filter(pl.col("shape").is_in(["AIC", "AIV"])), groups])
 
@@ -74,7 +77,7 @@ def busy(units: pl.LazyFrame, recovery_ns: int) -> pl.LazyFrame:
     until = pl.col("end_ns") + recovery_ns
     is_apart = pl.col("dispatch_ns") > until.cum_max().shift(1)
     return (
-        units.sort(*unit, "dispatch_ns", "end_ns")
+        units.sort("dispatch_ns")
         .with_columns(_span=is_apart.fill_null(value=True).cum_sum().over(unit))
         .group_by(*unit, "_span")
         .agg(from_ns=pl.col("dispatch_ns").min(), to_ns=until.max())

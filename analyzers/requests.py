@@ -34,8 +34,8 @@ def requests(trace: Trace) -> pl.LazyFrame:
     """One row per request that arrived.
 
     Columns: rank, request, age (0 is served first), arrive_ns, deadline_ns, finish_ns, outcome
-    (finish, reject, abort or null) and its cause, ended_ns (the end of the trace when there is no
-    outcome), num_preempted.
+    (finish, reject, abort or null) and its cause, ended_ns (trace_end_ns when there is no outcome),
+    num_preempted, trace_end_ns (of its rank).
 
     Age goes by priority, then by arrival; of those that arrive in one moment, by the number at the
     end of their ids.
@@ -56,11 +56,11 @@ def requests(trace: Trace) -> pl.LazyFrame:
     number = pl.col("request").str.extract(r"(\d{1,18})$").cast(pl.Int64).fill_null(0)
     return (
         came.join(_ends(trace), on=REQUEST, how="left")
-        .join(_last_moment(trace), on="rank")
-        .with_columns(ended_ns=pl.coalesce("ended_ns", "last_ns"))
+        .join(_last_moment(trace), on="rank", how="left")
+        .with_columns(ended_ns=pl.coalesce("ended_ns", "trace_end_ns"))
         .sort("rank", "priority", "arrive_ns", number, "request")
         .with_columns(age=pl.int_range(pl.len()).over("rank"))
-        .drop("priority", "last_ns")
+        .drop("priority")
     )
 
 
@@ -113,5 +113,5 @@ def _last_moment(trace: Trace) -> pl.LazyFrame:
     return (
         pl.concat([events(trace).select("rank", "ts_ns"), steps])
         .group_by("rank")
-        .agg(last_ns=pl.col("ts_ns").max())
+        .agg(trace_end_ns=pl.col("ts_ns").max())
     )

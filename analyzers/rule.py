@@ -42,15 +42,19 @@ def finding(
     evidence: Evidence | None = None,
     count: int = 1,
 ) -> Finding:
-    """A finding of `rule`, placed by those entries of the row `at` that say where."""
+    """A finding of `rule`, placed by those entries of the row `at` that say where.
+
+    Evidence that is not known, None, is left out.
+    """
     place = {key: at[key] for key in PLACE if key in at} if at else {}
+    known: Evidence = {key: value for key, value in (evidence or {}).items() if value is not None}
     return Finding(
         code=rule.code,
         name=rule.name,
         severity=rule.severity,
         message=message,
         fix=fix,
-        evidence=evidence or {},
+        evidence=known,
         count=count,
         **place,
     )

@@ -37,7 +37,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_label
-from stepscope.analyzers.occupancy import BLOCK, holds, with_holder
+from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds, with_holder
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
 
@@ -66,21 +66,26 @@ class MixOnOccupiedGroup:
         parts = with_holder(holds(trace), since="dispatch_ns").filter(pl.col("shape") == "MIX")
         conflicts = with_label(_conflicts(parts), trace)
         conflicts = with_label(conflicts, trace, "held_holder_task", "held_holder_block", "holder")
-        return each(self, conflicts.sort("ts_ns", *BLOCK).collect(), self._finding, FIX, self.limit)
+        rows = _with_reason(conflicts, trace).sort("ts_ns", *BLOCK).collect()
+        return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
+        left_ns, took = row["holder_left_ns"], row["took"] or "its cores"
+        until = "and never ended" if left_ns is None else f"for {duration(left_ns)} more"
         message = (
-            f"{row['label']} took {row['took']} of group {row['group']} while {row['holder']} "
-            f"held {row['held_core_kind']} for {duration(row['holder_left_ns'])} more"
+            f"{row['label']} took {took} of group {row['group']} while {row['holder']} "
+            f"held {row['held_core_kind']} {until}"
         )
         evidence: Evidence = {
             "block": row["label"],
-            "took": row["took"],
+            "took": took,
             "holder": row["holder"],
             "holder core": f"{row['held_core_kind']} (core {row['core']})",
-            "holder_ends_after_ns": row["holder_left_ns"],
+            "holder_ends_after_ns": left_ns,
             "parts start": _starts(row["kinds"], row["starts_ns"]),
             "held_idle_ns": row["held_idle_ns"],
+            "admitted because": row["reason"],
+            "free and not tried": row["instead"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence)
 
@@ -98,18 +103,41 @@ def _conflicts(parts: pl.LazyFrame) -> pl.LazyFrame:
         .group_by(*BLOCK)
         .agg(
             of_holder.first().name.prefix("held_"),
+            pl.col("holder_task", "holder_block").filter(held).first().name.prefix("first_"),
             pl.col("step", "group").min(),
             ts_ns=pl.col("dispatch_ns").min(),
             end_ns=pl.col("ts_ns").max(),
-            took=pl.col("core_kind").filter("_at_once").str.join(" "),
+            took=pl.col("core_kind").filter(pl.col("_at_once") & ~held).str.join(" "),
             kinds=pl.col("core_kind"),
             starts_ns=pl.col("ts_ns"),
             held_idle_ns=pl.col("ts_ns").max() - pl.col("ts_ns").min(),
-            holder_left_ns=left_ns.filter(held).max(),
+            holder_left_ns=_unless_far(left_ns.filter(held).max()),
             is_conflict=pl.col("_at_once").any() & held.any() & (pl.len() > 1),
         )
         .filter("is_conflict")
         .rename({"held_core": "core"})
+    )
+
+
+def _unless_far(time_ns: pl.Expr) -> pl.Expr:
+    """Null where a block never ended."""
+    return pl.when(time_ns < FAR_NS // 2).then(time_ns)
+
+
+def _with_reason(conflicts: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Add what the scheduler recorded when it admitted the block: why, and what else was free."""
+    is_admission = (pl.col("subject_kind") == "task") & (pl.col("verdict") == "admitted")
+    admitted = trace.decisions.filter(is_admission, pl.col("ts_ns").is_not_null()).select(
+        "rank", "ts_ns", "reason", "instead", first_holder="holder",
+        task=pl.col("subject").cast(pl.Int64, strict=False),
+    )  # fmt: skip
+    # It names the block on the first core that it found busy, not the one that ends last.
+    named = with_label(conflicts, trace, "first_holder_task", "first_holder_block", "first_holder")
+    return named.sort("ts_ns").join_asof(
+        admitted.sort("ts_ns", "reason", "instead"),
+        on="ts_ns",
+        by=["rank", "task", "first_holder"],
+        check_sortedness=False,
     )
 
 

@@ -2,8 +2,9 @@
 
 ## What it finds
 Blocks that begin to execute on a core, `ts_ns`, before a block that began there earlier has ended,
-`end_ns`. A block that waits in the core's pending slot does not execute. Blocks whose end was not
-recorded prove nothing and are left out.
+`end_ns`. A block that waits in the core's pending slot does not execute. A block that never ended
+keeps its core; but when rows may be missing from the trace, its end may just be one of them, and it
+proves nothing.
 
 ## Why it hurts
 A core runs one program. Two at once share its registers, its local buffers and its completion flag:
@@ -60,26 +61,33 @@ class CoreDoubleBooked:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per block that began too early, in order of time."""
-        ran = holds(trace).filter(pl.col("ts_ns") < pl.col("end_ns"), pl.col("end_ns") < FAR_NS)
-        shared = pl.min_horizontal("end_ns", "holder_end_ns") - pl.col("ts_ns")
-        is_early = pl.col("holder_end_ns") > pl.col("ts_ns")
-        early = with_holder(ran, since="ts_ns").filter(is_early).with_columns(shared_ns=shared)
-        twice = with_label(early.filter(pl.col("shared_ns") >= self.overlap_ns), trace)
+        early = with_holder(_executions(trace), since="ts_ns").filter(
+            pl.col("holder_end_ns") - pl.col("ts_ns") >= self.overlap_ns
+        )
+        twice = with_label(early, trace)
         twice = with_label(twice, trace, "holder_task", "holder_block", "holder")
         rows = twice.sort("ts_ns", "rank", "core", "task", "block").collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         core = f"core {row['core']} ({row['core_kind'] or 'kind unknown'})"
-        message = (
-            f"{row['label']} began on {core} while {row['holder']} ran there, "
-            f"for {duration(row['shared_ns'])}"
-        )
+        until_ns = min(row["end_ns"], row["holder_end_ns"])
+        shared_ns = until_ns - row["ts_ns"] if until_ns < FAR_NS else None
+        how_long = "and neither ended" if shared_ns is None else f"for {duration(shared_ns)}"
+        message = f"{row['label']} began on {core} while {row['holder']} ran there, {how_long}"
         evidence: Evidence = {
             "block": row["label"],
             "holder": row["holder"],
             "core": core,
-            "shared_ns": row["shared_ns"],
+            "shared_ns": shared_ns,
         }
-        at = {**row, "end_ns": row["ts_ns"] + row["shared_ns"]}
+        at = {**row, "end_ns": None if shared_ns is None else until_ns}
         return finding(self, message, FIX, at=at, evidence=evidence)
+
+
+def _executions(trace: Trace) -> pl.LazyFrame:
+    """Blocks that took time; one without an end blocks its core only if no row can be missing."""
+    manifest = trace.manifest
+    is_whole = manifest.closed and manifest.tables.get("core_spans") == "complete"
+    spans = holds(trace).filter(pl.col("ts_ns") < pl.col("end_ns"))
+    return spans if is_whole else spans.filter(pl.col("end_ns") < FAR_NS)

@@ -3,7 +3,8 @@
 ## What it finds
 A block in a core's pending slot waits for the one block before it, whatever else becomes free. The
 rule adds up, per shape, how many cores (for MIX: whole groups) stood idle while as many blocks of
-that shape were parked, and fires when that is more than a share of the cores' time.
+that shape were parked, and fires when that is more than a share of the cores' time in the steps
+that have such blocks.
 
 A scheduler thread needs a pass to see that a core is free, some 0.1 us per core that it polls and
 0.14 us per block that it dispatches. So a core counts as idle, and a block as parked, only after
@@ -59,7 +60,7 @@ class ParkedBehindBusy:
     severity: ClassVar[Severity] = Severity.WARNING
     needs: ClassVar[tuple[str, ...]] = ("core_spans",)
 
-    max_share: float = 0.02
+    max_share: float = 0.015
     grace_ns: int = 2_000
 
     def check(self, trace: Trace) -> list[Finding]:

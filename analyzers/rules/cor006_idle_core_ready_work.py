@@ -3,7 +3,7 @@
 ## What it finds
 Per shape, how many cores (for MIX: whole groups) stood idle while as many blocks of that shape were
 ready and not yet dispatched, added up over time. The rule fires when that is more than a share of
-the cores' time while the device was in use.
+the cores' time in the steps that have such blocks.
 
 Every scheduler loses some: a thread polls each busy core at some 0.1 us, completes a task in 0.6 us
 and dispatches a block in 0.14 us, one after another. So a core counts as idle, and a block as

@@ -108,14 +108,12 @@ class RequestStarved:
 
 
 def _missed_its_deadline() -> pl.Expr:
-    """Did not finish by its deadline, which was not the client's doing."""
-    deadline_ns, ended_ns = pl.col("deadline_ns"), pl.col("ended_ns")
-    finished_late = pl.col("finish_ns") > deadline_ns
-    rejected = (pl.col("outcome") == "reject") & (ended_ns > pl.col("arrive_ns"))
-    was_there = ended_ns >= deadline_ns
-    gone = rejected & (pl.col("last_finish_ns") >= deadline_ns) | was_there
-    is_late = pl.when(pl.col("finish_ns").is_null()).then(gone).otherwise(finished_late)
-    return is_late.fill_null(value=False)
+    """Finished late, or was never to finish when its deadline came; a client's abort is neither."""
+    was_dropped = (pl.col("outcome") == "reject") & (pl.col("ended_ns") > pl.col("arrive_ns"))
+    until = pl.when(was_dropped).then("trace_end_ns").otherwise("ended_ns")
+    never_finished = pl.col("finish_ns").is_null() & (until >= pl.col("deadline_ns"))
+    is_late = pl.col("finish_ns") > pl.col("deadline_ns")
+    return (is_late.fill_null(value=False) | never_finished).fill_null(value=False)
 
 
 def _fair_shares() -> pl.Expr:
@@ -125,7 +123,7 @@ def _fair_shares() -> pl.Expr:
 
 
 def _with_others(requests: pl.LazyFrame) -> pl.LazyFrame:
-    """Add what others did: num_others finished while it was there, last_finish_ns, and fair_ns."""
+    """Add what others did: num_others finished while it was there; and its fair_ns."""
     finishes = (
         requests.filter(pl.col("finish_ns").is_not_null())
         .select("rank", "finish_ns")
@@ -133,7 +131,6 @@ def _with_others(requests: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(age=pl.int_range(pl.len()).over("rank"))
     )
     until = finishes.group_by("rank", "finish_ns").agg(num=pl.col("age").max() + 1)
-    last = finishes.group_by("rank").agg(last_finish_ns=pl.col("finish_ns").max())
     counted = requests
     for column in ("arrive_ns", "ended_ns"):
         ordered = until.sort("finish_ns").rename({"finish_ns": column, "num": f"num_{column}"})
@@ -145,7 +142,6 @@ def _with_others(requests: pl.LazyFrame) -> pl.LazyFrame:
     nth = finishes.rename({"finish_ns": "nth_finish_ns"})
     return (
         counted.with_columns(num_others=gone - own)
-        .join(last, on="rank", how="left")
         .join(nth, on=["rank", "age"], how="left")
         .with_columns(fair_ns=pl.col("nth_finish_ns") - pl.col("arrive_ns"))
     )

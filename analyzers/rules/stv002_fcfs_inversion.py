@@ -113,12 +113,14 @@ def _inversions(frame: pl.LazyFrame, how: str) -> pl.LazyFrame:
 
 def _preempted_for_younger(trace: Trace, ages: pl.LazyFrame) -> pl.LazyFrame:
     by = ages.rename({"request": "younger", "age": "younger_age"})
+    # Left joins, because Polars may reorder a chain of inner ones and first join `ages` with `by`
+    # on the one key that they share, the rank: every request with every other.
     preempted = (
         events(trace)
         .filter(pl.col("event") == "preempt")
         .rename({"by_request": "younger"})
-        .join(ages, on=REQUEST)
-        .join(by, on=["rank", "younger"])
+        .join(ages, on=REQUEST, how="left")
+        .join(by, on=["rank", "younger"], how="left")
         .filter(pl.col("younger_age") > pl.col("age"))
     )
     return _inversions(preempted, "preempted")
@@ -137,7 +139,9 @@ def _admitted_after_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
             step=pl.col("step").filter(admitted).min(),
         )
     )
-    from_end = known.join(left_queue, on=REQUEST).sort("rank", "age", descending=[False, True])
+    from_end = known.join(left_queue, on=REQUEST, how="left").sort(
+        "rank", "age", descending=[False, True]
+    )
     earliest = pl.col("admit_ns") == pl.col("admit_ns").cum_min()
     younger = from_end.with_columns(
         pl.when(earliest).then(column).forward_fill().shift(1).over("rank").alias(into)
@@ -167,8 +171,8 @@ def _left_out_for_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
         )
         .select("rank", "step", "ts_ns", pl.col("subject").alias("request"))
         .drop_nulls()
-        .join(ages, on=REQUEST)
-        .join(let_in, on=["rank", "step"])
+        .join(ages, on=REQUEST, how="left")
+        .join(let_in, on=["rank", "step"], how="left")
         .filter(pl.col("younger_age") > pl.col("age"))
     )
     again = waits(trace, known).rename({"step": "from_step"}).sort("from_ns")

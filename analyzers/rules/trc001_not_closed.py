@@ -10,7 +10,8 @@ half recorded: requests without an end, blocks without a release, tasks without 
 that look for what never happened cannot tell "never" from "not yet" near the end.
 
 ## Example
-    recording of rank 1 was not closed: 48,211 rows recovered, 0 torn
+    the recording of rank 1 was not closed: 48,211 rows recovered, 17 bytes unreadable;
+    what came later is missing
 
 ## How to fix
 If the engine crashed, look at the last step: it is what the engine was doing. If it was stopped on
@@ -24,14 +25,20 @@ timeout (`TORCH_FR_BUFFER_SIZE`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import finding
+from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
+
+FIX = "see in the last step what the engine was doing; close the recorder on the way out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +51,42 @@ class NotClosed:
     needs: ClassVar[tuple[str, ...]] = ()
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding when the manifest says so, with what was recovered and dropped."""
+        """One finding per rank that was recovered, placed at the last step that it recorded."""
         manifest = trace.manifest
         if manifest.closed:
             return []
-        evidence: Evidence = {
-            key: value if isinstance(value, int | float | str) else str(value)
-            for key, value in (manifest.recovered or {}).items()
-        }
-        evidence |= {f"dropped {table}": rows for table, rows in manifest.dropped.items()}
-        message = "the recording was not closed; its rows were recovered, later ones are missing"
-        fix = (
-            "look at the last step for what the engine was doing; close the recorder on the way out"
+        recovered = manifest.recovered or {str(rank): {} for rank in manifest.ranks}
+        num_dropped = sum(manifest.dropped.values())
+        return [self._finding(trace, rank, was, num_dropped) for rank, was in recovered.items()]
+
+    def _finding(self, trace: Trace, rank: str, was: Any, num_dropped: int) -> Finding:
+        last = _last_step(trace, rank)
+        num_rows, num_bytes = _counts(was if isinstance(was, Mapping) else {})
+        message = (
+            f"the recording of rank {rank} was not closed: {times(num_rows, 'row')} recovered, "
+            f"{times(num_bytes, 'byte')} unreadable; what came later is missing"
         )
-        return [finding(self, message, fix, evidence=evidence)]
+        evidence: Evidence = {
+            "rows recovered": num_rows,
+            "discarded_bytes": num_bytes,
+            "rows dropped": num_dropped,
+            "last step": last["step"],
+        }
+        return finding(self, message, FIX, at=last, evidence=evidence)
+
+
+def _counts(was: Mapping[str, Any]) -> tuple[int, int]:
+    """Rows and unreadable bytes; what a manifest says otherwise is taken for nothing."""
+    rows, num_bytes = was.get("rows"), was.get("discarded_bytes")
+    counts = rows.values() if isinstance(rows, Mapping) else ()
+    num_rows = sum(count for count in counts if isinstance(count, int))
+    return num_rows, num_bytes if isinstance(num_bytes, int) else 0
+
+
+def _last_step(trace: Trace, rank: str) -> Mapping[str, Any]:
+    """Where the last step of a rank is; all of it null when the rank recorded no step."""
+    of_rank = trace.steps.filter(pl.col("rank").cast(pl.String) == str(rank))
+    end_ns = pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)
+    last = of_rank.select("rank", "step", "ts_ns", end_ns=end_ns).sort("ts_ns", "step").tail(1)
+    nothing = {"rank": int(rank) if str(rank).isdecimal() else None, "step": None}
+    return next(last.collect().iter_rows(named=True), nothing)

@@ -10,7 +10,7 @@ It does not; it is worth knowing. A tag says what its author thought the batch w
 *not applicable*, and counts are only as good as the tag.
 
 ## Example
-    kind and counts of 133 steps were inferred from tags
+    kind and counts of 133 steps were inferred from: vllm execute_context tag
 
 ## How to fix
 Nothing is broken. To know rather than infer, record with the stepscope recorder, or attach it to
@@ -22,13 +22,15 @@ vLLM's and SGLang's `record_function` step tags; `torch.profiler` (kineto) trace
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import finding
+from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -54,17 +56,14 @@ class Inferred:
         sources = inferred.group_by("rank", "inferred").agg(
             pl.len(), pl.col("step", "ts_ns").min(), end_ns=pl.col("ts_ns").max()
         )
-        return [
-            finding(
-                self,
-                f"kind and counts of {row['len']:,} steps were inferred from {row['inferred']}",
-                FIX,
-                at=row,
-                evidence={"steps": row["len"], "inferred from": row["inferred"]},
-                count=row["len"],
-            )
-            for row in sources.sort("rank", "inferred").collect().iter_rows(named=True)
-        ]
+        rows = sources.sort("rank", "inferred").collect().iter_rows(named=True)
+        return [self._of_source(row) for row in rows]
+
+    def _of_source(self, row: Mapping[str, Any]) -> Finding:
+        num_steps, source = row["len"], row["inferred"]
+        message = f"kind and counts of {times(num_steps, 'step')} were inferred from: {source}"
+        evidence: Evidence = {"steps": num_steps, "inferred from": source}
+        return finding(self, message, FIX, at=row, evidence=evidence, count=num_steps)
 
     def _tables(self, trace: Trace) -> list[Finding]:
         told = trace.manifest.tables.items()

@@ -1,0 +1,102 @@
+"""What holds for every rule, whatever the trace."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.analyzers.registry import RULES
+from stepscope.analyzers.rule import Rule
+from stepscope.analyzers.run import check
+from stepscope.ingest.schema import TABLES
+from tests.analyzers.absurd import Rows, absurd_rows, trace_from
+from tests.analyzers.rows import decision, event, mix, part, task
+from tests.traces import trace_of
+
+
+@given(absurd_rows)
+@settings(max_examples=40, deadline=None)
+def test_no_rule_raises_on_an_absurd_trace(rows: Rows) -> None:
+    result = check(trace_from(rows))
+
+    for found in result.findings:
+        assert found.count > 0
+        assert found.as_dict()["message"]
+
+
+@given(absurd_rows, st.randoms(use_true_random=False))
+@settings(max_examples=25, deadline=None)
+def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random) -> None:
+    shuffled = {table: random.sample(listed, len(listed)) for table, listed in rows.items()}
+
+    assert _plain(rows) == _plain(shuffled)
+
+
+@given(absurd_rows)
+@settings(max_examples=15, deadline=None)
+def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:
+    moved = {
+        table: [row | {"rank": row["rank"] + 5} for row in listed] for table, listed in rows.items()
+    }
+
+    back = [found | {"rank": _minus(found["rank"], 5)} for found in _plain(moved)]
+
+    assert _plain(rows) == back
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_rule_finds_nothing_in_empty_tables(rule: Rule) -> None:
+    nothing: dict[str, Any] = {table.name: [] for table in TABLES}
+
+    assert rule.check(trace_of(**nothing)) == []
+
+
+def test_a_trace_of_everything_at_once_is_found_the_same_in_any_order() -> None:
+    tables = _everything()
+    expected = check(trace_of(**tables)).as_dict()
+    backwards: dict[str, Any] = {table: rows[::-1] for table, rows in tables.items()}
+
+    assert check(trace_of(**backwards)).as_dict() == expected
+    assert sum(expected["counts"].values()) > 5
+
+
+def _everything() -> dict[str, Any]:
+    spans = [part(1, 2, 1_000, 8_000), part(3, 1, 0, 6_000)]
+    spans += mix(2, {0: 5_000, 1: 5_000, 2: 8_000}, ended=20_000, dispatched=5_000)
+    life = [event("old", "arrive", 0, deadline_ns=50), event("young", "arrive", 1)]
+    life += [event("young", "admit", 5), event("young", "finish", 60), event("old", "admit", 70)]
+    buckets = [
+        decision("bucket", bucket, verdict, step, holder=holder, instead="b2")
+        for step in range(20)
+        for bucket, verdict, holder in (("b1", "passed-over", "old"), ("b2", "chosen", "young"))
+    ]
+    needless = decision("request", "old", "preempted", 9, needed=1, available=3)
+    return {
+        "core_spans": spans,
+        "tasks": [task(number, f"kernel {number}") for number in range(1, 4)],
+        "lifecycle": life,
+        "decisions": [*buckets, needless],
+        "steps": [{"step": 1, "ts_ns": 0, "dur_ns": 5, "kind": "decode", "inferred": "tag"}],
+    }
+
+
+def _plain(rows: Rows) -> list[dict[str, Any]]:
+    found = [each.as_dict() for each in check(trace_from(rows)).findings]
+    return [_without_nan(each) for each in found]
+
+
+def _without_nan(found: dict[str, Any]) -> dict[str, Any]:
+    evidence = {
+        key: None if isinstance(value, float) and math.isnan(value) else value
+        for key, value in found["evidence"].items()
+    }
+    return found | {"evidence": evidence}
+
+
+def _minus(rank: int | None, by: int) -> int | None:
+    return None if rank is None else rank - by

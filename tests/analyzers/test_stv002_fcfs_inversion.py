@@ -1,0 +1,103 @@
+"""STV002: an older request is preempted or passed over for a younger."""
+
+from __future__ import annotations
+
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.rules.stv002_fcfs_inversion import FcfsInversion
+from tests.analyzers.rows import Row, decision, event, life
+from tests.traces import trace_of
+
+
+def inversions(*rows: Row, decisions: list[Row] | None = None) -> list[Finding]:
+    return FcfsInversion().check(trace_of(lifecycle=rows, decisions=decisions or []))
+
+
+def test_an_older_request_preempted_for_a_younger_is_found() -> None:
+    arrivals = [event("old", "arrive", 0), event("young", "arrive", 1)]
+    admitted = [event("old", "admit", 2), event("young", "admit", 3)]
+    preempted = [event("old", "preempt", t, by_request="young") for t in (5, 9)]
+
+    (found,) = inversions(*arrivals, *admitted, *preempted, event("old", "resume", 7))
+
+    assert (found.request, found.count, found.ts_ns, found.end_ns) == ("old", 2, 5, 9)
+    assert found.message == (
+        "old gave way 2 times to younger requests: preempted 2 times, passed over 0 times, "
+        "first preempted for young"
+    )
+
+
+def test_a_younger_request_preempted_for_an_older_is_clean() -> None:
+    arrivals = [event("old", "arrive", 0), event("young", "arrive", 1)]
+    preempted = event("young", "preempt", 5, by_request="old")
+
+    assert inversions(*arrivals, preempted) == []
+
+
+def test_a_request_that_preempts_itself_is_clean() -> None:
+    assert inversions(event("r", "arrive", 0), event("r", "preempt", 5, by_request="r")) == []
+
+
+def test_an_older_request_admitted_after_a_younger_is_found() -> None:
+    rows = [*life("1", 0, 50, 60), *life("2", 1, 20, 30), *life("3", 2, 40, 55)]
+
+    (found,) = inversions(*rows)
+
+    assert (found.request, found.ts_ns) == ("1", 20)
+    assert found.evidence["first"] == "passed over for 2"
+
+
+def test_an_older_request_that_was_never_admitted_is_found() -> None:
+    rows = [event("1", "arrive", 0), *life("2", 1, 20, 30)]
+
+    assert [found.request for found in inversions(*rows)] == ["1"]
+
+
+def test_admission_in_order_of_arrival_is_clean() -> None:
+    rows = [*life("1", 0, 10, 60), *life("2", 1, 10, 30), *life("3", 2, 40, 55)]
+
+    assert inversions(*rows) == []
+
+
+def test_arrivals_of_one_moment_are_ordered_by_the_number_of_the_request() -> None:
+    in_order = [*life("r2", 0, 10, 60), *life("r10", 0, 20, 70)]
+    against = [*life("r2", 0, 20, 60), *life("r10", 0, 10, 70)]
+
+    assert inversions(*in_order) == []
+    assert [found.request for found in inversions(*against)] == ["r2"]
+
+
+def test_priority_goes_before_arrival() -> None:
+    rows = [*life("1", 0, 50, 60, priority=1), *life("2", 1, 20, 30, priority=0)]
+
+    assert inversions(*rows) == []
+
+
+def test_a_preempted_request_left_out_while_a_younger_comes_in_is_found() -> None:
+    old = [event("old", "arrive", 0), event("old", "admit", 1), event("old", "preempt", 10)]
+    young = [event("young", "arrive", 5), event("young", "admit", 20)]
+    left_out = decision("request", "old", "deferred", 20, reason="another bucket runs")
+
+    (found,) = inversions(*old, *young, event("young", "finish", 30), decisions=[left_out])
+
+    assert (found.request, found.ts_ns, found.evidence["first"]) == (
+        "old", 20, "passed over for young",
+    )  # fmt: skip
+
+
+def test_a_preempted_request_that_everybody_is_held_behind_is_clean() -> None:
+    old = [event("old", "arrive", 0), event("old", "admit", 1), event("old", "preempt", 10)]
+    young = [event("young", "arrive", 5), event("old", "resume", 30), event("young", "admit", 30)]
+    held = [
+        decision("request", "old", "deferred", 20, resource="kv-block", needed=4, available=1),
+        decision("request", "young", "deferred", 20, reason="waits behind old"),
+    ]
+
+    assert inversions(*old, *young, decisions=held) == []
+
+
+def test_a_running_request_left_out_of_a_batch_is_not_an_inversion() -> None:
+    running = [event("old", "arrive", 0), event("old", "admit", 1)]
+    young = [event("young", "arrive", 5), event("young", "admit", 20)]
+    left_out = decision("request", "old", "deferred", 20, reason="prompts go first")
+
+    assert inversions(*running, *young, decisions=[left_out]) == []
