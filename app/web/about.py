@@ -20,7 +20,7 @@ from stepscope.app.tui.units import count, duration, quantity
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.travel import Arrival
 
-MAX_REASONS = 4
+MAX_REASONS = 3
 MAX_FACTS = 60
 
 Children = list[Component]
@@ -138,16 +138,18 @@ def decision(row: dict[str, Any]) -> str:
 
 
 def _before_and_after(scene: Scene, found: Finding) -> Iterator[Component]:
-    """What the lanes around a finding show just before it and at it."""
+    """What the lanes around a finding show just before it and at it, counters if they changed."""
     lane = scene.timeline.lane_of(found)
     if lane is None or found.ts_ns is None:
         return
     around = list(_around(scene, scene.timeline.lanes[lane]))
     moments = (found.ts_ns - 1, found.ts_ns)
-    rows = [
-        (name, *(_shown(scene, lanes, moment) for moment in moments))
-        for name, lanes in ((name, list(lanes)) for name, lanes in groupby(around, _name_near))
-    ]
+    rows = []
+    for name, lanes in groupby(around, _name_near):
+        near = list(lanes)
+        before, after = (_shown(scene, near, moment) for moment in moments)
+        if before != after or near[0].section != "counters":
+            rows.append((name, before, after))
     yield heading("state before · after")
     yield facts(rows)
 

@@ -45,6 +45,14 @@ class Scene:
         """The numbers of the steps, in order of time."""
         return [int(step) for step in self.composition.step]
 
+    @cached_property
+    def folds(self) -> frozenset[str]:
+        """What can be folded: sections, and groups by section and name."""
+        sections = {lane.section for lane in self.timeline.lanes}
+        return frozenset(
+            sections | {f"{lane.section}/{lane.group}" for lane in self.timeline.lanes}
+        )
+
     def step_index(self, step: int | None) -> int | None:
         """Position of a step among the steps; None when there is no such step."""
         found = [] if step is None else np.flatnonzero(self.composition.step == step).tolist()

@@ -94,8 +94,6 @@ def _sane(scene: Scene, view: View) -> View:
     """Without what this trace does not have."""
     lanes = len(scene.timeline.lanes)
     states = {state.name for state in scene.timeline.states}
-    folds = {lane.section for lane in scene.timeline.lanes}
-    folds |= {f"{lane.section}/{lane.group}" for lane in scene.timeline.lanes}
     return replace(
         view,
         t=_within(scene, view.t),
@@ -105,7 +103,7 @@ def _sane(scene: Scene, view: View) -> View:
         step=view.step if scene.step_index(view.step) is not None else None,
         pin=tuple(lane for lane in view.pin if lane < lanes),
         hide=tuple(name for name in view.hide if name in states),
-        fold=tuple(key for key in view.fold if key in folds),
+        fold=tuple(key for key in view.fold if key in scene.folds),
     )
 
 

@@ -18,9 +18,9 @@
     }
     selected(ctx, scene);
     findings(ctx, scene);
-    marked(ctx, scene);
     ruler(ctx, scene, ticks);
     during(ctx, scene);
+    marked(ctx, scene);
     cursor(ctx, scene);
   }
 
@@ -178,7 +178,7 @@
 
   function ruler(ctx, { width, colours, xOf, ruler: tall }, ticks) {
     ctx.fillStyle = colours.background;
-    ctx.fillRect(0, 0, width, tall - 3);
+    ctx.fillRect(0, 0, width, tall);
     ctx.fillStyle = colours.border;
     ctx.fillRect(0, tall - 1, width, 1);
     for (const { t, label } of ticks) {
