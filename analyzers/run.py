@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from stepscope.analyzers.finding import Finding, by_severity_then_time
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.rule import Rule
@@ -66,7 +68,8 @@ def check(
 def _apply(rule: Rule, trace: Trace) -> list[Finding]:
     try:
         return rule.check(trace)
-    except StepscopeError:
+    except (StepscopeError, pl.exceptions.ComputeError):
+        # The latter is a damaged file, which no rule can help.
         raise
     except Exception as error:
         what = f"rule {rule.code} failed: {type(error).__name__}: {error}".splitlines()[0]

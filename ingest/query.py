@@ -13,9 +13,15 @@ from stepscope.ingest.errors import QueryError
 _NO_TABLE = re.compile(r"relation '(?P<name>[^']*)' was not found")
 _NO_COLUMN = re.compile(r'unable to find column "(?P<name>[^"]*)"; valid columns: \[(?P<has>.*)\]')
 
+# Polars' table functions (`read_csv('...')`) open any file; a query is about the trace alone, and
+# may come from a web page. No column or table of ours begins so.
+_READS_FILES = re.compile(r"\bread_\w+", re.IGNORECASE)
+
 
 def run_sql(frames: Mapping[str, pl.LazyFrame], query: str) -> pl.DataFrame:
     """Run one query; raises `QueryError` for anything that Polars cannot parse or run."""
+    if found := _READS_FILES.search(query):
+        raise QueryError(f"{found[0]} is not allowed: a query reads the trace's tables alone")
     try:
         return pl.SQLContext(frames, eager=True).execute(query)
     except pl.exceptions.PolarsError as error:
@@ -39,7 +45,9 @@ def _explained(message: str, tables: Iterable[str]) -> QueryError:
 def _near(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = get_close_matches(name, names, n=3)
-    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are {', '.join(names)}" if names else ""
 
 
 def _first_line(message: str) -> str:

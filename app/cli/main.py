@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from stepscope.app.plain import plain
-from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.errors import StepscopeError, TraceError
 
 # The module and the attribute behind each subcommand, in the order in which `--help` shows them.
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -84,8 +84,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = cli.main(args=argv, prog_name="stepscope", standalone_mode=False)
         sys.stdout.flush()
-    except StepscopeError as error:
-        return _complain(str(error), error.exit_code)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -93,14 +91,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain("interrupted", 130)
     except BrokenPipeError:
         _close_stdout()
-    except OSError as error:
-        return _complain(f"{error.filename or 'system'}: {error.strerror or error}", 2)
+        return 0
     except Exception as error:
         if os.environ.get("STEPSCOPE_DEBUG"):
             raise
-        bug = f"{type(error).__name__}: {error}"
-        return _complain(f"a bug in stepscope: {bug}; run again with STEPSCOPE_DEBUG=1", 70)
+        return _complain(*_told(error))
     return code if isinstance(code, int) else 0
+
+
+def _told(error: Exception) -> tuple[str, int]:
+    """Return the line and the exit code for whatever a command ended in."""
+    if isinstance(error, StepscopeError):
+        return str(error), error.exit_code
+    if isinstance(error, OSError):
+        return f"{error.filename or 'system'}: {error.strerror or error}", 2
+    if _is_damage(error):
+        return f"the trace's files are damaged: {error}", TraceError.exit_code
+    bug = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return f"a bug in stepscope: {bug}; run again with STEPSCOPE_DEBUG=1", 70
+
+
+def _is_damage(error: Exception) -> bool:
+    """Tell whether Polars met a Parquet file whose footer is whole and whose pages are not.
+
+    Only reading a page shows it, which happens wherever a table is collected.
+    """
+    return type(error).__name__ == "ComputeError" and str(error).startswith("parquet:")
 
 
 def _complain(message: str, code: int) -> int:

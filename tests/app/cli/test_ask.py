@@ -14,6 +14,11 @@ from stepscope.analyzers.registry import RULES
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 
+READS = (
+    "select * from read_csv('secret.csv')",
+    "select * from READ_PARQUET ('x')",
+    'select * from "read_ipc"(1)',
+)
 COUNT = "select kind, count(*) as steps from steps group by kind order by kind"
 
 
@@ -40,6 +45,16 @@ def test_a_query_that_does_not_run_is_one_clear_line(
 
     assert run.code == 2
     assert len(run.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("query", READS)
+def test_a_query_reads_no_file_of_this_machine(
+    stepscope: Command, starved: Path, query: str
+) -> None:
+    run = stepscope("sql", starved, query)
+
+    assert run.code == 2
+    assert "is not allowed" in run.err
 
 
 def test_a_trace_goes_to_chrome_json_and_back(

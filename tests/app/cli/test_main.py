@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,24 @@ def test_an_unreadable_trace_is_one_clear_line(
 
     assert run.code == 3
     assert "bad.json" in run.err
+    assert len(run.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["info", "check"])
+def test_a_trace_damaged_behind_its_footers_is_one_clear_line(
+    stepscope: Command, starved: Path, tmp_path: Path, command: str
+) -> None:
+    damaged = tmp_path / "damaged.trace"
+    shutil.copytree(starved, damaged)
+    for file in damaged.rglob("*.parquet"):
+        content = bytearray(file.read_bytes())
+        content[40 : len(content) // 2] = bytes(len(content) // 2 - 40)
+        file.write_bytes(content)
+
+    run = stepscope(command, damaged)
+
+    assert run.code == 3
+    assert "damaged" in run.err
     assert len(run.err.splitlines()) == 1
 
 
