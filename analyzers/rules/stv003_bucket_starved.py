@@ -11,7 +11,8 @@ A policy that prefers short sequences, or full buckets, has no bound on how long
 others. Sequences only grow, so whoever falls behind stays behind for as long as shorter ones come.
 
 ## Example
-    the bucket of r0 was passed over 99 times running (steps 212 to 310), last for len=71 text
+    the bucket of req-02, the oldest that competed, was passed over 29 times running
+    (steps 74 to 130), last for len=94 text
 
 ## How to fix
 Choose the bucket that holds the oldest request, or add age to whatever is preferred (for example,
@@ -65,7 +66,7 @@ class BucketStarved:
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         message = (
-            f"the bucket of {row['request']}, the oldest, was passed over "
+            f"the bucket of {row['request']}, the oldest that competed, was passed over "
             f"{times(row['num_misses'], 'time')} running (steps {row['step']} to "
             f"{row['last_step']}), last for {row['instead']}"
         )

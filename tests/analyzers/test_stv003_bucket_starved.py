@@ -37,8 +37,8 @@ def test_the_oldest_passed_over_too_often_is_found() -> None:
 
     assert (found.request, found.step, found.ts_ns, found.end_ns) == ("old", 10, 10, 13)
     assert found.message == (
-        "the bucket of old, the oldest, was passed over 4 times running (steps 10 to 13), "
-        "last for bucket of young"
+        "the bucket of old, the oldest that competed, was passed over 4 times running "
+        "(steps 10 to 13), last for bucket of young"
     )
 
 
