@@ -15,7 +15,7 @@ _NO_COLUMN = re.compile(r'unable to find column "(?P<name>[^"]*)"; valid columns
 
 # Polars' table functions (`read_csv('...')`) open any file; a query is about the trace alone, and
 # may come from a web page. No column or table of ours begins so.
-_READS_FILES = re.compile(r"\bread_\w+", re.IGNORECASE)
+_READS_FILES = re.compile(r"\b(?:read|scan)_\w+", re.IGNORECASE)
 
 
 def run_sql(frames: Mapping[str, pl.LazyFrame], query: str) -> pl.DataFrame:
