@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,9 @@ def _check_one(
     rules = registry.select(select, ignore)
     with progress() as report:
         trace = Trace.open(path, progress=report)
-        return run_rules(trace, rules, progress=report), trace.start_ns()
+        result = run_rules(trace, rules, progress=report)
+        # As it was asked for: two traces of one name in two folders stay apart.
+        return replace(result, trace=str(path)), trace.start_ns()
 
 
 def _as_json(results: list[CheckResult]) -> str:

@@ -53,7 +53,7 @@ def test_several_traces_give_a_list(stepscope: Command, starved: Path, repaired:
     run = stepscope("check", starved, repaired, "--format", "json")
 
     names = [result["trace"] for result in json.loads(run.out)]
-    assert names == ["starved.trace", "repaired.trace"]
+    assert names == [str(starved), str(repaired)]
     assert run.code == 1
 
 
@@ -87,7 +87,7 @@ def test_output_goes_to_a_file(stepscope: Command, starved: Path, tmp_path: Path
     run = stepscope("check", starved, "--format", "json", "--output", report)
 
     assert run.out == ""
-    assert json.loads(report.read_text())["trace"] == "starved.trace"
+    assert json.loads(report.read_text())["trace"] == str(starved)
 
 
 def test_an_output_that_cannot_be_written_is_wrong_usage(
