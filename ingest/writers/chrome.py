@@ -6,6 +6,7 @@ import gzip
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -21,8 +22,12 @@ from stepscope.ingest.writers.engine_slices import FIELDS, engine_counters, engi
 
 CHUNK_ROWS = 16 << 10
 BUNDLE_EVENTS = 4 << 10
+EXACT_NS = (1 << 42) * 1000
 SEPARATOR = " / "
+UNNAMED = "unnamed"
 SHOWN_FIRST = ("engine / steps", "engine / decisions", "requests / ")
+NUMERIC_ID = r"^(0x)?[0-9a-fA-F]{1,16}$"
+_NUMBERED = pl.struct("rank", "flow").rank("dense").cast(pl.String).alias("flow")
 PH_OF_END = {"start": "s", "step": "t", "finish": "f"}
 PH_OF_FORM = {"instant": "i", "unfinished": "B"}
 _encode = msgspec.json.Encoder().encode
@@ -45,6 +50,36 @@ class _Event(msgspec.Struct, omit_defaults=True, gc=False):
     args: Raw | dict[str, Any] | UnsetType = UNSET
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the file shows, on the trace's clock until it is moved."""
+
+    slices: pl.DataFrame
+    counters: pl.DataFrame
+    flows: pl.DataFrame
+
+    @classmethod
+    def of(cls, trace: Trace) -> _Shown:
+        return cls(_slices(trace), _counters(trace), _flows(trace))
+
+    def zero_ns(self) -> int:
+        """The time on the trace's clock that the file calls zero.
+
+        It is the clock's own zero where viewers can read every time. They read microseconds as
+        doubles, which hold every nanosecond below `EXACT_NS`; later ones are rounded, and then
+        Perfetto drops slices that seem to overlap. It drops what comes before zero as well.
+        """
+        times = pl.concat([frame["ts_ns"] for frame in (self.slices, self.counters, self.flows)])
+        if times.is_empty() or times.is_between(0, EXACT_NS - 1).all():
+            return 0
+        return int(times.sort()[0])
+
+    def moved(self, zero_ns: int) -> _Shown:
+        later = pl.col("ts_ns") - zero_ns
+        frames = (self.slices, self.counters, self.flows)
+        return _Shown(*(frame.with_columns(later) for frame in frames)) if zero_ns else self
+
+
 class _Places:
     """Numbers for processes and threads, in the order in which they are shown."""
 
@@ -64,12 +99,13 @@ class _Places:
     def names(self) -> Iterator[_Event]:
         """The events that name and sort them; a track that is a whole process is named twice."""
         for process, pid in self._pids.items():
-            yield _Event("M", "process_name", pid=pid, args={"name": process})
+            yield _Event("M", "process_name", pid=pid, args={"name": process or UNNAMED})
             yield _Event("M", "process_sort_index", pid=pid, args={"sort_index": pid})
         for track, tid in self._tids.items():
             process, _, thread = track.partition(SEPARATOR)
             pid = self._pids[process]
-            yield _Event("M", "thread_name", pid=pid, tid=tid, args={"name": thread or process})
+            name = thread or process or UNNAMED
+            yield _Event("M", "thread_name", pid=pid, tid=tid, args={"name": name})
             yield _Event("M", "thread_sort_index", pid=pid, tid=tid, args={"sort_index": tid})
 
 
@@ -78,14 +114,18 @@ def write_chrome(trace: Trace, out: str | Path) -> None:
 
     Spans, flows and counters are written as they are; steps, requests, core groups, decisions
     and collectives get tracks of their own. An asynchronous span becomes a slice, since its
-    track is its own. Raises `TraceError` when `out` cannot be written.
+    track is its own. Times that viewers would round or drop, as those of a wall clock, are
+    counted from the first one, and `baseTimeNanoseconds` says when that was; times among the
+    arguments stay on the trace's clock. Raises `TraceError` when `out` cannot be written.
     """
     path = Path(out)
+    shown = _Shown.of(trace)
+    zero_ns = shown.zero_ns()
     try:
         with _draft(path) as file:
-            file.write(_head(trace))
+            file.write(_head(trace, zero_ns))
             separator = b"\n"
-            for texts in _bundles(map(_encode, _events(trace))):
+            for texts in _bundles(map(_encode, _events(shown.moved(zero_ns)))):
                 file.write(separator + b",\n".join(texts))
                 separator = b",\n"
             file.write(b"\n]}\n")
@@ -114,11 +154,11 @@ def _bundles(texts: Iterator[bytes]) -> Iterator[list[bytes]]:
         yield bundle
 
 
-def _head(trace: Trace) -> bytes:
+def _head(trace: Trace, zero_ns: int) -> bytes:
     manifest = trace.manifest
     head: dict[str, Any] = {
         "displayTimeUnit": "ns",
-        "baseTimeNanoseconds": manifest.clock.epoch_ns,
+        "baseTimeNanoseconds": manifest.clock.epoch_ns + zero_ns,
         "stepscope": {
             "producer": manifest.producer,
             "producer_version": manifest.producer_version,
@@ -130,14 +170,13 @@ def _head(trace: Trace) -> bytes:
     return _encode(head)[:-1] + b',\n"traceEvents":['
 
 
-def _events(trace: Trace) -> Iterator[_Event]:
-    slices, counters, flows = _slices(trace), _counters(trace), _flows(trace)
-    tracks = {*slices["track"].unique(), *flows["track"].drop_nulls().unique()}
-    places = _Places(tracks, counters["track"].drop_nulls().unique())
+def _events(shown: _Shown) -> Iterator[_Event]:
+    tracks = {*shown.slices["track"].unique(), *shown.flows["track"].drop_nulls().unique()}
+    places = _Places(tracks, shown.counters["track"].drop_nulls().unique())
     yield from places.names()
-    yield from _slice_events(slices, places)
-    yield from _counter_events(counters, places)
-    yield from _flow_events(flows, places)
+    yield from _slice_events(shown.slices, places)
+    yield from _counter_events(shown.counters, places)
+    yield from _flow_events(shown.flows, places)
 
 
 def _slices(trace: Trace) -> pl.DataFrame:
@@ -155,18 +194,33 @@ def _slices(trace: Trace) -> pl.DataFrame:
 def _counters(trace: Trace) -> pl.DataFrame:
     columns = ("rank", "ts_ns", "track", "name", "value")
     sampled = pl.concat([engine_counters(trace), trace.counters.select(columns).collect()])
-    return sampled.filter(pl.col("value").is_finite()).with_columns(_track(trace))
+    finite = sampled.drop_nulls("ts_ns").filter(pl.col("value").is_finite())
+    return finite.with_columns(_track(trace))
 
 
 def _flows(trace: Trace) -> pl.DataFrame:
-    known = trace.flows.filter(pl.col("end").is_in(list(PH_OF_END)))
-    return known.with_columns(_track(trace)).collect()
+    """The ends of arrows, which viewers join when name, category and id, a number, are the same.
+
+    Ids are kept where they are numbers of one rank: two ranks give the same id to two arrows.
+    """
+    ends = trace.flows.filter(pl.col("end").is_in(list(PH_OF_END))).drop_nulls(["ts_ns", "flow"])
+    of_flow = [
+        pl.col(name).fill_null(pl.col(name).drop_nulls().first().over("rank", "flow"))
+        for name in ("name", "category")
+    ]
+    named = ends.with_columns(of_flow).with_columns(_track(trace)).collect()
+    numeric = named["flow"].str.contains(NUMERIC_ID).all()
+    return named if numeric and not _several(trace) else named.with_columns(_NUMBERED)
 
 
 def _track(trace: Trace) -> pl.Expr:
     """The track, which names its rank where there are several."""
-    several = len(trace.manifest.ranks) > 1
-    return pl.format("rank {} {}", "rank", "track").alias("track") if several else pl.col("track")
+    named = pl.format("rank {} {}", "rank", "track").alias("track")
+    return named if _several(trace) else pl.col("track")
+
+
+def _several(trace: Trace) -> bool:
+    return len(trace.manifest.ranks) > 1
 
 
 def _slice_events(slices: pl.DataFrame, places: _Places) -> Iterator[_Event]:
