@@ -46,9 +46,10 @@ def with_holder(spans: pl.LazyFrame, since: str) -> pl.LazyFrame:
     `ts_ns` for who ran on it; of two at one time the pending one is later. Adds holder_task,
     holder_block and holder_end_ns; null for the first block of a core.
     """
-    is_parked = pl.col("slot").eq("pending").fill_null(value=False)
+    slot = [pl.col("slot").eq(name).fill_null(value=False) for name in ("pending", "running")]
+    ties = ("end_ns", "task", "block", "ts_ns", "shape")
     lasts = pl.col("end_ns") == pl.col("end_ns").cum_max()
-    return spans.sort(*CORE, since, is_parked, "end_ns", "task", "block", "ts_ns").with_columns(
+    return spans.sort(*CORE, since, *slot, *ties).with_columns(
         pl.when(lasts).then(column).forward_fill().shift(1).over(CORE).alias(f"holder_{column}")
         for column in ("task", "block", "end_ns")
     )

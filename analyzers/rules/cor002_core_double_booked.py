@@ -66,7 +66,8 @@ class CoreDoubleBooked:
         )
         twice = with_label(early, trace)
         twice = with_label(twice, trace, "holder_task", "holder_block", "holder")
-        rows = twice.sort("ts_ns", "rank", "core", "task", "block").collect()
+        order = ("ts_ns", "rank", "core", "task", "block", "end_ns", "holder_end_ns", "holder")
+        rows = twice.sort(order).collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:

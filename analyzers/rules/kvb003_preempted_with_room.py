@@ -57,7 +57,7 @@ class PreemptedWithRoom:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per reason, with the number of preemptions, placed at the first of them."""
-        first = pl.col("step", "ts_ns", "subject", "holder", "needed", "available")
+        first = ("ts_ns", "step", "subject", "holder", "needed", "available")
         reasons = (
             trace.decisions.filter(
                 pl.col("subject_kind") == "request",
@@ -67,7 +67,7 @@ class PreemptedWithRoom:
             .with_columns(reason=_in_general(pl.col("reason")))
             .group_by("rank", "reason")
             .agg(
-                first.sort_by("ts_ns", "subject", "holder", "needed", "available").first(),
+                pl.col(first).sort_by(first).first(),
                 count=pl.len(),
                 end_ns=pl.col("ts_ns").max(),
                 num_requests=pl.col("subject").n_unique(),

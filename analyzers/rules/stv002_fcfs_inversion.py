@@ -76,11 +76,11 @@ class FcfsInversion:
             ]
         )
         is_preempted = pl.col("how") == "preempted"
-        earliest = pl.col("step", "ts_ns", "how", "younger").sort_by("ts_ns", "how", "younger")
+        earliest = ("ts_ns", "step", "how", "younger")
         gave_way = (
             inversions.group_by(REQUEST)
             .agg(
-                earliest.first(),
+                pl.col(earliest).sort_by(earliest).first(),
                 count=pl.len(),
                 end_ns=pl.col("ts_ns").max(),
                 num_preempted=is_preempted.sum(),

@@ -83,7 +83,8 @@ class BucketStarved:
 def _choices(trace: Trace) -> pl.LazyFrame:
     """Choices among buckets: the oldest request that competed, and what its bucket got."""
     ages = requests(trace).select("rank", "age", holder="request")
-    oldest = pl.col("holder", "verdict", "subject", "instead").sort_by("age", "subject").first()
+    row = ("holder", "subject", "verdict", "instead")
+    oldest = pl.col(row).sort_by("age", *row).first()
     return (
         trace.decisions.filter(pl.col("subject_kind") == "bucket", pl.col("ts_ns").is_not_null())
         .join(ages, on=["rank", "holder"])
@@ -106,7 +107,7 @@ def _streaks(choices: pl.LazyFrame) -> pl.LazyFrame:
         .group_by(*REQUEST, "_streak")
         .agg(
             pl.col("step", "ts_ns").min(),
-            pl.col("bucket", "instead").sort_by("ts_ns").last(),
+            pl.col("bucket", "instead").sort_by("ts_ns", "step").last(),
             last_step=pl.col("step").max(),
             end_ns=pl.col("ts_ns").max(),
             num_misses=pl.len(),
