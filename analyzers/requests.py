@@ -85,14 +85,43 @@ def waits(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
 
 def served(trace: Trace) -> pl.LazyFrame:
     """How long each request was in a batch: rank, request, served_ns; without batches no row."""
-    steps = trace.steps.group_by("rank", "step").agg(pl.col("dur_ns").max().clip(-FAR_NS, FAR_NS))
-    return (
-        trace.batch_rows.select(*REQUEST, "step")
-        .unique()
-        .join(steps, on=["rank", "step"])
-        .group_by(REQUEST)
-        .agg(served_ns=pl.col("dur_ns").sum())
+    lasted = pl.col("to_ns") - pl.col("from_ns")
+    return _in_batches(trace).group_by(REQUEST).agg(served_ns=lasted.sum())
+
+
+def neglected(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
+    """The longest time that each request was there and in no batch: rank, request, from_ns, to_ns.
+
+    A request waits in the queue, and also while it runs and is left out of batch after batch.
+    """
+    batches = _in_batches(trace)
+    were_in_one = requests.join(batches.select(REQUEST).unique(), on=REQUEST, how="semi")
+    ends = (
+        were_in_one.select(*REQUEST, from_ns=moment, to_ns=moment)
+        for moment in ("arrive_ns", "ended_ns")
     )
+    length = pl.col("to_ns") - pl.col("from_ns")
+    return (
+        pl.concat([batches, *ends])
+        .sort(*REQUEST, "from_ns", "to_ns")
+        .select(
+            *REQUEST,
+            to_ns="from_ns",
+            from_ns=pl.col("to_ns").cum_max().shift(1).over(REQUEST),
+        )
+        .filter(length > 0)
+        .group_by(REQUEST)
+        .agg(pl.col("from_ns", "to_ns").sort_by(-length, "from_ns").first())
+    )
+
+
+def _in_batches(trace: Trace) -> pl.LazyFrame:
+    """When each request was in a batch: rank, request, from_ns, to_ns."""
+    begins = pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS)
+    lasts = pl.col("dur_ns").max().clip(0, FAR_NS).fill_null(0)
+    steps = trace.steps.group_by("rank", "step").agg(from_ns=begins, to_ns=begins + lasts)
+    rows = trace.batch_rows.filter(pl.col("request").is_not_null()).select(*REQUEST, "step")
+    return rows.unique().join(steps, on=["rank", "step"]).drop("step")
 
 
 def _ends(trace: Trace) -> pl.LazyFrame:

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import REQUEST, requests, served, waits
+from stepscope.analyzers.requests import REQUEST, neglected, requests, served, waits
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration, times
 
@@ -65,14 +65,15 @@ class RequestStarved:
     limit: int = 50
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per starved request, oldest first, placed at its longest wait."""
+        """One finding per starved request, oldest first, placed where it was neglected longest."""
         each_request = _with_others(requests(trace))
         starved = (
             each_request.join(_waited(trace, each_request), on=REQUEST, how="left")
             .join(served(trace), on=REQUEST, how="left")
+            .join(neglected(trace, each_request), on=REQUEST, how="left", suffix="_neglected")
             .with_columns(
-                ts_ns=pl.coalesce("from_ns", "arrive_ns"),
-                end_ns=pl.coalesce("to_ns", "ended_ns"),
+                ts_ns=pl.coalesce("from_ns_neglected", "from_ns", "arrive_ns"),
+                end_ns=pl.coalesce("to_ns_neglected", "to_ns", "ended_ns"),
                 is_late=_missed_its_deadline(),
                 shares=_fair_shares(),
             )
@@ -80,8 +81,8 @@ class RequestStarved:
                 pl.col("num_others") > 0,
                 pl.col("is_late") | (pl.col("shares") > self.max_shares).fill_null(value=False),
             )
-            .sort("rank", "age")
         )
+        starved = _with_step(trace, starved).sort("rank", "age")
         return each(self, starved.collect(), self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
@@ -96,7 +97,7 @@ class RequestStarved:
             "here_ns": row["ended_ns"] - row["arrive_ns"],
             "served_ns": row["served_ns"],
             "waited_ns": waited_ns,
-            "longest_wait_ns": row["longest_ns"] or 0,
+            "longest_in_no_batch_ns": row["end_ns"] - row["ts_ns"],
             "times preempted": row["num_preempted"],
             "others finished": row["num_others"],
             "arrived_ns": row["arrive_ns"],
@@ -151,10 +152,17 @@ def _waited(trace: Trace, each_request: pl.LazyFrame) -> pl.LazyFrame:
     """How long each request waited in all, and its longest wait: from_ns, to_ns, step."""
     lasted = pl.col("to_ns") - pl.col("from_ns")
     longest = pl.col("from_ns", "to_ns", "step").sort_by(-lasted, "from_ns").first()
+    return waits(trace, each_request).group_by(REQUEST).agg(longest, waited_ns=lasted.sum())
+
+
+def _with_step(trace: Trace, starved: pl.LazyFrame) -> pl.LazyFrame:
+    """Put in `step` the one that ran, or began, at `ts_ns`; where none did, leave what is there."""
+    begun = trace.steps.filter(pl.col("ts_ns").is_not_null())
+    begun = begun.select("rank", "ts_ns", running="step").sort("ts_ns", "running")
     return (
-        waits(trace, each_request)
-        .group_by(REQUEST)
-        .agg(longest, waited_ns=lasted.sum(), longest_ns=lasted.max())
+        starved.sort("ts_ns")
+        .join_asof(begun, on="ts_ns", by="rank", check_sortedness=False)
+        .with_columns(step=pl.coalesce("running", "step"))
     )
 
 

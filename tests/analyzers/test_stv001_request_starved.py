@@ -69,6 +69,21 @@ def test_time_in_batches_is_evidence_and_waits_between_preemptions_add_up() -> N
     assert found.evidence["times preempted"] == 1
 
 
+def test_a_request_is_placed_where_it_ran_and_was_left_out_of_every_batch_longest() -> None:
+    rows = [
+        event("r", "arrive", 0, deadline_ns=50), event("r", "admit", 10), event("r", "abort", 100),
+    ]  # fmt: skip
+    steps = [{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "decode"} for n in range(1, 10)]
+    batch = [{"step": 1, "request": "r", "phase": "decode", "num_tokens": 1}]
+
+    (found,) = RequestStarved().check(
+        trace_of(lifecycle=[*OTHER, *rows], steps=steps, batch_rows=batch)
+    )
+
+    assert (found.step, found.ts_ns, found.end_ns) == (2, 20, 100)
+    assert found.evidence["longest_in_no_batch_ns"] == 80
+
+
 def test_a_request_without_a_deadline_that_waits_many_fair_shares_is_found() -> None:
     rows = [*life("1", 0, 90, 99), *life("2", 1, 2, 10), *life("3", 2, 3, 20)]
 
