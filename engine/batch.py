@@ -14,7 +14,8 @@ DECODE = "decode"
 class Row:
     """A request's share of a batch: `num_tokens` tokens, the first at position `num_computed`.
 
-    A row `samples` when it reaches the end of what is known of the request.
+    A row `samples` when it reaches the end of what is known of the request, and once more for each
+    of the `num_fed_back` tokens behind that.
     """
 
     request: Request
@@ -23,6 +24,7 @@ class Row:
     num_computed: int
     samples: bool
     is_recompute: bool
+    num_fed_back: int = 0
 
     @property
     def num_kv_tokens(self) -> int:

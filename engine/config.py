@@ -15,7 +15,8 @@ MS = 1_000_000
 class EngineConfig:
     """Sizes and limits of an engine, and the faults that are switched on in it.
 
-    `num_slots` 0 means that requests need no slot. `horizon_ns` ends the run: what is unfinished
+    `num_slots` 0 means that requests need no slot; `num_kv_blocks` 0, which takes slots, that the
+    KV is not paged. `horizon_ns` ends the run: what is unfinished
     then is aborted. `idle_ns` is how long a step lasts in which nothing could be scheduled,
     `max_idle_steps` in a row, and `max_actions_per_request` in one step, are what the watchdog
     allows a scheduler that makes no progress.
@@ -33,7 +34,8 @@ class EngineConfig:
     faults: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
-        for name in ("num_kv_blocks", "block_size", "max_num_seqs", "idle_ns"):
+        paged = () if self.num_slots and not self.num_kv_blocks else ("num_kv_blocks",)
+        for name in (*paged, "block_size", "max_num_seqs", "idle_ns"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, it must be at least 1")
         if self.max_num_batched_tokens < self.max_num_seqs:

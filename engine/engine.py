@@ -14,9 +14,10 @@ from stepscope.engine.batch import DECODE, PREFILL, Batch, Row
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors import Execution, Executor
+from stepscope.engine.finishing import EOS, finish_reason
 from stepscope.engine.plan import Action, Admit, Hold, PlanRefused, Preempt, Reject, Run, Weigh
 from stepscope.engine.recording import Recording
-from stepscope.engine.request import Request, Status
+from stepscope.engine.request import EOS_TOKEN, Request, Status
 from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.state import State
 
@@ -63,6 +64,7 @@ class Engine:
         self._num_idle_steps = 0
         self._livelock: str | None = None
         self._seated: set[str] = set()
+        self._last_in_slot: dict[int, Request] = {}
         self._recorder = recorder
         self._record = Recording(recorder, self.state, clock) if recorder else None
         self._allocate = Allocator(self.state, self._record)
@@ -106,12 +108,13 @@ class Engine:
     def postprocess(self, batch: Batch, execution: Execution) -> None:
         """Take what the step computed, and let go of the requests that are finished."""
         self._take_arrivals()
+        if batch.rows and "masked-row-leak" in self.config.faults:
+            self._keep_masked_rows()
         for row in batch.rows:
             request = row.request
             request.num_computed += row.num_tokens
             request.num_ever_computed = max(request.num_ever_computed, request.num_computed)
-            if request.id in execution.tokens:
-                self._append_token(request)
+            self._append(request, execution.tokens.get(request.id, ()))
 
     def observe(self) -> None:
         """Show the observer, if there is one, what the engine holds now."""
@@ -136,7 +139,7 @@ class Engine:
     def _perform(self, action: Action) -> None:
         match action:
             case Run():
-                self._seat(action.request, action.num_tokens)
+                self._seat(action)
             case Admit():
                 self._admit(action.request)
             case Preempt():
@@ -150,27 +153,29 @@ class Engine:
             case Weigh() if self._record:
                 self._record.weighed(action)
 
-    def _seat(self, request: Request, num_tokens: int) -> None:
-        self._check(request, num_tokens)
+    def _seat(self, run: Run) -> None:
+        request, num_tokens = run.request, run.num_tokens
+        self._check(request, num_tokens, run.num_fed_back)
         end = request.num_computed + num_tokens
         self._allocate.claim_blocks(request, end)
         phase = PREFILL if request.is_prefill else DECODE
         num_again = min(end, request.num_ever_computed) - request.num_computed
         request.num_recomputed += max(0, num_again)
         row = Row(
-            request, phase, num_tokens, request.num_computed, end == request.num_tokens,
-            num_again > 0,
+            request, phase, num_tokens, request.num_computed,
+            end == request.num_tokens + run.num_fed_back, num_again > 0, run.num_fed_back,
         )  # fmt: skip
         self._seated.add(request.id)
         self.state.batch.append(row)
         if self._record:
             self._record.row(row)
 
-    def _check(self, request: Request, num_tokens: int) -> None:
+    def _check(self, request: Request, num_tokens: int, num_fed_back: int) -> None:
         batch = self.state.batch
         if request.status is not Status.RUNNING or request.id in self._seated:
             raise self._refused(f"{request.id} is {request.status.value} or in the batch already")
-        if not 0 < num_tokens <= request.num_tokens - request.num_computed:
+        num_left = request.num_tokens - request.num_computed
+        if not (num_left if num_fed_back else 0) < num_tokens <= num_left + num_fed_back:
             raise self._refused(f"{num_tokens} tokens of {request.id} are not there to compute")
         if batch.num_batched_tokens + num_tokens > self.config.max_num_batched_tokens:
             raise self._refused(f"the tokens of {request.id} are over the budget")
@@ -186,6 +191,8 @@ class Engine:
         self.state.running.append(request)
         self._allocate.claim_blocks(request, request.num_tokens)
         self._allocate.claim_slot(request)
+        if request.slot is not None:
+            self._last_in_slot[request.slot] = request
         if self._record:
             self._record.event(request, "resume" if request.num_preemptions else "admit")
 
@@ -209,15 +216,26 @@ class Engine:
         self._leave_queue(action.request)
         self._end(action.request, "reject", action.cause)
 
-    def _append_token(self, request: Request) -> None:
+    def _append(self, request: Request, tokens: Iterable[int]) -> None:
+        for token in tokens:
+            self._append_token(request, token)
+            if reason := finish_reason(request, self.config.faults):
+                self.state.running.remove(request)
+                self._end(request, "finish", reason if reason == EOS else None)
+                return
+
+    def _append_token(self, request: Request, token: int) -> None:
         request.num_generated += 1
+        request.has_eos |= token == EOS_TOKEN
         if self._record:
-            self._record.token(request)
+            self._record.token(request, token)
             if request.num_generated == 1:
                 self._record.event(request, "first-token")
-        if request.is_finished:
-            self.state.running.remove(request)
-            self._end(request, "finish")
+
+    def _keep_masked_rows(self) -> None:
+        for request in self._last_in_slot.values():
+            if request.status is Status.ENDED:
+                self._append_token(request, 0)
 
     def _end(self, request: Request, event: str, cause: str | None = None) -> None:
         self._allocate.release(request)

@@ -36,6 +36,25 @@ FAULTS: tuple[Fault, ...] = (
         "one victim is preempted for a request; when that is too little, the request is dropped",
     ),
     Fault(
+        "skip-mirror-refresh",
+        "an admission commits the host mirror without refreshing it: live slots go back in time",
+    ),
+    Fault(
+        "recycle-without-clearing",
+        "a recycled slot keeps its old length: its owner reads what the one before it wrote",
+    ),
+    Fault(
+        "masked-row-leak",
+        "the token of an idle row is kept, for the request that had the slot last",
+    ),
+    Fault(
+        "refill-when-drained",
+        "a freed slot stays idle, with a queue, until every other slot is free too",
+    ),
+    Fault("token-after-eos", "the end of an output is not looked for: it runs on to its cap"),
+    Fault("token-past-cap", "the cap is compared one token too late"),
+    Fault("cap-before-eos", "an output that ends on its cap is told to have been cut"),
+    Fault(
         "mix-shift-wrap",
         "MIX placement shifts by 64 bits: the 23rd group of a thread wraps to another group's AIV",
     ),

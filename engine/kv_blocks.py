@@ -8,7 +8,8 @@ from collections import deque
 class KVBlocks:
     """`num_blocks` blocks of `block_size` tokens, each free or owned by one request.
 
-    Blocks are handed out in the order in which they became free.
+    Blocks are handed out in the order in which they became free. An engine whose KV is not paged
+    has a pool of no blocks, in which nobody lacks any.
     """
 
     def __init__(self, num_blocks: int, block_size: int) -> None:
@@ -29,6 +30,8 @@ class KVBlocks:
 
     def num_missing(self, block_table: list[int], num_tokens: int) -> int:
         """Return how many blocks `block_table` lacks to hold `num_tokens` tokens."""
+        if not self.num_blocks:
+            return 0
         return max(0, -(-num_tokens // self.block_size) - len(block_table))
 
     def claim(self, request_id: str) -> tuple[int, int]:

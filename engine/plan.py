@@ -26,10 +26,15 @@ class Admit:
 
 @dataclass(slots=True)
 class Run:
-    """Put `num_tokens` tokens of a running request into this step's batch."""
+    """Put `num_tokens` tokens of a running request into this step's batch.
+
+    The last `num_fed_back` of them are not known yet: each is sampled within the step and fed back
+    in the same step, as where a prompt is written and decoded in one go.
+    """
 
     request: Request
     num_tokens: int
+    num_fed_back: int = 0
 
 
 @dataclass(slots=True)

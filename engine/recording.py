@@ -9,7 +9,7 @@ from stepscope.engine.batch import PREFILL, Batch, Row
 from stepscope.engine.clock import Clock
 from stepscope.engine.executors import Execution
 from stepscope.engine.plan import Hold, Preempt, Reject, Weigh
-from stepscope.engine.request import Request
+from stepscope.engine.request import EOS_TOKEN, Request
 from stepscope.engine.state import State
 
 if TYPE_CHECKING:
@@ -124,11 +124,11 @@ class Recording:
             "bucket", weigh.size, None, weigh.oldest.id, None if is_chosen else weigh.chosen,
         )  # fmt: skip
 
-    def token(self, request: Request) -> None:
-        """Note that a token was sampled; what it is stays out of the trace."""
+    def token(self, request: Request, token: int) -> None:
+        """Note that a token was sampled; which one stays out of the trace, unless it is the end."""
         self._to.outputs(
             self._state.step, self._clock.now_ns(), request.id, request.num_generated - 1,
-            None, False, self._state.step,
+            token if token == EOS_TOKEN else None, False, self._state.step,
         )  # fmt: skip
 
     def stepped(
@@ -136,11 +136,13 @@ class Recording:
     ) -> None:
         """Note a step; `formed` is when, and waiting, running and free blocks then."""
         ts_ns, num_waiting, num_running, num_free = formed
+        num_blocks = self._state.kv_blocks.num_blocks
         self._to.steps(
             self._state.step, ts_ns, execution.dur_ns, batch.kind, batch.num_prefill_reqs,
             batch.num_decode_reqs, batch.num_prefill_tokens, batch.num_decode_tokens,
-            self._state.config.max_num_batched_tokens, 0, num_waiting, num_running, num_free,
-            self._state.kv_blocks.num_blocks, execution.path, len(execution.tokens),
+            self._state.config.max_num_batched_tokens, 0, num_waiting, num_running,
+            num_free if num_blocks else None, num_blocks or None, execution.path,
+            len(execution.tokens),
         )  # fmt: skip
 
     def _decide(self, kind: str, subject: str, verdict: str, *rest: str | int | None) -> None:

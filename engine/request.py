@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+EOS_TOKEN = 2  # the token with which a model ends its output, as Llama 2 numbers it
+
 
 class Status(Enum):
     """Where a request is."""
@@ -20,7 +22,8 @@ class Request:
     """A request on its way through the engine; two requests are equal when they are the same.
 
     The first fields come from the workload, the rest is the engine's own state. Lengths are in
-    tokens: the KV pool holds `num_computed` of the request's `num_tokens`.
+    tokens: the KV pool holds `num_computed` of the request's `num_tokens`. A simulated model ends
+    the output with token number `eos_after`, where that is given.
     """
 
     id: str
@@ -30,11 +33,13 @@ class Request:
     priority: int = 0
     modality: str = "text"
     deadline_ns: int | None = None
+    eos_after: int | None = None
 
     status: Status = Status.PENDING
     arrival_order: int = 0
     num_computed: int = 0
     num_generated: int = 0
+    has_eos: bool = False
     num_ever_computed: int = 0
     num_recomputed: int = 0
     num_preemptions: int = 0
@@ -56,11 +61,6 @@ class Request:
     def is_prefill(self) -> bool:
         """More than the last sampled token still has to be computed."""
         return self.num_computed < max(self.prompt_len, self.num_tokens - 1)
-
-    @property
-    def is_finished(self) -> bool:
-        """It generated all that it may."""
-        return self.num_generated >= self.max_tokens
 
     @property
     def age(self) -> tuple[int, int]:

@@ -43,15 +43,16 @@ class State:
         return self.kv_blocks.num_missing(request.block_table, num_tokens)
 
     def snapshot(self, ts_ns: int) -> dict[str, Any]:
-        """Return the state as plain lists and dicts; the slots only where the engine has any."""
+        """Return the state as plain lists and dicts; only the pools that the engine has."""
         snapshot: dict[str, Any] = {
             "ts_ns": ts_ns,
             "step": self.step,
             "waiting": [request.id for request in self.waiting],
             "running": [request.id for request in self.running],
             "batch": [[row.request.id, row.phase, row.num_tokens] for row in self.batch.rows],
-            "kv_blocks": dict(self.kv_blocks.owner),
         }
+        if self.kv_blocks.num_blocks:
+            snapshot["kv_blocks"] = dict(self.kv_blocks.owner)
         if self.slots:
             snapshot["slots"] = dict(self.slots.owner)
         return snapshot

@@ -22,7 +22,10 @@ Lengths = Callable[[Random], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """One request as its client sends it; lengths in tokens, times in ns of the run."""
+    """One request as its client sends it; lengths in tokens, times in ns of the run.
+
+    A simulated model ends the output with token number `eos_after`, where that is given.
+    """
 
     id: str
     arrival_ns: int
@@ -31,6 +34,7 @@ class RequestSpec:
     priority: int = 0
     modality: str = "text"
     deadline_ns: int | None = None
+    eos_after: int | None = None
 
     def __post_init__(self) -> None:
         if self.arrival_ns < 0 or self.prompt_len < 1 or self.max_tokens < 1:
@@ -53,7 +57,7 @@ class Workload:
         for spec in self.specs:
             yield Request(
                 spec.id, spec.arrival_ns, spec.prompt_len, spec.max_tokens,
-                spec.priority, spec.modality, spec.deadline_ns,
+                spec.priority, spec.modality, spec.deadline_ns, spec.eos_after,
             )  # fmt: skip
 
     def __len__(self) -> int:
@@ -103,7 +107,7 @@ class Workload:
 
 
 _FORMAT = 'write {"requests": [{"id": .., "arrival_ns": .., "prompt_len": .., "max_tokens": ..}]}'
-_DEFAULTS = {"priority": 0, "modality": "text", "deadline_ns": None}
+_DEFAULTS = {"priority": 0, "modality": "text", "deadline_ns": None, "eos_after": None}
 _TYPES = {
     field.name: str if field.name in {"id", "modality"} else int for field in fields(RequestSpec)
 }
@@ -121,7 +125,8 @@ def _spec(given: Any, where: str) -> RequestSpec:
     if not isinstance(given, dict) or not {*_TYPES} - {*_DEFAULTS} <= {*given} <= {*_TYPES}:
         raise ConfigError("the fields of a request are wrong", where=where, todo=_FORMAT)
     for name, value in given.items():
-        if type(value) is not _TYPES[name] and not (name == "deadline_ns" and value is None):
+        is_left_open = value is None and name in _DEFAULTS and _DEFAULTS[name] is None
+        if type(value) is not _TYPES[name] and not is_left_open:
             raise ConfigError(f"{name} is {value!r}", where=where, todo=_FORMAT)
     return RequestSpec(**given)
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 class Execution:
     """What running a batch came to.
 
-    `path` names the code that ran; `tokens` holds the token sampled for each request whose row
-    reached the end of what is known of it (an unfinished prefill samples nothing).
+    `path` names the code that ran; `tokens` holds the tokens sampled for each request whose row
+    reached the end of what is known of it (an unfinished prefill samples nothing), in order.
     """
 
     dur_ns: int
     path: str
-    tokens: dict[str, int]
+    tokens: dict[str, tuple[int, ...]]
 
 
 class Executor(Protocol):

@@ -23,6 +23,7 @@ from stepscope.engine.device.topology import Device
 from stepscope.engine.device.usage import Usage
 from stepscope.engine.device.workloads import Workload, workload
 from stepscope.engine.executors import Execution
+from stepscope.engine.executors.simulated import sampled
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
@@ -80,7 +81,7 @@ class Clusters:
         if run.stall:
             return Execution(dur_ns, f"stalled: {run.stall}", {})
         path = self._workloads[DECODE if batch.num_decode_reqs else PREFILL].name
-        return Execution(dur_ns, path, {row.request.id: 0 for row in batch.rows if row.samples})
+        return Execution(dur_ns, path, sampled(batch))
 
     def snapshot(self) -> dict[str, Any]:
         """Return what each core's slots hold, by core."""

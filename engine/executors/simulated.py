@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.executors import Execution
+from stepscope.engine.request import EOS_TOKEN
 
 if TYPE_CHECKING:
-    from stepscope.engine.batch import Batch
+    from stepscope.engine.batch import Batch, Row
     from stepscope.engine.clock import VirtualClock
     from stepscope.ingest.recorder import Recorder
 
@@ -45,7 +46,7 @@ class CostModel:
 
 @dataclass(slots=True)
 class Simulated:
-    """Advances the clock by what the cost model says; every token that it samples is 0."""
+    """Advances the clock by what the cost model says; what it samples means nothing but its end."""
 
     cost: CostModel = field(default_factory=CostModel)
 
@@ -56,9 +57,21 @@ class Simulated:
         del step, recorder
         dur_ns = self.cost.dur_ns(batch)
         clock.advance(dur_ns)
-        tokens = {row.request.id: 0 for row in batch.rows if row.samples}
-        return Execution(dur_ns, f"simulated-{batch.kind}", tokens)
+        return Execution(dur_ns, f"simulated-{batch.kind}", sampled(batch))
 
     def snapshot(self) -> dict[str, Any]:
         """Return nothing: there is no device to look into."""
         return {}
+
+
+def sampled(batch: Batch) -> dict[str, tuple[int, ...]]:
+    """Return what a model without weights samples: 0, and the end where the workload says so."""
+    return {row.request.id: _tokens(row) for row in batch.rows if row.samples}
+
+
+def _tokens(row: Row) -> tuple[int, ...]:
+    request = row.request
+    if request.eos_after is None and not row.num_fed_back:
+        return (0,)
+    numbers = range(request.num_generated + 1, request.num_generated + row.num_fed_back + 2)
+    return tuple(EOS_TOKEN if number == request.eos_after else 0 for number in numbers)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from stepscope.engine.scenario import RunResult, Scenario, Setting, unknown
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.scenarios.mix_admission import MixAdmission
+from stepscope.engine.scenarios.slot_recycling import SlotRecycling
 
-SCENARIOS: tuple[Scenario, ...] = (MixAdmission(), FcfsPreemption())
+SCENARIOS: tuple[Scenario, ...] = (MixAdmission(), FcfsPreemption(), SlotRecycling())
 
 
 def scenario(name: str) -> Scenario:

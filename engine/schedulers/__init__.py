@@ -7,6 +7,7 @@ from typing import Protocol
 
 from stepscope.engine.plan import Action
 from stepscope.engine.schedulers.bucketed import Bucketed
+from stepscope.engine.schedulers.slots import Slotted
 from stepscope.engine.state import State
 
 
@@ -26,6 +27,6 @@ class Scheduler(Protocol):
         ...
 
 
-SCHEDULERS: tuple[type[Scheduler], ...] = (Bucketed,)
+SCHEDULERS: tuple[type[Scheduler], ...] = (Bucketed, Slotted)
 
-__all__ = ["SCHEDULERS", "Bucketed", "Scheduler"]
+__all__ = ["SCHEDULERS", "Bucketed", "Scheduler", "Slotted"]

@@ -1,7 +1,7 @@
 """What the session folds from a trace is what the engine held: forward, backward, by jumps.
 
 The engine's own snapshots are kept while it records. They are the truth that the folded state is
-compared with, at every step of both scenarios and at every instant of the core groups.
+compared with, at every step of every scenario and at every instant of the core groups.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ class Run:
         ("fcfs-preemption", "after"),
         ("mix-admission", "before"),
         ("mix-admission", "after"),
+        ("slot-recycling", "before"),
+        ("slot-recycling", "after"),
     ],
     ids=" ".join,
 )

@@ -7,12 +7,15 @@ from typing import Any
 from tests.engine.rows import Row, Rows
 
 
-def state_at(rows: Rows, step: int, *, has_slots: bool = False) -> dict[str, Any]:
+def state_at(
+    rows: Rows, step: int, *, has_slots: bool = False, has_blocks: bool = True
+) -> dict[str, Any]:
     """Return what `Engine.snapshot` gave when the batch of `step` had been formed."""
     (formed_ns,) = [row["ts_ns"] for row in rows.of("steps", step=step)]
     waiting, running = _queues(_until(rows, "lifecycle", formed_ns))
     allocations = _until(rows, "allocations", formed_ns)
     slots = {"slots": _owners(allocations, "slot")} if has_slots else {}
+    blocks = {"kv_blocks": _owners(allocations, "kv-block")} if has_blocks else {}
     return {
         "ts_ns": formed_ns,
         "step": step,
@@ -22,7 +25,7 @@ def state_at(rows: Rows, step: int, *, has_slots: bool = False) -> dict[str, Any
             [row["request"], row["phase"], row["num_tokens"]]
             for row in rows.of("batch_rows", step=step)
         ],
-        "kv_blocks": _owners(allocations, "kv-block"),
+        **blocks,
         **slots,
     }
 

@@ -1,0 +1,33 @@
+"""The scenario `slot-recycling` by its commands: its table, and no finding without a fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.cli.conftest import Command
+
+LARGE = ("--set", "slots=4", "--set", "requests=8", "--set", "max_cap=48")
+
+
+@pytest.mark.parametrize("size", [(), LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("variant", ["before", "after"])
+def test_no_rule_finds_anything_in_a_clean_run(
+    stepscope: Command, tmp_path: Path, variant: str, size: tuple[str, ...]
+) -> None:
+    out = tmp_path / "run.trace"
+    stepscope("record", "slot-recycling", "--variant", variant, *size, "-o", out)
+
+    run = stepscope("check", "--format", "json", out)
+
+    assert run.code == 0
+    assert '"findings": []' in run.out
+
+
+def test_the_table_tells_the_bytes_of_an_admission(stepscope: Command, tmp_path: Path) -> None:
+    run = stepscope("record", "slot-recycling", "--variant", "all", *LARGE, "-o", tmp_path / "f")
+
+    before, after = (run.out.splitlines()[line].split() for line in (2, 3))
+    assert before[:8] == ["before", "host-mirror", "65", "8", "4", "4", "60", "208"]
+    assert (before[9], after[9]) == ("33,554,432", "4,194,304")
