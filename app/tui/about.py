@@ -130,15 +130,12 @@ def _losses(manifest: Manifest) -> Iterator[Block]:
             yield Fact(count(number), (name,), MUTED)
 
 
-def verdict(result: CheckResult | None) -> list[Block]:
+def verdict(result: CheckResult) -> list[Block]:
     """Blocks that say what was found, rule by rule."""
-    if result is None:
-        return [Heading("findings"), Paragraph("The rules are still running.", MUTED)]
     return list(_found(result))
 
 
 def _found(result: CheckResult) -> Iterator[Block]:
-    yield Heading("findings")
     firsts: dict[str, tuple[int, Finding]] = {}
     for index, found in enumerate(result.findings):
         firsts.setdefault(found.code, (index, found))

@@ -59,8 +59,8 @@ ACTIONS: tuple[Action, ...] = (
     ),
     *_on(
         "overview",
-        ("column(1)", "l,right,full_stop", "l .", "a column later", "column"),
         ("column(-1)", "h,left,comma", "h ,", "a column earlier", "column"),
+        ("column(1)", "l,right,full_stop", "l .", "a column later", "column"),
         ("edge(0)", "g,home", "gg", "first step"),
         ("edge(-1)", "G,end", "G", "last step"),
     ),
@@ -77,8 +77,8 @@ ACTIONS: tuple[Action, ...] = (
     ),
     *_on(
         "step",
-        ("event(1)", "l,right,full_stop", "l .", "next event", "event"),
         ("event(-1)", "h,left,comma", "h ,", "previous event", "event"),
+        ("event(1)", "l,right,full_stop", "l .", "next event", "event"),
         ("move(1)", "j,down", "j", "next request", "request"),
         ("move(-1)", "k,up", "k", "previous request", "request"),
         ("edge(0)", "g,home", "gg", "first step"),
@@ -132,4 +132,11 @@ def hints(page: str) -> Iterator[Hint]:
     for label in dict.fromkeys(each.hint for each in named):
         group = [each for each in named if each.hint == label]
         keys = "1-4" if label == "page" else " ".join(each.shown.split()[0] for each in group)
-        yield Hint(keys, label, group[-1].name if label == "page" else group[0].name)
+        yield Hint(keys, label, _target(group[0]))
+
+
+def _target(action: Action) -> str:
+    """The action as a click runs it: on the application, or on the page, which has the focus."""
+    if action.name.startswith("app."):
+        return action.name
+    return f"{'app' if action.page == EVERYWHERE else 'focused'}.{action.name}"

@@ -14,6 +14,7 @@ from stepscope.analyzers.run import CheckResult
 from stepscope.app.debug import Session
 from stepscope.app.timeline import Hit
 from stepscope.app.tui import theme
+from stepscope.app.tui.about import verdict
 from stepscope.app.tui.actions import EVERYWHERE, bindings
 from stepscope.app.tui.explain_screen import ExplainScreen
 from stepscope.app.tui.findings_page import FindingsPage
@@ -24,6 +25,7 @@ from stepscope.app.tui.minimap import Minimap
 from stepscope.app.tui.opening import Models, Opening
 from stepscope.app.tui.overview_page import OverviewPage
 from stepscope.app.tui.places import when
+from stepscope.app.tui.prose import Paragraph
 from stepscope.app.tui.search_screen import SearchScreen
 from stepscope.app.tui.step_page import StepPage
 from stepscope.app.tui.table import Table
@@ -54,6 +56,8 @@ class StepscopeApp(App[None]):
         self.result = result
         self.models: Models | None = None
         self.session: Session | None = None
+        self.register_theme(theme.STEPSCOPE)
+        self.theme = theme.STEPSCOPE.name
         self.view: ViewState | None = None
 
     def compose(self) -> ComposeResult:
@@ -71,9 +75,7 @@ class StepscopeApp(App[None]):
         yield Footer(id="footer")
 
     def on_mount(self) -> None:
-        """Take the palette and begin to read."""
-        self.register_theme(theme.STEPSCOPE)
-        self.theme = theme.STEPSCOPE.name
+        """Begin to read."""
         top = self.query_one(TopBar)
         top.trace_name = self.trace.name
         manifest = self.trace.manifest
@@ -110,15 +112,22 @@ class StepscopeApp(App[None]):
 
     @on(Opening.Failed)
     def _say_what_failed(self, event: Opening.Failed) -> None:
-        self.query_one(TopBar).progress = ""
-        self.notify(str(event.error), severity="error", markup=False)
+        said = str(event.error)
+        if event.work == "fold":
+            self.query_one(StepPage).say(said)
+        elif self.view:
+            self.query_one(TopBar).progress = "not checked"
+            self.query_one(OverviewPage).show_verdict([Paragraph(said)])
+            self.view.without_findings = said
+            self._show_page()
 
     def _take(self, result: CheckResult) -> None:
         self.result = result
         self.query_one(TopBar).result = result
-        self.query_one(OverviewPage).show_result(result)
+        self.query_one(OverviewPage).show_verdict(verdict(result))
         if self.view:
             self.view.findings = result.findings
+            self.view.without_findings = "Nothing was found."
             self._show_page()
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────

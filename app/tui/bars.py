@@ -176,7 +176,7 @@ def _paint_bar(line: Line, bar: Bar, surface: str) -> None:
     line.fill(full, last, fill_of(bar.state), ink(bar.state.colour, _ground(bar.state, surface)))
     if bar.end % 8:
         line.put(last, GROWING[bar.end % 8], ink(body, surface))
-    has_edge = bar.touches and not rest and full < last
+    has_edge = bar.touches and not rest and full < last and bar.state.cue != "ticks"
     if has_edge:
         line.put(full, "▏", ink(surface, body))
     _paint_label(line, full + has_edge, last, bar, body)
@@ -192,10 +192,11 @@ def _ground(state: State, surface: str) -> str:
 def _paint_label(line: Line, start: int, end: int, bar: Bar, body: str) -> None:
     """Write the label, its beginning, or the letter of the state, whichever fits."""
     room = end - start
-    margin = 1 if room > 3 else 0
     shown = bar.label
-    if width_of(shown) > room - margin:
+    if width_of(shown) > room:
         letter = bar.state.glyph if bar.state.glyph.isalpha() else ""
-        shown = letter[: room - margin] or fit(shown, room - margin)
-    if shown != "…":
+        shown = letter[:room] or fit(shown, room)
+    margin = 1 if room > width_of(shown) and room > 3 else 0
+    # Two letters and an ellipsis say less than the fill that they would hide.
+    if not shown.endswith("…") or width_of(shown) > 3:
         line.put(start + margin, shown, ink(readable_on(body), body, bold=True), end)

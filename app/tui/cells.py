@@ -118,8 +118,8 @@ class Line:
             self._styles[x] = over(self._styles[x], style)
 
     def glyph(self, x: int) -> str:
-        """What stands in cell `x`; empty for the right half of a wide glyph."""
-        return self._glyphs[x]
+        """What stands in cell `x`; empty for the right half of a wide glyph, and outside."""
+        return self._glyphs[x] if 0 <= x < self.width else ""
 
     def style(self, x: int) -> Style:
         """The style of cell `x`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,11 +63,13 @@ class Chart(Widget):
         self.stack: tuple[Layer, ...] = ()
         self.ceiling: float | None = None
         self.cursor: int | None = None
+        self._drawn: tuple[tuple[int, int], float, list[list[float]]] | None = None
 
     def show(self, layers: tuple[Layer, ...], ceiling: float | None = None) -> None:
         """Show other numbers; `ceiling` is the most that they can reach together."""
         self.stack = layers
         self.ceiling = ceiling
+        self._drawn = None
         self.refresh()
 
     def point_at(self, index: int | None) -> None:
@@ -117,20 +120,26 @@ class Chart(Widget):
         room, height = line.width - AXIS_WIDTH, self.size.height - 1
         if room <= 0:
             return
-        columns = np.nan_to_num(np.array([per_column(each.values, room) for each in self.stack]))
-        top = self._top(columns)
-        tops = np.cumsum(columns, axis=0) / top * height * 8
+        top, tops = self._heights(room, height)
         self._paint_axis(line, level, height, top)
         for x in range(room):
-            self._paint_cell(line, x + AXIS_WIDTH, level, tops[:, x])
+            self._paint_cell(line, x + AXIS_WIDTH, level, tops[x])
         if self.cursor is not None:
             at = AXIS_WIDTH + (2 * self.cursor + 1) * room // (2 * self.num_steps)
-            if line.glyph(at) in " ┈":
+            if line.glyph(at) in (" ", "┈"):
                 line.put(at, "┊", ink(ACCENT, BACKGROUND))
 
-    def _top(self, columns: Numbers) -> float:
-        highest = float(columns.sum(axis=0).max(initial=0.0))
-        return max(highest, self._shown_ceiling or 0.0) or 1.0
+    def _heights(self, room: int, height: int) -> tuple[float, list[list[float]]]:
+        """The value at the top, and per cell how high each layer reaches, in eighths of a line."""
+        if self._drawn is None or self._drawn[0] != (room, height):
+            columns = np.nan_to_num(
+                np.array([per_column(each.values, room) for each in self.stack])
+            )
+            highest = float(columns.sum(axis=0).max(initial=0.0))
+            top = max(highest, self._shown_ceiling or 0.0) or 1.0
+            tops = np.cumsum(columns, axis=0) / top * height * 8
+            self._drawn = ((room, height), top, tops.T.tolist())
+        return self._drawn[1], self._drawn[2]
 
     @property
     def _shown_ceiling(self) -> float | None:
@@ -146,13 +155,13 @@ class Chart(Widget):
             value = top if level else 0.0
             line.put_right(count(round(value)), ink(MUTED, BACKGROUND), AXIS_WIDTH - 1)
 
-    def _paint_cell(self, line: Line, x: int, level: int, tops: Numbers) -> None:
+    def _paint_cell(self, line: Line, x: int, level: int, tops: list[float]) -> None:
         """Fill the cell with the layer at its bottom, up to where the next layer begins."""
         floor = level * 8
         bottom = next((n for n, top in enumerate(tops) if top > floor), None)
         if bottom is None:
             return
-        layer, filled = self.stack[bottom], min(int(np.ceil(tops[bottom] - floor)), 8)
+        layer, filled = self.stack[bottom], min(ceil(tops[bottom] - floor), 8)
         if filled == 8:
             solid = layer.glyph == "█"
             ground = layer.colour if solid else blend(layer.colour, BACKGROUND, 0.35)

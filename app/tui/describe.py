@@ -12,9 +12,10 @@ import polars as pl
 from stepscope.analyzers.finding import Finding
 from stepscope.app.timeline import SpanView, Timeline
 from stepscope.app.timeline.palette import SEVERITY_MARKS, STATES
-from stepscope.app.tui.ink import MUTED
+from stepscope.app.tui.bar import Piece
+from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.places import lane_name, place, when
-from stepscope.app.tui.prose import Block, Fact, Heading, Links, Paragraph, Title
+from stepscope.app.tui.prose import Block, Fact, Heading, Links, Painted, Paragraph, Title
 from stepscope.app.tui.units import count, duration, quantity
 from stepscope.app.tui.view_state import Selection
 from stepscope.ingest.trace import Trace
@@ -43,11 +44,12 @@ def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator
     yield Title(f"{mark.glyph} {found.code} {found.name}", mark.colour)
     yield Paragraph(found.message)
     yield Paragraph(" · ".join(_where(found, timeline)), MUTED)
-    if found.evidence:
+    known = {name: value for name, value in found.evidence.items() if value is not None}
+    if known:
         yield Heading("evidence")
-        for name, value in found.evidence.items():
-            label, shown = quantity(name, value)
-            yield Fact(label, (shown,))
+    for name, value in known.items():
+        label, shown = quantity(name, value)
+        yield Fact(label, (shown,))
     yield from _why(found, trace)
     yield from _before_and_after(found, timeline)
     yield Heading("how to fix")
@@ -184,8 +186,10 @@ def range_blocks(
     picture = timeline.query(start_ns, end_ns, 1, [lane.id for lane in lanes])
     shares = picture.density[:, 0] / 255
     for at in np.argsort(-shares, kind="stable")[:MAX_COLUMNS]:
-        spans = count(int(picture.count[at, 0]))
-        yield Fact(lane_name(lanes[at]), (f"{shares[at]:.0%}", f"{spans} spans"))
+        num_spans = count(int(picture.count[at, 0]))
+        share = Piece(f"{shares[at]:>4.0%}  ", ink(TEXT, PANEL))
+        lane = Piece(f"{lane_name(lanes[at])}, {num_spans} spans", ink(MUTED, PANEL))
+        yield Painted((share, lane))
 
 
 def _nothing() -> Iterator[Block]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepscope.analyzers.finding import Finding
-from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.palette import SEVERITY_MARKS
 from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
 from stepscope.app.tui.places import place, when
 from stepscope.app.tui.table import Cell, Column
+from stepscope.app.tui.view_state import ViewState
 
 
 class FindingRows:
@@ -21,14 +20,14 @@ class FindingRows:
         Column("rule", 26, from_width=130),
         Column("where", 16, from_width=60),
         Column("what"),
-        Column("×", 5, to_right=True, from_width=100),
+        Column("×", 5, to_right=True, from_width=120),
         Column("time", 12, to_right=True, from_width=70),
     )
 
-    def __init__(self, findings: Sequence[Finding] | None, timeline: Timeline) -> None:
-        self.nothing = "The rules are running …" if findings is None else "Nothing was found."
-        self._findings = findings or ()
-        self._timeline = timeline
+    def __init__(self, view: ViewState) -> None:
+        self.nothing = view.without_findings
+        self._findings = view.findings or ()
+        self._timeline = view.timeline
 
     def __len__(self) -> int:
         return len(self._findings)

@@ -53,7 +53,7 @@ class FindingsPage(Horizontal, can_focus=True):
         self.state = state
         if self._findings is not state.findings or not len(self.table.rows):
             self._findings = state.findings
-            self.table.show(FindingRows(state.findings, state.timeline))
+            self.table.show(FindingRows(state))
         if state.findings:
             self._point_at(state.finding or 0)
 

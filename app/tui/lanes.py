@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from stepscope.app.timeline import Viewport
 from stepscope.app.tui.bars import Plot
 from stepscope.app.tui.ink import BACKGROUND, TEXT, ink
 from stepscope.app.tui.lane_painter import LanePainter, Painting, Shown, name_width
+from stepscope.app.tui.scrolling import Scrolling
 from stepscope.app.tui.view_state import ViewState
 
 
-class Lanes(ScrollView, can_focus=False):
+class Lanes(Scrolling):
     """Draws the rows of a state that are on the screen, with one query for all of them."""
-
-    ALLOW_SELECT = False
 
     @dataclass
     class Selected(Message):
@@ -55,6 +53,9 @@ class Lanes(ScrollView, can_focus=False):
 
         section: str
 
+    class Resized(Message):
+        """The plot has another width."""
+
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.state: ViewState | None = None
@@ -66,7 +67,7 @@ class Lanes(ScrollView, can_focus=False):
     def show(self, state: ViewState) -> None:
         """Draw a state."""
         if len(state.rows) != self.virtual_size.height or state is not self.state:
-            self.virtual_size = Size(self.size.width, len(state.rows))
+            self.virtual_size = Size(self.room, len(state.rows))
         if state is not self.state:
             self._widest = max((name_width(lane) for lane in state.timeline.lanes), default=0)
         self.state = state
@@ -85,7 +86,7 @@ class Lanes(ScrollView, can_focus=False):
     @property
     def gutter_width(self) -> int:
         """Cells on the left that name the lanes: as wide as the names, within reason."""
-        most = max(self.size.width // 6, 11)
+        most = max(self.room // 6, 11)
         return min(max(self._widest + 3, 11), most)
 
     @property
@@ -93,20 +94,21 @@ class Lanes(ScrollView, can_focus=False):
         """Where the spans are drawn."""
         assert self.state is not None
         left = self.gutter_width
-        return Plot(left, max(self.size.width - left, 1), self.state.viewport)
+        return Plot(left, max(self.room - left, 1), self.state.viewport)
 
     def on_resize(self) -> None:
-        """Keep the selected lane in sight."""
+        """Keep the selected lane in sight; what stands in line with the plot has to follow."""
         if self.state:
-            self.virtual_size = Size(self.size.width, len(self.state.rows))
+            self.virtual_size = Size(self.room, len(self.state.rows))
             self.reveal(self.state.row_of(self.state.lane))
+            self.post_message(self.Resized())
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
     def render_line(self, y: int) -> Strip:
         """Paint a row, with one query for all lanes on the screen."""
         if self.state is None:
-            return Strip.blank(self.size.width, ink(TEXT, BACKGROUND))
+            return Strip.blank(self.room, ink(TEXT, BACKGROUND))
         state, top = self.state, self.scroll_offset.y
         shown = Shown(
             state.timeline, state.rows, top, self.size.height, self.plot, frozenset(state.hidden)

@@ -56,8 +56,9 @@ class Opening(Static):
 
     @dataclass
     class Failed(Message):
-        """Slow work could not be done."""
+        """Slow work could not be done: to lay out, to fold state, or to check."""
 
+        work: str
         error: StepscopeError
 
     def __init__(self, trace: Trace, *, id: str | None = None) -> None:  # noqa: A002
@@ -67,25 +68,25 @@ class Opening(Static):
     @work(thread=True)
     def read(self) -> None:
         """Lay the trace out, then make its states ready to be looked up."""
-        self._attempt(lambda: self.Opened(read_models(self.trace, self._report)))
-        self._attempt(lambda: self.Folded(Session(self.trace)))
+        self._attempt("lay out", lambda: self.Opened(read_models(self.trace, self._report)))
+        self._attempt("fold", lambda: self.Folded(Session(self.trace)))
 
     @work(thread=True)
     def check(self) -> None:
         """Run the rules."""
-        self._attempt(lambda: self.Checked(check(self.trace, progress=self._report_rule)))
+        self._attempt("check", lambda: self.Checked(check(self.trace, progress=self._report_rule)))
         self._report("")
 
-    def _attempt(self, make: Callable[[], Message]) -> None:
+    def _attempt(self, work: str, make: Callable[[], Message]) -> None:
         try:
             self.post_message(make())
         except StepscopeError as error:
-            self.post_message(self.Failed(error))
+            self.post_message(self.Failed(work, error))
         except Exception as error:
             # A traceback over the screen would tell a user nothing.
-            what = f"the trace cannot be drawn: {type(error).__name__}: {error}"
+            what = f"cannot {work} the trace: {type(error).__name__}: {error}"
             known = StepscopeError(what, where=self.trace.name, todo="report this as a bug")
-            self.post_message(self.Failed(known))
+            self.post_message(self.Failed(work, known))
 
     def _report(self, text: str) -> None:
         self.post_message(self.Progressed(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -11,13 +12,13 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
-from stepscope.analyzers.run import CheckResult
 from stepscope.app.timeline import Composition
 from stepscope.app.timeline.palette import COUNTER, DECODE, PREFILL, STATES, WAITING
-from stepscope.app.tui.about import About, verdict
+from stepscope.app.tui.about import About
 from stepscope.app.tui.actions import bindings
 from stepscope.app.tui.chart import Chart, Layer, Numbers
-from stepscope.app.tui.prose import Prose
+from stepscope.app.tui.ink import MUTED
+from stepscope.app.tui.prose import Block, Heading, Paragraph, Prose
 
 
 class OverviewPage(Horizontal, can_focus=True):
@@ -35,7 +36,7 @@ class OverviewPage(Horizontal, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._about: About | None = None
-        self._result: CheckResult | None = None
+        self._verdict: Sequence[Block] = (Paragraph("The rules are running …", MUTED),)
         self._composition: Composition | None = None
 
     def compose(self) -> ComposeResult:
@@ -73,9 +74,9 @@ class OverviewPage(Horizontal, can_focus=True):
             self.query_one(chart).display = any(np.isfinite(values).any() for values in layers)
         self._show_words()
 
-    def show_result(self, result: CheckResult | None) -> None:
+    def show_verdict(self, verdict: Sequence[Block]) -> None:
         """Show what was found."""
-        self._result = result
+        self._verdict = verdict
         self._show_words()
 
     def point_at(self, index: int | None) -> None:
@@ -103,7 +104,7 @@ class OverviewPage(Horizontal, can_focus=True):
 
     def _show_words(self) -> None:
         if self._about:
-            words = [*self._about.head, *verdict(self._result), *self._about.body]
+            words = [*self._about.head, Heading("findings"), *self._verdict, *self._about.body]
             self.query_one("#about", Prose).show(words)
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from textual import events
 from textual.geometry import Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from stepscope.app.tui.bar import Piece
 from stepscope.app.tui.cells import Line, fit, width_of, wrap
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
+from stepscope.app.tui.scrolling import Scrolling
 
 LABEL_WIDTH = 14
 
@@ -147,10 +147,8 @@ def _link(text: str, action: str) -> Iterator[Piece]:
     yield Piece("  ", ink(TEXT, PANEL))
 
 
-class Prose(ScrollView, can_focus=False):
+class Prose(Scrolling):
     """Shows blocks of text; scrolls by wheel and by its bar."""
-
-    ALLOW_SELECT = False
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -176,7 +174,7 @@ class Prose(ScrollView, can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         """Paint a line."""
-        line = Line(self.size.width, ink(TEXT, PANEL))
+        line = Line(self.room, ink(TEXT, PANEL))
         x = 0
         for piece in self._line_at(y):
             x = line.put(x, piece.text, piece.style)
@@ -198,6 +196,6 @@ class Prose(ScrollView, can_focus=False):
         return self._lines[index] if index < len(self._lines) else []
 
     def _lay_out(self) -> None:
-        self._lines = lay_out(self.blocks, self.size.width)
-        self.virtual_size = Size(self.size.width, len(self._lines))
+        self._lines = lay_out(self.blocks, self.room)
+        self.virtual_size = Size(self.room, len(self._lines))
         self.refresh()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,15 +13,13 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input
-from textual.worker import get_current_worker
 
 from stepscope.app.timeline import Hit, Timeline
 from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
+from stepscope.app.tui.latest import Latest
 from stepscope.app.tui.places import lane_name, when
 from stepscope.app.tui.table import Cell, Column, NoRows, Table
 from stepscope.app.tui.units import count
-
-PAUSE_S = 0.05
 
 
 class HitRows:
@@ -83,6 +80,7 @@ class SearchScreen(ModalScreen[Hit | None]):
         self._hits: Sequence[Hit] = ()
         self._found: str | None = None
         self._is_submitted = False
+        self._latest: Latest[str] = Latest(self._find)
 
     def compose(self) -> ComposeResult:
         """A line to type in, the hits below."""
@@ -98,7 +96,7 @@ class SearchScreen(ModalScreen[Hit | None]):
 
     @on(Input.Changed)
     def _type(self, event: Input.Changed) -> None:
-        self._find(event.value)
+        self._latest.wish(event.value)
 
     @on(Input.Submitted)
     def _submit(self, event: Input.Submitted) -> None:
@@ -107,16 +105,13 @@ class SearchScreen(ModalScreen[Hit | None]):
         else:
             self._is_submitted = True
 
-    @work(thread=True, exclusive=True)
+    @work(thread=True)
     def _find(self, text: str) -> None:
-        worker = get_current_worker()
-        time.sleep(PAUSE_S)  # whoever is still typing cancels this
-        if not worker.is_cancelled:
-            self.post_message(self.Found(text, self._timeline.find(text)))
+        self.post_message(self.Found(text, self._timeline.find(text)))
 
     @on(Found)
     def _list(self, event: Found) -> None:
-        if event.text != self.query_one(Input).value:
+        if not self._latest.is_wanted():
             return
         self._found, self._hits = event.text, event.hits
         table = self.query_one(Table)

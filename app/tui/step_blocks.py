@@ -101,7 +101,8 @@ def _batch_row(row: Mapping[str, Any], view: StepView, most: int, widest: int) -
 def _so_far(row: Mapping[str, Any]) -> str:
     parts = []
     if row["num_computed"] is not None:
-        of_prompt = f" of {count(row['prompt_len'])}" if row["prompt_len"] is not None else ""
+        in_prompt = row["phase"] == "prefill" and row["prompt_len"] is not None
+        of_prompt = f" of {count(row['prompt_len'])}" if in_prompt else ""
         parts.append(f"{count(row['num_computed'])}{of_prompt} computed")
     if row["slot"] is not None:
         parts.append(f"slot {row['slot']}")

@@ -84,6 +84,10 @@ class StepPage(Vertical, can_focus=True):
         self._own = copy.copy(session)
         self._cores = cores_of(session.trace, session.rank)
 
+    def say(self, text: str) -> None:
+        """Say why there is nothing to follow."""
+        self.query_one(StepBar).number = fit(text, self.size.width or len(text))
+
     def show(self) -> None:
         """Look at where the session is now."""
         if self.session:
@@ -117,7 +121,7 @@ class StepPage(Vertical, can_focus=True):
         bar.about = step_line(view) + (f" · took {duration(took)}" if took is not None else "")
         right = self.query_one("#step-right", Prose)
         self.query_one("#step-left", Prose).show(left_blocks(view), keep_place=True)
-        right.show(right_blocks(view, max(right.size.width, 1)), keep_place=True)
+        right.show(right_blocks(view, right.room), keep_place=True)
 
     # ── keys and mouse ───────────────────────────────────────────────────────────────────────
 

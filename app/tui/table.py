@@ -10,11 +10,11 @@ from rich.style import Style
 from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from stepscope.app.tui.cells import Line, fit
 from stepscope.app.tui.ink import BACKGROUND, MUTED, RAISED, TEXT, ink, on
+from stepscope.app.tui.scrolling import Scrolling
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,8 @@ class NoRows:
         return ()
 
 
-class Table(ScrollView, can_focus=False):
+class Table(Scrolling):
     """Rows under a header that stays, one of them under the cursor."""
-
-    ALLOW_SELECT = False
 
     @dataclass
     class Chosen(Message):
@@ -120,7 +118,7 @@ class Table(ScrollView, can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         """Paint the header or a row."""
-        line = Line(self.size.width, ink(TEXT, BACKGROUND))
+        line = Line(self.room, ink(TEXT, BACKGROUND))
         index = self.scroll_offset.y + y - 1
         if y == 0:
             self._paint(line, [(column.title, None) for column in self.rows.columns], MUTED)
@@ -142,7 +140,7 @@ class Table(ScrollView, can_focus=False):
             self.post_message(self.Chosen(self, index, again))
 
     def _measure(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self.rows) + 1)
+        self.virtual_size = Size(self.room, len(self.rows) + 1)
         self.refresh()
 
     def _paint(self, line: Line, cells: Sequence[Cell], colour: str) -> None:

@@ -82,9 +82,9 @@ class TimelinePage(Vertical, can_focus=True):
     def show(self, state: ViewState) -> None:
         """Draw a state; its findings may have changed."""
         table = self.query_one("#finding-list", Table)
-        if self.state is not state or self._findings is not state.findings:
+        if self.state is not state or self._findings is not state.findings or not table.rows:
             self.state, self._findings = state, state.findings
-            table.show(FindingRows(state.findings, state.timeline))
+            table.show(FindingRows(state))
         table.point_at(state.finding)
         self.draw()
 
@@ -117,10 +117,9 @@ class TimelinePage(Vertical, can_focus=True):
         self.post_message(self.Changed())
 
     def on_resize(self) -> None:
-        """Draw again for the new width; details stand beside the lanes where there is room."""
+        """Show the details where there is room for them, unless the user has decided."""
         if self._wants_details is None:
             self.set_class(self.size.width >= WIDE, "-details")
-        self.call_after_refresh(self.draw)
 
     # ── keys ─────────────────────────────────────────────────────────────────────────────────
 
@@ -138,7 +137,10 @@ class TimelinePage(Vertical, can_focus=True):
         """Give the details a place, or take it away."""
         self._wants_details = shown
         self.set_class(shown, "-details")
-        self.call_after_refresh(self.draw)
+
+    @on(Lanes.Resized)
+    def _fit(self) -> None:
+        self.draw()
 
     # ── mouse ────────────────────────────────────────────────────────────────────────────────
 

@@ -38,7 +38,7 @@ class TopBar(Bar):
 
     def _verdict(self) -> Sequence[Piece]:
         if self.result is None:
-            return [Piece(f" {self.progress} … ", ink(MUTED, PANEL))] if self.progress else []
+            return [Piece(f" {self.progress} ", ink(MUTED, PANEL))] if self.progress else []
         found = tally(self.result)
         if not any(found.values()):
             return [Piece(" ✔ nothing found ", ink(MUTED, PANEL), "app.page('findings')")]

@@ -29,12 +29,10 @@ def count(number: int | float) -> str:
     return f"{number:,.3g}"
 
 
-def quantity(name: str, value: int | float | str | None) -> tuple[str, str]:
+def quantity(name: str, value: int | float | str) -> tuple[str, str]:
     """A name with its unit in it, and its value, as a label and a text: `held_ns` is a duration."""
     unit = next((each for each in ("_ns", "_share") if name.endswith(each)), "")
     label = name.removesuffix(unit).replace("_", " ")
-    if value is None:
-        return label, "—"
     if isinstance(value, str):
         return label, value
     if unit == "_ns":

@@ -31,11 +31,12 @@ class Selection:
 class ViewState:
     """The one thing that keys and mouse change and that every widget of the timeline draws.
 
-    `findings` is None until the rules have run.
+    `findings` is None until the rules have run; `without_findings` says why none are shown.
     """
 
     timeline: Timeline
     findings: Sequence[Finding] | None = None
+    without_findings: str = "The rules are running …"
     lane: int | None = None
     span: SpanView | None = None
     finding: int | None = None
@@ -171,7 +172,8 @@ class ViewState:
         if self.lane is None:
             return False
         seek = self.timeline.next_span if by > 0 else self.timeline.previous_span
-        found = seek(self.lane, self.cursor_ns)
+        # What begins at the cursor counts as passed only when it is selected.
+        found = seek(self.lane, self.cursor_ns if self.span else self.cursor_ns - by)
         if found is None:
             return False
         self.span, self.finding, self.cursor_ns = found, None, found.start_ns

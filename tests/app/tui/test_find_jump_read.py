@@ -1,0 +1,158 @@
+"""Find a conflict, jump to it, read why: by keyboard and by mouse."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.analyzers.run import check
+from stepscope.app.tui.details import Details
+from stepscope.app.tui.lanes import Lanes
+from stepscope.app.tui.minimap import Minimap
+from stepscope.app.tui.table import Table
+from tests.app.tui.stage import (
+    CONFLICT,
+    NARROW,
+    RESULT,
+    STARVED,
+    WIDE,
+    app_of,
+    conflict_trace,
+    opened,
+    press,
+    screen_lines,
+    screen_text,
+    settle,
+    state_of,
+    text_of,
+)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+async def test_by_keyboard_from_anywhere(size: tuple[int, int]) -> None:
+    async with opened(conflict_trace(), RESULT, size) as pilot:
+        assert app_of(pilot).page == "overview"
+        await press(pilot, "n")
+        state = state_of(pilot)
+        assert app_of(pilot).page == "timeline"
+        assert state.selection.finding is CONFLICT
+        assert state.viewport.t0 < 522_000
+        assert state.viewport.t1 > 535_000
+        marked = [line for line in screen_lines(pilot) if line.startswith("▌") and "✖" in line]
+        assert len(marked) == 1, "the selected lane is on the screen, with the mark on it"
+        assert "AIV1" in marked[0]
+        text = screen_text(pilot)
+        assert "COR001 mix-on-occupied-group" in text
+        assert "qk_pv 0/1" in text, "the evidence"
+
+
+async def test_the_details_answer_what_why_and_how_to_fix() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "n")
+        said = app_of(pilot).query_one("#details", Details).text
+        parts = ["COR001", "EVIDENCE", "WHY, AS RECORDED", "STATE BEFORE · AFTER", "HOW TO FIX"]
+        assert [said.index(part) for part in parts] == sorted(said.index(part) for part in parts)
+        assert "held idle     13.0 µs" in said
+        assert "admitted: group 1: AIC free, AIVs not consulted" in " ".join(said.split())
+        before_after = [line.split() for line in said.splitlines() if line.startswith("AIC")]
+        assert before_after == [["AIC", "idle", "qk_pv"]]
+
+
+async def test_from_the_table_of_findings_by_keyboard() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "3", "j")
+        assert "req-4 was passed over" in app_of(pilot).query_one("#finding", Details).text
+        await press(pilot, "enter")
+        assert app_of(pilot).page == "timeline"
+        assert state_of(pilot).selection.finding is STARVED
+        assert any(line.startswith("▌ req-4") for line in screen_lines(pilot))
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+async def test_by_a_click_on_a_finding(size: tuple[int, int]) -> None:
+    async with opened(conflict_trace(), RESULT, size) as pilot:
+        await press(pilot, "2")
+        await pilot.click("#finding-list", offset=(20, 2))
+        await settle(pilot)
+        assert state_of(pilot).selection.finding is STARVED
+        details = app_of(pilot).query_one("#details", Details)
+        assert details.is_on_screen
+        assert "STV002 fcfs-inversion" in details.text
+        assert "serve the oldest first" in details.text
+
+
+async def test_by_two_clicks_on_the_findings_page() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "3")
+        for _ in range(2):
+            await pilot.click("#all-findings", offset=(20, 2))
+            await settle(pilot)
+        assert app_of(pilot).page == "timeline"
+        assert state_of(pilot).selection.finding is STARVED
+
+
+async def test_by_a_click_on_its_mark_on_the_map() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "2")
+        minimap = app_of(pilot).query_one(Minimap)
+        last = minimap.size.height - 1
+        x = text_of(minimap).splitlines()[last].index("✖")
+        await pilot.click("#minimap", offset=(x, last))
+        await settle(pilot)
+        assert state_of(pilot).selection.finding is CONFLICT
+
+
+async def test_by_a_click_on_its_rule_on_the_overview() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        about = app_of(pilot).query_one("#about")
+        y = next(n for n, line in enumerate(text_of(about).splitlines()) if "STV002" in line)
+        await pilot.click("#about", offset=(6, y))
+        await settle(pilot)
+        assert app_of(pilot).page == "timeline"
+        assert state_of(pilot).selection.finding is STARVED
+
+
+async def test_the_rule_s_page_is_one_key_away() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "3", "e")
+        assert "What it finds" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert "What it finds" not in screen_text(pilot)
+
+
+async def test_the_link_in_the_details_opens_the_rule_s_page() -> None:
+    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
+        await press(pilot, "n")
+        details = app_of(pilot).query_one("#details", Details)
+        y = details.text.splitlines().index("explain COR001  ")
+        await pilot.click("#details", offset=(4, y))
+        await settle(pilot)
+        assert "Why it hurts" in screen_text(pilot)
+
+
+async def test_the_rules_own_findings_can_be_jumped_to() -> None:
+    trace = conflict_trace()
+    found = check(trace).findings[0]
+    async with opened(trace) as pilot:
+        await press(pilot, "n")
+        assert app_of(pilot).result is not None, "the rules ran in a thread"
+        assert state_of(pilot).selection.finding == found
+        said = " ".join(app_of(pilot).query_one("#details", Details).text.split())
+        assert found.message in said
+        assert found.fix in said
+
+
+async def test_the_list_follows_the_finding_that_is_shown() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "n", "n")
+        assert app_of(pilot).query_one("#finding-list", Table).cursor == 1
+        await press(pilot, "3")
+        assert app_of(pilot).query_one("#all-findings", Table).cursor == 1
+
+
+async def test_a_lane_far_down_is_scrolled_into_view() -> None:
+    async with opened(conflict_trace(), RESULT, NARROW) as pilot:
+        await press(pilot, "n", "n")
+        lanes = app_of(pilot).query_one(Lanes)
+        row = state_of(pilot).row_of(state_of(pilot).lane)
+        assert row is not None
+        assert lanes.scroll_offset.y <= row < lanes.scroll_offset.y + lanes.size.height

@@ -1,0 +1,60 @@
+"""Every page as it is seen, at the size of a small terminal and of a large one.
+
+After a change that is meant: `pytest tests/app/tui/test_snapshots.py --snapshot-update`, then look
+at the pictures in `__snapshots__`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from stepscope.app.tui.app import StepscopeApp
+from tests.app.tui.stage import NARROW, RESULT, WIDE, conflict_trace, press, settle
+from tests.app.tui.test_odd_traces import hostile_findings, hostile_trace
+
+Snap = Callable[..., bool]
+STORIES = {
+    "the overview": (),
+    "the timeline": ("2",),
+    "a conflict, jumped to": ("n",),
+    "the findings": ("3",),
+    "a step, a request followed": ("3", "j", "enter", "4", "j", "j", "j"),
+}
+ASIDES = {
+    "a range, marked": ("2", "j", "l", "m", "l", "l", "m"),
+    "a search": ("slash", "q", "k"),
+    "the help": ("2", "question_mark"),
+}
+
+
+def arriving(*keys: str) -> Callable[[Pilot[Any]], Any]:
+    """Wait for the trace, press keys, wait for what they bring."""
+
+    async def arrive(pilot: Pilot[Any]) -> None:
+        await settle(pilot)
+        await press(pilot, *keys)
+
+    return arrive
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
+@pytest.mark.parametrize("story", STORIES)
+def test_it_looks_as_it_did(snap_compare: Snap, story: str, size: tuple[int, int]) -> None:
+    app = StepscopeApp(conflict_trace(), RESULT)
+    keys = arriving(*STORIES[story])
+    assert snap_compare(app, terminal_size=size, run_before=keys)
+
+
+@pytest.mark.parametrize("story", ASIDES)
+def test_asides_look_as_they_did(snap_compare: Snap, story: str) -> None:
+    app = StepscopeApp(conflict_trace(), RESULT)
+    assert snap_compare(app, terminal_size=NARROW, run_before=arriving(*ASIDES[story]))
+
+
+def test_hostile_names_look_harmless(snap_compare: Snap) -> None:
+    app = StepscopeApp(hostile_trace(), hostile_findings())
+    assert snap_compare(app, terminal_size=NARROW, run_before=arriving("2"))

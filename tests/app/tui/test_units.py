@@ -1,0 +1,41 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.app.tui.units import count, duration, moment, quantity, tick_step, ticks
+
+
+def test_a_duration_has_its_natural_unit() -> None:
+    assert [duration(ns) for ns in (0, 812, 3_040, 1_500_000, 26_100_000_000)] == [
+        "0 ns", "812 ns", "3.04 µs", "1.50 ms", "26.1 s",
+    ]  # fmt: skip
+
+
+def test_a_moment_has_the_digits_that_its_resolution_deserves() -> None:
+    assert moment(8_214_000, 1_000) == "8.214 ms"
+    assert moment(4_019_286_000, 1_000) == "4.019286 s"
+
+
+def test_evidence_says_its_unit_once() -> None:
+    assert quantity("held_idle_ns", 3_000) == ("held idle", "3.00 µs")
+    assert quantity("idle_share", 0.31) == ("idle", "31.0%")
+    assert quantity("num_ready", 12) == ("num ready", "12")
+    assert quantity("holder", "push 31/32") == ("holder", "push 31/32")
+
+
+def test_thousands_are_separated() -> None:
+    assert count(1_058) == "1,058"
+    assert count(0.5) == "0.5"
+
+
+@given(st.integers(1, 10**15), st.integers(1, 40))
+def test_there_are_never_more_ticks_than_asked_for(span_ns: int, most: int) -> None:
+    step = tick_step(span_ns, most)
+    assert span_ns <= step * most
+
+
+def test_ticks_are_round_and_name_their_unit_once() -> None:
+    assert list(ticks(3_100, 5_200, 4)) == [(4_000, "4 µs"), (5_000, "5")]

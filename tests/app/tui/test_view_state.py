@@ -1,0 +1,202 @@
+"""What is being looked at, without a screen."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.app.timeline import Timeline
+from stepscope.app.tui.view_state import MOVES, ViewState
+from tests.app.tui.stage import CONFLICT, RESULT, STEP_NS, conflict_trace
+from tests.traces import trace_of
+
+
+@cache
+def timeline() -> Timeline:
+    return Timeline.of(conflict_trace())
+
+
+def looking() -> ViewState:
+    return ViewState(timeline(), RESULT.findings)
+
+
+def lane_called(group: str, label: str) -> int:
+    return next(lane.id for lane in timeline().lanes if (lane.group, lane.label) == (group, label))
+
+
+def walked(view: ViewState, by: int) -> str | None:
+    view.step_span(by)
+    return view.span.label if view.span else None
+
+
+def test_it_begins_with_the_whole_trace_and_the_first_lane() -> None:
+    view = looking()
+    assert (view.viewport.t0, view.viewport.t1) == timeline().bounds
+    assert view.lane == timeline().lanes[0].id
+
+
+@given(st.lists(st.sampled_from(sorted(MOVES)), max_size=30))
+def test_no_sequence_of_keys_leaves_the_trace(names: list[str]) -> None:
+    view = looking()
+    for name in names:
+        MOVES[name](view)
+        first, last = timeline().bounds
+        assert first <= view.viewport.t0 < view.viewport.t1 <= last
+        assert first <= view.cursor_ns < last
+        assert view.lane is None or view.row_of(view.lane) is not None or view.folded
+
+
+def test_zooming_keeps_the_time_under_the_mouse_where_it_is() -> None:
+    view = looking()
+    at = 5 * STEP_NS
+    before = (at - view.viewport.t0) / view.viewport.span_ns
+    view.zoom(4, at)
+    assert abs((at - view.viewport.t0) / view.viewport.span_ns - before) < 0.01
+
+
+def test_jumping_to_a_finding_centres_it_and_selects_its_lane_and_span() -> None:
+    view = looking()
+    view.next_finding(1)
+    assert view.selection.finding is CONFLICT
+    assert view.lane == lane_called("group 1", "AIV1")
+    assert view.span is not None
+    assert view.span.label == "act"
+    middle = (CONFLICT.ts_ns + CONFLICT.end_ns) // 2 if CONFLICT.ts_ns and CONFLICT.end_ns else 0
+    assert abs(view.viewport.centre_ns - middle) < STEP_NS // 100
+
+
+def test_jumping_unfolds_the_section_of_the_finding() -> None:
+    view = looking()
+    view.toggle_fold("core groups")
+    assert view.row_of(lane_called("group 1", "AIV1")) is None
+    view.next_finding(1)
+    assert view.row_of(view.lane) is not None
+
+
+def test_next_and_previous_finding_go_around() -> None:
+    view = looking()
+    for expected in (0, 1, 2, 0):
+        view.next_finding(1)
+        assert view.finding == expected
+    view.next_finding(-1)
+    assert view.finding == 2
+
+
+def test_previous_finding_begins_with_the_last() -> None:
+    view = looking()
+    view.next_finding(-1)
+    assert view.finding == len(RESULT.findings) - 1
+
+
+def test_without_findings_there_is_nowhere_to_jump() -> None:
+    view = ViewState(timeline(), ())
+    assert view.next_finding(1) is False
+    assert ViewState(timeline(), None).next_finding(1) is False
+
+
+def test_a_finding_without_a_time_leaves_the_range_as_it_is() -> None:
+    view = looking()
+    view.zoom(8, 3 * STEP_NS)
+    before = view.viewport
+    view.jump(2)
+    assert view.viewport == before
+
+
+def test_spans_are_walked_in_order_and_back() -> None:
+    view = looking()
+    view.select_lane(lane_called("group 0", "AIC"))
+    assert [walked(view, by) for by in (1, 1, 1, -1)] == ["up", "qk_pv", "up", "qk_pv"]
+
+
+def test_walking_stops_at_the_last_span() -> None:
+    view = looking()
+    view.select_lane(lane_called("group 0", "AIC"))
+    while view.step_span(1):
+        pass
+    assert view.span
+    assert view.span.start_ns == 11 * STEP_NS + 40_000
+
+
+def test_f_centres_and_the_second_time_fits() -> None:
+    view = looking()
+    view.select(lane_called("group 0", "AIC"), 5 * STEP_NS + 1_000)
+    view.zoom(4, view.cursor_ns)
+    width = view.viewport.span_ns
+    view.centre_then_fit()
+    assert view.viewport.span_ns == width
+    view.centre_then_fit()
+    assert view.span
+    assert view.viewport.span_ns < 2 * (view.span.end_ns - view.span.start_ns)
+
+
+def test_a_mark_is_begun_and_ended_and_escape_undoes_one_thing_at_a_time() -> None:
+    view = looking()
+    view.move_to(STEP_NS)
+    view.mark_here()
+    view.select(lane_called("group 0", "AIC"), 3 * STEP_NS + 1_000)
+    view.mark_here()
+    assert view.mark == (STEP_NS, 3 * STEP_NS + 18_000)
+    left = []
+    while view.clear():
+        left.append((view.mark is not None, view.span is not None))
+    assert left == [(False, True), (False, False)]
+
+
+def test_a_mark_may_be_made_backwards() -> None:
+    view = looking()
+    view.set_mark(900, 100)
+    assert view.mark == (100, 900)
+
+
+def test_a_pinned_lane_stands_on_top_until_it_is_let_go() -> None:
+    view = looking()
+    lane = lane_called("", "req-2")
+    view.select_lane(lane)
+    view.toggle_pin()
+    assert [row.section for row in view.rows[:2]] == ["pinned", "pinned"]
+    assert view.row_of(lane) == 1
+    view.toggle_pin()
+    assert view.rows[0].section == "steps"
+
+
+def test_a_folded_section_keeps_its_header_alone() -> None:
+    view = looking()
+    view.toggle_fold("core groups")
+    shown = [row for row in view.rows if row.section == "core groups"]
+    assert [row.lane for row in shown] == [None]
+
+
+def test_moving_between_lanes_stops_at_both_ends() -> None:
+    view = looking()
+    for _ in range(100):
+        view.move_lane(1)
+    assert view.lane == timeline().lanes[-1].id
+    for _ in range(100):
+        view.move_lane(-1)
+    assert view.lane == timeline().lanes[0].id
+
+
+def test_selecting_another_lane_lets_the_span_go() -> None:
+    view = looking()
+    view.select(lane_called("group 0", "AIC"), 1_000)
+    assert view.span
+    view.move_lane(1)
+    assert view.span is None
+
+
+def test_a_hit_is_visited_where_it_is() -> None:
+    view = looking()
+    hit = view.timeline.find("step 7")[0]
+    view.visit(hit)
+    assert view.cursor_ns == 6 * STEP_NS
+    assert view.span
+    assert view.span.ref[0] == "steps"
+
+
+def test_an_empty_trace_can_be_moved_about_in() -> None:
+    view = ViewState(Timeline.of(trace_of()), ())
+    for move in MOVES.values():
+        move(view)
+    assert (view.lane, view.rows) == (None, [])
