@@ -35,7 +35,7 @@ samples: .venv/dev.stamp  ## make sample_traces/ again
 	$(BIN)/python sample_traces/make.py
 
 screenshots: .venv/dev.stamp  ## take the README's pictures again
-	$(BIN)/python docs/make_screenshots.py
+	$(BIN)/python -m tests.screenshots
 
 clean:
 	rm -rf .venv out build dist

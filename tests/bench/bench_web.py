@@ -7,18 +7,15 @@ timed from the wish to the frame after the one that shows it, at the same zooms.
 
 from __future__ import annotations
 
-import shutil
 import statistics
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import polars as pl
 from dash import Dash, Input, Output, Patch, dcc, html
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 from plotly import graph_objects as go
 
 from stepscope.analyzers.run import CheckResult
@@ -28,18 +25,21 @@ from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.trace import Trace
+from tests.browser import ABSENT, chromium
 
 NUM_SPANS = 1_000_000
 NUM_TRACKS = 40
 ZOOMS = 20
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 
 
 def measure(num_spans: int = NUM_SPANS) -> list[dict[str, Any]]:
     """Return a row for each way to draw: median, worst, and the time to the first picture."""
     trace = _trace(num_spans)
     app = create_app(trace, CheckResult(trace.name, (), (), {}))
-    with _chromium() as page:
+    with chromium() as browser:
+        if browser is None:
+            return [{"drawn by": ABSENT}]
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
         return [
             _row("canvas", num_spans, page, app, CANVAS_READY, CANVAS_ZOOM),
             _row("heatmap", num_spans, page, _heatmap(trace), HEATMAP_READY, HEATMAP_ZOOM),
@@ -76,15 +76,6 @@ def _row(name: str, num_spans: int, page: Page, app: Dash, ready: str, zoom: str
     took = [page.evaluate(zoom, 0.7 if at < ZOOMS // 2 else 1.4) for at in range(ZOOMS)]
     ms = {"median_ms": statistics.median(took), "worst_ms": max(took), "first_ms": 1000 * first_s}
     return {"drawn by": name, "spans": num_spans, "lanes": NUM_TRACKS, **ms}
-
-
-@contextmanager
-def _chromium() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        path = shutil.which("chromium")
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS, headless=True)
-        yield browser.new_page(viewport={"width": 1440, "height": 900})
-        browser.close()
 
 
 CANVAS_READY = "#position:not(:empty)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,17 +9,14 @@ from functools import cache
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from stepscope.analyzers.run import check
 from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.trace import Trace
+from tests import browser
 
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 PATIENCE_MS = 30_000  # a machine may be busy with other things; nothing here waits this long
 WRONG: list[str] = []
 """What went wrong on the page in this test."""
@@ -47,13 +43,10 @@ class Visit:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """A browser for the whole session."""
-    found = shutil.which("chromium")
-    if found is None:
-        pytest.skip("chromium is not installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS), headless=True)
-        yield browser
-        browser.close()
+    with browser.chromium() as found:
+        if found is None:
+            pytest.skip(browser.ABSENT)
+        yield found
 
 
 @pytest.fixture(scope="session")

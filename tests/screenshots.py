@@ -7,13 +7,12 @@ brings it up.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 import tempfile
 import threading
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 from werkzeug.serving import make_server
 
 from stepscope.analyzers.run import check
@@ -21,30 +20,25 @@ from stepscope.app.tui.app import StepscopeApp
 from stepscope.app.web.listen import Quiet
 from stepscope.app.web.server import create_app
 from stepscope.ingest.trace import Trace
+from tests.browser import ABSENT, chromium
+from tests.conftest import ROOT
 
-DOCS = Path(__file__).resolve().parent
-TRACE = DOCS.parent / "sample_traces" / "mix-admission-before.trace"
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+IMAGES = ROOT / "docs" / "images"
+TRACE = ROOT / "sample_traces" / "mix-admission-before.trace"
 
 
 def main() -> int:
     """Write docs/images/web.png and docs/images/tui.png."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        sys.stderr.write("chromium is not installed; it is Debian's package of that name\n")
-        return 2
-    (DOCS / "images").mkdir(exist_ok=True)
+    IMAGES.mkdir(exist_ok=True)
     trace = Trace.open(TRACE)
     terminal = asyncio.run(terminal_svg(trace))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+    with chromium() as browser:
+        if browser is None:
+            sys.stderr.write(f"{ABSENT}\n")
+            return 2
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         shoot_web(page, trace)
         shoot_terminal(page, terminal)
-        browser.close()
     return 0
 
 
@@ -69,7 +63,7 @@ def shoot_web(page: Page, trace: Trace) -> None:
         page.wait_for_timeout(2000)
         page.keyboard.press("n")
         page.wait_for_timeout(2000)
-        page.screenshot(path=DOCS / "images" / "web.png")
+        page.screenshot(path=IMAGES / "web.png")
     finally:
         server.shutdown()
         thread.join()
@@ -82,7 +76,7 @@ def shoot_terminal(page: Page, svg: str) -> None:
         drawing = Path(folder) / "tui.svg"
         drawing.write_text(svg, encoding="utf-8")
         page.goto(drawing.as_uri())
-        page.locator("svg").first.screenshot(path=DOCS / "images" / "tui.png")
+        page.locator("svg").first.screenshot(path=IMAGES / "tui.png")
 
 
 if __name__ == "__main__":
