@@ -1,7 +1,7 @@
 """From a zoom to its picture on screen, in headless Chromium, over a trace of a million spans.
 
 `canvas` is the page as it is. `heatmap` draws the same answers of the timeline model as one uint8
-Plotly heatmap that is sent as a Patch, the alternative that docs/decisions/0005 speaks of. Both are
+Plotly heatmap that is sent as a Patch, the alternative that docs/decisions/0003 speaks of. Both are
 timed from the wish to the frame after the one that shows it, at the same zooms.
 """
 
