@@ -31,6 +31,10 @@ def _on(page: str, *rows: tuple[str, ...]) -> tuple[Action, ...]:
     return tuple(Action(page, *row) for row in rows)
 
 
+SCROLLS = (
+    ("scroll(3)", "J,pagedown", "J", "scroll the text down"),
+    ("scroll(-3)", "K,pageup", "K", "scroll the text up"),
+)
 ACTIONS: tuple[Action, ...] = (
     *_on(
         "timeline",
@@ -56,6 +60,7 @@ ACTIONS: tuple[Action, ...] = (
         ("move('end')", "G,end", "G", "end of the trace"),
         ("move('whole')", "0", "0", "the whole trace"),
         ("details", "enter", "enter", "show or hide the details", "details"),
+        *SCROLLS,
     ),
     *_on(
         "overview",
@@ -63,17 +68,19 @@ ACTIONS: tuple[Action, ...] = (
         ("column(1)", "l,right,full_stop", "l .", "a column later", "column"),
         ("edge(0)", "g,home", "gg", "first step"),
         ("edge(-1)", "G,end", "G", "last step"),
+        *SCROLLS,
     ),
     *_on(
         "findings",
         ("move(1)", "j,down", "j", "next row", "row"),
         ("move(-1)", "k,up", "k", "previous row", "row"),
-        ("page_move(1)", "pagedown,space", "PgDn", "a page down"),
-        ("page_move(-1)", "pageup", "PgUp", "a page up"),
+        ("page_move(1)", "space", "space", "a page down"),
+        ("page_move(-1)", "b", "b", "a page up"),
         ("edge(0)", "g,home", "gg", "first row"),
         ("edge(-1)", "G,end", "G", "last row"),
         ("jump", "enter", "enter", "go to it in the timeline", "go to it"),
         ("explain", "e", "e", "the rule's page", "explain"),
+        *SCROLLS,
     ),
     *_on(
         "step",

@@ -20,7 +20,7 @@ from stepscope.app.tui.units import count, duration, quantity
 from stepscope.app.tui.view_state import Selection
 from stepscope.ingest.trace import Trace
 
-MAX_REASONS = 4
+MAX_REASONS = 2
 MAX_COLUMNS = 40
 
 

@@ -71,6 +71,10 @@ class FindingsPage(Horizontal, can_focus=True):
         if len(self.table.rows):
             self._point_at(index % len(self.table.rows))
 
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the text."""
+        self.query_one("#finding").scroll_relative(y=lines, animate=False)
+
     def action_jump(self) -> None:
         """Go to the finding in the timeline."""
         if self.table.cursor is not None:

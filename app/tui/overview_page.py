@@ -92,6 +92,10 @@ class OverviewPage(Horizontal, can_focus=True):
             stride = max(chart.num_steps // max(chart.size.width, 1), 1)
             self.post_message(self.Moved(min(max(here + by * stride, 0), chart.num_steps - 1)))
 
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the text."""
+        self.query_one("#about").scroll_relative(y=lines, animate=False)
+
     def action_edge(self, index: int) -> None:
         """Move to the first or the last step."""
         chart = self.query_one("#tokens", Chart)

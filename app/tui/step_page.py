@@ -147,6 +147,11 @@ class StepPage(Vertical, can_focus=True):
             )
             self.action_follow(min(max(here + by, 0), len(requests) - 1))
 
+    def action_scroll(self, lines: int) -> None:
+        """Scroll both panes."""
+        for pane in self.query(Prose):
+            pane.scroll_relative(y=lines, animate=False)
+
     def action_follow(self, index: int) -> None:
         """Follow a request from here on, through all steps."""
         if self.step:

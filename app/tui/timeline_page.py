@@ -129,6 +129,10 @@ class TimelinePage(Vertical, can_focus=True):
             MOVES[name](self.state)
             self.changed(reveal=True)
 
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the text."""
+        self.query_one("#details").scroll_relative(y=lines, animate=False)
+
     def action_details(self) -> None:
         """Show or hide the details."""
         self.show_details(not self.has_class("-details"))

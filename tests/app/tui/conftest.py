@@ -6,6 +6,8 @@ import asyncio
 import inspect
 
 import pytest
+from textual._context import active_app
+from textual.pilot import Pilot
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -23,3 +25,13 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Colours and sizes are the test's, not the terminal's that it runs in."""
     for name in ("NO_COLOR", "COLUMNS", "LINES", "TEXTUAL_COLOR_SYSTEM", "UNICODE_VERSION"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_idle_guesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a key, wait until every widget has handled it, not until the machine seems idle."""
+
+    async def handled(*_: float) -> None:
+        await Pilot(active_app.get())._wait_for_screen()
+
+    monkeypatch.setattr("textual.app.wait_for_idle", handled)

@@ -225,9 +225,10 @@ async def opened(
 
 async def settle(pilot: Pilot[Any]) -> None:
     """Wait until threads have answered and their answers are drawn."""
-    for _ in range(3):
+    for _ in range(2):
         await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await pilot._wait_for_screen()  # until every widget has handled what it was sent
+    await pilot.pause()
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:

@@ -156,3 +156,13 @@ async def test_a_lane_far_down_is_scrolled_into_view() -> None:
         row = state_of(pilot).row_of(state_of(pilot).lane)
         assert row is not None
         assert lanes.scroll_offset.y <= row < lanes.scroll_offset.y + lanes.size.height
+
+
+async def test_what_does_not_fit_is_scrolled_to_by_keyboard() -> None:
+    async with opened(conflict_trace(), RESULT, NARROW) as pilot:
+        await press(pilot, "n")
+        assert "HOW TO FIX" not in screen_text(pilot)
+        await press(pilot, *["J"] * 6)
+        assert "HOW TO FIX" in screen_text(pilot)
+        await press(pilot, *["K"] * 6)
+        assert "COR001 mix-on-occupied-group" in screen_text(pilot)

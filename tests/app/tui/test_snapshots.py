@@ -32,11 +32,12 @@ ASIDES = {
 
 
 def arriving(*keys: str) -> Callable[[Pilot[Any]], Any]:
-    """Wait for the trace, press keys, wait for what they bring."""
+    """Wait for the trace, press keys, wait for what each brings."""
 
     async def arrive(pilot: Pilot[Any]) -> None:
         await settle(pilot)
-        await press(pilot, *keys)
+        for key in keys:
+            await press(pilot, key)
 
     return arrive
 

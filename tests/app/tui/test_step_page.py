@@ -30,7 +30,8 @@ def right(pilot: Pilot[None]) -> str:
 
 async def test_it_tells_the_batch_and_who_was_left_out_and_why() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "colon", "6", "enter", "4")
+        await press(pilot, "colon", "6", "enter")
+        await press(pilot, "4")
         assert "step 6 · 0.500 ms" in screen_text(pilot)
         assert "decode · 3 decode tokens of 1,024 · bucket-4 · took 95.0 µs" in screen_text(pilot)
         rows = [line.split()[:3] for line in left(pilot).splitlines() if " D req-" in line]
@@ -42,7 +43,8 @@ async def test_it_tells_the_batch_and_who_was_left_out_and_why() -> None:
 
 async def test_it_tells_what_the_engine_held() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "colon", "6", "enter", "4")
+        await press(pilot, "colon", "6", "enter")
+        await press(pilot, "4")
         held = right(pilot)
         assert "WAITING 1 \nreq-4" in held
         assert "RUNNING 3 \nreq-1  req-2  req-3" in held
@@ -75,7 +77,9 @@ async def test_events_stop_between_steps() -> None:
 
 async def test_a_request_is_followed_through_the_steps() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "colon", "7", "enter", "4", "k", "j", "j", "j")
+        await press(pilot, "colon", "7", "enter")
+        await press(pilot, "4")
+        await press(pilot, "k", "j", "j", "j")
         assert "WHAT WAS DECIDED ABOUT req-4" in left(pilot)
         assert left(pilot).count("passed-over: no free slot") == 1 + 4, "left out, and its history"
         assert "WAITING 1 · req-4 is number 1" in right(pilot)
