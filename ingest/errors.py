@@ -6,7 +6,8 @@ StepscopeError                  one line: what, where, what to do next
 │   ├── TruncatedTrace          it ends too early for anything to be kept
 │   ├── SchemaMismatch          a table is not what the schema says
 │   └── LimitExceeded           hostile or absurd size, depth or count
-├── RecordingError              a recording cannot be started            exit 2
+├── WriteError                  nothing can be written there             exit 2
+│   └── RecordingError          a recording cannot be started there
 └── ConfigError                 wrong usage or configuration             exit 2
     ├── QueryError              an SQL query that does not run
     └── MissingExtra            an optional package is not installed
@@ -54,7 +55,11 @@ class LimitExceeded(TraceError):
     """The input is larger, deeper or more numerous than its limit allows."""
 
 
-class RecordingError(StepscopeError):
+class WriteError(StepscopeError):
+    """A trace or an export cannot be written where it was asked for."""
+
+
+class RecordingError(WriteError):
     """A recording cannot be started where it was asked for."""
 
 

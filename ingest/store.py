@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.ingest.errors import SchemaMismatch, TraceError
+from stepscope.ingest.errors import SchemaMismatch, TraceError, WriteError
 from stepscope.ingest.frames import conform, polars_schema
 from stepscope.ingest.manifest import write_manifest
 from stepscope.ingest.schema import TABLES, Table
@@ -111,9 +111,9 @@ def write_parquet(frame: pl.DataFrame, file: Path) -> None:
 
 
 def save_trace(trace: Trace, out: Path) -> None:
-    """Write a whole trace beside `out` and put it there in one rename; raises `TraceError`."""
+    """Write a whole trace beside `out` and put it there in one rename; raises `WriteError`."""
     if out.exists() and not (out.is_dir() and (holds_trace(out) or not any(out.iterdir()))):
-        raise TraceError("something else is in the way", where=str(out), todo="choose another name")
+        raise WriteError("something else is in the way", where=str(out), todo="choose another name")
     draft = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         draft.mkdir(parents=True)
@@ -121,7 +121,7 @@ def save_trace(trace: Trace, out: Path) -> None:
         write_manifest(trace.manifest, draft / "manifest.json")
         _swap(draft, out)
     except OSError as error:
-        raise TraceError(f"cannot be written: {error.strerror}", where=str(out)) from None
+        raise WriteError(f"cannot be written: {error.strerror}", where=str(out)) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -113,7 +113,7 @@ class Trace:
     def save(self, out: str | Path) -> None:
         """Write the trace as a `.trace` directory: the old one stands until the new one is whole.
 
-        Raises `TraceError` where something else than a trace is in the way, or it cannot be
+        Raises `WriteError` where something else than a trace is in the way, or it cannot be
         written. The same rows give the same bytes.
         """
         from stepscope.ingest.store import save_trace  # noqa: PLC0415 - only who saves pays for it

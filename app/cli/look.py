@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from stepscope.app.cli.progress import progress
+from stepscope.ingest.errors import ConfigError
 
 
 @click.command()
@@ -16,6 +18,8 @@ def tui(trace: Path) -> None:
 
     Keys: w s zoom, a d pan, n N next and previous finding, [ ] step, / search, ? help, q quit.
     """
+    if not sys.stdin.isatty():
+        raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
     from stepscope.app.tui.app import StepscopeApp
     from stepscope.ingest.trace import Trace
 

@@ -16,7 +16,7 @@ import polars as pl
 from msgspec import UNSET, Raw, UnsetType
 
 from stepscope.ingest.derive.lanes import with_lanes
-from stepscope.ingest.errors import TraceError
+from stepscope.ingest.errors import WriteError
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.engine_slices import FIELDS, engine_counters, engine_slices
 
@@ -116,7 +116,7 @@ def write_chrome(trace: Trace, out: str | Path) -> None:
     and collectives get tracks of their own. An asynchronous span becomes a slice, since its
     track is its own. Times that viewers would round or drop, as those of a wall clock, are
     counted from the first one, and `baseTimeNanoseconds` says when that was; times among the
-    arguments stay on the trace's clock. Raises `TraceError` when `out` cannot be written.
+    arguments stay on the trace's clock. Raises `WriteError` when `out` cannot be written.
     """
     path = Path(out)
     shown = _Shown.of(trace)
@@ -130,7 +130,7 @@ def write_chrome(trace: Trace, out: str | Path) -> None:
                 separator = b",\n"
             file.write(b"\n]}\n")
     except OSError as error:
-        raise TraceError(f"cannot be written: {error.strerror}", where=str(path)) from error
+        raise WriteError(f"cannot be written: {error.strerror}", where=str(path)) from error
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.ingest.errors import TraceError
+from stepscope.ingest.errors import WriteError
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
@@ -313,7 +313,7 @@ def test_nulls_where_a_value_belongs_do_no_harm(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_an_error_of_ours(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="cannot be written"):
+    with pytest.raises(WriteError, match="cannot be written"):
         write_chrome(trace_of(), tmp_path / "missing" / "out.json")
 
     assert not list(tmp_path.iterdir())

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from stepscope.ingest import store
-from stepscope.ingest.errors import SchemaMismatch, TraceError
+from stepscope.ingest.errors import SchemaMismatch, TraceError, WriteError
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
@@ -76,7 +76,7 @@ def test_what_is_no_trace_is_not_overwritten(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "thesis.tex").write_text("mine")
 
-    with pytest.raises(TraceError, match="something else is in the way"):
+    with pytest.raises(WriteError, match="something else is in the way"):
         some_trace().save(tmp_path / name)
 
     assert (tmp_path / "folder" / "thesis.tex").read_text() == "mine"
@@ -92,7 +92,7 @@ def test_a_save_that_fails_leaves_the_old_trace_and_nothing_else(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(store, "write_parquet", fail)
-    with pytest.raises(TraceError, match=r"out.trace: cannot be written: No space left"):
+    with pytest.raises(WriteError, match=r"out.trace: cannot be written: No space left"):
         some_trace(20).save(tmp_path / "out.trace")
 
     assert Trace.open(tmp_path / "out.trace").num_rows("steps") == 10

@@ -82,6 +82,15 @@ def test_a_foreign_file_becomes_a_trace_with_the_same_rows(
     assert converted.spans.collect().equals(read.spans.collect())
 
 
+def test_a_place_that_cannot_be_written_is_wrong_usage(
+    stepscope: Command, starved: Path, tmp_path: Path
+) -> None:
+    run = stepscope("convert", starved, "-o", tmp_path / "absent" / "out.json")
+
+    assert run.code == 2
+    assert "cannot be written" in run.err
+
+
 def test_an_unknown_ending_is_wrong_usage(
     stepscope: Command, starved: Path, tmp_path: Path
 ) -> None:

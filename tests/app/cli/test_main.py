@@ -46,7 +46,14 @@ def test_an_unknown_command_is_wrong_usage(stepscope: Command) -> None:
     assert "No such command" in run.err
 
 
-@pytest.mark.parametrize("command", ["info", "check", "tui", "web"])
+def test_the_tui_says_so_where_there_is_no_terminal(stepscope: Command, starved: Path) -> None:
+    run = stepscope("tui", starved)
+
+    assert run.code == 2
+    assert "needs a terminal" in run.err
+
+
+@pytest.mark.parametrize("command", ["info", "check", "web"])
 def test_a_missing_trace_is_one_clear_line(
     stepscope: Command, command: str, tmp_path: Path
 ) -> None:
