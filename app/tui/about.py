@@ -6,28 +6,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.app.timeline.palette import DECODE, IDLE, PREFILL, SEVERITY_MARKS, STATES
 from stepscope.app.tui.bar import Piece
-from stepscope.app.tui.ink import MUTED, PANEL, TEXT, blend, ink
+from stepscope.app.tui.bars import fill_of
+from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.prose import Block, Fact, Heading, Painted, Paragraph, Title
-from stepscope.app.tui.units import count, duration
+from stepscope.app.units import count, duration
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.schema import STEP_KINDS, TABLES
 from stepscope.ingest.trace import Trace
 
 BAR_WIDTH = 8
-# A mixed batch has no colour of its own.
-COLOURS = {
-    "prefill": STATES[PREFILL].colour,
-    "decode": STATES[DECODE].colour,
-    "mixed": blend(STATES[PREFILL].colour, STATES[DECODE].colour, 0.5),
-    "idle": STATES[IDLE].colour,
-    "dummy": STATES[IDLE].colour,
-}
+STATE_OF_KIND = {"prefill": PREFILL, "decode": DECODE, "idle": IDLE, "dummy": IDLE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +58,43 @@ def _kinds(composition: Composition) -> Iterator[Block]:
     if not num_steps:
         return
     kinds = np.array(composition.kind)
-    yield Heading(f"{count(num_steps)} steps")
+    yield Heading("1 step" if num_steps == 1 else f"{count(num_steps)} steps")
     for kind in STEP_KINDS:
         mine = kinds == kind
         if mine.any():
-            yield _kind(kind, int(mine.sum()), num_steps, composition.dur_ns[mine])
+            yield _kind(kind, mine, composition)
 
 
-def _kind(
-    kind: str, number: int, num_steps: int, dur_ns: np.ndarray[tuple[int], np.dtype[np.float64]]
-) -> Block:
-    filled = max(round(BAR_WIDTH * number / num_steps), 1)
-    known = dur_ns[np.isfinite(dur_ns)]
+def _kind(kind: str, mine: npt.NDArray[np.bool_], composition: Composition) -> Block:
+    number = int(mine.sum())
+    filled = max(round(BAR_WIDTH * number / len(mine)), 1)
+    known = composition.dur_ns[mine][np.isfinite(composition.dur_ns[mine])]
     mean = f"{duration(round(float(known.mean()))):>10}" if len(known) else ""
     return Painted(
         (
             Piece(f"{kind:<9}", ink(TEXT, PANEL)),
-            Piece("█" * filled, ink(COLOURS[kind], PANEL)),
+            *_bar(kind, filled, mine, composition),
             Piece("·" * (BAR_WIDTH - filled), ink(STATES[IDLE].colour, PANEL)),
             Piece(f"{count(number):>7}", ink(TEXT, PANEL)),
             Piece(mean, ink(MUTED, PANEL)),
         )
     )
+
+
+def _bar(
+    kind: str, filled: int, mine: npt.NDArray[np.bool_], composition: Composition
+) -> Iterator[Piece]:
+    """A bar of the kind's colour; mixed batches have none, theirs is split by share of tokens."""
+    if kind != "mixed":
+        state = STATES[STATE_OF_KIND[kind]]
+        yield Piece(fill_of(state) * filled, ink(state.colour, PANEL))
+        return
+    prefill = float(np.nansum(composition.prefill_tokens[mine]))
+    decode = float(np.nansum(composition.decode_tokens[mine]))
+    share = prefill / (prefill + decode) if prefill + decode else 0.5
+    cells = round(filled * share)
+    for state, width in ((STATES[PREFILL], cells), (STATES[DECODE], filled - cells)):
+        yield Piece(fill_of(state) * width, ink(state.colour, PANEL))
 
 
 def _tables(trace: Trace) -> Iterator[Block]:

@@ -12,6 +12,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.debug import Session
+from stepscope.app.places import when
 from stepscope.app.timeline import Hit
 from stepscope.app.tui import theme
 from stepscope.app.tui.about import verdict
@@ -24,7 +25,6 @@ from stepscope.app.tui.legend import legend
 from stepscope.app.tui.minimap import Minimap
 from stepscope.app.tui.opening import Models, Opening
 from stepscope.app.tui.overview_page import OverviewPage
-from stepscope.app.tui.places import when
 from stepscope.app.tui.prose import Paragraph
 from stepscope.app.tui.search_screen import SearchScreen
 from stepscope.app.tui.step_page import StepPage
@@ -32,8 +32,8 @@ from stepscope.app.tui.table import Table
 from stepscope.app.tui.tabs import Tabs
 from stepscope.app.tui.timeline_page import WIDE, TimelinePage
 from stepscope.app.tui.top_bar import TopBar
-from stepscope.app.tui.units import count
 from stepscope.app.tui.view_state import ViewState
+from stepscope.app.units import count
 from stepscope.ingest.trace import Trace
 
 LEAST_WIDTH = 50

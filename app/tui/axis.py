@@ -11,8 +11,8 @@ from stepscope.app.tui.cells import Line, width_of
 from stepscope.app.tui.ink import ACCENT, BORDER, MUTED, PANEL, ink, on
 from stepscope.app.tui.lane_painter import MARK
 from stepscope.app.tui.lanes import Lanes
-from stepscope.app.tui.units import duration, ticks
 from stepscope.app.tui.view_state import ViewState
+from stepscope.app.units import duration, ticks
 
 CELLS_PER_TICK = 14
 
@@ -22,7 +22,7 @@ class TimeAxis(Widget):
 
     ALLOW_SELECT = False
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.state: ViewState | None = None
         self.plot: Plot | None = None

@@ -14,10 +14,11 @@ from textual.widget import Widget
 
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ACCENT, BACKGROUND, BORDER, MUTED, TEXT, blend, ink
-from stepscope.app.tui.units import count
+from stepscope.app.units import count
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 AXIS_WIDTH = 8
+WIDEST_BAR = 12
 # A ceiling this many times above the highest bar is told, not drawn.
 FAR = 2.5
 Numbers = NDArray[np.float64]
@@ -57,7 +58,7 @@ class Chart(Widget):
 
         index: int
 
-    def __init__(self, title: str, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, title: str, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.heading = title
         self.stack: tuple[Layer, ...] = ()
@@ -95,7 +96,7 @@ class Chart(Widget):
 
     def on_click(self, event: events.Click) -> None:
         """Choose the step that was clicked."""
-        room = self.size.width - AXIS_WIDTH
+        room = self._room
         if self.num_steps and event.y > 0 and 0 <= event.x - AXIS_WIDTH < room:
             event.stop()
             self.post_message(self.Chosen((event.x - AXIS_WIDTH) * self.num_steps // room))
@@ -117,7 +118,7 @@ class Chart(Widget):
         return f" {count(float(layer.values[self.cursor]))}"
 
     def _paint_bars(self, line: Line, level: int) -> None:
-        room, height = line.width - AXIS_WIDTH, self.size.height - 1
+        room, height = self._room, self.size.height - 1
         if room <= 0:
             return
         top, tops = self._heights(room, height)
@@ -128,6 +129,11 @@ class Chart(Widget):
             at = AXIS_WIDTH + (2 * self.cursor + 1) * room // (2 * self.num_steps)
             if line.glyph(at) in (" ", "┈"):
                 line.put(at, "┊", ink(ACCENT, BACKGROUND))
+
+    @property
+    def _room(self) -> int:
+        """Cells for the bars: all there are, unless the steps are so few that bars grow fat."""
+        return min(self.size.width - AXIS_WIDTH, self.num_steps * WIDEST_BAR)
 
     def _heights(self, room: int, height: int) -> tuple[float, list[list[float]]]:
         """The value at the top, and per cell how high each layer reaches, in eighths of a line."""

@@ -27,7 +27,7 @@ class Details(Prose):
 
         blocks: Sequence[Block]
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._latest: Latest[Wish] = Latest(self._describe)
 

@@ -32,7 +32,7 @@ class FindingsPage(Horizontal, can_focus=True):
             super().__init__()
             self.index = index
 
-    def __init__(self, trace: Trace, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.trace = trace
         self.state: ViewState | None = None

@@ -56,7 +56,7 @@ class Lanes(Scrolling):
     class Resized(Message):
         """The plot has another width."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.state: ViewState | None = None
         self._painting: Painting | None = None

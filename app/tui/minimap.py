@@ -47,7 +47,7 @@ class Minimap(Widget):
 
         index: int
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.state: ViewState | None = None
         self.gutter_width = 0

@@ -61,7 +61,7 @@ class Opening(Static):
         work: str
         error: StepscopeError
 
-    def __init__(self, trace: Trace, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self.trace = trace
 

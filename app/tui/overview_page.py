@@ -33,7 +33,7 @@ class OverviewPage(Horizontal, can_focus=True):
             super().__init__()
             self.index = index
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._about: About | None = None
         self._verdict: Sequence[Block] = (Paragraph("The rules are running …", MUTED),)

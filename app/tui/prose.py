@@ -150,7 +150,7 @@ def _link(text: str, action: str) -> Iterator[Piece]:
 class Prose(Scrolling):
     """Shows blocks of text; scrolls by wheel and by its bar."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.blocks: Sequence[Block] = ()
         self._lines: list[Pieces] = []

@@ -14,12 +14,12 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from stepscope.app.places import lane_name, when
 from stepscope.app.timeline import Hit, Timeline
 from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
 from stepscope.app.tui.latest import Latest
-from stepscope.app.tui.places import lane_name, when
 from stepscope.app.tui.table import Cell, Column, NoRows, Table
-from stepscope.app.tui.units import count
+from stepscope.app.units import count
 
 
 class HitRows:

@@ -23,7 +23,7 @@ from stepscope.app.tui.cells import fit, width_of
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
 from stepscope.app.tui.prose import Block, Fact, Flow, Heading, Painted, Paragraph
 from stepscope.app.tui.step_view import StepView
-from stepscope.app.tui.units import count
+from stepscope.app.units import count
 
 BAR_WIDTH = 12
 MAX_NAMES = 200

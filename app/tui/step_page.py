@@ -15,17 +15,17 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from stepscope.app.debug import Position, Session
+from stepscope.app.places import when
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.actions import bindings
 from stepscope.app.tui.bar import Bar, Piece
 from stepscope.app.tui.cells import fit, width_of
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.latest import Latest
-from stepscope.app.tui.places import when
 from stepscope.app.tui.prose import Prose
 from stepscope.app.tui.step_blocks import left_blocks, right_blocks, step_line
 from stepscope.app.tui.step_view import StepView, cores_of, look_at_step
-from stepscope.app.tui.units import count, duration
+from stepscope.app.units import count, duration
 
 Wish = tuple[Position, str | None]
 
@@ -62,7 +62,7 @@ class StepPage(Vertical, can_focus=True):
     class Moved(Message):
         """The session was moved from here."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.session: Session | None = None
         self.timeline: Timeline | None = None

@@ -76,7 +76,7 @@ class Table(Scrolling):
             """The table, for handlers that listen to one of several."""
             return self.table
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.rows: Rows = NoRows()
         self.cursor: int | None = None

@@ -22,8 +22,8 @@ from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.lanes import Lanes
 from stepscope.app.tui.minimap import Minimap
 from stepscope.app.tui.table import Table
-from stepscope.app.tui.units import count
 from stepscope.app.tui.view_state import MOVES, ViewState
+from stepscope.app.units import count
 from stepscope.ingest.trace import Trace
 
 # From this width on the details stand beside the lanes, and are shown unless they are hidden.
@@ -59,7 +59,7 @@ class TimelinePage(Vertical, can_focus=True):
     class Changed(Message):
         """The view state was changed."""
 
-    def __init__(self, trace: Trace, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.trace = trace
         self.state: ViewState | None = None

@@ -11,7 +11,7 @@ from stepscope.analyzers.run import CheckResult
 from stepscope.app.timeline.palette import SEVERITY_MARKS
 from stepscope.app.tui.bar import Bar, Piece
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
-from stepscope.app.tui.units import count
+from stepscope.app.units import count
 
 
 class TopBar(Bar):

@@ -10,7 +10,7 @@ from dash.development.base_component import Component
 from stepscope.analyzers.explain import explain
 from stepscope.app.plain import plain
 from stepscope.app.timeline import Hit
-from stepscope.app.tui.units import count, moment
+from stepscope.app.units import count, moment
 from stepscope.app.web import figures, wire
 from stepscope.app.web.about import about
 from stepscope.app.web.findings_pane import findings_pane

@@ -22,7 +22,7 @@ from stepscope.ingest.errors import ConfigError
 class Quiet(WSGIRequestHandler):
     """Answers requests without a line in a log for each."""
 
-    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - werkzeug's name
+    def log(self, type: str, message: str, *args: Any) -> None:
         """Say nothing."""
 
 

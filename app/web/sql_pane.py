@@ -6,7 +6,7 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from stepscope.app.plain import plain
-from stepscope.app.tui.units import count
+from stepscope.app.units import count
 from stepscope.app.web.frame_table import frame_table
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import View

@@ -10,7 +10,7 @@ from dash.development.base_component import Component
 
 from stepscope.app.debug import CoreSlots, State, StepDetail, Table
 from stepscope.app.plain import plain
-from stepscope.app.tui.units import count
+from stepscope.app.units import count
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import View
 

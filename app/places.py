@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepscope.analyzers.finding import Finding
 from stepscope.app.timeline import Lane, Timeline
-from stepscope.app.tui.units import moment
+from stepscope.app.units import moment
 
 RESOLUTION_NS = 1_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.tui.units import count, duration, moment, quantity, tick_step, ticks
+from stepscope.app.units import count, duration, moment, quantity, tick_step, ticks
 
 
 def test_a_duration_has_its_natural_unit() -> None:
