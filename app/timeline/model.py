@@ -224,6 +224,7 @@ class Timeline:
             return None
         levels, own = found
         first, last = int(levels.offsets[own]), int(levels.offsets[own + 1])
+        # numpy's stubs take no `side` that is a str, only the two literals apart.
         place = int(np.searchsorted(levels.start[first:last], ts_ns, side)) + shift  # type: ignore[call-overload]
         if not 0 <= place < last - first:
             return None

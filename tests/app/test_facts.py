@@ -18,9 +18,7 @@ def said(**columns: Any) -> str:
 
 
 def test_a_decision_is_a_line_of_what_was_recorded() -> None:
-    line = said(
-        reason="first", resource="kv-block", needed=4, available=2, holder="r9"
-    )
+    line = said(reason="first", resource="kv-block", needed=4, available=2, holder="r9")
 
     assert line == "deferred: first, kv-block needs 4, 2 available, held by r9"
 

@@ -82,7 +82,7 @@ def test_a_finding_is_clicked_and_the_timeline_goes_there_and_the_details_say_wh
     details = page.locator("#about")
     expect(details).to_contain_text("COR001 mix-on-occupied-group")
     expect(details).to_contain_text("qk_pv 7/8 took AIC AIV0 of group 0 while push 31/32 held AIV1")
-    expect(details).to_contain_text("admitted: the group's AIC is free, core-group needs 3, 2 available")
+    expect(details).to_contain_text("admitted: the group's AIC is free, core-group needs 3")
     expect(details).to_contain_text("how to fix")
     assert "#F2E962" in colours_in(page, view(page)["selection"]["lane"])
 
