@@ -94,7 +94,7 @@ class RequestStarved:
         )
         evidence: Evidence = {
             "outcome": ended,
-            "here_ns": row["ended_ns"] - row["arrive_ns"],
+            "time in system_ns": row["ended_ns"] - row["arrive_ns"],
             "served_ns": row["served_ns"],
             "waited_ns": waited_ns,
             "longest_in_no_batch_ns": row["end_ns"] - row["ts_ns"],

@@ -50,7 +50,7 @@ def test_every_rule_is_among_the_sensitive_ones() -> None:
 
 
 @given(absurd_rows)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_no_rule_raises_on_an_absurd_trace(rows: Rows) -> None:
     result = check(trace_from(rows), SENSITIVE)
 
@@ -60,7 +60,7 @@ def test_no_rule_raises_on_an_absurd_trace(rows: Rows) -> None:
 
 
 @given(faulty_rows | absurd_rows, st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random) -> None:
     shuffled = {table: random.sample(listed, len(listed)) for table, listed in rows.items()}
 
@@ -68,7 +68,7 @@ def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random)
 
 
 @given(faulty_rows | absurd_rows)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:
     moved = {
         table: [row | {"rank": row["rank"] + 5} for row in listed] for table, listed in rows.items()

@@ -153,7 +153,7 @@ MOVES = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(MOVES, max_size=25))
 def test_a_state_is_the_same_whichever_way_it_is_reached(
     starving: Run, moves: list[tuple[str, Any]]

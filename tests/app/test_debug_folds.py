@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.debug import queues
@@ -14,7 +14,6 @@ from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
 from tests.traces import frame_of
 
-untimed = settings(deadline=None)
 OPS = ("claim", "release", "share", "move")
 EVENTS = ("arrive", "admit", "preempt", "resume", "finish", "defer", "first-token", "reject")
 Rows = list[dict[str, Any]]
@@ -52,7 +51,6 @@ def replayed(rows: Rows, ts_ns: int) -> dict[int, str]:
     return {number: held[0] for number, held in owners.items() if held}
 
 
-@untimed
 @given(allocations(), st.integers(-1, 13))
 def test_the_holders_of_blocks_are_those_of_replaying_every_row(rows: Rows, ts_ns: int) -> None:
     pool = Pool(frame_of("allocations", rows))
@@ -73,7 +71,6 @@ def lifecycles(draw: st.DrawFn) -> Rows:
     return sorted(draw(st.lists(row, max_size=60)), key=lambda each: int(each["ts_ns"]))
 
 
-@untimed
 @given(lifecycles(), st.lists(st.integers(-1, 31), min_size=1, max_size=6))
 def test_queues_at_any_time_do_not_depend_on_what_was_asked_before(
     rows: Rows, times: list[int]
@@ -87,7 +84,6 @@ def test_queues_at_any_time_do_not_depend_on_what_was_asked_before(
     assert reached == fresh
 
 
-@untimed
 @given(lifecycles())
 def test_nobody_waits_and_runs_at_once_or_twice(rows: Rows) -> None:
     waiting, running = Queues(frame_of("lifecycle", rows)).at(31)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.timeline.lanes import SPAN_COLUMNS, depths
 from stepscope.app.timeline.levels import Levels, in_sublanes, pixel_edges
 
-untimed = settings(deadline=None)
 KINDS = (1, 3, 7, 15)
 
 
@@ -85,7 +84,6 @@ def expected_pixel(spans: list[Span], t0: int, t1: int) -> tuple[int, int, int]:
     return dominant, min(density, 255), len(seen)
 
 
-@untimed
 @given(spans_in_lanes(), windows())
 def test_each_pixel_shows_the_dominant_state_how_busy_and_how_many(
     given_spans: tuple[int, list[Span]], window: tuple[int, int, int]
@@ -102,7 +100,6 @@ def test_each_pixel_shows_the_dominant_state_how_busy_and_how_many(
             assert shown == expected_pixel(own, int(edges[x]), int(edges[x + 1]))
 
 
-@untimed
 @given(spans_in_lanes(), windows())
 def test_busy_time_of_each_state_is_conserved(
     given_spans: tuple[int, list[Span]], window: tuple[int, int, int]
@@ -117,7 +114,6 @@ def test_busy_time_of_each_state_is_conserved(
     assert not any(expected[state] for state in expected.keys() - total.keys())
 
 
-@untimed
 @given(spans_in_lanes(), windows())
 def test_the_visible_spans_are_those_that_touch_the_window(
     given_spans: tuple[int, list[Span]], window: tuple[int, int, int]
@@ -132,7 +128,6 @@ def test_the_visible_spans_are_those_that_touch_the_window(
         assert [spans[row] for row in range(first, last)] == touching(own, window[0], window[1])
 
 
-@untimed
 @given(spans_in_lanes(), windows(), st.sampled_from(KINDS))
 def test_a_hidden_state_leaves_the_pixel_to_the_others(
     given_spans: tuple[int, list[Span]], window: tuple[int, int, int], hidden: int
@@ -150,7 +145,6 @@ def test_a_hidden_state_leaves_the_pixel_to_the_others(
     assert (pixels.density == without.density)[takes_time].all()
 
 
-@untimed
 @given(windows())
 def test_pixel_edges_cover_the_window_without_an_empty_pixel(window: tuple[int, int, int]) -> None:
     t0, t1, width = window
@@ -178,7 +172,6 @@ overlapping = st.lists(
 )
 
 
-@untimed
 @given(overlapping)
 def test_sublanes_hold_every_span_once_and_none_that_overlap(
     given_spans: list[tuple[int, int, int]],

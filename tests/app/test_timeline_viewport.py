@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.timeline.viewport import MAX_SPAN_NS, MIN_SPAN_NS, Viewport
 
-untimed = settings(deadline=None)
 times = st.integers(-(2**61), 2**61)
 factors = st.floats(1e-6, 1e6)
 
@@ -21,7 +20,6 @@ def viewports(draw: st.DrawFn) -> Viewport:
 bounds = viewports().map(lambda view: (view.t0, view.t1))
 
 
-@untimed
 @given(viewports(), factors, st.floats(0, 1))
 def test_zooming_keeps_the_point_under_the_mouse(
     view: Viewport, factor: float, share: float
@@ -34,7 +32,6 @@ def test_zooming_keeps_the_point_under_the_mouse(
     assert abs(was - now) <= 1 / zoomed.span_ns + 1e-9
 
 
-@untimed
 @given(viewports(), factors)
 def test_zooming_stays_between_the_narrowest_and_the_widest_view(
     view: Viewport, factor: float
@@ -42,7 +39,6 @@ def test_zooming_stays_between_the_narrowest_and_the_widest_view(
     assert MIN_SPAN_NS <= view.zoom(factor).span_ns <= MAX_SPAN_NS
 
 
-@untimed
 @given(viewports(), st.floats(1, 100))
 def test_zooming_in_shows_part_of_what_was_shown(view: Viewport, factor: float) -> None:
     zoomed = view.zoom(factor)
@@ -51,13 +47,11 @@ def test_zooming_in_shows_part_of_what_was_shown(view: Viewport, factor: float) 
     assert zoomed.t1 <= view.t1
 
 
-@untimed
 @given(viewports())
 def test_zooming_by_one_changes_nothing_up_to_a_floats_precision(view: Viewport) -> None:
     assert abs(view.zoom(1.0).span_ns - view.span_ns) <= view.span_ns * 2**-52
 
 
-@untimed
 @given(viewports(), st.floats(-10, 10))
 def test_panning_keeps_the_width(view: Viewport, fraction: float) -> None:
     panned = view.pan(fraction)
@@ -66,7 +60,6 @@ def test_panning_keeps_the_width(view: Viewport, fraction: float) -> None:
     assert panned.t0 - view.t0 == round(view.span_ns * fraction)
 
 
-@untimed
 @given(viewports(), times)
 def test_centring_puts_the_time_in_the_middle(view: Viewport, ts_ns: int) -> None:
     centred = view.centre(ts_ns)
@@ -75,7 +68,6 @@ def test_centring_puts_the_time_in_the_middle(view: Viewport, ts_ns: int) -> Non
     assert centred.span_ns == view.span_ns
 
 
-@untimed
 @given(viewports(), viewports())
 def test_fitting_shows_the_whole_range(view: Viewport, other: Viewport) -> None:
     fitted = view.fit(other.t0, other.t1)
@@ -84,7 +76,6 @@ def test_fitting_shows_the_whole_range(view: Viewport, other: Viewport) -> None:
     assert other.t1 <= fitted.t1
 
 
-@untimed
 @given(viewports(), bounds)
 def test_clamping_stays_within_bounds_and_keeps_a_width_that_fits(
     view: Viewport, limits: tuple[int, int]
@@ -96,7 +87,6 @@ def test_clamping_stays_within_bounds_and_keeps_a_width_that_fits(
     assert clamped.clamp(limits) == clamped
 
 
-@untimed
 @given(bounds)
 def test_a_view_within_bounds_is_left_alone(limits: tuple[int, int]) -> None:
     assert Viewport(*limits).clamp(limits) == Viewport(*limits)

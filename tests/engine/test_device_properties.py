@@ -23,7 +23,7 @@ from tests.engine.device_graphs import (
     split_blocks,
 )
 
-bounded = settings(max_examples=40, deadline=None)
+bounded = settings(max_examples=40)
 
 
 def schedule_of(run: Run) -> list[tuple[int, ...]]:

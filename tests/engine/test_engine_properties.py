@@ -29,7 +29,7 @@ class Watch:
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_no_request_is_twice_in_a_batch_or_in_two_queues_and_only_the_running_hold_blocks(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:
@@ -39,7 +39,7 @@ def test_no_request_is_twice_in_a_batch_or_in_two_queues_and_only_the_running_ho
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_every_request_ends_once_and_leaves_nothing_behind(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:
@@ -53,7 +53,7 @@ def test_every_request_ends_once_and_leaves_nothing_behind(
 
 
 @given(requests, sizes)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_without_faults_every_request_that_can_fit_finishes(
     specs: list[RequestSpec], config: EngineConfig
 ) -> None:
@@ -66,7 +66,7 @@ def test_without_faults_every_request_that_can_fit_finishes(
 
 
 @given(requests, sizes)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_without_faults_requests_are_admitted_in_order_of_arrival(
     specs: list[RequestSpec], config: EngineConfig
 ) -> None:
@@ -77,7 +77,7 @@ def test_without_faults_requests_are_admitted_in_order_of_arrival(
 
 
 @given(requests, sizes)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_without_faults_nobody_is_preempted_with_room_or_for_somebody_younger(
     specs: list[RequestSpec], config: EngineConfig
 ) -> None:
@@ -89,7 +89,7 @@ def test_without_faults_nobody_is_preempted_with_room_or_for_somebody_younger(
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_batch_keeps_to_the_token_budget_and_the_seats(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_batch_keeps_to_the_token_budget_and_the_seats(
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_same_workload_gives_the_same_rows(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:

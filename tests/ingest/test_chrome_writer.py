@@ -283,7 +283,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("written")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(track=TEXT, name=TEXT, category=st.none() | TEXT, args=st.none() | TEXT, value=st.floats())
 def test_any_text_gives_valid_json_and_comes_back(
     folder: Path, track: str, name: str, category: str | None, args: str | None, value: float

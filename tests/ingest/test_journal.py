@@ -76,7 +76,7 @@ def test_opening_an_unclosed_trace_changes_nothing_on_disk(trace: Path) -> None:
 
 
 @given(size=st.integers(0, 16 << 10))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_cut_segment_keeps_exactly_the_rows_before_the_cut(unclosed: Path, size: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(shutil.copytree(unclosed, Path(folder) / "run.trace"))
@@ -89,7 +89,7 @@ def test_a_cut_segment_keeps_exactly_the_rows_before_the_cut(unclosed: Path, siz
 
 
 @given(garbage=st.binary(min_size=1, max_size=3 * ROW_BYTES), at=st.integers(0, 2 * ROW_BYTES))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_garbage_after_the_last_row_is_discarded_and_counted(
     unclosed: Path, garbage: bytes, at: int
 ) -> None:
@@ -105,7 +105,7 @@ def test_garbage_after_the_last_row_is_discarded_and_counted(
 
 # Up to the marker; once its low bytes stand and the rest is zero, the row is whole.
 @given(torn=st.integers(1, ROW_BYTES - 4), row=st.integers(0, NUM_ROWS - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_torn_row_is_discarded_wherever_it_was_torn(unclosed: Path, torn: int, row: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(shutil.copytree(unclosed, Path(folder) / "run.trace"))
@@ -117,7 +117,7 @@ def test_a_torn_row_is_discarded_wherever_it_was_torn(unclosed: Path, torn: int,
 
 
 @given(garbage=st.binary(min_size=1, max_size=200))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_garbage_appended_to_the_file_is_discarded(unclosed: Path, garbage: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(shutil.copytree(unclosed, Path(folder) / "run.trace"))
@@ -133,7 +133,7 @@ def test_garbage_appended_to_the_file_is_discarded(unclosed: Path, garbage: byte
     garbage=st.binary(min_size=1, max_size=64),
     keep=st.integers(0, 16 << 10),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_whatever_is_damaged_it_opens_or_says_why(
     unclosed: Path, name: str, at: int, garbage: bytes, keep: int
 ) -> None:

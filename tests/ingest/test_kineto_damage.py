@@ -211,13 +211,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("hostile")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(content=mutated())
 def test_mutated_files_raise_nothing_but_our_errors(folder: Path, content: bytes) -> None:
     open_or_refuse(folder, content)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(content=st.binary(max_size=300))
 @example(content=b'{"traceEvents":[' + b"[" * 200_000)
 @example(content=b'{"traceEvents":[' + b'{"a":' * 100_000)
