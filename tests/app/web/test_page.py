@@ -446,3 +446,23 @@ def test_bare_spans_of_a_profiler_are_shown(visit: Open, shared_data: Path) -> N
     press(opened, "w w d s n")
 
     assert page.locator("#pinned .row").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "position"),
+    [
+        ("vllm_cpu_tiny_llama_preemptions", "/ 133 ·"),
+        ("sglang_qwen3_8b_prefilldecode", "/ 1 ·"),
+        ("vllm_prefilldecode_mi300", "/ 1 ·"),
+    ],
+)
+def test_the_engine_steps_of_a_real_profile_are_shown(
+    visit: Open, shared_data: Path, name: str, position: str
+) -> None:
+    opened = visit(Trace.open(shared_data / "kineto" / f"{name}.json.gz"))
+
+    page = opened.go("?step=1")
+
+    expect(page.locator("#position")).to_contain_text(position)
+    expect(page.locator("#names .row.section", has_text="steps")).to_be_visible()
+    expect(page.locator("#findings, #drawer")).to_contain_text("TRC003")
