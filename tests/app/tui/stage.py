@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import cache
@@ -24,6 +25,8 @@ NUM_STEPS = 12
 WIDE, USUAL, NARROW = (160, 48), (120, 34), (80, 24)
 CORES = {"AIC": 0, "AIV0": 1, "AIV1": 2}
 Row = dict[str, Any]
+FRAME_S = 1 / 60
+ENOUGH_ALIKE, MOST_FRAMES = 2, 1_000
 
 
 @cache
@@ -224,17 +227,31 @@ async def opened(
 
 
 async def settle(pilot: Pilot[Any]) -> None:
-    """Wait until threads have answered and their answers are drawn."""
-    for _ in range(2):
+    """Wait until threads have answered and the screen has stopped changing.
+
+    What a key brings may take several turns: a page is shown, laid out, told its size, asks a
+    thread, draws the answer. So a screen has settled when nothing is due and it looks the same for
+    a few frames, however long a busy machine takes to get there.
+    """
+    seen, frames_alike = "", 0
+    for _ in range(MOST_FRAMES):
         await pilot.app.workers.wait_for_complete()
         await pilot._wait_for_screen()  # until every widget has handled what it was sent
-    await pilot.pause()
+        await asyncio.sleep(FRAME_S)
+        screen, shown = pilot.app.screen, screen_text(pilot)
+        is_due = screen._layout_required or screen._dirty_widgets or list(pilot.app.workers)
+        frames_alike = 0 if is_due or shown != seen else frames_alike + 1
+        if frames_alike == ENOUGH_ALIKE:
+            return
+        seen = shown
+    raise AssertionError("the screen does not settle")
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
-    """Press keys and wait for what they bring."""
-    await pilot.press(*keys)
-    await settle(pilot)
+    """Press keys, each when the one before it has brought what it brings."""
+    for key in keys:
+        await pilot.press(key)
+        await settle(pilot)
 
 
 def app_of(pilot: Pilot[Any]) -> StepscopeApp:
