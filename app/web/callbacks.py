@@ -138,4 +138,5 @@ def _hand_over(app: Dash) -> None:
         ("step", "composition", "clickData"),
     ):
         act = ClientsideFunction("stepscope", function)
+        # Dash gives this one method no types.
         app.clientside_callback(act, Input(source, prop))  # type: ignore[no-untyped-call]

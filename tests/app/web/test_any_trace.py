@@ -1,0 +1,86 @@
+"""Hostile, empty, foreign and real traces, in a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from stepscope.ingest.trace import Trace
+from tests.app.web.hands import Open, press
+from tests.app.web.scenes import HOSTILE, LINK, SCRIPT, conflict_trace
+from tests.traces import trace_of
+
+pytestmark = pytest.mark.web
+
+
+def test_names_from_a_trace_are_shown_as_text(visit: Open) -> None:
+    opened = visit(
+        conflict_trace(
+            request=HOSTILE, push=SCRIPT, mix=LINK, counter=HOSTILE, reason=SCRIPT, trace=LINK,
+            scenario=HOSTILE,
+        )
+    )  # fmt: skip
+
+    page = opened.go("?finding=COR001.1")
+    expect(page.locator("#about")).to_contain_text(f"{LINK} 7/8 took")
+    expect(page.locator("#about")).to_contain_text(f"{SCRIPT} 31/32 held")
+    expect(page.locator("#names")).to_contain_text(HOSTILE)
+    expect(page.locator("#trace")).to_contain_text(HOSTILE)
+    for tab in ("overview", "step", "table", "sql"):
+        page.locator(f"#tab-{tab}").click()
+        opened.settle()
+    page.locator("#find").fill(HOSTILE[:8])
+    expect(page.locator("#hits")).to_contain_text(HOSTILE)
+    page.keyboard.press("Enter")
+    opened.settle()
+    page.mouse.move(700, 300)
+
+    assert page.evaluate("() => window.hacked") is None
+    assert page.locator("#page img, #page script, #page svg[onload]").count() == 0
+
+
+def test_an_empty_trace_says_so(visit: Open) -> None:
+    opened = visit(trace_of(name="empty.trace"))
+
+    page = opened.go()
+    for tab in ("overview", "step", "table", "sql", "findings"):
+        page.locator(f"#tab-{tab}").click()
+        opened.settle()
+    press(opened, "w d n ] l j f G m p Escape")
+
+    expect(page.locator("#nothing")).to_be_visible()
+
+
+def test_bare_spans_of_a_profiler_are_shown(visit: Open, shared_data: Path) -> None:
+    trace = Trace.open(shared_data / "kineto" / "hta_event_sync_trace.json.gz")
+    opened = visit(trace)
+
+    page = opened.go()
+    expect(page.locator("#names .row.section", has_text="tracks")).to_be_visible()
+    lane = page.locator("#names .row.lane").first
+    lane.locator(".pin").dispatch_event("click")
+    press(opened, "w w d s n")
+
+    assert page.locator("#pinned .row").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "position"),
+    [
+        ("vllm_cpu_tiny_llama_preemptions", "/ 133 ·"),
+        ("sglang_qwen3_8b_prefilldecode", "/ 1 ·"),
+        ("vllm_prefilldecode_mi300", "/ 1 ·"),
+    ],
+)
+def test_the_engine_steps_of_a_real_profile_are_shown(
+    visit: Open, shared_data: Path, name: str, position: str
+) -> None:
+    opened = visit(Trace.open(shared_data / "kineto" / f"{name}.json.gz"))
+
+    page = opened.go("?step=1")
+
+    expect(page.locator("#position")).to_contain_text(position)
+    expect(page.locator("#names .row.section", has_text="steps")).to_be_visible()
+    expect(page.locator("#findings, #drawer")).to_contain_text("TRC003")

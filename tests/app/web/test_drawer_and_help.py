@@ -1,0 +1,63 @@
+"""The drawer steps, tabulates and queries; rules and keys explain themselves."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.app.web.hands import SMALL, Open, address, press
+
+pytestmark = pytest.mark.web
+
+
+def test_the_drawer_steps_through_the_run(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go("?tab=step&step=2")
+
+    page.get_by_text("next ▶").click()
+    opened.settle()
+    expect(page.locator("#pane")).to_contain_text("4 of 6")
+    page.get_by_text("◀ previous").click()
+    opened.settle()
+    expect(page.locator("#pane")).to_contain_text("3 of 6")
+
+
+def test_tables_are_chosen_and_sorted_and_queries_answered(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go("?tab=table")
+
+    page.locator("#pane a", has_text="batch_rows").click()
+    opened.settle()
+    page.locator("thead a", has_text="num_tokens").click()
+    opened.settle()
+    assert address(page)["sort"] == "num_tokens"
+    expect(page.locator("#pane")).to_contain_text("rows 1 to 18 of 18")
+
+    page.locator("#tab-sql").click()
+    opened.settle()
+    page.locator("#sql").fill("SELECT sum(num_tokens) AS tokens FROM batch_rows")
+    page.keyboard.press("Control+Enter")
+    opened.settle()
+    expect(page.locator("#pane tbody")).to_contain_text("207")
+
+
+def test_a_rule_explains_itself_and_escape_closes_it(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go("?finding=COR001.1")
+
+    page.get_by_text("explain COR001").click()
+    opened.settle()
+    expect(page.locator("#rule")).to_contain_text("Why it hurts")
+    press(opened, "Escape")
+    expect(page.locator("#explain")).not_to_be_visible()
+
+
+def test_help_lists_every_key(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go()
+
+    page.keyboard.press("?")
+
+    expect(page.locator("#keys")).to_contain_text("next finding")
+    page.keyboard.press("Escape")
+    expect(page.locator("#help")).not_to_be_visible()
