@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stepscope.engine.allocator import Allocator
 from stepscope.engine.batch import DECODE, PREFILL, Batch, Row
-from stepscope.engine.clock import VirtualClock
+from stepscope.engine.clock import Clock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors import Execution, Executor
 from stepscope.engine.finishing import EOS, finish_reason
@@ -48,7 +48,7 @@ class Engine:
         workload: Iterable[Request],
         scheduler: Scheduler,
         executor: Executor,
-        clock: VirtualClock,
+        clock: Clock,
         recorder: Recorder | None = None,
         observer: Observer | None = None,
     ) -> None:

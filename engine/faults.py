@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from stepscope.ingest.errors import ConfigError
@@ -11,68 +11,112 @@ from stepscope.ingest.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A bug that `EngineConfig(faults={name})` switches on, and what it does."""
+    """A bug of `scenario` that `EngineConfig(faults={name})` switches on, and what it does.
+
+    It shows itself in the otherwise sound `variant`, under `settings` where the default ones are
+    too easy on it.
+    """
 
     name: str
+    scenario: str
     summary: str
+    variant: str = "after"
+    settings: Mapping[str, str] = field(default_factory=dict)
 
+
+FCFS, SLOTS, DEVICE = "fcfs-preemption", "slot-recycling", "mix-admission"
 
 FAULTS: tuple[Fault, ...] = (
-    Fault("shortest-bucket", "the bucket of the shortest sequences runs, not the oldest's"),
+    Fault("shortest-bucket", FCFS, "the bucket of the shortest sequences runs, not the oldest's"),
     Fault(
         "newest-first-oldest-preempted",
+        FCFS,
         "the newest requests get blocks first and the oldest are preempted for them",
     ),
     Fault(
         "bucket-preemption-with-free-blocks",
+        FCFS,
         "requests outside the chosen bucket are preempted though their blocks are not needed",
     ),
     Fault(
         "incompatible-requeued-on-drained-queue",
+        FCFS,
         "requests of other buckets go back on the queue that is being drained: it never ends",
     ),
     Fault(
         "one-victim-then-ignored",
+        FCFS,
         "one victim is preempted for a request; when that is too little, the request is dropped",
     ),
     Fault(
         "skip-mirror-refresh",
+        SLOTS,
         "an admission commits the host mirror without refreshing it: live slots go back in time",
+        variant="before",
     ),
     Fault(
         "recycle-without-clearing",
+        SLOTS,
         "a recycled slot keeps its old length: its owner reads what the one before it wrote",
     ),
     Fault(
         "masked-row-leak",
+        SLOTS,
         "the token of an idle row is kept, for the request that had the slot last",
     ),
     Fault(
         "refill-when-drained",
+        SLOTS,
         "a freed slot stays idle, with a queue, until every other slot is free too",
     ),
-    Fault("token-after-eos", "the end of an output is not looked for: it runs on to its cap"),
-    Fault("token-past-cap", "the cap is compared one token too late"),
-    Fault("cap-before-eos", "an output that ends on its cap is told to have been cut"),
+    Fault(
+        "token-after-eos",
+        SLOTS,
+        "the end of an output is not looked for: it runs on to its cap",
+        settings={"eos_after": "5"},
+    ),
+    Fault("token-past-cap", SLOTS, "the cap is compared one token too late"),
+    Fault(
+        "cap-before-eos",
+        SLOTS,
+        "an output that ends on its cap is told to have been cut",
+        settings={"eos_after": "14"},
+    ),
     Fault(
         "mix-shift-wrap",
+        DEVICE,
         "MIX placement shifts by 64 bits: the 23rd group of a thread wraps to another group's AIV",
+        settings={"groups": "24", "threads": "1"},
     ),
     Fault(
         "lost-ring-advance",
+        DEVICE,
         "a ring moves on by the task that retired, and not past those that had retired before",
+        settings={"task_slots": "64"},
     ),
     Fault(
         "stale-reservation",
+        DEVICE,
         "an AIV-only dispatch shows itself only once MIX admission has looked",
     ),
 )
 _NAMES = {fault.name: fault for fault in FAULTS}
 
 
+def fault(name: str) -> Fault:
+    """Return the fault of that name; ConfigError, with near matches, when there is none."""
+    if name not in _NAMES:
+        near = get_close_matches(name, _NAMES, n=3) or sorted(_NAMES)
+        raise ConfigError(f"no fault is called {name!r}", todo=f"try {', '.join(near)}")
+    return _NAMES[name]
+
+
+def faults_of(scenario: str) -> tuple[Fault, ...]:
+    """Return the faults that `scenario` can show."""
+    return tuple(each for each in FAULTS if each.scenario == scenario)
+
+
 def check_faults(names: Iterable[str]) -> None:
     """Raise ConfigError, with near matches, for a name that is no fault."""
     for name in names:
-        if name not in _NAMES:
-            near = get_close_matches(name, _NAMES, n=3) or sorted(_NAMES)
-            raise ConfigError(f"no fault is called {name!r}", todo=f"try {', '.join(near)}")
+        fault(name)

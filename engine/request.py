@@ -23,7 +23,8 @@ class Request:
 
     The first fields come from the workload, the rest is the engine's own state. Lengths are in
     tokens: the KV pool holds `num_computed` of the request's `num_tokens`. A simulated model ends
-    the output with token number `eos_after`, where that is given.
+    the output with token number `eos_after`, where that is given. `prefix` names what the prompt
+    says, 512 tokens at a time: prompts whose prefixes begin with the same numbers begin alike.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Request:
     modality: str = "text"
     deadline_ns: int | None = None
     eos_after: int | None = None
+    prefix: tuple[int, ...] = ()
 
     status: Status = Status.PENDING
     arrival_order: int = 0

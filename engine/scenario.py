@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Protocol
 
 from stepscope.engine.engine import Observer
+from stepscope.engine.faults import fault, faults_of
 from stepscope.engine.workload import Workload
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import ClockInfo
@@ -28,6 +29,26 @@ class RunResult:
     variant: str
     path: Path | None
     metrics: dict[str, Metric]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a scenario is to be run, where its own defaults will not do.
+
+    `workload`, or the file that holds it, replaces the scenario's own; `executor` None is the
+    scenario's first; with `profile` the executor's profiler writes a file into the trace.
+    """
+
+    seed: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
+    faults: frozenset[str] = frozenset()
+    executor: str | None = None
+    profile: bool = False
+    workload: Workload | Path | None = None
+    observer: Observer | None = None
+
+
+DEFAULTS = Options()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +97,26 @@ def parse_settings(settings: Mapping[str, Setting], given: Mapping[str, str]) ->
         key: setting.parse(key, given[key]) if key in given else setting.default
         for key, setting in settings.items()
     }
+
+
+def settled(scenario: Scenario, variant: str, options: Options) -> dict[str, Any]:
+    """Return the value of every setting of `scenario`; what a fault needs is its default then.
+
+    ConfigError for a variant, executor, fault or setting that the scenario does not know.
+    """
+    if variant not in scenario.variants:
+        raise unknown("variant", variant, scenario.variants)
+    if options.executor not in (None, *scenario.executors):
+        raise unknown("executor", str(options.executor), scenario.executors)
+    if options.profile and options.executor != "torch":
+        raise ConfigError("there is nothing to profile", todo="add --executor torch")
+    needed: dict[str, str] = {}
+    for name in sorted(options.faults):
+        if fault(name).scenario != scenario.name:
+            known = ", ".join(each.name for each in faults_of(scenario.name)) or "none"
+            raise ConfigError(f"{scenario.name} has no fault {name!r}, it has: {known}")
+        needed |= fault(name).settings
+    return parse_settings(scenario.settings, {**needed, **options.settings})
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> ConfigError:
@@ -140,20 +181,14 @@ class Scenario(Protocol):
         """Names of the metrics that its table shows, in order."""
         ...
 
-    def record(
-        self,
-        variant: str,
-        out: Path | None,
-        *,
-        seed: int = 0,
-        settings: Mapping[str, str] = {},
-        observer: Observer | None = None,
-        workload: Workload | Path | None = None,
-        record: bool = True,
-    ) -> RunResult:
+    @property
+    def executors(self) -> tuple[str, ...]:
+        """Names of what it can run on; the first is the default."""
+        ...
+
+    def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
         """Run `variant` and write its trace to `out`; ConfigError for what it does not know.
 
-        `workload`, or the file that holds it, replaces the scenario's own; without `record`, or
-        without `out`, nothing is written and the metrics are all there is.
+        Without `out` nothing is written, and the metrics are all there is.
         """
         ...

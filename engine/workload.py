@@ -24,7 +24,9 @@ Lengths = Callable[[Random], tuple[int, int]]
 class RequestSpec:
     """One request as its client sends it; lengths in tokens, times in ns of the run.
 
-    A simulated model ends the output with token number `eos_after`, where that is given.
+    A simulated model ends the output with token number `eos_after`, where that is given. `prefix`
+    names what the prompt says, 512 tokens at a time: prompts whose prefixes begin with the same
+    numbers begin alike; tokens behind the last of them are this request's own.
     """
 
     id: str
@@ -35,6 +37,7 @@ class RequestSpec:
     modality: str = "text"
     deadline_ns: int | None = None
     eos_after: int | None = None
+    prefix: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.arrival_ns < 0 or self.prompt_len < 1 or self.max_tokens < 1:
@@ -57,7 +60,7 @@ class Workload:
         for spec in self.specs:
             yield Request(
                 spec.id, spec.arrival_ns, spec.prompt_len, spec.max_tokens,
-                spec.priority, spec.modality, spec.deadline_ns, spec.eos_after,
+                spec.priority, spec.modality, spec.deadline_ns, spec.eos_after, spec.prefix,
             )  # fmt: skip
 
     def __len__(self) -> int:
@@ -107,10 +110,15 @@ class Workload:
 
 
 _FORMAT = 'write {"requests": [{"id": .., "arrival_ns": .., "prompt_len": .., "max_tokens": ..}]}'
-_DEFAULTS = {"priority": 0, "modality": "text", "deadline_ns": None, "eos_after": None}
-_TYPES = {
-    field.name: str if field.name in {"id", "modality"} else int for field in fields(RequestSpec)
+_DEFAULTS = {
+    "priority": 0,
+    "modality": "text",
+    "deadline_ns": None,
+    "eos_after": None,
+    "prefix": (),
 }
+_TYPES: dict[str, type] = {field.name: int for field in fields(RequestSpec)}
+_TYPES |= {"id": str, "modality": str, "prefix": list}
 
 
 def _without_defaults(spec: RequestSpec) -> dict[str, Any]:
@@ -128,7 +136,10 @@ def _spec(given: Any, where: str) -> RequestSpec:
         is_left_open = value is None and name in _DEFAULTS and _DEFAULTS[name] is None
         if type(value) is not _TYPES[name] and not is_left_open:
             raise ConfigError(f"{name} is {value!r}", where=where, todo=_FORMAT)
-    return RequestSpec(**given)
+    prefix = given.get("prefix", [])
+    if any(type(number) is not int for number in prefix):
+        raise ConfigError(f"prefix is {prefix!r}", where=where, todo=_FORMAT)
+    return RequestSpec(**{**given, "prefix": tuple(prefix)})
 
 
 def identical(num_requests: int, prompt_len: int, max_tokens: int, gap_ns: int = 0) -> Workload:

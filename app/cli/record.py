@@ -28,9 +28,16 @@ def _settings(
 
 @click.command()
 @click.argument("scenario", required=False)
-@click.option("--list", "list_all", is_flag=True, help="Name scenarios, variants and settings.")
-@click.option("--variant", default="before", show_default=True,
-              help="A variant of the scenario, or `all` for each into a folder.")  # fmt: skip
+@click.option(
+    "--list", "list_all", is_flag=True, help="Name scenarios, variants, faults and settings."
+)
+@click.option("--variant",
+              help="A variant of the scenario, or `all` for each into a folder  "
+                   "[default: before; with --fault, the one that is sound without it]")  # fmt: skip
+@click.option("--fault", "faults", multiple=True, metavar="NAME",
+              help="Switch a known bug on; may be given again.")  # fmt: skip
+@click.option("--executor", help="What runs the batches  [default: the scenario's first]")
+@click.option("--profile", is_flag=True, help="Keep torch.profiler's file, tied to the steps.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the workload.")
 @click.option("--set", "settings", multiple=True, callback=_settings, metavar="KEY=VALUE",
               help="Change a setting; may be given again.")  # fmt: skip
@@ -38,10 +45,13 @@ def _settings(
 @click.option("-o", "--output", "out", type=click.Path(path_type=Path),
               help="Where to write  [default: SCENARIO-VARIANT.trace]")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace a trace that is already there.")
-def record(
+def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     scenario: str | None,
     list_all: bool,
-    variant: str,
+    variant: str | None,
+    faults: tuple[str, ...],
+    executor: str | None,
+    profile: bool,
     seed: int,
     settings: dict[str, str],
     workload: Path | None,
@@ -55,29 +65,35 @@ def record(
     \b
       stepscope record --list
       stepscope record mix-admission --variant after -o after.trace
+      stepscope record mix-admission --fault mix-shift-wrap
       stepscope record fcfs-preemption --variant all -o runs/
     """
-    from stepscope.engine.scenarios import SCENARIOS
+    from stepscope.engine.scenarios import SCENARIOS, Options
     from stepscope.engine.scenarios import scenario as find
 
     if list_all or scenario is None:
         click.echo("\n\n".join(_describe(known) for known in SCENARIOS))
         return
     chosen = find(scenario)
-    variants = _variants(chosen, variant)
+    variants = _variants(chosen, variant, faults)
+    options = Options(seed, settings, frozenset(faults), executor, profile, workload)
     rows = []
     for name in variants:
-        path = _place(chosen, name, out, many=len(variants) > 1)
+        path = _place("-".join((chosen.name, name, *faults)), name, out, many=len(variants) > 1)
         _make_room(path, force)
         with progress() as report:
             report(f"recording {chosen.name} {name}", 0, None)
-            result = chosen.record(name, path, seed=seed, settings=settings, workload=workload)
+            result = chosen.record(name, path, options)
         click.echo(f"recorded {path}", err=True)
         rows.append(_row(chosen, {"variant": name, **result.metrics}, path))
     print_table(("variant", *chosen.columns), rows)
 
 
-def _variants(chosen: Scenario, wanted: str) -> tuple[str, ...]:
+def _variants(chosen: Scenario, wanted: str | None, faults: Sequence[str]) -> tuple[str, ...]:
+    if wanted is None:
+        from stepscope.engine.faults import fault
+
+        return (fault(faults[0]).variant if faults else "before",)
     if wanted == "all":
         return chosen.variants
     if wanted not in chosen.variants:
@@ -88,10 +104,10 @@ def _variants(chosen: Scenario, wanted: str) -> tuple[str, ...]:
     return (wanted,)
 
 
-def _place(chosen: Scenario, variant: str, out: Path | None, *, many: bool) -> Path:
+def _place(name: str, variant: str, out: Path | None, *, many: bool) -> Path:
     if many:
-        return (out or Path(chosen.name)) / f"{variant}.trace"
-    return out or Path(f"{chosen.name}-{variant}.trace")
+        return (out or Path(name.replace(f"-{variant}", "", 1))) / f"{variant}.trace"
+    return out or Path(f"{name}.trace")
 
 
 def _make_room(path: Path, force: bool) -> None:
@@ -121,10 +137,16 @@ def _row(chosen: Scenario, metrics: dict[str, float | int | str], path: Path) ->
 
 
 def _describe(known: Scenario) -> str:
-    rows: Sequence[Sequence[object]] = [
-        (name, str(setting.default), setting.help) for name, setting in known.settings.items()
+    from stepscope.engine.faults import faults_of
+
+    settings = [(name, str(each.default), each.help) for name, each in known.settings.items()]
+    faults = [(each.name, each.summary) for each in faults_of(known.name)]
+    lines = [
+        f"{known.name}  {known.summary}",
+        f"  variants: {', '.join(known.variants)}",
+        f"  executors: {', '.join(known.executors)}",
     ]
-    lines = [f"{known.name}  {known.summary}", f"  variants: {', '.join(known.variants)}"]
-    if rows:
-        lines += ["", *(f"  {line}" for line in format_table(("--set", "default", "is"), rows))]
+    for header, rows in ((("--fault", "is"), faults), (("--set", "default", "is"), settings)):
+        if rows:
+            lines += ["", *(f"  {line}" for line in format_table(header, rows))]
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch
-    from stepscope.engine.clock import VirtualClock
+    from stepscope.engine.clock import Clock
     from stepscope.ingest.recorder import Recorder
 
 
@@ -27,9 +27,7 @@ class Execution:
 class Executor(Protocol):
     """Runs one batch after the other and advances the clock by what each costs."""
 
-    def run(
-        self, batch: Batch, step: int, clock: VirtualClock, recorder: Recorder | None
-    ) -> Execution:
+    def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Run `batch` as step `step`; an empty batch costs at least 1 ns too."""
         ...
 

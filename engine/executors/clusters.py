@@ -27,7 +27,7 @@ from stepscope.engine.executors.simulated import sampled
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
-    from stepscope.engine.clock import VirtualClock
+    from stepscope.engine.clock import Clock
     from stepscope.ingest.recorder import Recorder
 
 
@@ -62,9 +62,7 @@ class Clusters:
         self._faults = faults
         self._next_task = 0
 
-    def run(
-        self, batch: Batch, step: int, clock: VirtualClock, recorder: Recorder | None
-    ) -> Execution:
+    def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Lower the batch to one graph, dispatch it, and write down what the device did.
 
         A step that stalls samples nothing and lasts until the device gives it up.
@@ -97,7 +95,7 @@ class Clusters:
         self._next_task += len(graph.tasks)
         return graph
 
-    def _dispatch(self, graph: TaskGraph, clock: VirtualClock) -> Run:
+    def _dispatch(self, graph: TaskGraph, clock: Clock) -> Run:
         self._device = Device(*self._shape)
         on_event = self.on_event
 

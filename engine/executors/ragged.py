@@ -21,7 +21,7 @@ from stepscope.engine.slot_memory import DEVICE, MIRROR, Layout, SlotMemory
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
-    from stepscope.engine.clock import VirtualClock
+    from stepscope.engine.clock import Clock
     from stepscope.ingest.recorder import Recorder
 
 HOST_MIRROR, DEVICE_WRITE = "host-mirror", "device-write"
@@ -66,9 +66,7 @@ class Ragged:
         self._bytes_per_ns = bytes_per_ns
         self._faults = faults
 
-    def run(
-        self, batch: Batch, step: int, clock: VirtualClock, recorder: Recorder | None
-    ) -> Execution:
+    def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Write the prompts of `batch`, then decode a token in every row that goes on."""
         began_ns = clock.now_ns()
         self._memory.begin(step, clock, recorder)
@@ -92,7 +90,7 @@ class Ragged:
         """Return nothing: the engine itself knows who has which slot."""
         return {}
 
-    def _admit(self, admitted: Sequence[Row], clock: VirtualClock, *, has_live: bool) -> None:
+    def _admit(self, admitted: Sequence[Row], clock: Clock, *, has_live: bool) -> None:
         memory, bytes_before = self._memory, self._memory.bytes_copied
         is_mirrored = self._admission == HOST_MIRROR
         if is_mirrored and has_live and "skip-mirror-refresh" not in self._faults:
@@ -110,7 +108,7 @@ class Ragged:
         self.usage.num_midstream += len(admitted) * has_live
         self.usage.admit_bytes.append((memory.bytes_copied - bytes_before, len(admitted)))
 
-    def _decode(self, live: Sequence[Row], clock: VirtualClock) -> int:
+    def _decode(self, live: Sequence[Row], clock: Clock) -> int:
         num_rows = self._memory.layout.num_slots
         for row in live:
             self._memory.decode(_slot(row), row.num_kv_tokens - 1)
@@ -129,7 +127,7 @@ class Ragged:
         is_over = tokens[0] == EOS_TOKEN and "token-after-eos" not in self._faults
         return len(tokens) > 1 and not is_over
 
-    def _wait_for_copy(self, bytes_before: int, clock: VirtualClock) -> None:
+    def _wait_for_copy(self, bytes_before: int, clock: Clock) -> None:
         clock.advance((self._memory.bytes_copied - bytes_before) // self._bytes_per_ns)
 
 

@@ -10,7 +10,7 @@ from stepscope.engine.request import EOS_TOKEN
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
-    from stepscope.engine.clock import VirtualClock
+    from stepscope.engine.clock import Clock
     from stepscope.ingest.recorder import Recorder
 
 
@@ -50,9 +50,7 @@ class Simulated:
 
     cost: CostModel = field(default_factory=CostModel)
 
-    def run(
-        self, batch: Batch, step: int, clock: VirtualClock, recorder: Recorder | None
-    ) -> Execution:
+    def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Pass the time of `batch`; nothing is computed and nothing recorded."""
         del step, recorder
         dur_ns = self.cost.dur_ns(batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.engine.scenario import RunResult, Scenario, Setting, unknown
+from stepscope.engine.scenario import Options, RunResult, Scenario, Setting, unknown
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.scenarios.mix_admission import MixAdmission
 from stepscope.engine.scenarios.slot_recycling import SlotRecycling
@@ -18,4 +18,4 @@ def scenario(name: str) -> Scenario:
     raise unknown("scenario", name, (each.name for each in SCENARIOS))
 
 
-__all__ = ["SCENARIOS", "RunResult", "Scenario", "Setting", "scenario"]
+__all__ = ["SCENARIOS", "Options", "RunResult", "Scenario", "Setting", "scenario"]

@@ -53,7 +53,14 @@ from stepscope.engine.config import MS, EngineConfig
 from stepscope.engine.engine import Engine, Observer
 from stepscope.engine.executors.simulated import CostModel, Simulated
 from stepscope.engine.metrics import cohorts_text, serving_metrics
-from stepscope.engine.scenario import RunResult, Setting, parse_settings, recorder_for, unknown
+from stepscope.engine.scenario import (
+    DEFAULTS,
+    Options,
+    RunResult,
+    Setting,
+    recorder_for,
+    settled,
+)
 from stepscope.engine.schedulers.bucketed import KNOBS, Bucketed
 from stepscope.engine.workload import Workload, bursty, fixed
 
@@ -105,43 +112,35 @@ class FcfsPreemption:
     summary: str = "40 equal requests on half the KV they need: who starves, and why"
     variants: tuple[str, ...] = tuple(FAULTS_OF)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
+    executors: tuple[str, ...] = ("simulated",)
     columns: tuple[str, ...] = (
         "late", "finished", "preempted", "recomputed_tokens", "makespan_s", "mean_latency_s",
         "cohorts", "STV001", "STV002", "STV003", "KVB003",
     )  # fmt: skip
 
-    def record(
-        self,
-        variant: str,
-        out: Path | None,
-        *,
-        seed: int = 0,
-        settings: Mapping[str, str] = {},
-        observer: Observer | None = None,
-        workload: Workload | Path | None = None,
-        record: bool = True,
-    ) -> RunResult:
+    def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
         """Run one variant until every request has ended or the deadline has passed."""
-        if variant not in FAULTS_OF:
-            raise unknown("variant", variant, self.variants)
-        values = parse_settings(self.settings, settings)
-        asked = _workload(values, seed) if workload is None else Workload.of(workload)
+        values = settled(self, variant, options)
+        asked = (
+            Workload.of(options.workload) if options.workload else _workload(values, options.seed)
+        )
         is_due = asked.last_deadline_ns is not None
         due = asked if is_due else asked.due(_deadline_ns(asked, values))
         config = replace(
-            _config(values), faults=FAULTS_OF[variant], horizon_ns=due.last_deadline_ns
+            _config(values),
+            faults=FAULTS_OF[variant] | options.faults,
+            horizon_ns=due.last_deadline_ns,
         )
         scheduler = _scheduler(config.faults, values)
         described = {
             "engine": config.as_dict(), "scheduler": asdict(scheduler), "cost": asdict(COST),
-            "settings": values, "seed": seed,
+            "settings": values, "seed": options.seed,
         }  # fmt: skip
-        path = out if record else None
-        with recorder_for(path, self.name, variant, described, due.as_dict()) as recorder:
-            engine = _served(config, due, scheduler, recorder, observer)
+        with recorder_for(out, self.name, variant, described, due.as_dict()) as recorder:
+            engine = _served(config, due, scheduler, recorder, options.observer)
         metrics = serving_metrics(engine.ended, len(due))
         cohorts = cohorts_text(engine.ended)
-        return RunResult(self.name, variant, path, metrics | {"cohorts": cohorts})
+        return RunResult(self.name, variant, out, metrics | {"cohorts": cohorts})
 
 
 def _served(

@@ -55,17 +55,23 @@ from stepscope.engine.config import EngineConfig
 from stepscope.engine.device.admission import ADMISSIONS, admission
 from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.workloads import WORKLOADS, workload
-from stepscope.engine.engine import Engine, Observer
+from stepscope.engine.engine import Engine
 from stepscope.engine.executors.clusters import Clusters
-from stepscope.engine.scenario import RunResult, Setting, parse_settings, recorder_for, unknown
+from stepscope.engine.scenario import (
+    DEFAULTS,
+    Options,
+    RunResult,
+    Setting,
+    recorder_for,
+    settled,
+)
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.workload import Workload, identical
 
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
 
-AS_VARIANT, NO_FAULT = "as-variant", "none"
-FAULTS = ("mix-shift-wrap", "stale-reservation", "lost-ring-advance")
+AS_VARIANT = "as-variant"
 POLICY_OF = {
     "before": "aic-free",
     "after": "all-free",
@@ -85,7 +91,6 @@ def _settings() -> dict[str, Setting]:
         "requests": Setting(12, "requests decoding together", at_least=1),
         "prompt_len": Setting(256, "prompt tokens of each", at_least=1),
         "task_slots": Setting(16384, "tasks that may be submitted and not reclaimed", at_least=1),
-        "fault": Setting(NO_FAULT, "a known bug to switch on", (NO_FAULT, *FAULTS)),
     }
 
 
@@ -97,55 +102,43 @@ class MixAdmission:
     summary: str = "MIX tasks and busy vector cores: seven admission policies on core groups"
     variants: tuple[str, ...] = tuple(POLICY_OF)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
+    executors: tuple[str, ...] = ("clusters",)
     columns: tuple[str, ...] = (
         "policy", "COR001", "COR003", "makespan_us", "aic_use", "aiv_use", "mix_wait_p50_us",
         "mix_wait_max_us",
     )  # fmt: skip
 
-    def record(
-        self,
-        variant: str,
-        out: Path | None,
-        *,
-        seed: int = 0,
-        settings: Mapping[str, str] = {},
-        observer: Observer | None = None,
-        workload: Workload | Path | None = None,
-        record: bool = True,
-    ) -> RunResult:
+    def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
         """Run one variant until every request has its tokens.
 
         `observer` is called at every event of the device too.
         """
-        if variant not in POLICY_OF:
-            raise unknown("variant", variant, self.variants)
-        values = parse_settings(self.settings, settings)
+        values = settled(self, variant, options)
         if values["admission"] == AS_VARIANT:
             values["admission"] = POLICY_OF[variant]
-        asked = _requests(values) if workload is None else Workload.of(workload)
-        config = _config(values, asked)
-        described = {"engine": config.as_dict(), "settings": values, "seed": seed}
-        path = out if record else None
-        with recorder_for(path, self.name, variant, described, asked.as_dict()) as recorder:
-            device = _served(config, values, seed, asked, recorder, observer)
+        asked = Workload.of(options.workload) if options.workload else _requests(values)
+        config = _config(asked, options.faults)
+        described = {"engine": config.as_dict(), "settings": values, "seed": options.seed}
+        with recorder_for(out, self.name, variant, described, asked.as_dict()) as recorder:
+            device = _served(config, values, options, asked, recorder)
         metrics = {"policy": values["admission"], **device.usage.metrics()}
-        return RunResult(self.name, variant, path, metrics)
+        return RunResult(self.name, variant, out, metrics)
 
 
 def _served(
     config: EngineConfig,
     values: Mapping[str, Any],
-    seed: int,
+    options: Options,
     requests: Workload,
     recorder: Recorder | None,
-    observer: Observer | None,
 ) -> Clusters:
     device = Clusters(
         admission(values["admission"]), workload(values["workload"]), num_groups=values["groups"],
-        num_threads=values["threads"], num_task_slots=values["task_slots"], seed=seed,
+        num_threads=values["threads"], num_task_slots=values["task_slots"], seed=options.seed,
         faults=config.faults,
     )  # fmt: skip
-    engine = Engine(config, requests, Bucketed(), device, VirtualClock(), recorder, observer)
+    clock, observer = VirtualClock(), options.observer
+    engine = Engine(config, requests, Bucketed(), device, clock, recorder, observer)
     if observer:
         device.on_event = engine.observe
     engine.run()
@@ -157,15 +150,14 @@ def _requests(values: Mapping[str, Any]) -> Workload:
     return identical(values["requests"], values["prompt_len"], values["steps"] + 1)
 
 
-def _config(values: Mapping[str, Any], requests: Workload) -> EngineConfig:
+def _config(requests: Workload, faults: frozenset[str]) -> EngineConfig:
     """A pool and a budget in which nobody has to wait: the device is what this is about."""
-    has_fault = values["fault"] != NO_FAULT
     lengths = [spec.prompt_len + spec.max_tokens for spec in requests.specs]
     return EngineConfig(
         num_kv_blocks=sum(length // 16 + 1 for length in lengths) or 1,
         max_num_batched_tokens=max(8192, sum(lengths)),
         max_num_seqs=max(256, len(lengths)),
         # A device that stalled would be asked for the same step for ever.
-        horizon_ns=Costs().timeout_ns if has_fault else None,
-        faults=frozenset({values["fault"]}) if has_fault else frozenset(),
+        horizon_ns=Costs().timeout_ns if faults else None,
+        faults=faults,
     )

@@ -37,14 +37,14 @@ token that is the last makes it the prompt alone, and its row is masked.
 ## What to look for
 - `before` (`host-mirror`): every slot's bytes read and written twice for one admission.
 - `after` (`device-write`): the same steps and tokens, and one slot's bytes for each admission.
-- `--set fault=NAME` switches on a bug of such a scheduler:
+- `--fault NAME` switches on a bug of such a scheduler:
   `skip-mirror-refresh` (of `before` alone): a commit takes live slots back to an older epoch;
   `recycle-without-clearing`: reads of an epoch from before the owner's first write;
   `masked-row-leak`: outputs of requests in steps whose batch they are not in;
   `refill-when-drained`: a slot stays free, with a queue, for many steps;
   `token-past-cap`, `token-after-eos`: outputs longer than they may be;
-  `cap-before-eos`: an output that ends on its cap is told to have been cut. The last two need
-  `--set eos_after=14`, which ends every second output there.
+  `cap-before-eos`: an output that ends on its cap is told to have been cut. With the last two,
+  every second output ends with its 14th token (`--set eos_after=14`).
 
 ## The table
 Steps, requests admitted, and those of them beside live ones; refreshes; masked rows; tokens; bytes
@@ -66,17 +66,18 @@ from typing import Any
 
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
-from stepscope.engine.engine import Engine, Observer
+from stepscope.engine.engine import Engine
 from stepscope.engine.executors.ragged import DEVICE_WRITE, HOST_MIRROR, Ragged
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.metrics import serving_metrics
 from stepscope.engine.scenario import (
+    DEFAULTS,
     Metric,
+    Options,
     RunResult,
     Setting,
-    parse_settings,
     recorder_for,
-    unknown,
+    settled,
 )
 from stepscope.engine.schedulers.slots import Slotted
 from stepscope.engine.slot_memory import Layout
@@ -85,11 +86,6 @@ from stepscope.engine.workload import RequestSpec, Workload
 # Llama-3.2-1B in bf16 on one L4: 2.47 GB of weights, 2.47 GFLOP a token at half of the peak.
 COST = CostModel(
     base_ns=8_240_000, prefill_token_ns=40_900, decode_row_ns=8_600, kv_token_ns=109
-)  # fmt: skip
-NO_FAULT = "none"
-FAULTS = (
-    "skip-mirror-refresh", "recycle-without-clearing", "masked-row-leak", "refill-when-drained",
-    "token-after-eos", "token-past-cap", "cap-before-eos",
 )  # fmt: skip
 ADMISSION_OF = {
     "before": HOST_MIRROR,
@@ -107,7 +103,6 @@ def _settings() -> dict[str, Setting]:
         "eos_after": Setting(0, "every second output ends with this token; 0: none", at_least=0),
         "slot_tokens": Setting(128, "tokens that a slot holds", at_least=1),
         "token_bytes": Setting(32768, "bytes of a token's KV", at_least=1),
-        "fault": Setting(NO_FAULT, "a known bug to switch on", (NO_FAULT, *FAULTS)),
     }
 
 
@@ -119,41 +114,31 @@ class SlotRecycling:
     summary: str = "more requests than slots: what it takes to let one in beside live ones"
     variants: tuple[str, ...] = tuple(ADMISSION_OF)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
+    executors: tuple[str, ...] = ("ragged",)
     columns: tuple[str, ...] = (
         "admission", "steps", "admits", "midstream", "refreshes", "masked_rows", "tokens",
         "bytes_per_admit", "max_bytes_per_admit", "makespan_s",
     )  # fmt: skip
 
-    def record(
-        self,
-        variant: str,
-        out: Path | None,
-        *,
-        seed: int = 0,
-        settings: Mapping[str, str] = {},
-        observer: Observer | None = None,
-        workload: Workload | Path | None = None,
-        record: bool = True,
-    ) -> RunResult:
+    def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
         """Run one variant until every request has ended; nothing in it is left to the seed."""
-        if variant not in ADMISSION_OF:
-            raise unknown("variant", variant, self.variants)
-        values = parse_settings(self.settings, settings)
-        asked = _requests(values) if workload is None else Workload.of(workload)
-        config = _config(values)
+        values = settled(self, variant, options)
+        asked = Workload.of(options.workload) if options.workload else _requests(values)
+        config = _config(values, options.faults)
         layout = Layout(values["slots"], values["slot_tokens"], values["token_bytes"])
         scheduler = Slotted(layout.slot_tokens).with_faults(config.faults)
         device = Ragged(COST, layout, ADMISSION_OF[variant], faults=config.faults)
         described = {
             "engine": config.as_dict(), "scheduler": asdict(scheduler), "cost": asdict(COST),
-            "layout": asdict(layout), "settings": values, "seed": seed,
+            "layout": asdict(layout), "settings": values, "seed": options.seed,
         }  # fmt: skip
-        path = out if record else None
-        with recorder_for(path, self.name, variant, described, asked.as_dict()) as recorder:
-            engine = Engine(config, asked, scheduler, device, VirtualClock(), recorder, observer)
+        with recorder_for(out, self.name, variant, described, asked.as_dict()) as recorder:
+            engine = Engine(
+                config, asked, scheduler, device, VirtualClock(), recorder, options.observer
+            )
             engine.run()
         metrics = {"admission": ADMISSION_OF[variant], **_metrics(engine, device, len(asked))}
-        return RunResult(self.name, variant, path, metrics)
+        return RunResult(self.name, variant, out, metrics)
 
 
 def staggered(num_requests: int, max_cap: int, eos_after: int = 0) -> Workload:
@@ -188,13 +173,12 @@ def _metrics(engine: Engine, device: Ragged, num_requests: int) -> dict[str, Met
     }
 
 
-def _config(values: Mapping[str, Any]) -> EngineConfig:
+def _config(values: Mapping[str, Any], faults: frozenset[str]) -> EngineConfig:
     """Slots, and no paged KV beside them; a step has room for a prompt in every slot."""
-    has_fault = values["fault"] != NO_FAULT
     return EngineConfig(
         num_kv_blocks=0,
         max_num_batched_tokens=values["slots"] * (values["slot_tokens"] + 1),
         max_num_seqs=values["slots"],
         num_slots=values["slots"],
-        faults=frozenset({values["fault"]}) if has_fault else frozenset(),
+        faults=faults,
     )

@@ -12,6 +12,7 @@ from stepscope.analyzers.run import CheckResult, check
 from stepscope.engine.scenario import RunResult
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
 
 Checked = tuple[RunResult, CheckResult]
 CheckVariant = Callable[..., Checked]
@@ -26,7 +27,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> CheckVariant:
         key = (name, variant, *settings.items().__str__())
         if key not in seen:
             out: Path = tmp_path_factory.mktemp(name) / f"{variant}.trace"
-            run = scenario(name).record(variant, out, settings=settings)
+            run = scenario(name).record(variant, out, asked(settings))
             seen[key] = run, check(Trace.open(out))
         return seen[key]
 
@@ -94,9 +95,9 @@ def test_cor003_is_silent_where_groups_are_free(checked: CheckVariant, variant: 
 
 
 def test_cor002_finds_the_shift_that_wraps_on_the_23rd_group(checked: CheckVariant) -> None:
-    wrapped = {"fault": "mix-shift-wrap", "groups": "24", "threads": "1", "steps": "1"}
+    wrapped = {"fault": "mix-shift-wrap", "steps": "1", "workload": "mix-flood"}
 
-    _, faulty = checked("mix-admission", "after", **wrapped, workload="mix-flood")
+    _, faulty = checked("mix-admission", "after", **wrapped)
 
     assert faulty.counts["COR002"] > 0
 

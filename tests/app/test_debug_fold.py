@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.app.debug import Session
-from stepscope.engine.scenarios import scenario
+from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
 
 Snapshot = dict[str, Any]
@@ -72,7 +72,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def recorded(name: str, variant: str, out: Path) -> Run:
     truth = Truth()
-    scenario(name).record(variant, out, observer=truth)
+    scenario(name).record(variant, out, Options(observer=truth))
     return Run(Trace.open(out), truth)
 
 

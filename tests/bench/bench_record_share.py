@@ -35,7 +35,7 @@ def _measured(variant: str, runs: int) -> dict[str, Any]:
     around: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(runs):
-            off.append(_cpu_ms(partial(mix.record, variant, None, record=False)))
+            off.append(_cpu_ms(partial(mix.record, variant, None)))
             out = Path(folder) / f"{number}.trace"
             spent: list[float] = []
             with _timing(spent, "__init__"), _timing(spent, "close"):

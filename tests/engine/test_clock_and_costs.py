@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.engine.batch import DECODE, PREFILL, Batch, Row
-from stepscope.engine.clock import VirtualClock
+from stepscope.engine.clock import VirtualClock, WallClock
 from stepscope.engine.executors.simulated import CostModel, Simulated
 from stepscope.engine.request import Request
 
@@ -20,6 +20,17 @@ def test_a_virtual_clock_moves_only_when_advanced_and_never_back() -> None:
     assert clock.advance(3) == clock.now_ns() == 8
     assert clock.advance_to(6) == 8
     assert clock.advance_to(9) == 9
+    with pytest.raises(ValueError, match="-1 ns"):
+        clock.advance(-1)
+
+
+def test_a_wall_clock_begins_at_zero_and_waits_until_the_time_has_come() -> None:
+    now = [7_000_000_000]
+    clock = WallClock(lambda: now[0], lambda s: now.__setitem__(0, now[0] + round(s * 1e9)))
+    assert (clock.now_ns(), clock.epoch_ns) == (0, 7_000_000_000)
+    assert clock.advance(500) == 500
+    assert clock.advance_to(2_000) == 2_000
+    assert clock.advance_to(100) == 2_000
     with pytest.raises(ValueError, match="-1 ns"):
         clock.advance(-1)
 

@@ -11,6 +11,7 @@ from stepscope.engine.workload import Workload, identical
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
 from tests.engine.fold import state_at
 from tests.engine.rows import Rows
 
@@ -18,7 +19,7 @@ SCENARIO = FcfsPreemption()
 
 
 def run(variant: str, seed: int = 0, **settings: str) -> RunResult:
-    return SCENARIO.record(variant, None, seed=seed, settings=settings)
+    return SCENARIO.record(variant, None, asked(settings, seed=seed))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -42,7 +43,7 @@ def test_repaired_all_finish_in_time_and_in_cohorts_by_arrival(seed: int) -> Non
 
 def test_repaired_requests_finish_in_the_order_in_which_they_came() -> None:
     snapshots: list[dict[str, Any]] = []
-    SCENARIO.record("after", None, observer=snapshots.append)
+    SCENARIO.record("after", None, asked(observer=snapshots.append))
     running = [request for snapshot in snapshots for request, _, _ in snapshot["batch"]]
     last_seen = {request: i for i, request in enumerate(running)}
     assert sorted(last_seen, key=lambda request: last_seen[request]) == sorted(last_seen)
@@ -75,7 +76,7 @@ def test_a_recording_is_small_and_the_same_each_time(tmp_path: Path, variant: st
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_the_recording_tells_the_state_at_every_step(tmp_path: Path, variant: str) -> None:
     held: list[dict[str, Any]] = []
-    SCENARIO.record(variant, tmp_path / "run.trace", observer=held.append)
+    SCENARIO.record(variant, tmp_path / "run.trace", asked(observer=held.append))
     rows = Rows.read(Trace.open(tmp_path / "run.trace"))
     assert [state_at(rows, snapshot["step"]) for snapshot in held] == held
 
@@ -91,18 +92,18 @@ def test_a_recording_holds_what_is_needed_to_run_it_again(tmp_path: Path) -> Non
     assert (manifest.scenario, manifest.variant) == ("fcfs-preemption", "before")
     assert manifest.config["scheduler"]["bucket"] == "shortest"
     again = Workload.from_dict(manifest.workload or {})
-    assert SCENARIO.record("before", None, workload=again).metrics == result.metrics
+    assert SCENARIO.record("before", None, asked(workload=again)).metrics == result.metrics
 
 
 def test_a_workload_of_ones_own_is_served_from_a_file(tmp_path: Path) -> None:
     identical(3, 8, 5).save(tmp_path / "w.json")
-    result = SCENARIO.record("after", None, workload=tmp_path / "w.json")
+    result = SCENARIO.record("after", None, asked(workload=tmp_path / "w.json"))
     assert result.metrics["finished"] == 3
 
 
 def test_deadlines_of_a_workload_of_ones_own_are_kept() -> None:
     workload = identical(3, 8, 500).due(1_000_000_000)
-    result = SCENARIO.record("after", None, workload=Workload.of(workload))
+    result = SCENARIO.record("after", None, asked(workload=workload))
     assert result.metrics["late"] == 3
     assert result.metrics["makespan_s"] == pytest.approx(1, rel=0.1)
 

@@ -9,12 +9,14 @@ import pytest
 
 from stepscope.engine.device.admission import ADMISSIONS
 from stepscope.engine.device.workloads import WORKLOADS
+from stepscope.engine.faults import Fault, faults_of
 from stepscope.engine.scenario import RunResult
-from stepscope.engine.scenarios.mix_admission import FAULTS, MixAdmission
+from stepscope.engine.scenarios.mix_admission import MixAdmission
 from stepscope.engine.workload import identical
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
 from tests.engine.core_fold import core_states
 from tests.engine.fold import state_at
 from tests.engine.rows import Rows
@@ -25,11 +27,11 @@ POLICIES = tuple(policy.name for policy in ADMISSIONS)
 
 @cache
 def run(variant: str, seed: int = 0, **settings: str) -> RunResult:
-    return SCENARIO.record(variant, None, seed=seed, settings={"steps": "1", **settings})
+    return SCENARIO.record(variant, None, asked({"steps": "1", **settings}, seed=seed))
 
 
 def recorded(path: Path, variant: str, **settings: str) -> Trace:
-    SCENARIO.record(variant, path, settings={"steps": "1", **settings})
+    SCENARIO.record(variant, path, asked({"steps": "1", **settings}))
     return Trace.open(path)
 
 
@@ -90,13 +92,18 @@ def test_an_all_or_nothing_task_wider_than_the_device_is_refused() -> None:
 
 
 def test_requests_of_ones_own_are_run_instead() -> None:
-    asked = identical(num_requests=2, prompt_len=40, max_tokens=4)
+    requests = identical(num_requests=2, prompt_len=40, max_tokens=4)
     seen: list[int] = []
 
     SCENARIO.record(
-        "after", None, settings={"workload": "moe-layer"}, workload=asked,
-        observer=lambda snapshot: seen.append(snapshot["step"]),
-    )  # fmt: skip
+        "after",
+        None,
+        asked(
+            {"workload": "moe-layer"},
+            workload=requests,
+            observer=lambda snapshot: seen.append(snapshot["step"]),
+        ),
+    )
 
     assert sorted(set(seen)) == [1, 2, 3, 4]
 
@@ -166,9 +173,13 @@ def test_the_recorded_blocks_tell_what_every_core_held_at_every_event(
 ) -> None:
     held: list[tuple[int, str]] = []
     SCENARIO.record(
-        variant, tmp_path / "run.trace", settings={"steps": "1", **settings},
-        observer=lambda snapshot: held.append((snapshot["ts_ns"], str(snapshot["cores"]))),
-    )  # fmt: skip
+        variant,
+        tmp_path / "run.trace",
+        asked(
+            {"steps": "1", **settings},
+            observer=lambda snapshot: held.append((snapshot["ts_ns"], str(snapshot["cores"]))),
+        ),
+    )
 
     spans = Rows.read(Trace.open(tmp_path / "run.trace")).of("core_spans")
     groups = int(settings.get("groups", "8"))
@@ -185,9 +196,10 @@ def test_the_recorded_blocks_tell_what_every_core_held_at_every_event(
 def test_the_rows_tell_the_engines_own_state_at_every_step(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
     SCENARIO.record(
-        "after", tmp_path / "run.trace", settings={"workload": "moe-layer", "steps": "3"},
-        observer=seen.append,
-    )  # fmt: skip
+        "after",
+        tmp_path / "run.trace",
+        asked({"workload": "moe-layer", "steps": "3"}, observer=seen.append),
+    )
 
     held = {snapshot["step"]: snapshot for snapshot in reversed(seen)}
     rows = Rows.read(Trace.open(tmp_path / "run.trace"))
@@ -200,9 +212,7 @@ def test_the_rows_tell_the_engines_own_state_at_every_step(tmp_path: Path) -> No
 def test_shift_wrap_sends_the_23rd_group_of_a_thread_to_other_cores_and_hangs(
     tmp_path: Path,
 ) -> None:
-    fault = {"fault": "mix-shift-wrap", "groups": "24", "threads": "1"}
-
-    trace = recorded(tmp_path / "run.trace", "after", **fault)
+    trace = recorded(tmp_path / "run.trace", "after", fault="mix-shift-wrap")
 
     lost = trace.core_spans.filter((pl.col("group") == 22) & (pl.col("shape") == "MIX")).collect()
     aic = lost.filter(pl.col("core_kind") == "AIC")
@@ -214,7 +224,7 @@ def test_shift_wrap_sends_the_23rd_group_of_a_thread_to_other_cores_and_hangs(
 
 
 def test_shift_wrap_needs_23_groups_on_one_thread() -> None:
-    fault = {"fault": "mix-shift-wrap", "groups": "24", "threads": "3"}
+    fault = {"fault": "mix-shift-wrap", "threads": "3"}
 
     assert run("after", **fault).metrics == run("after", groups="24", threads="3").metrics
 
@@ -228,16 +238,14 @@ def test_a_stale_reservation_books_a_core_twice(tmp_path: Path) -> None:
 
 
 def test_a_ring_that_loses_an_advance_fills_up_and_stalls(tmp_path: Path) -> None:
-    trace = recorded(tmp_path / "run.trace", "after", fault="lost-ring-advance", task_slots="64")
+    trace = recorded(tmp_path / "run.trace", "after", fault="lost-ring-advance")
 
     path = trace.steps.collect()["executed_path"].to_list()[-1]
     assert "no progress for 500 ms; nothing is in flight" in path
     assert "pending" in trace.tasks.collect()["outcome"].to_list()
 
 
-@pytest.mark.parametrize(
-    ("fault", "settings"),
-    zip(FAULTS, [{"groups": "24", "threads": "1"}, {}, {"task_slots": "64"}], strict=True),
-)
-def test_a_fault_is_off_unless_it_is_asked_for(fault: str, settings: dict[str, str]) -> None:
-    assert run("after", fault=fault, **settings).metrics != run("after", **settings).metrics
+@pytest.mark.parametrize("fault", faults_of("mix-admission"), ids=lambda fault: fault.name)
+def test_a_fault_is_off_unless_it_is_asked_for(fault: Fault) -> None:
+    faulty, plain = run("after", fault=fault.name), run("after", **fault.settings)
+    assert faulty.metrics != plain.metrics

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.engine.faults import Fault, faults_of
 from stepscope.engine.scenario import Metric
-from stepscope.engine.scenarios.slot_recycling import FAULTS, SlotRecycling
+from stepscope.engine.scenarios.slot_recycling import SlotRecycling
 from stepscope.engine.workload import Workload, identical
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
 from tests.engine.fold import state_at
 from tests.engine.rows import Row, Rows
 
@@ -23,13 +25,13 @@ MIB = 1 << 20
 
 
 def counts(variant: str, **settings: str) -> tuple[Metric, ...]:
-    metrics = SCENARIO.record(variant, None, settings=settings).metrics
+    metrics = SCENARIO.record(variant, None, asked(settings)).metrics
     return tuple(metrics[name] for name in COUNTS)
 
 
 @cache
 def recorded(folder: Path, variant: str, **settings: str) -> Rows:
-    SCENARIO.record(variant, folder / "run.trace", settings=settings)
+    SCENARIO.record(variant, folder / "run.trace", asked(settings))
     return Rows.read(Trace.open(folder / "run.trace"))
 
 
@@ -48,7 +50,7 @@ def test_one_request_beside_live_ones_costs_the_whole_mirror_twice_or_its_own_sl
     settings: dict[str, str], slots: int
 ) -> None:
     before, after = (
-        SCENARIO.record(variant, None, settings=settings).metrics["max_bytes_per_admit"]
+        SCENARIO.record(variant, None, asked(settings)).metrics["max_bytes_per_admit"]
         for variant in ("before", "after")
     )
 
@@ -81,11 +83,11 @@ def test_masked_rows_are_slots_without_a_row_and_the_counter_counts_them(tmp_pat
 def test_a_row_that_ends_with_its_first_token_is_masked_and_a_step_of_none_decodes_nothing() -> (
     None
 ):
-    asked = identical(2, 8, 1)
-    assert SCENARIO.record("before", None, workload=asked).metrics["masked_rows"] == 0
+    requests = identical(2, 8, 1)
+    assert SCENARIO.record("before", None, asked(workload=requests)).metrics["masked_rows"] == 0
 
     specs = [*identical(1, 8, 1).specs, *Workload.of(_ending_at_once()).specs]
-    metrics = SCENARIO.record("before", None, workload=Workload(specs)).metrics
+    metrics = SCENARIO.record("before", None, asked(workload=Workload(specs))).metrics
     assert (metrics["steps"], metrics["masked_rows"], metrics["tokens"]) == (2, 4, 5)
 
 
@@ -136,7 +138,7 @@ def test_the_rows_tell_the_state_at_every_step_and_the_same_each_time(
     held: list[Row] = []
     for name in ("first", "second"):
         held.clear()
-        SCENARIO.record(variant, tmp_path / name, settings=settings, observer=held.append)
+        SCENARIO.record(variant, tmp_path / name, asked(settings, observer=held.append))
     first, second = (Trace.open(tmp_path / name) for name in ("first", "second"))
     rows = Rows.read(first)
 
@@ -149,18 +151,18 @@ def test_the_rows_tell_the_state_at_every_step_and_the_same_each_time(
 
 def test_a_recording_holds_what_is_needed_to_run_it_again(tmp_path: Path) -> None:
     settings = {"eos_after": "14"}
-    result = SCENARIO.record("before", tmp_path / "run.trace", settings=settings)
+    result = SCENARIO.record("before", tmp_path / "run.trace", asked(settings))
     manifest = Trace.open(tmp_path / "run.trace").manifest
 
     again = Workload.from_dict(manifest.workload or {})
-    assert SCENARIO.record("before", None, workload=again).metrics == result.metrics
+    assert SCENARIO.record("before", None, asked(workload=again)).metrics == result.metrics
     assert (manifest.scenario, manifest.variant) == ("slot-recycling", "before")
 
 
 @pytest.mark.parametrize("settings", [{"slots": "0"}, {"fault": "x"}, {"slot": "3"}])
 def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
-        SCENARIO.record("before", None, settings=settings)
+        SCENARIO.record("before", None, asked(settings))
 
 
 def test_an_unknown_variant_is_refused() -> None:
@@ -250,13 +252,10 @@ def test_a_cap_that_goes_before_the_end_tells_that_the_output_was_cut(tmp_path: 
     assert faulty.of("outputs") == clean.of("outputs")
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_every_fault_changes_the_trace_and_nothing_else_does(tmp_path: Path, fault: str) -> None:
-    settings = {"eos_after": "14"} if "eos" in fault else {}
-    if fault == "token-after-eos":
-        settings = {"eos_after": "5"}
-    plain, same = (recorded(tmp_path / name, "before", **settings) for name in ("a", "b"))
-    faulty = recorded(tmp_path / "c", "before", fault=fault, **settings)
+@pytest.mark.parametrize("fault", faults_of("slot-recycling"), ids=lambda fault: fault.name)
+def test_every_fault_changes_the_trace_and_nothing_else_does(tmp_path: Path, fault: Fault) -> None:
+    plain, same = (recorded(tmp_path / x, fault.variant, **fault.settings) for x in ("a", "b"))
+    faulty = recorded(tmp_path / "c", fault.variant, fault=fault.name)
 
     assert plain.tables == same.tables
     assert faulty.tables != plain.tables

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from stepscope.engine.faults import FAULTS
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 
@@ -110,3 +111,35 @@ def test_a_workload_file_that_is_not_one_is_one_clear_line(
     assert run.code == 2
     assert "workload.json" in run.err
     assert len(run.err.splitlines()) == 1
+
+
+def test_a_fault_is_recorded_on_the_variant_that_is_sound_without_it(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    run = stepscope("record", "fcfs-preemption", "--fault", "shortest-bucket", *SMALL,
+                    "-o", tmp_path / "run.trace")  # fmt: skip
+
+    manifest = Trace.open(tmp_path / "run.trace").manifest
+    assert (run.code, manifest.variant) == (0, "after")
+    assert manifest.config["engine"]["faults"] == ["shortest-bucket"]
+
+
+def test_list_names_each_scenarios_faults(stepscope: Command) -> None:
+    run = stepscope("record", "--list")
+
+    assert all(fault.name in run.out for fault in FAULTS)
+
+
+def test_a_fault_or_executor_that_the_scenario_lacks_names_those_that_it_has(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    for words, why in (
+        (("--fault", "shortest-bucke"), "try shortest-bucket"),
+        (("--fault", "masked-row-leak"), "it has: shortest-bucket"),
+        (("--executor", "cluster"), "simulated"),
+        (("--profile",), "--executor torch"),
+    ):
+        run = stepscope("record", "fcfs-preemption", *words, "-o", tmp_path / "run.trace")
+
+        assert (run.code, run.out) == (2, "")
+        assert why in run.err

@@ -1,0 +1,23 @@
+"""Options of a scenario, said in short."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from stepscope.engine.engine import Observer
+from stepscope.engine.scenario import Options
+from stepscope.engine.workload import Workload
+
+
+def asked(
+    settings: Mapping[str, str] | None = None,
+    *,
+    seed: int = 0,
+    observer: Observer | None = None,
+    workload: Workload | Path | None = None,
+) -> Options:
+    """Options; the setting `fault` is a fault."""
+    values = dict(settings or {})
+    faults = frozenset({values.pop("fault", "none")}) - {"none"}
+    return Options(seed, values, faults, workload=workload, observer=observer)
