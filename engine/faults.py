@@ -26,7 +26,7 @@ class Fault:
 
 FCFS, SLOTS, DEVICE = "fcfs-preemption", "slot-recycling", "mix-admission"
 
-FAULTS: tuple[Fault, ...] = (
+FCFS_FAULTS = (
     Fault("shortest-bucket", FCFS, "the bucket of the shortest sequences runs, not the oldest's"),
     Fault(
         "newest-first-oldest-preempted",
@@ -48,6 +48,9 @@ FAULTS: tuple[Fault, ...] = (
         FCFS,
         "one victim is preempted for a request; when that is too little, the request is dropped",
     ),
+)
+
+SLOT_FAULTS = (
     Fault(
         "skip-mirror-refresh",
         SLOTS,
@@ -82,6 +85,9 @@ FAULTS: tuple[Fault, ...] = (
         "an output that ends on its cap is told to have been cut",
         settings={"eos_after": "14"},
     ),
+)
+
+DEVICE_FAULTS = (
     Fault(
         "mix-shift-wrap",
         DEVICE,
@@ -100,6 +106,7 @@ FAULTS: tuple[Fault, ...] = (
         "an AIV-only dispatch shows itself only once MIX admission has looked",
     ),
 )
+FAULTS: tuple[Fault, ...] = (*FCFS_FAULTS, *SLOT_FAULTS, *DEVICE_FAULTS)
 _NAMES = {fault.name: fault for fault in FAULTS}
 
 

@@ -1,0 +1,1 @@
+"""Expert parallelism: a head and workers, the protocol between them, and what carries it."""
