@@ -15,7 +15,10 @@ class Row:
     """A request's share of a batch: `num_tokens` tokens, the first at position `num_computed`.
 
     A row `samples` when it reaches the end of what is known of the request, and once more for each
-    of the `num_fed_back` tokens behind that.
+    of the `num_fed_back` tokens behind that. The last `num_draft` of its tokens are guesses, which
+    the model checks: it gives the accepted ones of them and a token more. A row that `is_deferred`
+    begins with a token of the step before, which the host does not know yet: the executor takes
+    what it sampled last for the request, or, where it `reads_placeholder`, what stands there.
     """
 
     request: Request
@@ -25,6 +28,9 @@ class Row:
     samples: bool
     is_recompute: bool
     num_fed_back: int = 0
+    num_draft: int = 0
+    is_deferred: bool = False
+    reads_placeholder: bool = False
 
     @property
     def num_kv_tokens(self) -> int:

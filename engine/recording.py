@@ -142,7 +142,7 @@ class Recording:
             batch.num_decode_reqs, batch.num_prefill_tokens, batch.num_decode_tokens,
             self._state.config.max_num_batched_tokens, 0, num_waiting, num_running,
             num_free if num_blocks else None, num_blocks or None, execution.path,
-            len(execution.tokens),
+            len(execution.tokens) if execution.logits_rows is None else execution.logits_rows,
         )  # fmt: skip
 
     def _decide(self, kind: str, subject: str, verdict: str, *rest: str | int | None) -> None:
