@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := out/demo
 
-.PHONY: demo test check bench samples screenshots clean
+.PHONY: demo test check bench matrix samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -31,11 +31,17 @@ check: .venv/dev.stamp  ## format, lint, types, import contract
 bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on this machine
 	$(BIN)/python -m tests.bench
 
+matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
+	$(BIN)/python -m tests.matrix
+
 samples: .venv/dev.stamp  ## make sample_traces/ again
 	$(BIN)/python sample_traces/make.py
 
 screenshots: .venv/dev.stamp  ## take the README's pictures again
 	$(BIN)/python -m tests.screenshots
+
+docs: .venv/dev.stamp  ## write docs/rules/ again from the docstrings
+	$(BIN)/python -m tests.rule_pages
 
 clean:
 	rm -rf .venv out build dist

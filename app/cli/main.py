@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "check": ("check", "check", "Find conflicts; exits 1 when there are any."),
     "explain": ("explain", "explain", "Show a rule's page."),
+    "rules": ("rules", "rules", "List the rules, or begin a new one."),
     "tui": ("look", "tui", "Look at a trace in the terminal."),
     "web": ("look", "web", "Look at a trace in the browser."),
     "sql": ("sql", "sql", "Ask a trace's tables a question in SQL."),

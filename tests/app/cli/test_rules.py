@@ -1,0 +1,109 @@
+"""`stepscope rules`: a rule is begun with one command."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.registry import RULES
+from tests.app.cli.conftest import Command
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The parts of a checkout that a new rule touches."""
+    for folder in ("analyzers", "tests/analyzers"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
+    for file in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    return tmp_path
+
+
+def test_rules_are_listed_with_their_severity(stepscope: Command) -> None:
+    run = stepscope("rules")
+
+    assert [line.split()[0] for line in run.out.splitlines()] == [rule.code for rule in RULES]
+
+
+@pytest.mark.parametrize("code", ["AAA001", "COR099", "ZZZ001"])
+def test_a_new_rule_has_a_page_a_test_and_its_lines(
+    stepscope: Command, checkout: Path, code: str
+) -> None:
+    run = stepscope("rules", "new", code, "draft-never-accepted", "--checkout", checkout)
+
+    module = f"{code.lower()}_draft_never_accepted"
+    assert run.code == 0
+    assert (checkout / "analyzers" / "rules" / f"{module}.py").is_file()
+    registry = (checkout / "analyzers" / "registry.py").read_text(encoding="utf-8")
+    imported = re.findall(r"rules\.(\w+) import (\w+)", registry)
+    assert (module, "DraftNeverAccepted") in imported
+    assert imported == sorted(imported)
+    assert registry.count("    DraftNeverAccepted(),\n") == 1
+    listed = re.findall(
+        r"^\| (\w+) ([\w-]+) \|", (checkout / "README.md").read_text(), re.MULTILINE
+    )
+    assert listed.count((code, "draft-never-accepted")) == 1
+
+
+def test_what_it_writes_is_formatted_and_its_test_passes(
+    stepscope: Command, checkout: Path
+) -> None:
+    stepscope("rules", "new", "BAT099", "draft-never-accepted", "--checkout", checkout)
+
+    written = [
+        checkout / "analyzers" / "rules" / "bat099_draft_never_accepted.py",
+        checkout / "tests" / "analyzers" / "test_bat099_draft_never_accepted.py",
+        checkout / "analyzers" / "registry.py",
+    ]
+    for words in (["format", "--check"], ["check"]):
+        ran = subprocess.run(
+            [sys.executable, "-m", "ruff", *words, *written], cwd=checkout, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stdout
+    space: dict[str, object] = {}
+    exec(compile(ast.parse(written[0].read_text()), "rule", "exec"), space)  # noqa: S102
+    test = (
+        written[1]
+        .read_text()
+        .replace(
+            "from stepscope.analyzers.rules.bat099_draft_never_accepted import DraftNeverAccepted",
+            "",
+        )
+    )
+    exec(compile(ast.parse(test), "test", "exec"), space)  # noqa: S102 - what was just written
+    for name in [name for name in space if name.startswith("test_")]:
+        space[name]()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("cor1", "a-name"), "BAT014"),
+        (("COR001", "something-else"), "cor001_mix_on_occupied_group already"),
+        (("COR099", "mix-on-occupied-group"), "cor001_mix_on_occupied_group already"),
+        (("COR099", "Name"), "hyphens"),
+        (("COR099", "../../etc"), "hyphens"),
+    ],
+)
+def test_a_code_or_name_that_cannot_be_is_refused(
+    stepscope: Command, checkout: Path, words: tuple[str, str], why: str
+) -> None:
+    run = stepscope("rules", "new", *words, "--checkout", checkout)
+
+    assert run.code == 2
+    assert why in run.err
+
+
+def test_a_folder_that_is_no_checkout_is_refused(stepscope: Command, tmp_path: Path) -> None:
+    run = stepscope("rules", "new", "COR099", "a-name", "--checkout", tmp_path)
+
+    assert (run.code, "not a checkout" in run.err) == (2, True)

@@ -1,0 +1,84 @@
+"""The proof of the rules: every fault of the reference engine against every rule.
+
+`make matrix` prints it. FIRES names, for each fault, the rules that are made for it. EXPECTED names
+the errors of other rules that come with it, and why; any other error fails the test.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.run import CheckResult, check
+from stepscope.engine.faults import FAULTS, Fault
+from stepscope.engine.scenarios import Options, scenario
+from stepscope.ingest.trace import Trace
+
+FIRES: dict[str, tuple[str, ...]] = {
+    "shortest-bucket": ("STV003",),
+    "newest-first-oldest-preempted": ("STV002",),
+    "bucket-preemption-with-free-blocks": ("KVB003",),
+    "mix-shift-wrap": ("COR002",),
+}
+EXPECTED: dict[str, dict[str, str]] = {}
+CLEAN: tuple[tuple[str, str], ...] = (
+    ("mix-admission", "after"),
+    ("fcfs-preemption", "after"),
+    ("slot-recycling", "before"),
+    ("slot-recycling", "after"),
+)
+"""Variants with nothing wrong in them; a `before` that a report is about is not one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a fault came to: the codes that fired, by severity, and the check itself."""
+
+    fault: Fault
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    result: CheckResult
+
+
+def of_fault(fault: Fault, folder: Path) -> Cell:
+    """Record `fault` into `folder` on the variant that shows it, and check the trace."""
+    out = folder / f"{fault.name}.trace"
+    scenario(fault.scenario).record(fault.variant, out, Options(faults=frozenset({fault.name})))
+    result = check(Trace.open(out))
+    errors, warnings = (codes(result, each) for each in (Severity.ERROR, Severity.WARNING))
+    return Cell(fault, errors, warnings, result)
+
+
+def codes(result: CheckResult, severity: Severity) -> tuple[str, ...]:
+    """Return the codes that fired with that severity, in order."""
+    return tuple(sorted({each.code for each in result.findings if each.severity is severity}))
+
+
+def table(cells: list[Cell]) -> str:
+    """Return the matrix as a Markdown table."""
+    lines = ["| scenario | fault | its rules | comes with it |", "|---|---|---|---|"]
+    for cell in cells:
+        own = FIRES.get(cell.fault.name, ())
+        also = [code for code in (*cell.errors, *cell.warnings) if code not in own]
+        lines.append(
+            f"| {cell.fault.scenario} | {cell.fault.name} | {' '.join(own)} | {' '.join(also)} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Print the matrix, and what is expected beside a fault's own rules."""
+    with tempfile.TemporaryDirectory() as folder:
+        cells = [of_fault(fault, Path(folder)) for fault in FAULTS]
+    sys.stdout.write(table(cells) + "\n\n")
+    for name, why in EXPECTED.items():
+        for code, reason in why.items():
+            sys.stdout.write(f"{name}: {code} too, because {reason}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""Write docs/rules/ again, a page for each rule from its docstring: `make docs`.
+
+The picture is drawn from the trace that proves the rule: that of its fault, where it has one.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from stepscope.analyzers.explain import explain
+from stepscope.analyzers.registry import RULES
+from stepscope.analyzers.rule import Rule
+from stepscope.analyzers.run import check
+from stepscope.app.timeline.drawing import drawing_of
+from stepscope.app.timeline.model import Timeline
+from stepscope.engine.faults import FAULTS, Fault
+from stepscope.engine.scenarios import Options, scenario
+from stepscope.ingest.trace import Trace
+from tests.conftest import ROOT
+from tests.matrix import FIRES
+
+PAGES = ROOT / "docs" / "rules"
+PICTURES = "pictures"
+
+# What shows a rule that has no fault of its own: scenario, variant and settings.
+SHOWN_BY: dict[str, tuple[str, str, Mapping[str, str]]] = {
+    "COR001": ("mix-admission", "before", {}),
+    "COR003": ("mix-admission", "before", {}),
+    "COR005": ("mix-admission", "per-core-slot", {"workload": "mix-starvation"}),
+    "COR006": ("mix-admission", "reserve-group", {}),
+    "STV001": ("fcfs-preemption", "before", {}),
+}
+
+
+def write(folder: Path) -> None:
+    """Write an index, a page a rule, and the pictures into `folder`."""
+    (folder / PICTURES).mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text(index(), encoding="utf-8")
+    for rule in RULES:
+        svg = picture(rule)
+        if svg:
+            (folder / PICTURES / f"{rule.code}.svg").write_text(svg, encoding="utf-8")
+        (folder / f"{rule.code}.md").write_text(page(rule), encoding="utf-8")
+
+
+def index() -> str:
+    """Return the page that lists all rules."""
+    rows = [
+        f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.severity} | {_summary(rule)} |"
+        for rule in RULES
+    ]
+    head = [
+        "# Rules",
+        "",
+        "Made from the rules' docstrings by `make docs`; `stepscope explain CODE` shows the same.",
+        "",
+        "| code | name | severity | what is wrong |",
+        "|---|---|---|---|",
+    ]
+    return "\n".join([*head, *rows, ""])
+
+
+def page(rule: Rule) -> str:
+    """Return the page of a rule: its docstring, the picture, and how the picture was made."""
+    text = explain(rule.code)
+    command = shown_by(rule)
+    if command is None:
+        return text
+    head, heading, rest = text.partition("\n## Why it hurts")
+    shown = f"![{rule.name}]({PICTURES}/{rule.code}.svg)\n\nFrom `{command}`.\n"
+    return f"{head}\n{shown}{heading}{rest}"
+
+
+def shown_by(rule: Rule) -> str | None:
+    """Return the command that records what the picture shows."""
+    if fault := fault_of(rule):
+        return f"stepscope record {fault.scenario} --fault {fault.name}"
+    if rule.code not in SHOWN_BY:
+        return None
+    name, variant, settings = SHOWN_BY[rule.code]
+    sets = "".join(f" --set {key}={value}" for key, value in settings.items())
+    return f"stepscope record {name} --variant {variant}{sets}"
+
+
+def picture(rule: Rule) -> str | None:
+    """Return the picture of the rule's worst finding, None for a rule that has no place."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "shown.trace"
+        if fault := fault_of(rule):
+            options = Options(faults=frozenset({fault.name}))
+            scenario(fault.scenario).record(fault.variant, out, options)
+        elif rule.code in SHOWN_BY:
+            name, variant, settings = SHOWN_BY[rule.code]
+            scenario(name).record(variant, out, Options(settings=settings))
+        else:
+            return None
+        trace = Trace.open(out)
+        return drawing_of(Timeline.of(trace), check(trace, (rule,)).findings[0]).svg()
+
+
+def fault_of(rule: Rule) -> Fault | None:
+    """Return the first fault that the rule is made for."""
+    return next((each for each in FAULTS if rule.code in FIRES.get(each.name, ())), None)
+
+
+def _summary(rule: Rule) -> str:
+    docstring = sys.modules[type(rule).__module__].__doc__ or ""
+    return docstring.partition("\n")[0].partition(": ")[2]
+
+
+if __name__ == "__main__":
+    write(PAGES)
