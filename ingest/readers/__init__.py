@@ -13,6 +13,7 @@ from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.readers.inflate import salvaged
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.native import NativeReader
+from stepscope.ingest.readers.swimlane import SwimlaneReader
 from stepscope.ingest.trace import Progress
 
 HEAD_BYTES = 64 << 10
@@ -35,7 +36,7 @@ class Reader(Protocol):
         """Read the tables and the manifest; raises `TraceError`."""
 
 
-READERS: tuple[Reader, ...] = (NativeReader(), KinetoReader())
+READERS: tuple[Reader, ...] = (NativeReader(), SwimlaneReader(), KinetoReader())
 
 
 def reader_of(path: Path) -> Reader:
