@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from stepscope.engine.engine import Observer
 from stepscope.engine.faults import fault, faults_of
 from stepscope.engine.workload import Workload
+from stepscope.engine.workload_files import in_manifest, keep_beside
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.recorder import Recorder
@@ -144,8 +145,10 @@ def recorder_for(
         return
     with Recorder(
         out, producer=PRODUCER, clock=ClockInfo("virtual"), config=dict(config),
-        workload=workload, scenario=scenario, variant=variant,
+        workload=in_manifest(workload) if workload else None, scenario=scenario, variant=variant,
     ) as recorder:  # fmt: skip
+        if workload:
+            keep_beside(workload, out)
         yield recorder
 
 

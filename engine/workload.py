@@ -7,45 +7,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
 from math import log
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from stepscope.engine.request import Request
+from stepscope.engine.request_spec import RequestSpec
+from stepscope.engine.workload_files import read_requests, requests_of
 from stepscope.ingest.errors import ConfigError
+
+__all__ = [
+    "SECOND", "Lengths", "RequestSpec", "Workload", "bursty", "fixed", "identical", "log_normal",
+    "poisson",
+]  # fmt: skip
 
 SECOND = 1_000_000_000
 Lengths = Callable[[Random], tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class RequestSpec:
-    """One request as its client sends it; lengths in tokens, times in ns of the run.
-
-    A simulated model ends the output with token number `eos_after`, where that is given. `prefix`
-    names what the prompt says, 512 tokens at a time: prompts whose prefixes begin with the same
-    numbers begin alike; tokens behind the last of them are this request's own.
-    """
-
-    id: str
-    arrival_ns: int
-    prompt_len: int
-    max_tokens: int
-    priority: int = 0
-    modality: str = "text"
-    deadline_ns: int | None = None
-    eos_after: int | None = None
-    prefix: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.arrival_ns < 0 or self.prompt_len < 1 or self.max_tokens < 1:
-            raise ConfigError(
-                f"request {self.id}: arrival {self.arrival_ns}, prompt {self.prompt_len}, "
-                f"completion {self.max_tokens}",
-                todo="arrivals start at 0, lengths at 1",
-            )
 
 
 class Workload:
@@ -70,6 +51,23 @@ class Workload:
         """Return the same requests, each to be finished `deadline_ns` into the run."""
         return Workload(replace(spec, deadline_ns=deadline_ns) for spec in self.specs)
 
+    def first(self, num_requests: int) -> Workload:
+        """Return the first `num_requests` to arrive."""
+        return Workload(self.specs[:num_requests])
+
+    def faster(self, times: float) -> Workload:
+        """Return the same requests, arriving and due `times` as soon."""
+        if not 1e-9 <= times <= 1e9:
+            raise ConfigError(f"a workload cannot be {times:g} times as fast", todo="try 2.0")
+        return Workload(
+            replace(
+                spec,
+                arrival_ns=round(spec.arrival_ns / times),
+                deadline_ns=None if spec.deadline_ns is None else round(spec.deadline_ns / times),
+            )
+            for spec in self.specs
+        )
+
     @property
     def last_deadline_ns(self) -> int | None:
         """The latest deadline, None when no request has one."""
@@ -78,15 +76,12 @@ class Workload:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the requests as JSON can hold them; defaults are left out."""
-        return {"requests": [_without_defaults(spec) for spec in self.specs]}
+        return {"requests": [to_builtins(spec) for spec in self.specs]}
 
     @classmethod
     def from_dict(cls, fields_of: Mapping[str, Any], where: str = "workload") -> Workload:
         """Return the workload that `as_dict` gave; ConfigError says what does not fit."""
-        requests = fields_of.get("requests") if isinstance(fields_of, Mapping) else None
-        if not isinstance(requests, list):
-            raise ConfigError("there is no list of requests", where=where, todo=_FORMAT)
-        return cls(_spec(each, f"{where}, request {i}") for i, each in enumerate(requests))
+        return cls(requests_of(fields_of, where))
 
     def save(self, path: Path) -> None:
         """Write the requests to a JSON file."""
@@ -99,47 +94,17 @@ class Workload:
 
     @classmethod
     def load(cls, path: Path) -> Workload:
-        """Read a file that `save` wrote, or that somebody wrote by hand in its format."""
+        """Read a file or a trace, of any kind that `workload_files` knows.
+
+        ConfigError says where the file is wrong, and TraceError where the trace is.
+        """
+        specs = read_requests(path)
+        if not specs:
+            raise ConfigError("there is no request in it", where=str(path))
         try:
-            fields_of = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(f"is not JSON: {error}", where=str(path), todo=_FORMAT) from None
-        return cls.from_dict(fields_of, str(path))
-
-
-_FORMAT = 'write {"requests": [{"id": .., "arrival_ns": .., "prompt_len": .., "max_tokens": ..}]}'
-_DEFAULTS = {
-    "priority": 0,
-    "modality": "text",
-    "deadline_ns": None,
-    "eos_after": None,
-    "prefix": (),
-}
-_TYPES: dict[str, type] = {field.name: int for field in fields(RequestSpec)}
-_TYPES |= {"id": str, "modality": str, "prefix": list}
-
-
-def _without_defaults(spec: RequestSpec) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in asdict(spec).items()
-        if name not in _DEFAULTS or value != _DEFAULTS[name]
-    }
-
-
-def _spec(given: Any, where: str) -> RequestSpec:
-    if not isinstance(given, dict) or not {*_TYPES} - {*_DEFAULTS} <= {*given} <= {*_TYPES}:
-        raise ConfigError("the fields of a request are wrong", where=where, todo=_FORMAT)
-    for name, value in given.items():
-        is_left_open = value is None and name in _DEFAULTS and _DEFAULTS[name] is None
-        if type(value) is not _TYPES[name] and not is_left_open:
-            raise ConfigError(f"{name} is {value!r}", where=where, todo=_FORMAT)
-    prefix = given.get("prefix", [])
-    if any(type(number) is not int for number in prefix):
-        raise ConfigError(f"prefix is {prefix!r}", where=where, todo=_FORMAT)
-    return RequestSpec(**{**given, "prefix": tuple(prefix)})
+            return cls(specs)
+        except ConfigError as error:
+            raise ConfigError(error.what, where=str(path), todo=error.todo) from None
 
 
 def identical(num_requests: int, prompt_len: int, max_tokens: int, gap_ns: int = 0) -> Workload:

@@ -15,6 +15,7 @@ from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
     from stepscope.engine.scenarios import Scenario
+    from stepscope.engine.workload import Workload
 
 
 def _settings(
@@ -41,7 +42,13 @@ def _settings(
 @click.option("--seed", default=0, show_default=True, help="Seed of the workload.")
 @click.option("--set", "settings", multiple=True, callback=_settings, metavar="KEY=VALUE",
               help="Change a setting; may be given again.")  # fmt: skip
-@click.option("--workload", type=click.Path(path_type=Path), help="Requests from a JSON file.")
+@click.option("--workload", "file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Requests from a file (ours in JSON, Azure's CSV, Mooncake's JSON lines) or "
+                   "those of a trace.")  # fmt: skip
+@click.option("--first", type=click.IntRange(1), metavar="N",
+              help="With --workload: only the first N requests.")  # fmt: skip
+@click.option("--speed", type=click.FloatRange(0, min_open=True), metavar="X",
+              help="With --workload: requests arrive X times as fast.")  # fmt: skip
 @click.option("-o", "--output", "out", type=click.Path(path_type=Path),
               help="Where to write  [default: SCENARIO-VARIANT.trace]")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace a trace that is already there.")
@@ -54,7 +61,9 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     profile: bool,
     seed: int,
     settings: dict[str, str],
-    workload: Path | None,
+    file: Path | None,
+    first: int | None,
+    speed: float | None,
     out: Path | None,
     force: bool,
 ) -> None:
@@ -67,6 +76,7 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
       stepscope record mix-admission --variant after -o after.trace
       stepscope record mix-admission --fault mix-shift-wrap
       stepscope record fcfs-preemption --variant all -o runs/
+      stepscope record fcfs-preemption --workload azure_conv.csv --first 100 --speed 10
     """
     from stepscope.engine.scenarios import SCENARIOS, Options
     from stepscope.engine.scenarios import scenario as find
@@ -76,6 +86,7 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
         return
     chosen = find(scenario)
     variants = _variants(chosen, variant, faults)
+    workload = _workload(file, first, speed)
     options = Options(seed, settings, frozenset(faults), executor, profile, workload)
     rows = []
     for name in variants:
@@ -102,6 +113,19 @@ def _variants(chosen: Scenario, wanted: str | None, faults: Sequence[str]) -> tu
             todo=f"choose one of: {', '.join(chosen.variants)}, all",
         )
     return (wanted,)
+
+
+def _workload(file: Path | None, first: int | None, speed: float | None) -> Workload | None:
+    from stepscope.engine.workload import Workload
+
+    if file is None:
+        if first or speed:
+            raise ConfigError(
+                "--first and --speed are about a workload", todo="add --workload FILE"
+            )
+        return None
+    workload = Workload.load(file)
+    return workload.first(first or len(workload)).faster(speed or 1)
 
 
 def _place(name: str, variant: str, out: Path | None, *, many: bool) -> Path:

@@ -32,33 +32,33 @@ def test_a_workload_comes_back_from_a_file(tmp_path: Path) -> None:
     assert workload.last_deadline_ns == 9
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "is not JSON"),
-        ("[]", "no list of requests"),
-        ('{"requests": [{"id": "a"}]}', "request 0: the fields"),
-        ('{"requests": [{"id": "a", "arrival_ns": 0, "prompt_len": "4", "max_tokens": 1}]}', "'4'"),
-        ('{"requests": [{"id": "a", "arrival_ns": 0, "prompt_len": 0, "max_tokens": 1}]}', "start"),
-        ('{"requests": [{"id": "a", "arrival_ns": 0, "prompt_len": true, "max_tokens": 1}]}', "Tr"),
-    ],
-)
-def test_a_file_that_is_no_workload_is_refused_and_told_why(
-    tmp_path: Path, text: str, why: str
-) -> None:
-    (tmp_path / "w.json").write_text(text)
-    with pytest.raises(ConfigError, match=why):
-        Workload.load(tmp_path / "w.json")
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
-        Workload.load(tmp_path / "nowhere.json")
-
-
 def test_two_requests_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="same id"):
         Workload([RequestSpec("a", 0, 1, 1), RequestSpec("a", 1, 1, 1)])
+
+
+def test_the_first_requests_are_those_that_arrive_first() -> None:
+    workload = Workload(RequestSpec(name, at, 1, 1) for name, at in [("b", 7), ("a", 3), ("c", 9)])
+    assert [spec.id for spec in workload.first(2).specs] == ["a", "b"]
+    assert len(workload.first(99)) == 3
+
+
+def test_a_faster_workload_arrives_and_is_due_sooner() -> None:
+    workload = Workload([RequestSpec("a", 10, 1, 1, deadline_ns=50), RequestSpec("b", 20, 1, 1)])
+    arrivals = [(spec.arrival_ns, spec.deadline_ns) for spec in workload.faster(2).specs]
+    assert arrivals == [(5, 25), (10, None)]
+
+
+@pytest.mark.parametrize("times", [0, -1, float("nan"), float("inf")])
+def test_a_workload_cannot_be_sped_up_absurdly(times: float) -> None:
+    with pytest.raises(ConfigError, match="times as fast"):
+        identical(1, 1, 1).faster(times)
+
+
+@pytest.mark.parametrize("lengths", [(0, 1), (1, 0), (1 << 25, 1), (1, 10**40)])
+def test_a_length_that_no_model_has_is_refused(lengths: tuple[int, int]) -> None:
+    with pytest.raises(ConfigError, match="request a: arrival 0"):
+        RequestSpec("a", 0, *lengths)
 
 
 def test_a_workload_runs_again_with_fresh_requests() -> None:

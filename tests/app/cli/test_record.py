@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from stepscope.engine.faults import FAULTS
+from stepscope.engine.workload import Workload
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 
@@ -111,6 +112,28 @@ def test_a_workload_file_that_is_not_one_is_one_clear_line(
     assert run.code == 2
     assert "workload.json" in run.err
     assert len(run.err.splitlines()) == 1
+
+
+def test_the_first_requests_of_a_workload_are_run_as_fast_as_asked(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    workload = tmp_path / "requests"
+    rows = (f"2023-11-16 18:15:{second},30,4" for second in range(40, 50))
+    workload.write_text("\n".join(("TIMESTAMP,ContextTokens,GeneratedTokens", *rows)))
+
+    run = stepscope("record", "fcfs-preemption", "--workload", workload, "--first", 3,
+                    "--speed", 2, "-o", tmp_path / "run.trace")  # fmt: skip
+
+    assert run.code == 0
+    arrivals = [spec.arrival_ns for spec in Workload.load(tmp_path / "run.trace").specs]
+    assert arrivals == [0, 500_000_000, 1_000_000_000]
+
+
+def test_a_workload_is_cut_and_sped_up_only_where_there_is_one(stepscope: Command) -> None:
+    run = stepscope("record", "fcfs-preemption", "--first", 3)
+
+    assert (run.code, len(run.err.splitlines())) == (2, 1)
+    assert "add --workload FILE" in run.err
 
 
 def test_a_fault_is_recorded_on_the_variant_that_is_sound_without_it(

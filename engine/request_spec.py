@@ -1,0 +1,50 @@
+"""One request as its client sends it, before an engine has seen it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from stepscope.ingest.errors import ConfigError
+
+MAX_TOKENS = 1 << 24  # of a prompt or an output; the longest context windows are some 1e7 tokens
+MAX_NS = 1 << 62
+Int32 = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+class RequestSpec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """One request as its client sends it; lengths in tokens, times in ns of the run.
+
+    A simulated model ends the output with token number `eos_after`, where that is given. `prefix`
+    names what the prompt says, 512 tokens at a time: prompts whose prefixes begin with the same
+    numbers begin alike; tokens behind the last of them are this request's own.
+    """
+
+    id: str
+    arrival_ns: int
+    prompt_len: int
+    max_tokens: int
+    priority: Int32 = 0
+    modality: str = "text"
+    deadline_ns: Int64 | None = None
+    eos_after: Int64 | None = None
+    prefix: tuple[Int64, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (
+            0 <= self.arrival_ns <= MAX_NS
+            and 1 <= self.prompt_len <= MAX_TOKENS
+            and 1 <= self.max_tokens <= MAX_TOKENS
+        ):
+            raise ConfigError(
+                f"request {self.id[:64]}: arrival {_short(self.arrival_ns)}, prompt "
+                f"{_short(self.prompt_len)}, completion {_short(self.max_tokens)}",
+                todo=f"arrivals start at 0, lengths at 1 and end at {MAX_TOKENS}",
+            )
+
+
+def _short(number: int) -> str:
+    """Spell a number of any size in a few characters."""
+    return str(number) if abs(number) < 1 << 64 else f"of {number.bit_length()} bits"
