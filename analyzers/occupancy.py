@@ -19,7 +19,7 @@ from stepscope.ingest.schema import SHAPES
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-FAR_NS = 2**60  # the end of a block that never ended; sums of a few stay within an int64
+FAR_NS = 2**61  # after any Unix time until 2043; the sum of three stays within an int64
 BLOCK = ("rank", "task", "block")
 CORE = ("rank", "core")
 POOL = ("rank", "shape")

@@ -55,8 +55,8 @@ def requests(trace: Trace) -> pl.LazyFrame:
     )
     number = pl.col("request").str.extract(r"(\d{1,18})$").cast(pl.Int64).fill_null(0)
     return (
-        came.join(_ends(trace), on=REQUEST, how="left")
-        .join(_last_moment(trace), on="rank", how="left")
+        came.join(ends(trace), on=REQUEST, how="left")
+        .join(last_moment(trace), on="rank", how="left")
         .with_columns(ended_ns=pl.coalesce("ended_ns", "trace_end_ns"))
         .sort("rank", "priority", "arrive_ns", number, "request")
         .with_columns(age=pl.int_range(pl.len()).over("rank"))
@@ -124,8 +124,8 @@ def _in_batches(trace: Trace) -> pl.LazyFrame:
     return rows.unique().join(steps, on=["rank", "step"]).drop("step")
 
 
-def _ends(trace: Trace) -> pl.LazyFrame:
-    """How and when each request ended first."""
+def ends(trace: Trace) -> pl.LazyFrame:
+    """How and when each request ended first: rank, request, ended_ns, outcome, cause."""
     return (
         events(trace)
         .filter(pl.col("event").is_in(ENDS))
@@ -135,8 +135,8 @@ def _ends(trace: Trace) -> pl.LazyFrame:
     )
 
 
-def _last_moment(trace: Trace) -> pl.LazyFrame:
-    """The last time that each rank recorded of its requests or its steps."""
+def last_moment(trace: Trace) -> pl.LazyFrame:
+    """The last time that each rank recorded of its requests or its steps: rank, trace_end_ns."""
     ended = pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)
     steps = trace.steps.select("rank", ts_ns=ended.clip(-FAR_NS, FAR_NS))
     return (
