@@ -1,0 +1,49 @@
+"""Keys and values of all requests, in blocks: a request finds its own through its block table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from stepscope.engine.model.config import ModelConfig
+from stepscope.engine.model.layers import DTYPE
+
+
+class KVCache:
+    """`num_blocks` blocks of `block_size` tokens; token i of block b is in slot b * size + i.
+
+    An engine whose KV is not paged has a block for each of its slots, as long as a request may be.
+    All of it is NaN at first: who reads what nobody wrote does not go unnoticed.
+    """
+
+    def __init__(
+        self, config: ModelConfig, num_blocks: int, block_size: int, device: str = "cpu"
+    ) -> None:
+        self.block_size = block_size
+        self.device = device
+        shape = (config.num_layers, num_blocks * block_size, config.num_kv_heads, config.head_dim)
+        self._keys, self._values = (
+            torch.full(shape, torch.nan, dtype=DTYPE, device=device) for _ in range(2)
+        )
+
+    def slots(self, block_table: Sequence[int], num_tokens: int) -> Tensor:
+        """Return the slots of the first `num_tokens` tokens of a request, [num_tokens]."""
+        blocks = torch.tensor(block_table, device=self.device)[:, None]
+        offsets = torch.arange(self.block_size, device=self.device)
+        return (blocks * self.block_size + offsets).flatten()[:num_tokens]
+
+    def write(self, layer: int, slots: Tensor, key: Tensor, value: Tensor) -> None:
+        """Put keys and values, [tokens, KV heads, head_dim], into their slots."""
+        self._keys[layer, slots] = key
+        self._values[layer, slots] = value
+
+    def read(self, layer: int, slots: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the keys and values of `slots`, each [slots, KV heads, head_dim]."""
+        return self._keys[layer, slots], self._values[layer, slots]
+
+    def copy_from(self, other: KVCache) -> None:
+        """Become equal to a cache of the same shape, on whatever device it is."""
+        self._keys.copy_(other._keys)
+        self._values.copy_(other._values)
