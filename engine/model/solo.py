@@ -85,13 +85,13 @@ def _sees(num_tokens: int, config: ModelConfig, device: torch.device) -> Tensor:
     distance = tokens[:, None] - tokens
     if not config.window:
         return distance >= 0
-    block_ends = torch.arange(config.ratio - 1, num_tokens, config.ratio, device=device)
+    block_ends = (torch.arange(num_tokens // config.ratio, device=device) + 1) * config.ratio - 1
     is_near = (distance >= 0) & (distance < config.window)
     return torch.cat((is_near, block_ends <= tokens[:, None]), dim=1)
 
 
 def _pooled(heads: Tensor, ratio: int) -> Tensor:
-    """Return the means of `ratio` tokens each of [heads, tokens, head_dim]; a rest is left out."""
+    """Return the means of `ratio` tokens each, of [heads, tokens, D]; a rest is left out."""
     num_blocks = heads.shape[1] // ratio
-    blocks = heads[:, : num_blocks * ratio].reshape(len(heads), num_blocks, ratio, -1)
+    blocks = heads[:, : num_blocks * ratio].reshape(-1, num_blocks, ratio, heads.shape[2])
     return blocks.mean(2)
