@@ -92,6 +92,6 @@ def _sees(num_tokens: int, config: ModelConfig, device: torch.device) -> Tensor:
 
 def _pooled(heads: Tensor, ratio: int) -> Tensor:
     """Return the means of `ratio` tokens each, of [heads, tokens, D]; a rest is left out."""
-    num_blocks = heads.shape[1] // ratio
-    blocks = heads[:, : num_blocks * ratio].reshape(-1, num_blocks, ratio, heads.shape[2])
-    return blocks.mean(2)
+    num_heads, num_tokens, width = heads.shape
+    blocks = heads[:, : num_tokens // ratio * ratio]
+    return blocks.reshape(num_heads, num_tokens // ratio, ratio, width).mean(2)
