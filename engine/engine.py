@@ -85,6 +85,7 @@ class Engine:
         formed = self._counts()
         execution = self._run(batch)
         self.postprocess(batch, execution)
+        self._livelock = self._livelock or execution.stop
         if self._record:
             self._record.stepped(batch, execution, formed)
         self.state.step += 1

@@ -18,12 +18,14 @@ class Execution:
     `path` names the code that ran; `tokens` holds the tokens sampled for each request whose row
     reached the end of what is known of it (an unfinished prefill samples nothing), in order.
     `logits_rows` are the rows of logits that it computed, None for one per request that sampled.
+    `stop` says why nothing can run any more, if so: the engine then ends.
     """
 
     dur_ns: int
     path: str
     tokens: dict[str, tuple[int, ...]]
     logits_rows: int | None = None
+    stop: str | None = None
 
 
 class Executor(Protocol):
