@@ -8,6 +8,10 @@ A pass of a thread: poll its busy cores and complete the blocks that ended; then
 4. MIX, then AIC and AIV blocks, to pending slots, unless another thread has an idle core for them.
 
 Each stage is prepared at a cost per part and then published in one instant.
+
+Fault `deferred-completion-lost`: a thread defers what a finished task brings about until it has
+polled all of its cores, and has one place to remember it in. Of the tasks that it finds finished in
+one poll, only the last one retires; what waits for the others waits for ever.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.decision_log import DecisionLog
 from stepscope.engine.device.events import PARK, EventLoop, Steps
 from stepscope.engine.device.placement import Placement
-from stepscope.engine.device.rings import Rings
+from stepscope.engine.device.rings import Ring, Rings
 from stepscope.engine.device.run import Run
 from stepscope.engine.device.silicon import Silicon
 from stepscope.engine.device.tasks import Part, Task, TaskGraph
@@ -55,37 +59,41 @@ class Dispatcher:
         log = DecisionLog(device, admission, self._loop, self._run)
         self._placement = Placement(device, admission, log, faults)
         self._num_left = 0
+        self._short_of: Ring | None = None
+        self._loses_completions = "deferred-completion-lost" in faults
 
     def run(self, graph: TaskGraph) -> Run:
         """Dispatch the whole graph; times are absolute.
 
         Raises ConfigError when a task cannot run on this device under this policy. A run that can
-        make no more progress is given up after the timeout; `Run.stall` says where it stood.
+        make no more progress is given up after the timeout, one that is deadlocked by its structure
+        at once; `Run.stall` says where it stood.
         """
         self._num_left = len(graph.tasks)
         self._orchestrator = self._loop.spawn(self._orchestrate(graph.tasks))
         self._schedulers = [self._loop.spawn(self._schedule(t)) for t in self._device.threads]
-        self._loop.run(lambda: self._num_left == 0, self._observer)
+        self._loop.run(lambda: self._num_left == 0 or bool(self._run.stall), self._observer)
         self._run.end_ns = self._loop.now_ns
-        if self._num_left:
+        if self._num_left and not self._run.stall:
             self._give_up()
         return self._run
 
     def _give_up(self) -> None:
-        timeout_ns = self._costs.timeout_ns
+        timeout_ns, ring = self._costs.timeout_ns, self._short_of
         self._run.end_ns += timeout_ns
         stuck = next((p for core in self._device.cores for p in core.claims), None)
         self._run.stall = (
             f"{self._num_left} tasks left and no progress for {timeout_ns // 1_000_000} ms; "
             + (f"{stuck} is stuck on core {stuck.core.id}" if stuck else "nothing is in flight")
+            + (f", {ring.held} of {ring.size} {ring.unit} are held" if ring else "")
         )
 
     # The orchestrator submits; the scheduler threads poll, complete, skip and dispatch.
 
     def _orchestrate(self, tasks: Iterable[Task]) -> Steps:
         for task in tasks:
-            while not self._rings.has_room(task):
-                yield PARK
+            self._rings.enter(task.scope)
+            yield from self._wait_for_room(task)
             if self._costs.submit_ns:
                 yield self._costs.submit_ns
             self._rings.claim(task)
@@ -93,6 +101,18 @@ class Dispatcher:
             task.num_waits = sum(before.outcome == "pending" for before in task.predecessors)
             if task.num_waits == 0:
                 self._make_ready(task)
+        self._rings.enter(None)
+
+    def _wait_for_room(self, task: Task) -> Steps:
+        while ring := self._rings.is_short_of(task):
+            self._short_of = ring
+            if self._rings.is_deadlocked:
+                self._run.stall = (
+                    f"scope deadlock: {task.name} has to wait until its own scope has ended, "
+                    f"which holds {ring.held} of {ring.size} {ring.unit}"
+                )
+            yield PARK
+        self._short_of = None
 
     def _schedule(self, thread: Thread) -> Steps:
         costs = self._costs
@@ -100,23 +120,30 @@ class Dispatcher:
             busy = [core for core in thread.cores if core.claims]
             yield costs.idle_loop_ns + costs.poll_ns * len(busy)
             ended = [part for core in busy for part in core.claims if part.end_ns >= 0]
+            deferred = None
             for part in ended:
-                yield from self._complete(part)
+                if (yield from self._complete(part)):
+                    deferred = part.task
+            if deferred and self._loses_completions:
+                self._retire(deferred, "run")
+                self._wake_schedulers()
             skipped = yield from self._skip()
             placed = yield from self._dispatch(thread)
             if not (ended or skipped or placed):
                 yield PARK
 
-    def _complete(self, part: Part) -> Steps:
+    def _complete(self, part: Part) -> Generator[int | None, None, bool]:
+        """Take a block off its core; return whether it was the last of its task."""
         task = part.task
         task.parts_left -= 1
         is_last = task.parts_left == 0
         yield self._costs.end_task_ns if is_last else self._costs.end_block_ns
         part.core.claims.remove(part)
         self._device.num_vector_blocks -= task.shape == "AIV"
-        if is_last:
+        if is_last and not self._loses_completions:
             self._retire(task, "run")
         self._wake_schedulers()
+        return is_last
 
     def _skip(self) -> Generator[int | None, None, bool]:
         """Retire dummies and tasks that are predicated off, where they stand."""

@@ -5,6 +5,7 @@ A layer is fused attention (QK-PV, MIX), the gate (MIX), the dispatch of tokens 
 expert that runs beside them, and the combine (vector). A layer by itself shows no conflict: its MIX
 tasks wait for all of its vector work anyway. Several micro-batches in flight do, as in the
 pipelines of the report: one batch's attention becomes ready while another's vector work holds AIVs.
+An expert's tasks are a scope of their own, as the body of a loop is in the runtime.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def _layer(writer: Writer, batch: str, share: Share) -> None:
     writer.kernel("gate", "MIX", 1, 5.0, reads=[attended], writes=[routes])
     _dispatch(writer, layer, push_us)
     for expert in range(NUM_EXPERTS):
-        _expert(writer, layer, expert)
+        with writer.graph.scope():
+            _expert(writer, layer, expert)
     _shared_expert(writer, layer)
     outputs = [whole(f"{layer}.expert_out"), whole(f"{layer}.shared_out"), attended]
     writer.kernel("combine", "AIV", 32, push_us, reads=outputs, writes=[hidden])

@@ -6,7 +6,10 @@ drained enough to take all its blocks at once.
 
 Faults: `mix-shift-wrap` computes a group's place in its thread with a 64-bit shift, so the 23rd
 group on one thread (bit 66) becomes bit 2, the AIV1 of its first group. `stale-reservation` lets an
-AIV-only dispatch show itself only once MIX admission has looked.
+AIV-only dispatch show itself only once MIX admission has looked. `pop-returns-consumed-slot`: a
+thread that comes to the queue of AIC or AIV tasks while another prepares the last block of a task
+from there gets the same slot again. That block runs twice and is counted down twice, so its task
+may retire while another of its blocks still runs.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ class Placement:
         self._log = log
         self._faults = faults
         self._unreserved: dict[int, list[Part]] = {}
+        self._popped: dict[str, Part] = {}
 
     def mix(self, thread: Thread, *, is_pending: bool) -> list[Part]:
         """Parts for the MIX blocks that the thread's groups admit.
@@ -64,6 +68,8 @@ class Placement:
         queue = self.ready[shape]
         parts: list[Part] = []
         cores = self._lent(thread, shape, is_pending=is_pending)
+        if consumed := self._consumed_slot(thread, shape):
+            parts += self._claim_again(consumed, thread, cores)
         while queue and not queue[0].is_sync_start:
             core = next(cores, None)
             if core is None:
@@ -71,11 +77,26 @@ class Placement:
             parts += self._claim(queue[0], (core,), (core,), thread)
             if not queue[0].blocks_left:
                 queue.popleft()
+                self._popped[shape] = parts[-1]
         if queue and queue[0].is_sync_start and not is_pending:
             self.draining = queue.popleft()
         if shape == "AIV" and "stale-reservation" in self._faults:
             self._unreserved.setdefault(thread.id, []).extend(parts)
         return parts or self.together(thread)
+
+    def _consumed_slot(self, thread: Thread, shape: str) -> Part | None:
+        """The block that another thread took last and has not published, where pop forgets that."""
+        popped = self._popped.get(shape)
+        if popped is None or "pop-returns-consumed-slot" not in self._faults:
+            return None
+        return popped if popped.thread != thread.id and popped.dispatch_ns < 0 else None
+
+    def _claim_again(self, popped: Part, thread: Thread, cores: Iterator[Core]) -> list[Part]:
+        core = next(cores, None)
+        if core is None:
+            return []
+        popped.task.next_block = popped.block
+        return self._claim(popped.task, (core,), (core,), thread)
 
     def together(self, thread: Thread) -> list[Part]:
         """All parts of the task that stopped the world, once the whole device has room for them.

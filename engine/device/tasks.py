@@ -8,7 +8,8 @@ cannot have a cycle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,8 @@ class Task:
     `mask` says which cores of a group a block needs (AIC=1, AIV0=2, AIV1=4, 0 for a dummy); an
     AIV-only block runs on either AIV. `durations_ns` holds one execution time per block. A task
     that is not `enabled` is predicated off: it retires without being dispatched. `is_sync_start`
-    starts all blocks together or none.
+    starts all blocks together or none. Its outputs take `heap_bytes`; tasks of one `scope` are kept
+    until all of them have been submitted.
     """
 
     id: int
@@ -57,6 +59,8 @@ class Task:
     is_sync_start: bool = False
     enabled: bool = True
     predecessors: list[Task] = field(default_factory=list)
+    heap_bytes: int = 0
+    scope: int | None = None
 
     shape: str = field(init=False)
     followers: list[Task] = field(default_factory=list, init=False)
@@ -134,6 +138,17 @@ class TaskGraph:
         self.edges: list[Edge] = []
         self._first_id = first_id
         self._accesses: dict[str, list[_Access]] = {}
+        self._scope: int | None = None
+        self._num_scopes = 0
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Keep what is submitted inside until all of it has been submitted; scopes do not nest."""
+        assert self._scope is None, "scopes do not nest"
+        self._num_scopes += 1
+        self._scope = self._num_scopes
+        yield
+        self._scope = None
 
     def submit(
         self,
@@ -145,6 +160,7 @@ class TaskGraph:
         writes: Iterable[Region] = (),
         is_sync_start: bool = False,
         enabled: bool = True,
+        heap_bytes: int = 0,
     ) -> Task:
         """Append a task; it waits for every earlier task whose accesses it conflicts with.
 
@@ -156,8 +172,9 @@ class TaskGraph:
                 todo="give a mask from 0 to 7 and a time of 0 ns or more for each block",
             )
         task = Task(
-            self._first_id + len(self.tasks), name, mask, durations_ns, is_sync_start, enabled
-        )
+            self._first_id + len(self.tasks), name, mask, durations_ns, is_sync_start, enabled,
+            heap_bytes=heap_bytes, scope=self._scope,
+        )  # fmt: skip
         self.tasks.append(task)
         for region in reads:
             self._access(_Access(region, task, is_write=False))

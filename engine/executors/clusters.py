@@ -16,7 +16,7 @@ from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.dispatcher import Dispatcher
 from stepscope.engine.device.kernels import Share
 from stepscope.engine.device.recording import record_run
-from stepscope.engine.device.rings import Rings
+from stepscope.engine.device.rings import Rings, RingSizes
 from stepscope.engine.device.run import Run
 from stepscope.engine.device.tasks import TaskGraph
 from stepscope.engine.device.topology import Device
@@ -45,7 +45,7 @@ class Clusters:
         *,
         num_groups: int = 8,
         num_threads: int = 3,
-        num_task_slots: int = 16384,
+        ring_sizes: RingSizes | None = None,
         costs: Costs | None = None,
         seed: int = 0,
         faults: frozenset[str] = frozenset(),
@@ -56,7 +56,7 @@ class Clusters:
         self._workloads = {PREFILL: workload("paged-attention"), DECODE: decode}
         self._shape = (num_groups, num_threads)
         self._device = Device(*self._shape)
-        self._num_task_slots = num_task_slots
+        self._ring_sizes = ring_sizes
         self._costs = costs
         self._seed = seed
         self._faults = faults
@@ -104,7 +104,7 @@ class Clusters:
             if on_event:
                 on_event()
 
-        rings = Rings(self._num_task_slots, loses_advance="lost-ring-advance" in self._faults)
+        rings = Rings(self._ring_sizes, loses_advance="lost-ring-advance" in self._faults)
         dispatcher = Dispatcher(
             self._device, self._admission, costs=self._costs, rings=rings, faults=self._faults,
             observer=observe if on_event else None, start_ns=clock.now_ns(),

@@ -54,6 +54,7 @@ from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.device.admission import ADMISSIONS, admission
 from stepscope.engine.device.costs import Costs
+from stepscope.engine.device.rings import RingSizes
 from stepscope.engine.device.workloads import WORKLOADS, workload
 from stepscope.engine.engine import Engine
 from stepscope.engine.executors.clusters import Clusters
@@ -91,6 +92,8 @@ def _settings() -> dict[str, Setting]:
         "requests": Setting(12, "requests decoding together", at_least=1),
         "prompt_len": Setting(256, "prompt tokens of each", at_least=1),
         "task_slots": Setting(16384, "tasks that may be submitted and not reclaimed", at_least=1),
+        "heap_kib": Setting(262144, "KiB of heap for the outputs of these", at_least=1),
+        "dep_entries": Setting(16384, "dependencies that these may have", at_least=1),
     }
 
 
@@ -134,8 +137,8 @@ def _served(
 ) -> Clusters:
     device = Clusters(
         admission(values["admission"]), workload(values["workload"]), num_groups=values["groups"],
-        num_threads=values["threads"], num_task_slots=values["task_slots"], seed=options.seed,
-        faults=config.faults,
+        num_threads=values["threads"], seed=options.seed, faults=config.faults,
+        ring_sizes=RingSizes(values["task_slots"], values["heap_kib"] << 10, values["dep_entries"]),
     )  # fmt: skip
     clock, observer = VirtualClock(), options.observer
     engine = Engine(config, requests, Bucketed(), device, clock, recorder, observer)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 
 from stepscope.engine.device.admission import Admission, admission
-from stepscope.engine.device.rings import Rings
+from stepscope.engine.device.rings import Rings, RingSizes
 from stepscope.engine.device.run import Run
 from stepscope.engine.device.topology import Device
 from tests.engine.device_graphs import (
@@ -180,12 +180,12 @@ def test_a_ring_of_two_tasks_slows_a_graph_down_but_never_stops_it(
     given_launches: list[Launch], policy: Admission, groups: int, threads: int
 ) -> None:
     graph = graph_of(given_launches, groups)
-    rings = Rings(num_slots=2)
+    rings = Rings(RingSizes(num_slots=2))
 
     run = run_of(graph, policy, groups, threads, rings=rings)
 
     assert run.stall is None
-    assert rings.slots_held == rings.entries_held == 0
+    assert rings.slots.held == rings.heap.held == rings.entries.held == 0
 
 
 @bounded

@@ -245,6 +245,37 @@ def test_a_ring_that_loses_an_advance_fills_up_and_stalls(tmp_path: Path) -> Non
     assert "pending" in trace.tasks.collect()["outcome"].to_list()
 
 
+def test_a_slot_popped_twice_runs_blocks_twice_and_starts_tasks_before_their_time(
+    tmp_path: Path,
+) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", fault="pop-returns-consumed-slot")
+
+    times = trace.core_spans.group_by("task", "block", "core_kind").len().collect()["len"]
+    assert times.max() != times.min() == 1
+    ends = trace.core_spans.group_by(from_task="task").agg(ended=pl.col("end_ns").max())
+    starts = trace.core_spans.group_by(to_task="task").agg(began=pl.col("ts_ns").min())
+    kept = trace.task_edges.join(ends, on="from_task").join(starts, on="to_task").collect()
+    assert kept.filter(pl.col("ended") > pl.col("began")).height > 0
+
+
+def test_a_lost_completion_leaves_a_task_pending_whose_blocks_have_ended(tmp_path: Path) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", fault="deferred-completion-lost")
+
+    pending = trace.tasks.filter(outcome="pending").collect()
+    ran = trace.core_spans.filter(pl.col("end_ns").is_not_null()).collect()
+    assert pending.filter(pl.col("task").is_in(ran["task"].implode())).height > 0
+    assert pending["ready_ns"].null_count() > 0
+    path = trace.steps.collect()["executed_path"].to_list()[-1]
+    assert path.startswith("stalled: ")
+    assert path.endswith("no progress for 500 ms; nothing is in flight")
+
+
+@pytest.mark.parametrize("settings", [{"heap_kib": "4096"}, {"dep_entries": "64"}])
+def test_a_small_ring_slows_the_device_down(settings: dict[str, str]) -> None:
+    small, plain = run("after", **settings).metrics, run("after").metrics
+    assert float(small["makespan_us"]) > 1.3 * float(plain["makespan_us"])
+
+
 @pytest.mark.parametrize("fault", faults_of("mix-admission"), ids=lambda fault: fault.name)
 def test_a_fault_is_off_unless_it_is_asked_for(fault: Fault) -> None:
     faulty, plain = run("after", fault=fault.name), run("after", **fault.settings)
