@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Show what is in a trace, and what was inferred, dropped or recovered.",
     ),
     "check": ("check", "check", "Find conflicts; exits 1 when there are any."),
+    "blame": ("blame", "blame", "Split each request's latency into what it went to."),
     "explain": ("explain", "explain", "Show a rule's page."),
     "rules": ("rules", "rules", "List the rules, or begin a new one."),
     "tui": ("look", "tui", "Look at a trace in the terminal."),

@@ -20,6 +20,7 @@ BENCHMARKS = (
     "bench_engine_rows",
     "bench_timeline",
     "bench_check",
+    "bench_blame",
     "bench_web",
 )
 

@@ -1,0 +1,147 @@
+"""Where each request's time went: its latency split into causes that add up to it exactly.
+
+A request's time is cut into stretches in which one thing holds (`stretches.py`). A stretch in a
+batch is prefill, decode or recompute, less what its step waited for a collective or for its
+device; one outside of a batch has the cause that the last decision about the request gives. What
+the trace does not tell is idle or unknown, and `notes` say why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.blame_notes import notes
+from stepscope.analyzers.causes import CAUSES, Cause
+from stepscope.analyzers.parts import parts
+from stepscope.analyzers.run_line import run_lines, run_seats
+from stepscope.analyzers.stretches import lines, seats, steps, stretches
+from stepscope.ingest.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+COLUMNS = tuple(cause.column for cause in CAUSES)
+ABOUT = (
+    "rank", "request", "arrive_ns", "first_token_ns", "ended_ns", "outcome", "latency_ns",
+)  # fmt: skip
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class CauseTotal:
+    """What a cause came to: in all, its share of all, of how many requests, and of each of them."""
+
+    cause: Cause
+    total_ns: int
+    share: float
+    num_requests: int
+    each_ns: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The latencies of a trace's requests, by cause.
+
+    `requests` has a row per request, in order of arrival: rank, request (null where the trace names
+    none and the run as a whole is blamed), arrive_ns, first_token_ns, ended_ns, outcome, latency_ns
+    and a column per cause, `no_blocks_ns` to `unknown_ns`, which add up to latency_ns.
+    `to_first_token` has the same rows and the causes' time until the first token, or all of it
+    where there was none. `stretches` has rank, request, from_ns, to_ns, cause and the parts of it,
+    `ns` each, in order of time. `notes` say what the trace did not tell.
+    """
+
+    trace: str
+    requests: pl.DataFrame
+    to_first_token: pl.DataFrame
+    stretches: pl.DataFrame
+    notes: tuple[str, ...]
+
+    @cached_property
+    def total_ns(self) -> int:
+        """All latencies together."""
+        return int(self.requests["latency_ns"].sum())
+
+    def totals(self) -> Iterator[CauseTotal]:
+        """Each cause that took any time, in the order of the causes."""
+        for cause in CAUSES:
+            spent = self.requests[cause.column]
+            if not (spent > 0).any():
+                continue
+            total = int(spent.sum())
+            share = total / max(self.total_ns, 1)
+            yield CauseTotal(cause, total, share, int((spent > 0).sum()), spread(spent))
+
+
+def spread(times_ns: pl.Series) -> dict[str, int]:
+    """The quantiles of times that some requests took, by name."""
+    return {name: int(times_ns.quantile(at, "nearest") or 0) for name, at in QUANTILES.items()}
+
+
+def blame(trace: Trace, request: str | None = None) -> Blame:
+    """Split the latency of every request, or of one.
+
+    Raises ConfigError, naming near matches, for a request that the trace does not have.
+    """
+    every_step = steps(trace).collect().lazy()
+    names_requests = trace.has("lifecycle") or _has_rows(trace)
+    in_batches = seats(trace, every_step) if names_requests else run_seats(every_step)
+    asked = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
+    if request is not None:
+        _check(asked, request)
+        asked = asked.filter(pl.col("request") == request)
+    cut = stretches(trace, asked.lazy(), every_step, in_batches)
+    caused = parts(trace, cut, every_step)
+    return Blame(
+        trace.name,
+        _table(asked, caused),
+        _table(asked, caused.filter("is_before_first")),
+        _in_order(asked, caused),
+        tuple(notes(trace, asked, caused)),
+    )
+
+
+def _has_rows(trace: Trace) -> bool:
+    named = trace.batch_rows.filter(pl.col("request").is_not_null()).head(1)
+    return not named.collect().is_empty()
+
+
+def _check(asked: pl.DataFrame, request: str) -> None:
+    known = asked["request"].drop_nulls().unique().sort().to_list()
+    if request in known:
+        return
+    near = get_close_matches(request, known, n=3) or known[:3]
+    todo = f"did you mean {', '.join(near)}?" if near else "it names none: leave --request out"
+    raise ConfigError(f"the trace has no request {request!r}", todo=todo)
+
+
+def _table(asked: pl.DataFrame, caused: pl.DataFrame) -> pl.DataFrame:
+    """A row per line, with what each cause took of it."""
+    by_cause = caused.group_by("line", "cause").agg(pl.col("ns").sum())
+    spent = by_cause.group_by("line").agg(
+        pl.col("ns").filter(pl.col("cause") == number).sum().alias(cause.column)
+        for number, cause in enumerate(CAUSES, start=1)
+    )
+    return (
+        asked.join(spent, on="line", how="left", maintain_order="left")
+        .with_columns(pl.col(COLUMNS).fill_null(0), latency_ns=pl.col("to_ns") - pl.col("from_ns"))
+        .rename({"from_ns": "arrive_ns", "to_ns": "ended_ns"})
+        .select(*ABOUT, *COLUMNS)
+    )
+
+
+def _in_order(asked: pl.DataFrame, caused: pl.DataFrame) -> pl.DataFrame:
+    names = dict(enumerate((cause.name for cause in CAUSES), start=1))
+    named = pl.col("cause").replace_strict(names, return_dtype=pl.Enum(list(names.values())))
+    who = asked.select("line", "request")
+    return (
+        caused.filter(pl.col("ns") > 0)
+        .sort("line", "from_ns", "cause")
+        .join(who, on="line", maintain_order="left")
+        .select("rank", "request", "from_ns", "to_ns", "is_before_first", cause=named, ns="ns")
+    )

@@ -1,0 +1,53 @@
+"""What a trace left unsaid about its requests' time, in a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.stretches import NUMBER_OF
+from stepscope.analyzers.wording import times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+
+def notes(trace: Trace, lines: pl.DataFrame, parts: pl.DataFrame) -> Iterator[str]:
+    """What was counted otherwise than a reader expects, and why anything is unknown."""
+    if lines.is_empty():
+        yield "the trace has neither requests nor steps: there is no time to be blamed for"
+        return
+    named = lines.filter(pl.col("request").is_not_null())
+    if named.is_empty():
+        yield "the trace names no requests: the run as a whole is blamed, step by step"
+    elif late := int((~named["has_arrival"]).sum()):
+        yield f"{times(late, 'request')} without an arrival: counted from where first seen"
+    if still := int(named["outcome"].is_null().sum()):
+        yield f"{times(still, 'request')} without an end: counted as far as the trace goes"
+    yield from _inferred(trace)
+    yield from _unknown(trace, lines, parts)
+
+
+def _inferred(trace: Trace) -> Iterator[str]:
+    sources = trace.steps.select(pl.col("inferred").drop_nulls().unique().sort()).head(3).collect()
+    if not sources.is_empty():
+        yield f"what a step was is inferred from {' and '.join(sources['inferred'])}"
+
+
+def _unknown(trace: Trace, lines: pl.DataFrame, parts: pl.DataFrame) -> Iterator[str]:
+    spent = int(parts.filter(pl.col("cause") == NUMBER_OF["unknown"])["ns"].sum())
+    whole = int((lines["to_ns"] - lines["from_ns"]).sum())
+    if spent and whole:
+        yield f"{spent / whole:.1%} is unknown: {_why(trace, lines)}"
+
+
+def _why(trace: Trace, lines: pl.DataFrame) -> str:
+    if lines["request"].is_null().all():
+        return "the steps do not say what they were"
+    if not trace.has("decisions"):
+        return "the trace has no decisions, which say why a request is not in a batch"
+    if not trace.has("batch_rows"):
+        return "the trace has no batch_rows, which say who is in a batch"
+    return "no decision says why a request is not in a batch"

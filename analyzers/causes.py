@@ -1,0 +1,59 @@
+"""What a request's time can go to: every nanosecond of a latency has exactly one of these causes.
+
+The order is that in which a bar is stacked: first what kept a request out of a batch, then what its
+batches did, then what nobody can tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+QUEUE = "queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause; those of one `group` are one thing in a picture, and apart in a table."""
+
+    name: str
+    group: str
+    meaning: str
+
+    @property
+    def column(self) -> str:
+        """Name of the column that holds its time, `no_blocks_ns`."""
+        return f"{self.name.replace('-', '_')}_ns"
+
+
+CAUSES: tuple[Cause, ...] = (
+    Cause("no-blocks", QUEUE, "first in the queue, or running, and too few KV blocks were free"),
+    Cause("no-seat", QUEUE, "first in the queue, and every seat or slot was taken"),
+    Cause("no-budget", QUEUE, "the step's token budget was spent"),
+    Cause("chunk", QUEUE, "the step's token budget was spent, and a prefill chunk was part of it"),
+    Cause("bucket", QUEUE, "another bucket was run"),
+    Cause("phase", QUEUE, "running, while steps of the other kind went first"),
+    Cause("head", QUEUE, "behind somebody in the queue who was left out"),
+    Cause("step", QUEUE, "came while a step was under way, at the end of which it was looked at"),
+    Cause("other", QUEUE, "left out for a reason of the engine's own: see `decisions`"),
+    Cause("preempted", "preempted", "thrown out, until it was resumed"),
+    Cause("recompute", "recompute", "in a batch, to compute again what a preemption threw away"),
+    Cause("prefill", "prefill", "in a batch, to compute its prompt"),
+    Cause("decode", "decode", "in a batch, to generate"),
+    Cause("communication", "communication", "in a batch, in a collective, and nothing computed"),
+    Cause("dispatch", "dispatch", "in a batch of which no core or kernel was executing anything"),
+    Cause("idle", "idle", "in no batch, and no step was under way"),
+    Cause("unknown", "unknown", "a step was under way, and what it was to the request is not told"),
+)  # fmt: skip
+BY_NAME = {cause.name: cause for cause in CAUSES}
+GROUPS = tuple(dict.fromkeys(cause.group for cause in CAUSES))
+
+# Which cause a decision's `resource` stands for.
+OF_RESOURCE = {
+    "kv-block": "no-blocks",
+    "seat": "no-seat",
+    "slot": "no-seat",
+    "token-budget": "no-budget",
+    "bucket": "bucket",
+    "phase": "phase",
+    "queue": "head",
+}

@@ -1,0 +1,51 @@
+"""How much of a stretch of time is covered by spans, per rank and without pairing the two up.
+
+Spans are merged until none touches another. What is covered up to a moment is then a sum, and what
+is covered of a stretch the difference of two: the cost grows with the rows, not with their pairs.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+SPAN = {"rank": pl.Int32, "from_ns": pl.Int64, "to_ns": pl.Int64}
+
+
+def merged(spans: pl.LazyFrame) -> pl.LazyFrame:
+    """The union of `spans` (rank, from_ns, to_ns); `before_ns` adds up those before each.
+
+    A span that ends before it begins counts for nothing.
+    """
+    reached = pl.col("to_ns").cum_max().shift(1).over("rank")
+    length = pl.col("to_ns") - pl.col("from_ns")
+    return (
+        spans.select("rank", "from_ns", "to_ns")
+        .filter(length > 0)
+        .sort("rank", "from_ns")
+        .with_columns(_span=(pl.col("from_ns") > reached).fill_null(value=True).cum_sum())
+        .group_by("rank", "_span")
+        .agg(pl.col("from_ns").min(), pl.col("to_ns").max())
+        .sort("rank", "from_ns")
+        .select("rank", "from_ns", "to_ns", before_ns=(length.cum_sum() - length).over("rank"))
+    )
+
+
+def covered(stretches: pl.LazyFrame, union: pl.LazyFrame, into: str) -> pl.LazyFrame:
+    """Add to `stretches` (rank, from_ns, to_ns, ...) how much of each `union` covers."""
+    until_from, until_to = f"_{into}_from", f"_{into}_to"
+    return (
+        _with_sum(_with_sum(stretches, union, "from_ns", until_from), union, "to_ns", until_to)
+        .with_columns((pl.col(until_to) - pl.col(until_from)).alias(into))
+        .drop(until_from, until_to)
+    )
+
+
+def _with_sum(stretches: pl.LazyFrame, union: pl.LazyFrame, at: str, into: str) -> pl.LazyFrame:
+    spans = union.sort("from_ns").rename({"from_ns": "_from", "to_ns": "_to", "before_ns": "_sum"})
+    since = pl.min_horizontal(at, "_to") - pl.col("_from")
+    return (
+        stretches.sort(at)
+        .join_asof(spans, left_on=at, right_on="_from", by="rank", check_sortedness=False)
+        .with_columns((pl.col("_sum") + since).fill_null(0).alias(into))
+        .drop("_from", "_to", "_sum", strict=False)
+    )

@@ -1,0 +1,120 @@
+"""The cause of each stretch, and of what in it has another cause than the rest.
+
+One stretch, several parts: of a stretch in a batch, its step may have spent some in a collective;
+of one without budget, some while a chunk ran. A part is a share of its stretch, not a piece that
+lies somewhere in it. The parts of a stretch add up to it exactly, as the first is what the others
+leave.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.causes import BY_NAME
+from stepscope.analyzers.covered import covered, merged
+from stepscope.analyzers.device_time import collectives, computing, watched
+from stepscope.analyzers.stretches import NUMBER_OF, PREEMPTED, WAITING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.ingest.trace import Trace
+
+LENGTH = pl.col("to_ns") - pl.col("from_ns")
+OPEN = (NUMBER_OF["unknown"], NUMBER_OF["step"])
+
+
+def parts(trace: Trace, stretches: pl.LazyFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+    """Parts of `stretches`: line, rank, from_ns, to_ns, is_before_first, cause (its number), ns."""
+    caused = _caused(trace, stretches).collect().lazy()
+    seated, left_out = caused.filter("is_seated"), caused.filter(~pl.col("is_seated"))
+    is_open = pl.col("cause").is_in(OPEN)
+    has_no_budget = pl.col("cause") == NUMBER_OF["no-budget"]
+    every = [
+        *_on_the_device(trace, seated, steps),
+        *_split(left_out.filter(~is_open & ~has_no_budget), ()),
+        *_behind_a_chunk(trace, left_out.filter(has_no_budget), steps),
+        *_idle(left_out.filter(is_open), steps),
+    ]
+    return pl.concat(every).collect()
+
+
+def _caused(trace: Trace, stretches: pl.LazyFrame) -> pl.LazyFrame:
+    """Whoever waits, and of whom nothing was decided, waits for those before it in the queue.
+
+    An engine that tells of the queue tells it of those at its head (docs/decisions/0002).
+    """
+    told = trace.decisions.filter(pl.col("resource") == "queue").head(1).collect()
+    unexplained = "unknown" if told.is_empty() else "head"
+    cause = (
+        pl.when(pl.col("seat") > 0)
+        .then("seat")
+        .when(pl.col("state") == PREEMPTED)
+        .then(NUMBER_OF["preempted"])
+        .when(pl.col("reason") > 0)
+        .then("reason")
+        .when(pl.col("state") == WAITING)
+        .then(NUMBER_OF[unexplained])
+        .otherwise(NUMBER_OF["unknown"])
+    )
+    kept = ("line", "rank", "from_ns", "to_ns", "is_before_first")
+    return stretches.select(*kept, cause=cause, is_seated=pl.col("seat") > 0)
+
+
+def _on_the_device(
+    trace: Trace, seated: pl.LazyFrame, steps: pl.LazyFrame
+) -> Sequence[pl.LazyFrame]:
+    """Of a batch: what it waited for a collective, and when its device did nothing at all.
+
+    What a collective overlaps with computing costs nothing.
+    """
+    if not any(trace.has(table) for table in ("collectives", "core_spans", "spans")):
+        return _split(seated, ())
+    computed = computing(trace)
+    used = pl.concat([computed, collectives(trace)])
+    told = seated
+    for spans, into in ((computed, "_computed"), (used, "_used"), (watched(steps, computed), "_w")):
+        told = covered(told, merged(spans).collect().lazy(), into)
+    exposed = pl.col("_used") - pl.col("_computed")
+    waits = (pl.col("_w") - pl.col("_used")).clip(0, LENGTH - exposed)
+    split = told.with_columns(communication_ns=exposed, dispatch_ns=waits)
+    return _split(split.drop("_computed", "_used", "_w"), ("communication", "dispatch"))
+
+
+def _behind_a_chunk(
+    trace: Trace, stretches: pl.LazyFrame, steps: pl.LazyFrame
+) -> Sequence[pl.LazyFrame]:
+    """Of the time without budget, that of the steps in which a chunk of a prompt was computed."""
+    goes_on = (pl.col("num_computed") > pl.col("num_cached").fill_null(0)).fill_null(value=False)
+    is_chunk = (~pl.col("is_final_chunk")).fill_null(value=False) | goes_on
+    is_prefill = (pl.col("phase") == "prefill") & ~pl.col("is_recompute").fill_null(value=False)
+    chunked = trace.batch_rows.filter(is_prefill, is_chunk).select("rank", "step").unique()
+    union = merged(steps.join(chunked, on=["rank", "step"], how="semi"))
+    return _split(covered(stretches, union, "chunk_ns"), ("chunk",))
+
+
+def _idle(stretches: pl.LazyFrame, steps: pl.LazyFrame) -> Sequence[pl.LazyFrame]:
+    """Of the time that nothing explains, that in which no step ran."""
+    ran = merged(steps.filter(pl.col("kind").ne_missing("idle")))
+    idle = LENGTH - pl.col("_ran_ns")
+    told = covered(stretches, ran, "_ran_ns").with_columns(idle_ns=idle).drop("_ran_ns")
+    return _split(told, ("idle",))
+
+
+def _split(stretches: pl.LazyFrame, causes: Sequence[str]) -> Sequence[pl.LazyFrame]:
+    """Parts of stretches: what the columns of `causes` say, and the rest with the stretch's own."""
+    kept = ("line", "rank", "from_ns", "to_ns", "is_before_first")
+    columns = [BY_NAME[name].column for name in causes]
+    rest = LENGTH - sum((pl.col(column) for column in columns), pl.lit(0))
+    number = pl.col("cause").cast(pl.UInt8)
+    return [
+        stretches.select(*kept, cause=number, ns=rest),
+        *(
+            stretches.select(
+                *kept, cause=pl.lit(NUMBER_OF[name], pl.UInt8), ns=pl.col(column)
+            ).filter(pl.col("ns") > 0)
+            for name, column in zip(causes, columns, strict=True)
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,55 @@
+"""The line of a trace that names no request: from its first step to its last, rank by rank.
+
+A profile knows what each step was, and not for whom. So what is blamed is the run itself. A mixed
+step is cut in two by its tokens, as the share of each is not known.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analyzers.stretches import CODE, NUMBER_OF
+
+
+def run_lines(steps: pl.LazyFrame) -> pl.LazyFrame:
+    """One row per rank, with the columns of `stretches.lines`; the request is null."""
+    lasts = steps.group_by("rank").agg(pl.col("from_ns").min(), pl.col("to_ns").max())
+    return (
+        lasts.select(
+            "rank",
+            "from_ns",
+            "to_ns",
+            request=pl.lit(None, pl.String),
+            first_token_ns=pl.lit(None, pl.Int64),
+            outcome=pl.lit(None, pl.String),
+            has_arrival=pl.lit(True),
+        )
+        .sort("rank")
+        .with_row_index("line")
+    )
+
+
+def run_seats(steps: pl.LazyFrame) -> pl.LazyFrame:
+    """What each step was for, with the columns of `stretches.seats`."""
+    length = pl.col("to_ns") - pl.col("from_ns")
+    prefill, decode = (
+        pl.col(f"num_{phase}_tokens").clip(0, 2**31).fill_null(0) for phase in ("prefill", "decode")
+    )
+    share = prefill / (prefill + decode).clip(lower_bound=1)
+    cut = pl.col("from_ns") + (length * share).cast(pl.Int64)
+    kind = pl.col("kind")
+    is_mixed = (kind == "mixed").fill_null(value=False)
+    numbers = {each: NUMBER_OF[each] for each in ("prefill", "decode", "idle")}
+    numbers["dummy"] = NUMBER_OF["idle"]
+    of_kind = kind.fill_null("").replace_strict(numbers, default=NUMBER_OF["unknown"])
+    parts = [
+        _part(steps.filter(~is_mixed), of_kind),
+        _part(steps.filter(is_mixed).with_columns(to_ns=cut), pl.lit(NUMBER_OF["prefill"])),
+        _part(steps.filter(is_mixed).with_columns(from_ns=cut), pl.lit(NUMBER_OF["decode"])),
+    ]
+    return pl.concat(parts)
+
+
+def _part(steps: pl.LazyFrame, seat: pl.Expr) -> pl.LazyFrame:
+    request = pl.lit(None, pl.String).alias("request")
+    return steps.select("rank", request, "step", "from_ns", "to_ns", seat=seat.cast(CODE))

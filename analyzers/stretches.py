@@ -1,0 +1,234 @@
+"""Each request's time from its arrival to its end, cut wherever something about it changes.
+
+Whatever happened to a request is a point of its own line: it arrived, was admitted, was preempted,
+something was decided about it, a batch that it was in began or ended. Sorted, and with what holds
+carried forward, two points next to each other are a stretch in which one thing holds. The first
+point is the arrival and the last the end, so the stretches of a request add up to its latency to
+the nanosecond, whatever else the trace says or leaves out.
+
+A trace that names no request has one line for each rank: that of its steps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.causes import CAUSES, OF_RESOURCE
+from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.requests import ENTERS, LEAVES, REQUEST, ends, events, last_moment
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+NUMBER_OF = {cause.name: number for number, cause in enumerate(CAUSES, start=1)}
+NOTHING, WAITING, PREEMPTED, RUNNING = range(4)
+# Of the points of one moment: what ends goes before what begins, and the end of all is last.
+BIRTH, LEFT_BATCH, MOVED, CAME, LOOKED_AT, DECIDED, JOINED, FIRST_TOKEN, END = range(9)
+IN_FAVOUR = ("admitted", "chosen")
+CODE = pl.UInt8
+
+
+def steps(trace: Trace) -> pl.LazyFrame:
+    """When each step was formed, began and ended: rank, step, kind, formed_ns, from_ns, to_ns.
+
+    A step that does not say how long it took lasts until the next, and the last one for ever.
+    """
+    key = ["rank", "step"]
+    when = pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS)
+    lasts = pl.col("dur_ns").max().clip(0, FAR_NS)
+    known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
+    sizes = pl.col("kind", "num_prefill_tokens", "num_decode_tokens").first()
+    begun = trace.steps.filter(known).group_by(key).agg(sizes, begun_ns=when, dur_ns=lasts)
+    rows = trace.batch_rows.filter(known).group_by(key).agg(formed_ns=when)
+    began = pl.coalesce("begun_ns", "formed_ns")
+    following = pl.col("from_ns").shift(-1).over("rank")
+    ended = pl.coalesce(pl.col("from_ns") + pl.col("dur_ns"), following, FAR_NS)
+    return (
+        begun.join(rows, on=key, how="full", coalesce=True)
+        .with_columns(from_ns=began, formed_ns=pl.coalesce("formed_ns", "begun_ns"))
+        .sort("rank", "from_ns", "step")
+        .with_columns(to_ns=ended)
+        .drop("begun_ns", "dur_ns")
+    )
+
+
+def seats(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
+    """When each request was in a batch, and for what: rank, request, step, from_ns, to_ns, seat."""
+    work = (
+        pl.when(pl.col("is_recompute").fill_null(value=False))
+        .then(NUMBER_OF["recompute"])
+        .when(pl.col("phase") == "prefill")
+        .then(NUMBER_OF["prefill"])
+        .when(pl.col("phase") == "decode")
+        .then(NUMBER_OF["decode"])
+        .otherwise(NUMBER_OF["unknown"])
+    )
+    rows = trace.batch_rows.filter(pl.col("request").is_not_null())
+    times = steps.select("rank", "step", "from_ns", "to_ns")
+    return rows.select(*REQUEST, "step", seat=work.cast(CODE)).join(times, on=["rank", "step"])
+
+
+def lines(trace: Trace, seats: pl.LazyFrame) -> pl.LazyFrame:
+    """One row per request, in order of arrival: where its line begins and ends.
+
+    Columns: line (its number), rank, request, from_ns, to_ns, first_token_ns, outcome, and whether
+    its arrival was recorded. A request that ranks share is told by those that have its lifecycle,
+    or else by the lowest.
+    """
+    at = pl.col("ts_ns")
+    told = events(trace).group_by(REQUEST).agg(
+        came_ns=at.filter(pl.col("event") == "arrive").min(),
+        told_ns=at.min(),
+        first_token_ns=at.filter(pl.col("event") == "first-token").min(),
+    )  # fmt: skip
+    left = pl.col("to_ns").filter(pl.col("to_ns") < FAR_NS).max()
+    seen = seats.group_by(REQUEST).agg(seen_ns=pl.col("from_ns").min(), left_ns=left)
+    is_told = pl.col("told_ns").is_not_null()
+    is_lowest = pl.col("rank") == pl.col("rank").min().over("request")
+    still_there = pl.when(is_told).then("trace_end_ns")
+    began = pl.coalesce("came_ns", pl.min_horizontal("told_ns", "seen_ns"))
+    return (
+        told.join(seen, on=REQUEST, how="full", coalesce=True)
+        .filter(is_told | (~is_told.any().over("request") & is_lowest))
+        .join(ends(trace), on=REQUEST, how="left")
+        .join(last_moment(trace), on="rank", how="left")
+        .with_columns(from_ns=began)
+        .with_columns(to_ns=pl.coalesce("ended_ns", still_there, "left_ns", "from_ns"))
+        .with_columns(pl.max_horizontal("from_ns", "to_ns").alias("to_ns"))
+        .select(
+            *REQUEST, "from_ns", "to_ns", "first_token_ns", "outcome",
+            has_arrival=pl.col("came_ns").is_not_null(),
+        )
+        .sort("from_ns", "rank", "request")
+        .with_row_index("line")
+    )  # fmt: skip
+
+
+def stretches(
+    trace: Trace, lines: pl.LazyFrame, steps: pl.LazyFrame, seats: pl.LazyFrame
+) -> pl.LazyFrame:
+    """The stretches of `lines`: line, rank, from_ns, to_ns, state, seat, reason, is_before_first.
+
+    `seat` and `reason` are numbers of causes, 0 for none; `is_before_first` is true until the first
+    token.
+    """
+    points = [
+        *(_births(lines), _deaths(lines), _first_tokens(lines), _moves(trace)),
+        *(_arrivals(trace, steps), _decisions(trace), *_joined_and_left(seats)),
+    ]
+    every = ("state", "seat", "reason", "is_before_first")
+    on_lines = [_on(points_of, lines) for points_of in points]
+    bounds = lines.select("line", "rank", first_ns="from_ns", last_ns="to_ns")
+    return (
+        pl.concat(on_lines, how="diagonal")
+        .join(bounds, on="line")
+        .with_columns(from_ns=pl.col("ts_ns").clip(pl.col("first_ns"), pl.col("last_ns")))
+        .sort("line", "from_ns", "order", maintain_order=True)
+        .with_columns(pl.col(every).forward_fill(), to_ns=pl.col("from_ns").shift(-1))
+        .filter(pl.col("order") != END, pl.col("from_ns") < pl.col("to_ns"))
+        .select("line", "rank", "from_ns", "to_ns", *every)
+    )
+
+
+def _births(lines: pl.LazyFrame) -> pl.LazyFrame:
+    """Before anything has happened to it, a request is nowhere."""
+    nothing = [pl.lit(NOTHING, CODE).alias(column) for column in ("state", "seat", "reason")]
+    return lines.select(
+        *REQUEST, *nothing, ts_ns="from_ns", order=_order(BIRTH), is_before_first=pl.lit(True)
+    )  # fmt: skip
+
+
+def _deaths(lines: pl.LazyFrame) -> pl.LazyFrame:
+    return lines.select(*REQUEST, ts_ns="to_ns", order=_order(END))
+
+
+def _first_tokens(lines: pl.LazyFrame) -> pl.LazyFrame:
+    known = lines.filter(pl.col("first_token_ns").is_not_null())
+    return known.select(
+        *REQUEST, ts_ns="first_token_ns", order=_order(FIRST_TOKEN), is_before_first=pl.lit(False)
+    )  # fmt: skip
+
+
+def _moves(trace: Trace) -> pl.LazyFrame:
+    """Into the queue and out of it; what was decided about a request before holds no longer.
+
+    Whoever is admitted and preempted in one moment is where it was, and was preempted.
+    """
+    event = pl.col("event")
+    change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1)
+    was_preempted = (pl.col("num_preempted").cum_sum() > 0).over(REQUEST)
+    waits = pl.when(was_preempted).then(PREEMPTED).otherwise(WAITING)
+    sign = pl.when(pl.col("change") != 0).then(pl.col("change")).forward_fill().over(REQUEST)
+    state = pl.when(sign > 0).then(waits).when(sign < 0).then(RUNNING).otherwise(NOTHING)
+    return (
+        events(trace)
+        .filter(event.is_in([*ENTERS, *LEAVES]))
+        .group_by(*REQUEST, "ts_ns")
+        .agg(change=change.sum(), num_preempted=(event == "preempt").sum())
+        .sort(*REQUEST, "ts_ns")
+        .select(
+            *REQUEST, "ts_ns", order=_order(MOVED), state=state.cast(CODE),
+            reason=pl.lit(NOTHING, CODE),
+        )
+    )  # fmt: skip
+
+
+def _arrivals(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
+    """Until the next batch is formed, nobody looks at who has just come."""
+    came = (
+        events(trace)
+        .filter(pl.col("event") == "arrive")
+        .select(*REQUEST, "ts_ns", order=_order(CAME), reason=pl.lit(NUMBER_OF["step"], CODE))
+    )
+    formed = steps.select("rank", formed_ns="formed_ns").sort("formed_ns")
+    looked_at = (
+        came.sort("ts_ns")
+        .join_asof(
+            formed, left_on="ts_ns", right_on="formed_ns", by="rank", strategy="forward",
+            check_sortedness=False,
+        )
+        .filter(pl.col("formed_ns").is_not_null())
+        .select(
+            *REQUEST, ts_ns="formed_ns", order=_order(LOOKED_AT), reason=pl.lit(NOTHING, CODE)
+        )
+    )  # fmt: skip
+    return pl.concat([came, looked_at])
+
+
+def _decisions(trace: Trace) -> pl.LazyFrame:
+    """The last decision about a request holds until the next one, or until the request moves."""
+    numbers = {resource: NUMBER_OF[name] for resource, name in OF_RESOURCE.items()}
+    named = (
+        pl.col("resource")
+        .fill_null("")
+        .replace_strict(numbers, default=NUMBER_OF["other"], return_dtype=CODE)
+    )
+    reason = pl.when(pl.col("verdict").is_in(IN_FAVOUR)).then(NOTHING).otherwise(named)
+    about_requests = pl.col("subject_kind") == "request"
+    return trace.decisions.filter(about_requests, pl.col("ts_ns").is_not_null()).select(
+        "rank", request="subject", ts_ns="ts_ns", order=_order(DECIDED), reason=reason.cast(CODE)
+    )
+
+
+def _joined_and_left(seats: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """A request that is in two batches at once is in the later one."""
+    following = pl.col("from_ns").shift(-1).over(REQUEST)
+    until = pl.min_horizontal("to_ns", following)
+    in_order = seats.sort(*REQUEST, "from_ns", "to_ns").with_columns(to_ns=until)
+    joined = in_order.select(*REQUEST, "seat", ts_ns="from_ns", order=_order(JOINED))
+    left = in_order.select(
+        *REQUEST, ts_ns="to_ns", order=_order(LEFT_BATCH), seat=pl.lit(NOTHING, CODE)
+    )
+    return joined, left
+
+
+def _on(points: pl.LazyFrame, lines: pl.LazyFrame) -> pl.LazyFrame:
+    numbers = lines.select(*REQUEST, "line")
+    on = points.with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
+    return on.join(numbers, on=REQUEST, nulls_equal=True, maintain_order="left").drop(REQUEST)
+
+
+def _order(number: int) -> pl.Expr:
+    return pl.lit(number, CODE)

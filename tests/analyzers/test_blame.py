@@ -1,0 +1,263 @@
+"""Every nanosecond of a request has one cause, and it is the right one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.analyzers.blame import COLUMNS, Blame, blame
+from stepscope.analyzers.causes import CAUSES, OF_RESOURCE
+from stepscope.engine.config import EngineConfig
+from stepscope.engine.executors.simulated import CostModel
+from stepscope.engine.scenarios import SCENARIOS
+from stepscope.engine.schedulers.bucketed import Bucketed
+from stepscope.engine.workload import RequestSpec
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.trace import Trace
+from tests.analyzers.absurd import Rows as Absurd
+from tests.analyzers.absurd import absurd_rows, trace_from
+from tests.analyzers.rows import decision, event, part
+from tests.engine.rows import Rows
+from tests.engine.serving import serve
+from tests.engine.workloads import knobs, requests, sizes
+from tests.traces import trace_of
+
+VARIANTS = [(each.name, variant) for each in SCENARIOS for variant in each.variants]
+KINETO = (
+    "vllm_cpu_tiny_llama_preemptions", "sglang_qwen3_8b_prefilldecode", "vllm_prefilldecode_mi300",
+    "h100_qwen15_05b_chat", "hta_nccl_data", "hta_sampled_rank-0",
+)  # fmt: skip
+
+
+def adds_up(blamed: Blame) -> bool:
+    """Whether causes add up to latencies, and stretches to causes, to the nanosecond."""
+    told = blamed.requests
+    sums = told.select(pl.sum_horizontal(COLUMNS))["no_blocks_ns"]
+    assert blamed.stretches["ns"].min() is None or (blamed.stretches["ns"] > 0).all()
+    assert (told.select((pl.col(COLUMNS) >= 0).all()).row(0)) == (True,) * len(COLUMNS)
+    spent = blamed.stretches.group_by("cause").agg(pl.col("ns").sum())
+    totals = {each.cause.name: each.total_ns for each in blamed.totals()}
+    return sums.equals(told["latency_ns"], check_names=False) and dict(spent.rows()) == totals
+
+
+def of_request(blamed: Blame, request: str) -> dict[str, int]:
+    """Nanoseconds by cause of one request, without zeros."""
+    row = blamed.requests.row(by_predicate=pl.col("request") == request, named=True)
+    return {cause.name: row[cause.column] for cause in CAUSES if row[cause.column]}
+
+
+@pytest.mark.parametrize(("scenario", "variant"), VARIANTS)
+def test_causes_add_up_to_every_latency_of_every_scenario(
+    tmp_path: Path, scenario: str, variant: str
+) -> None:
+    (chosen,) = (each for each in SCENARIOS if each.name == scenario)
+    result = chosen.record(variant, tmp_path / "run.trace")
+
+    blamed = blame(Trace.open(tmp_path / "run.trace"))
+
+    assert adds_up(blamed)
+    assert len(blamed.requests) > 0
+    assert result.path is not None
+    assert "unknown" not in {each.cause.name for each in blamed.totals()}
+
+
+@pytest.mark.parametrize("name", KINETO)
+def test_a_profile_that_names_no_request_has_its_whole_run_blamed(
+    shared_data: Path, name: str
+) -> None:
+    blamed = blame(Trace.open(shared_data / "kineto" / f"{name}.json.gz"))
+
+    assert adds_up(blamed)
+    assert blamed.requests["request"].to_list() == [None]
+    assert blamed.total_ns > 0
+    assert any("names no requests" in note for note in blamed.notes)
+
+
+def test_real_steps_are_split_between_prefill_decode_and_the_time_between_them(
+    shared_data: Path,
+) -> None:
+    trace = Trace.open(shared_data / "kineto" / "vllm_cpu_tiny_llama_preemptions.json.gz")
+    ran = int(trace.steps.select(pl.col("dur_ns").sum()).collect().item())
+
+    spent = {each.cause.name: each.total_ns for each in blame(trace).totals()}
+
+    assert spent.keys() == {"prefill", "decode", "idle"}
+    assert spent["prefill"] + spent["decode"] == ran
+
+
+slow = st.builds(
+    CostModel, base_ns=st.integers(1, 5), prefill_token_ns=st.integers(0, 2),
+    decode_row_ns=st.integers(0, 2), kv_token_ns=st.just(0),
+)  # fmt: skip
+
+
+@given(requests, knobs, sizes, slow)
+@settings(max_examples=60)
+def test_blame_is_what_following_every_step_of_a_run_comes_to(
+    specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig, cost: CostModel
+) -> None:
+    seen: list[dict[str, Any]] = []
+    _, rows = serve(specs, scheduler, config, observer=seen.append, cost=cost)
+    blamed = blame(_traced(rows))
+
+    assert adds_up(blamed)
+    for spec in specs:
+        assert of_request(blamed, spec.id) == _followed(spec.id, rows, seen)
+
+
+def _followed(request: str, rows: Rows, seen: list[dict[str, Any]]) -> dict[str, int]:
+    """The causes of a request's time, told step by step from the engine's own snapshots."""
+    events = rows.of("lifecycle", request=request)
+    (arrive_ns,) = (row["ts_ns"] for row in events if row["event"] == "arrive")
+    (end_ns,) = (row["ts_ns"] for row in events if row["event"] in {"finish", "abort", "reject"})
+    spent: Counter[str] = Counter()
+    looked_at = min([each["ts_ns"] for each in seen if each["ts_ns"] >= arrive_ns] + [end_ns])
+    spent["step"] = min(looked_at, end_ns) - arrive_ns
+    for snapshot in seen:
+        lasts = sum(step["dur_ns"] for step in rows.of("steps", step=snapshot["step"]))
+        if arrive_ns <= snapshot["ts_ns"] < end_ns:
+            spent[_cause(request, snapshot, rows)] += min(lasts, end_ns - snapshot["ts_ns"])
+    return {name: ns for name, ns in spent.items() if ns}
+
+
+def _cause(request: str, snapshot: dict[str, Any], rows: Rows) -> str:
+    now, step = snapshot["ts_ns"], snapshot["step"]
+    for row in rows.of("batch_rows", request=request, step=step):
+        return "recompute" if row["is_recompute"] else str(row["phase"])
+    before = [row for row in rows.of("lifecycle", request=request) if row["ts_ns"] <= now]
+    if request in snapshot["waiting"] and "preempt" in {row["event"] for row in before}:
+        return "preempted"
+    moves = {"arrive", "admit", "preempt", "resume"}
+    since = max(row["ts_ns"] for row in before if row["event"] in moves)
+    decided = [
+        row
+        for row in rows.of("decisions", subject_kind="request", subject=request)
+        if since <= row["ts_ns"] <= now
+    ]
+    if decided:
+        return OF_RESOURCE[decided[-1]["resource"]]
+    (told,) = rows.of("steps", step=step)
+    return "idle" if told["kind"] == "idle" else "unknown"
+
+
+@given(absurd_rows)
+@settings(max_examples=40)
+def test_causes_add_up_on_traces_that_no_engine_would_write(rows: Absurd) -> None:
+    assert adds_up(blame(trace_from(rows)))
+
+
+def test_time_without_a_budget_is_behind_a_chunk_where_a_chunk_took_it() -> None:
+    chunk = {"request": "long", "phase": "prefill", "num_tokens": 8, "is_final_chunk": False}
+    trace = trace_of(
+        steps=[
+            {"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "prefill"},
+            {"step": 2, "ts_ns": 10, "dur_ns": 5, "kind": "decode"},
+        ],
+        batch_rows=[{**chunk, "step": 1, "ts_ns": 0}],
+        lifecycle=[event("short", "arrive", 0), event("short", "abort", 15)],
+        decisions=[decision("request", "short", "deferred", 0, resource="token-budget")],
+    )
+
+    assert of_request(blame(trace), "short") == {"chunk": 10, "no-budget": 5}
+
+
+def test_a_collective_counts_as_far_as_no_core_computes_meanwhile() -> None:
+    trace = _one_decode(
+        core_spans=[part(1, 0, 2, 6)],
+        collectives=[{"step": 1, "ts_ns": 4, "dur_ns": 4, "ordinal": 0, "op": "all_reduce"}],
+    )
+
+    spent = of_request(blame(trace), "r")
+
+    assert spent == {"decode": 4, "communication": 2, "dispatch": 4}
+
+
+def test_a_device_of_which_nothing_is_known_is_not_blamed() -> None:
+    trace = _one_decode(core_spans=[part(1, 0, 50, 60)])
+
+    assert of_request(blame(trace), "r") == {"decode": 10}
+
+
+def test_time_until_the_first_token_is_told_apart() -> None:
+    trace = _one_decode(first_token=4)
+
+    blamed = blame(trace)
+
+    assert blamed.requests["first_token_ns"].to_list() == [4]
+    assert blamed.to_first_token["decode_ns"].to_list() == [4]
+
+
+def test_an_unexplained_absence_is_unknown_and_the_note_says_what_is_missing() -> None:
+    trace = trace_of(
+        steps=[{"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}],
+        lifecycle=[event("r", "arrive", 0), event("r", "admit", 0), event("r", "finish", 12)],
+    )
+
+    blamed = blame(trace)
+
+    assert of_request(blamed, "r") == {"unknown": 10, "idle": 2}
+    assert any("no decisions" in note for note in blamed.notes)
+
+
+def test_requests_that_only_batches_name_are_blamed_from_first_to_last_batch() -> None:
+    row = {"request": "r", "phase": "decode", "num_tokens": 1}
+    trace = trace_of(
+        steps=[{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "decode"} for n in range(3)],
+        batch_rows=[{**row, "step": 0, "ts_ns": 0}, {**row, "step": 2, "ts_ns": 20}],
+    )
+
+    blamed = blame(trace)
+
+    assert of_request(blamed, "r") == {"decode": 20, "unknown": 10}
+    assert any("without an arrival" in note for note in blamed.notes)
+
+
+def test_times_since_1970_are_as_good_as_any() -> None:
+    epoch = 1_763_000_000_000_000_000
+    trace = trace_of(
+        steps=[{"step": 1, "ts_ns": epoch, "dur_ns": 10, "kind": "decode"}],
+        batch_rows=[
+            {"step": 1, "ts_ns": epoch, "request": "r", "phase": "decode", "num_tokens": 1}
+        ],
+        lifecycle=[event("r", "arrive", epoch - 5), event("r", "finish", epoch + 10)],
+    )
+
+    assert of_request(blame(trace), "r") == {"idle": 5, "decode": 10}
+
+
+def test_one_request_alone_is_blamed_as_it_is_among_all() -> None:
+    _, rows = serve([RequestSpec(f"r{n}", n, 4, 3) for n in range(4)], config=TIGHT)
+    trace = _traced(rows)
+
+    assert of_request(blame(trace, "r2"), "r2") == of_request(blame(trace), "r2")
+
+
+def test_a_request_that_is_not_there_names_near_ones() -> None:
+    with pytest.raises(ConfigError, match="req-01"):
+        blame(trace_of(lifecycle=[event("req-01", "arrive", 0)]), "req-1")
+
+
+def _traced(rows: Rows) -> Trace:
+    tables: dict[str, Any] = rows.tables
+    return trace_of(**tables)
+
+
+TIGHT = EngineConfig(num_kv_blocks=4, block_size=2, max_num_seqs=2, max_num_batched_tokens=16)
+
+
+def _one_decode(first_token: int | None = None, **tables: Any) -> Trace:
+    life = [event("r", "arrive", 0), event("r", "admit", 0), event("r", "finish", 10)]
+    if first_token is not None:
+        life.append(event("r", "first-token", first_token))
+    return trace_of(
+        steps=[{"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}],
+        batch_rows=[{"step": 1, "ts_ns": 0, "request": "r", "phase": "decode", "num_tokens": 1}],
+        lifecycle=life,
+        **tables,
+    )

@@ -1,0 +1,139 @@
+"""`stepscope blame`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.causes import CAUSES
+from stepscope.ingest.trace import Trace
+from tests.analyzers.rows import decision, event
+from tests.app.cli.conftest import Command
+from tests.traces import trace_of
+
+HOSTILE = "\x1b[31mevil\n=1+1"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace whose names would steer a terminal."""
+    path = tmp_path_factory.mktemp("hostile") / "hostile.trace"
+    trace_of(
+        steps=[{"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}],
+        lifecycle=[
+            event(name, what, at)
+            for name in (HOSTILE, "other")
+            for what, at in (("arrive", 0), ("abort", 9))
+        ],
+        decisions=[
+            decision("request", HOSTILE, "deferred", 0, reason=HOSTILE, resource="seat")
+        ],
+    ).save(path)  # fmt: skip
+    return path
+
+
+def test_blame_prints_causes_and_a_bar_for_each_of_the_slowest(
+    stepscope: Command, starved: Path
+) -> None:
+    run = stepscope("blame", starved, "--limit", "5")
+
+    assert run.code == 0
+    assert "preempted" in run.out
+    assert "waterfall of 5 of 40 requests, by latency" in run.out
+    assert sum(line.startswith("req-") for line in run.out.splitlines()) == 5
+
+
+def test_every_line_fits_a_terminal_of_80_columns(stepscope: Command, starved: Path) -> None:
+    run = stepscope("blame", starved, "--limit", "0")
+
+    assert max(map(len, run.out.splitlines())) <= 80
+
+
+def test_blame_as_json_has_causes_that_add_up(stepscope: Command, starved: Path) -> None:
+    told = json.loads(stepscope("blame", starved, "--format", "json", "--limit", "0").out)
+
+    assert len(told["requests"]) == told["num_requests"] == 40
+    for request in told["requests"]:
+        assert sum(request["blame_ns"].values()) == request["latency_ns"]
+        waited_ns = request["first_token_ns"] - request["arrive_ns"]
+        assert sum(request["to_first_token_ns"].values()) == waited_ns
+    assert sum(total["total_ns"] for total in told["totals"].values()) == told["total_ns"]
+
+
+def test_blame_as_csv_has_a_row_per_request(stepscope: Command, starved: Path) -> None:
+    run = stepscope("blame", starved, "--format", "csv", "--limit", "0", "--sort", "request")
+
+    rows = list(csv.DictReader(io.StringIO(run.out)))
+    assert [row["request"] for row in rows] == [f"req-{n:02}" for n in range(40)]
+    for row in rows:
+        assert sum(int(row[cause.column]) for cause in CAUSES) == int(row["latency_ns"])
+
+
+def test_sorting_by_a_cause_puts_first_who_lost_most_to_it(
+    stepscope: Command, starved: Path
+) -> None:
+    run = stepscope("blame", starved, "--format", "json", "--sort", "preempted")
+
+    lost = [each["blame_ns"].get("preempted", 0) for each in json.loads(run.out)["requests"]]
+    assert lost == sorted(lost, reverse=True)
+    assert lost[0] > 0
+
+
+def test_one_request_is_told_with_the_reasons_that_were_recorded(
+    stepscope: Command, starved: Path
+) -> None:
+    run = stepscope("blame", starved, "--request", "req-03")
+
+    assert run.out.startswith("req-03: ")
+    assert "first token after" in run.out
+    assert "too few KV blocks are free" in run.out
+
+
+def test_an_unknown_request_names_near_ones(stepscope: Command, starved: Path) -> None:
+    run = stepscope("blame", starved, "--request", "req03")
+
+    assert run.code == 2
+    assert "did you mean req-03" in run.err
+
+
+def test_an_unknown_order_names_near_ones(stepscope: Command, starved: Path) -> None:
+    run = stepscope("blame", starved, "--sort", "preemted")
+
+    assert run.code == 2
+    assert "preempted" in run.err
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+@pytest.mark.parametrize("more", [(), ("--request", HOSTILE)])
+def test_names_out_of_a_trace_do_not_steer_a_terminal(
+    stepscope: Command, hostile: Path, form: str, more: tuple[str, ...]
+) -> None:
+    run = stepscope("blame", hostile, "--format", form, *more)
+
+    assert run.code == 0
+    assert "\x1b" not in run.out
+    assert "evil" in run.out
+
+
+def test_a_profile_without_requests_has_its_run_blamed(
+    stepscope: Command, sample_traces: Path
+) -> None:
+    run = stepscope("blame", sample_traces / "torch_profiler_cpu.json.gz")
+
+    assert run.code == 0
+    assert "all steps of rank 0" in run.out
+    assert "note: the trace names no requests" in run.out
+
+
+def test_a_trace_with_nothing_in_it_says_so(stepscope: Command, tmp_path: Path) -> None:
+    trace_of(counters=[{"name": "x", "value": 1.0}]).save(tmp_path / "empty.trace")
+
+    run = stepscope("blame", tmp_path / "empty.trace")
+
+    assert run.code == 0
+    assert "nothing to blame" in run.out
+    assert Trace.open(tmp_path / "empty.trace").num_rows("steps") == 0

@@ -1,0 +1,64 @@
+"""How long `blame` takes over a long run: 12,000 requests in 1.2 million batch rows.
+
+The run is `fcfs-preemption-after` laid end to end, with requests of their own in every copy. Each
+size is measured in a process of its own, whose peak memory is told too.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stepscope.analyzers.blame import blame
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.trace import Trace
+
+COPIES = (30, 300)
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "fcfs-preemption-after.trace"
+TABLES = ("steps", "batch_rows", "lifecycle", "decisions")
+
+
+def measure(copies: tuple[int, ...] = COPIES) -> list[dict[str, Any]]:
+    """Return a row per size: requests, rows, seconds, peak memory, and whether it adds up."""
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        return pool.map(_measured, copies, chunksize=1)
+
+
+def _measured(copies: int) -> dict[str, Any]:
+    trace = laid_end_to_end(Trace.open(SAMPLE), copies)
+    num_rows = trace.num_rows("batch_rows")
+    began = time.perf_counter()
+    blamed = blame(trace)
+    took_s = time.perf_counter() - began
+    spent = sum(total.total_ns for total in blamed.totals())
+    return {
+        "requests": len(blamed.requests),
+        "batch rows": num_rows,
+        "s": took_s,
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "adds up": spent == blamed.total_ns,
+    }
+
+
+def laid_end_to_end(trace: Trace, copies: int) -> Trace:
+    """A trace of `copies` runs, one after the other; steps and requests of each are its own."""
+    steps = trace.steps.collect()
+    length_ns, num_steps = int((steps["ts_ns"] + steps["dur_ns"]).max()), len(steps) + 1  # type: ignore[arg-type]
+    copy = pl.LazyFrame({"copy": range(copies)}, schema={"copy": pl.Int64})
+    names = ("request", "subject", "holder", "by_request")
+
+    def moved(table: str) -> Frame:
+        rows = copy.join(trace.table(table), how="cross")
+        own = [name for name in names if name in rows.collect_schema()]
+        return rows.with_columns(
+            pl.col("ts_ns") + pl.col("copy") * length_ns,
+            pl.col("step") + pl.col("copy") * num_steps,
+            *(pl.format("{}/{}", "copy", name).alias(name) for name in own),
+        ).drop("copy").collect()  # fmt: skip
+
+    return Trace.from_tables({table: moved(table) for table in TABLES}, trace.manifest)
