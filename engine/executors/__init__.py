@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from stepscope.ingest.errors import StepscopeError
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch
     from stepscope.engine.clock import Clock
     from stepscope.ingest.recorder import Recorder
+
+
+class ExecutionFailed(StepscopeError):
+    """A batch could not be run; what ran before it is recorded."""
+
+
+class Digest(NamedTuple):
+    """The logits that a token was sampled from, and, where it was run, those of the request alone.
+
+    Each is a name that is the same for logits that are the same, and `nan` for some that are none.
+    """
+
+    logits: str
+    solo: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +35,7 @@ class Execution:
     `path` names the code that ran; `tokens` holds the tokens sampled for each request whose row
     reached the end of what is known of it (an unfinished prefill samples nothing), in order.
     `logits_rows` are the rows of logits that it computed, None for one per request that sampled.
+    `digests` are those of the tokens, in the same order, where there were logits.
     `stop` says why nothing can run any more, if so: the engine then ends.
     """
 
@@ -25,6 +43,7 @@ class Execution:
     path: str
     tokens: dict[str, tuple[int, ...]]
     logits_rows: int | None = None
+    digests: Mapping[str, tuple[Digest, ...]] = field(default_factory=dict)
     stop: str | None = None
 
 

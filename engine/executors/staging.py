@@ -57,11 +57,13 @@ class Staged:
     """What a segment's fields hold on the device.
 
     `overwritten` names, by field, the tokens that the copy took from the next segment's; a segment
-    that `is_cloned` has fields of its own, another one reads the shared ones.
+    that `is_cloned` has fields of its own, another one reads the shared ones; for one that
+    `is_waited_for` the host waits before it writes the next segment's.
     """
 
     overwritten: dict[str, range] = field(default_factory=dict)
     is_cloned: bool = False
+    is_waited_for: bool = False
 
 
 class Staging:
@@ -94,7 +96,7 @@ class Staging:
         if following is None:
             return Staged()
         if self._waits:
-            return Staged(is_cloned=self._takes_clone)
+            return Staged(is_cloned=self._takes_clone, is_waited_for=True)
         overwritten = {
             name: tokens
             for place, name in enumerate(segment.fields)

@@ -15,22 +15,27 @@ class KVCache:
     """`num_blocks` blocks of `block_size` tokens; token i of block b is in slot b * size + i.
 
     An engine whose KV is not paged has a block for each of its slots, as long as a request may be.
-    All of it is NaN at first: who reads what nobody wrote does not go unnoticed.
+    All of it is NaN at first, or `fill`: who reads what nobody wrote does not go unnoticed.
     """
 
     def __init__(
-        self, config: ModelConfig, num_blocks: int, block_size: int, device: str = "cpu"
+        self,
+        config: ModelConfig,
+        num_blocks: int,
+        block_size: int,
+        device: str = "cpu",
+        fill: float = torch.nan,
     ) -> None:
         self.block_size = block_size
         self.device = device
         shape = (config.num_layers, num_blocks * block_size, config.num_kv_heads, config.head_dim)
         self._keys, self._values = (
-            torch.full(shape, torch.nan, dtype=DTYPE, device=device) for _ in range(2)
+            torch.full(shape, fill, dtype=DTYPE, device=device) for _ in range(2)
         )
 
     def slots(self, block_table: Sequence[int], num_tokens: int) -> Tensor:
         """Return the slots of the first `num_tokens` tokens of a request, [num_tokens]."""
-        blocks = torch.tensor(block_table, device=self.device)[:, None]
+        blocks = torch.tensor(block_table, dtype=torch.int64, device=self.device)[:, None]
         offsets = torch.arange(self.block_size, device=self.device)
         return (blocks * self.block_size + offsets).flatten()[:num_tokens]
 

@@ -1,0 +1,163 @@
+"""The executor `torch`: whatever is scheduled, every output is that of its request alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.engine.clock import VirtualClock
+from stepscope.engine.config import EngineConfig
+from stepscope.engine.engine import Engine
+from stepscope.engine.executors import ExecutionFailed
+from stepscope.engine.executors.model_runner import ModelRunner
+from stepscope.engine.executors.split import Split
+from stepscope.engine.executors.staging import CopyQueue
+from stepscope.engine.executors.torch_decoder import TorchDecoder
+from stepscope.engine.model.config import ModelConfig
+from stepscope.engine.schedulers import Scheduler
+from stepscope.engine.schedulers.bucketed import Bucketed
+from stepscope.engine.workload import RequestSpec, Workload
+from tests.engine.decoding import COMPRESSED, CONFIGS, DENSE
+from tests.engine.drawing import Drawn
+from tests.engine.rows import Rows
+from tests.engine.serving import request
+
+SMALL = EngineConfig(
+    num_kv_blocks=40, block_size=4, max_num_batched_tokens=64, max_num_seqs=4
+)  # fmt: skip
+STAGGERED = [request(f"req-{i:02d}", 9 + 5 * i % 13, 4 + 3 * i % 7) for i in range(6)]
+
+
+def served(
+    requests: list[RequestSpec],
+    scheduler: Scheduler,
+    config: EngineConfig = SMALL,
+    model: ModelConfig = DENSE,
+    *faults: str,
+    queue: CopyQueue | None = None,
+) -> tuple[Engine, ModelRunner, Rows]:
+    """Run an engine on a decoder; the faults are the executor's."""
+    rows, found = Rows(), frozenset(faults)
+    runner = ModelRunner(model, found)
+    executor = TorchDecoder(
+        runner, config.num_kv_blocks, config.block_size, config.max_num_batched_tokens,
+        Split(found, queue),
+    )  # fmt: skip
+    engine = Engine(config, Workload(requests), scheduler, executor, VirtualClock(), rows.recorder)
+    engine.run()
+    return engine, runner, rows
+
+
+def num_equal(engine: Engine, runner: ModelRunner) -> int:
+    return runner.num_equal_to_solo(each.request for each in engine.ended)
+
+
+lengths = st.lists(st.tuples(st.integers(1, 14), st.integers(1, 6)), min_size=1, max_size=6)
+prefixes = st.sampled_from([(), (7,), (8,)])
+
+
+@given(lengths, prefixes, st.sampled_from(CONFIGS), st.integers(0, 999))
+@settings(max_examples=25)
+def test_outputs_are_those_of_the_requests_alone_whatever_is_drawn(
+    sizes: list[tuple[int, int]], prefix: tuple[int, ...], model: ModelConfig, seed: int
+) -> None:
+    requests = [
+        request(f"req-{i:02d}", *each, prefix=prefix) for i, each in enumerate(sizes)
+    ]  # fmt: skip
+    engine, runner, _ = served(requests, Drawn(seed), model=model)
+
+    assert num_equal(engine, runner) == len(requests)
+
+
+def test_preempted_requests_go_on_as_if_nothing_had_happened() -> None:
+    tight = EngineConfig(num_kv_blocks=8, block_size=4, max_num_batched_tokens=64, max_num_seqs=4)
+    engine, runner, _ = served(STAGGERED, Bucketed(), tight)
+
+    assert sum(each.request.num_preemptions for each in engine.ended) > 0
+    assert num_equal(engine, runner) == len(STAGGERED)
+
+
+def test_an_output_ends_where_its_workload_says() -> None:
+    engine, runner, rows = served([request("a", 5, 8, eos_after=3)], Bucketed())
+
+    assert len(runner.streams.outputs["a"]) == 3
+    assert rows.of("lifecycle", event="finish")[0]["cause"] == "eos"
+    assert num_equal(engine, runner) == 1
+
+
+def test_the_greedy_token_is_never_a_matter_of_rounding() -> None:
+    engine, runner, _ = served(STAGGERED, Drawn(1))
+
+    assert min(runner.solo(each.request).margin for each in engine.ended) > 1e-6
+
+
+def test_segments_paths_and_logits_rows_of_every_step_are_recorded() -> None:
+    _, _, rows = served(STAGGERED, Drawn(3))
+
+    kinds = {step["kind"] for step in rows.of("steps")}
+    assert kinds >= {"prefill", "decode", "mixed"}
+    for step in rows.of("steps"):
+        segments = rows.of("segments", step=step["step"])
+        assert step["executed_path"] == f"torch-{step['kind']}"
+        assert len(segments) == 1 + (step["kind"] == "mixed")
+        assert step["logits_rows"] == len(rows.of("outputs", step=step["step"]))
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("lengths-not-rebased", "step [0-9]+, mixed: the model failed: "),
+        ("input-ids-not-sliced", "step [0-9]+, mixed: the model failed: "),
+        ("slot-mapping-missing", "the decode segment has no slot_mapping"),
+    ],
+)
+def test_metadata_that_do_not_fit_end_the_run_in_one_line(fault: str, message: str) -> None:
+    with pytest.raises(ExecutionFailed, match=message) as failed:
+        served(STAGGERED, Drawn(3), SMALL, DENSE, fault)
+
+    assert "\n" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    "fault", ["decode-overwrites-shared-view", "logits-per-token", "logits-per-batch"]
+)
+def test_a_fault_of_the_split_changes_tokens(fault: str) -> None:
+    engine, runner, _ = served(STAGGERED, Drawn(3), SMALL, DENSE, fault)
+
+    assert num_equal(engine, runner) < len(STAGGERED)
+
+
+def test_the_prefill_path_gives_a_mixed_batch_the_same_tokens() -> None:
+    engine, runner, rows = served(STAGGERED, Drawn(3), SMALL, DENSE, "mixed-taken-for-prefill")
+
+    assert num_equal(engine, runner) == len(STAGGERED)
+    assert {step["executed_path"] for step in rows.of("steps", kind="mixed")} == {"torch-prefill"}
+
+
+@pytest.mark.parametrize(("turnaround_ns", "is_hidden"), [(10_000, True), (10, False)])
+def test_a_pinned_buffer_that_is_written_too_early_changes_tokens_if_the_copy_is_late(
+    turnaround_ns: int, *, is_hidden: bool
+) -> None:
+    queue = CopyQueue(turnaround_ns=turnaround_ns)
+    engine, runner, _ = served(
+        STAGGERED, Drawn(3), SMALL, DENSE, "pinned-buffer-overwritten", queue=queue
+    )
+
+    assert (num_equal(engine, runner) == len(STAGGERED)) == is_hidden
+
+
+def test_merging_nothing_with_nothing_makes_outputs_that_are_no_numbers() -> None:
+    runs = [
+        served(STAGGERED, Drawn(3), SMALL, DENSE, *faults) for faults in ([], ["empty-merge-nan"])
+    ]
+    sound, faulty = (num_equal(engine, runner) for engine, runner, _ in runs)
+
+    assert sound == len(STAGGERED)
+    assert faulty < sound
+
+
+def test_history_seen_by_chunk_end_changes_what_chunks_say() -> None:
+    engine, runner, _ = served(STAGGERED, Drawn(3), SMALL, COMPRESSED, "history-seen-by-chunk-end")
+
+    assert num_equal(engine, runner) < len(STAGGERED)
