@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from stepscope.engine.engine import Observer
+from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.faults import fault, faults_of
 from stepscope.engine.workload import Workload
 from stepscope.engine.workload_files import in_manifest, keep_beside
@@ -20,6 +21,8 @@ from stepscope.ingest.recorder import Recorder
 
 Metric = float | int | str
 PRODUCER = "stepscope-engine"
+PRICED = ("simulated", "ragged")  # executors whose steps cost what a model says
+VIRTUAL = ClockInfo("virtual")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,8 @@ class Options:
     """How a scenario is to be run, where its own defaults will not do.
 
     `workload`, or the file that holds it, replaces the scenario's own; `executor` None is the
-    scenario's first; with `profile` the executor's profiler writes a file into the trace.
+    scenario's first; with `profile` the executor's profiler writes a file into the trace; `cost`
+    replaces what steps cost where that is a model.
     """
 
     seed: int = 0
@@ -47,6 +51,7 @@ class Options:
     profile: bool = False
     workload: Workload | Path | None = None
     observer: Observer | None = None
+    cost: CostModel | None = None
 
 
 DEFAULTS = Options()
@@ -111,6 +116,9 @@ def settled(scenario: Scenario, variant: str, options: Options) -> dict[str, Any
         raise unknown("executor", str(options.executor), scenario.executors)
     if options.profile and options.executor != "torch":
         raise ConfigError("there is nothing to profile", todo="add --executor torch")
+    executor = options.executor or scenario.executors[0]
+    if options.cost and executor not in PRICED:
+        raise ConfigError(f"{scenario.name} takes no costs: {executor} has its own")
     needed: dict[str, str] = {}
     for name in sorted(options.faults):
         if fault(name).scenario != scenario.name:
@@ -138,13 +146,14 @@ def recorder_for(
     variant: str,
     config: Mapping[str, Any],
     workload: Mapping[str, Any] | None,
+    clock: ClockInfo = VIRTUAL,
 ) -> Iterator[Recorder | None]:
-    """Give a recorder that writes to `out` on a virtual clock, or None where nothing is asked."""
+    """Give a recorder that writes to `out`, or None where nothing is asked."""
     if out is None:
         yield None
         return
     with Recorder(
-        out, producer=PRODUCER, clock=ClockInfo("virtual"), config=dict(config),
+        out, producer=PRODUCER, clock=clock, config=dict(config),
         workload=in_manifest(workload) if workload else None, scenario=scenario, variant=variant,
     ) as recorder:  # fmt: skip
         if workload:

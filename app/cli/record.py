@@ -14,6 +14,7 @@ from stepscope.app.cli.tables import format_table, print_table
 from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
+    from stepscope.engine.executors.simulated import CostModel
     from stepscope.engine.scenarios import Scenario
     from stepscope.engine.workload import Workload
 
@@ -49,6 +50,8 @@ def _settings(
               help="With --workload: only the first N requests.")  # fmt: skip
 @click.option("--speed", type=click.FloatRange(0, min_open=True), metavar="X",
               help="With --workload: requests arrive X times as fast.")  # fmt: skip
+@click.option("--cost", "priced", type=click.Path(path_type=Path), metavar="TRACE",
+              help="Let steps cost what those of a trace cost.")  # fmt: skip
 @click.option("-o", "--output", "out", type=click.Path(path_type=Path),
               help="Where to write  [default: SCENARIO-VARIANT.trace]")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace a trace that is already there.")
@@ -64,6 +67,7 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     file: Path | None,
     first: int | None,
     speed: float | None,
+    priced: Path | None,
     out: Path | None,
     force: bool,
 ) -> None:
@@ -77,6 +81,7 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
       stepscope record mix-admission --fault mix-shift-wrap
       stepscope record fcfs-preemption --variant all -o runs/
       stepscope record fcfs-preemption --workload azure_conv.csv --first 100 --speed 10
+      stepscope record fcfs-preemption --cost vllm.json.gz
     """
     from stepscope.engine.scenarios import SCENARIOS, Options
     from stepscope.engine.scenarios import scenario as find
@@ -87,7 +92,9 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     chosen = find(scenario)
     variants = _variants(chosen, variant, faults)
     workload = _workload(file, first, speed)
-    options = Options(seed, settings, frozenset(faults), executor, profile, workload)
+    options = Options(
+        seed, settings, frozenset(faults), executor, profile, workload, cost=_cost(priced)
+    )
     rows = []
     for name in variants:
         path = _place("-".join((chosen.name, name, *faults)), name, out, many=len(variants) > 1)
@@ -126,6 +133,17 @@ def _workload(file: Path | None, first: int | None, speed: float | None) -> Work
         return None
     workload = Workload.load(file)
     return workload.first(first or len(workload)).faster(speed or 1)
+
+
+def _cost(priced: Path | None) -> CostModel | None:
+    if priced is None:
+        return None
+    from stepscope.engine.executors.fit import fit
+    from stepscope.ingest.trace import Trace
+
+    found = fit(Trace.open(priced))
+    click.echo(f"steps cost {found}", err=True)
+    return found.cost
 
 
 def _place(name: str, variant: str, out: Path | None, *, many: bool) -> Path:

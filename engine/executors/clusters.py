@@ -65,7 +65,8 @@ class Clusters:
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Lower the batch to one graph, dispatch it, and write down what the device did.
 
-        A step that stalls samples nothing and lasts until the device gives it up.
+        A step that stalls samples nothing and lasts until the device gives it up; nothing runs on
+        that device after it.
         """
         began_ns = clock.now_ns()
         graph = self._lower(batch, step)
@@ -77,7 +78,7 @@ class Clusters:
             self.usage.add(run, self._device)
         dur_ns = clock.now_ns() - began_ns
         if run.stall:
-            return Execution(dur_ns, f"stalled: {run.stall}", {})
+            return Execution(dur_ns, f"stalled: {run.stall}", {}, stop=f"device: {run.stall}")
         path = self._workloads[DECODE if batch.num_decode_reqs else PREFILL].name
         return Execution(dur_ns, path, sampled(batch))
 

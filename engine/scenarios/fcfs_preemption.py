@@ -125,7 +125,8 @@ class FcfsPreemption:
             Workload.of(options.workload) if options.workload else _workload(values, options.seed)
         )
         is_due = asked.last_deadline_ns is not None
-        due = asked if is_due else asked.due(_deadline_ns(asked, values))
+        cost = options.cost or COST
+        due = asked if is_due else asked.due(_deadline_ns(asked, values, cost))
         config = replace(
             _config(values),
             faults=FAULTS_OF[variant] | options.faults,
@@ -133,11 +134,11 @@ class FcfsPreemption:
         )
         scheduler = _scheduler(config.faults, values)
         described = {
-            "engine": config.as_dict(), "scheduler": asdict(scheduler), "cost": asdict(COST),
+            "engine": config.as_dict(), "scheduler": asdict(scheduler), "cost": asdict(cost),
             "settings": values, "seed": options.seed,
         }  # fmt: skip
         with recorder_for(out, self.name, variant, described, due.as_dict()) as recorder:
-            engine = _served(config, due, scheduler, recorder, options.observer)
+            engine = _served(config, due, scheduler, cost, recorder, options.observer)
         metrics = serving_metrics(engine.ended, len(due))
         cohorts = cohorts_text(engine.ended)
         return RunResult(self.name, variant, out, metrics | {"cohorts": cohorts})
@@ -147,17 +148,18 @@ def _served(
     config: EngineConfig,
     workload: Workload,
     scheduler: Bucketed,
+    cost: CostModel,
     recorder: Recorder | None = None,
     observer: Observer | None = None,
 ) -> Engine:
     clock = VirtualClock()
-    engine = Engine(config, workload, scheduler, Simulated(COST), clock, recorder, observer)
+    engine = Engine(config, workload, scheduler, Simulated(cost), clock, recorder, observer)
     engine.run()
     return engine
 
 
-def _deadline_ns(workload: Workload, values: Mapping[str, Any]) -> int:
-    repaired = _served(_config(values), workload, Bucketed())
+def _deadline_ns(workload: Workload, values: Mapping[str, Any], cost: CostModel) -> int:
+    repaired = _served(_config(values), workload, Bucketed(), cost)
     return int(values["deadline"] * repaired.clock.now_ns())
 
 

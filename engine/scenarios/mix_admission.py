@@ -53,7 +53,6 @@ from typing import TYPE_CHECKING, Any
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.device.admission import ADMISSIONS, admission
-from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.rings import RingSizes
 from stepscope.engine.device.workloads import WORKLOADS, workload
 from stepscope.engine.engine import Engine
@@ -160,7 +159,5 @@ def _config(requests: Workload, faults: frozenset[str]) -> EngineConfig:
         num_kv_blocks=sum(length // 16 + 1 for length in lengths) or 1,
         max_num_batched_tokens=max(8192, sum(lengths)),
         max_num_seqs=max(256, len(lengths)),
-        # A device that stalled would be asked for the same step for ever.
-        horizon_ns=Costs().timeout_ns if faults else None,
         faults=faults,
     )

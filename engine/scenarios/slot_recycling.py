@@ -127,9 +127,10 @@ class SlotRecycling:
         config = _config(values, options.faults)
         layout = Layout(values["slots"], values["slot_tokens"], values["token_bytes"])
         scheduler = Slotted(layout.slot_tokens).with_faults(config.faults)
-        device = Ragged(COST, layout, ADMISSION_OF[variant], faults=config.faults)
+        cost = options.cost or COST
+        device = Ragged(cost, layout, ADMISSION_OF[variant], faults=config.faults)
         described = {
-            "engine": config.as_dict(), "scheduler": asdict(scheduler), "cost": asdict(COST),
+            "engine": config.as_dict(), "scheduler": asdict(scheduler), "cost": asdict(cost),
             "layout": asdict(layout), "settings": values, "seed": options.seed,
         }  # fmt: skip
         with recorder_for(out, self.name, variant, described, asked.as_dict()) as recorder:

@@ -270,6 +270,19 @@ def test_a_lost_completion_leaves_a_task_pending_whose_blocks_have_ended(tmp_pat
     assert path.endswith("no progress for 500 ms; nothing is in flight")
 
 
+def test_a_scope_that_outgrows_the_task_ring_ends_the_run_at_once_and_says_why(
+    tmp_path: Path,
+) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", task_slots="5")
+
+    (stalled,) = trace.steps.filter(pl.col("kind") == "decode").collect().to_dicts()
+    assert stalled["executed_path"].startswith("stalled: scope deadlock: act2 e0 L0 b0 has to wait")
+    assert stalled["dur_ns"] < 1_000_000
+    ends = trace.lifecycle.filter(event="abort").collect()
+    assert ends.height == 12
+    assert ends["cause"].str.starts_with("device: scope deadlock").all()
+
+
 @pytest.mark.parametrize("settings", [{"heap_kib": "4096"}, {"dep_entries": "64"}])
 def test_a_small_ring_slows_the_device_down(settings: dict[str, str]) -> None:
     small, plain = run("after", **settings).metrics, run("after").metrics

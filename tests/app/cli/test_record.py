@@ -166,3 +166,14 @@ def test_a_fault_or_executor_that_the_scenario_lacks_names_those_that_it_has(
 
         assert (run.code, run.out) == (2, "")
         assert why in run.err
+
+
+def test_steps_cost_what_those_of_another_trace_cost(stepscope: Command, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.trace", tmp_path / "b.trace"
+    stepscope("record", "fcfs-preemption", "--variant", "after", *SMALL, "-o", first)
+    run = stepscope("record", "fcfs-preemption", "--variant", "after", *SMALL, "--cost", first,
+                    "-o", second)  # fmt: skip
+
+    assert "steps cost 53.500 ms a step + 265.000 us a prompt token" in run.err
+    costs = [Trace.open(each).manifest.config["cost"] for each in (first, second)]
+    assert costs[0] == costs[1]

@@ -1,0 +1,144 @@
+"""What steps cost, learned from a trace: the prices of `CostModel` that explain its steps best.
+
+A step's duration is taken to be `base + prefill tokens + decode rows + KV tokens`, each at a price
+that is not below nothing (non-negative least squares). The first steps of a real engine compile and
+warm up, and others are held up by something else, so the prices are found in two turns: least
+absolute deviations, which a few absurd steps do not move, tell which steps are `5` deviations off;
+least squares over the others give the prices.
+
+KV tokens are known where the trace tells of each row of a batch; where it does not, their price is
+0 and is part of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stepscope.engine.executors.simulated import CostModel
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.trace import Trace
+
+Floats = NDArray[np.float64]
+_FEATURES = ("base", "num_prefill_tokens", "num_decode_reqs", "num_kv_tokens")
+_TURNS = 30
+_FAR = 5.0  # deviations, each 1.4826 medians of the absolute residual, as in a normal distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A cost model and how well it explains the steps that it was fitted to.
+
+    `r_squared` and the residuals are those of the steps that were kept; `num_outliers` were not.
+    """
+
+    cost: CostModel
+    num_steps: int
+    num_outliers: int
+    r_squared: float
+    median_residual_ns: int
+    max_residual_ns: int
+    has_kv_tokens: bool
+
+    def __str__(self) -> str:
+        cost = self.cost
+        kv = f" + {cost.kv_token_ns} ns a KV token" if self.has_kv_tokens else ""
+        return (
+            f"{cost.base_ns / 1e6:.3f} ms a step + {cost.prefill_token_ns / 1e3:.3f} us a prompt "
+            f"token + {cost.decode_row_ns / 1e3:.3f} us a decode row{kv}, from "
+            f"{self.num_steps - self.num_outliers} of {self.num_steps} steps (R2 "
+            f"{self.r_squared:.3f}, half of them within {self.median_residual_ns / 1e3:.1f} us)"
+        )
+
+
+def fit(trace: Trace) -> Fit:
+    """Return the costs that explain the steps of `trace`; ConfigError when it times none."""
+    steps, has_kv_tokens = _steps(trace)
+    if steps.is_empty():
+        raise ConfigError(
+            "no step of the trace says how long it took and what was in it",
+            where=trace.name, todo="fit costs to another trace",
+        )  # fmt: skip
+    work = steps.select(_FEATURES).to_numpy().astype(np.float64)
+    took_ns = steps["dur_ns"].to_numpy().astype(np.float64)
+    kept = _kept(work, took_ns)
+    prices = _least_squares(work[kept], took_ns[kept])
+    residuals = np.abs(took_ns - work @ prices)[kept]
+    return Fit(
+        CostModel(*(round(price) for price in prices.tolist())),
+        len(took_ns),
+        int((~kept).sum()),
+        _r_squared(took_ns[kept], residuals),
+        round(float(np.median(residuals))),
+        round(float(residuals.max())),
+        has_kv_tokens,
+    )
+
+
+def _steps(trace: Trace) -> tuple[pl.DataFrame, bool]:
+    """Steps that were timed and computed something, and whether their KV tokens are known."""
+    kv_tokens = trace.batch_rows.group_by("rank", "step").agg(
+        num_kv_tokens=(pl.col("num_computed") + pl.col("num_tokens")).sum(),
+        is_known=pl.col("num_computed").is_not_null().all(),
+    )
+    timed = trace.steps.filter(pl.col("dur_ns") > 0, ~pl.col("kind").is_in(["idle", "dummy"]))
+    steps = (
+        timed.drop_nulls(["num_prefill_tokens", "num_decode_reqs"])
+        .join(kv_tokens, on=["rank", "step"], how="left")
+        .with_columns(pl.lit(1).alias("base"))
+        .sort("rank", "step")
+        .collect()
+    )
+    is_known = bool(steps.height and steps["is_known"].fill_null(value=False).all())
+    if not is_known:
+        steps = steps.with_columns(num_kv_tokens=pl.lit(0))
+    return steps, is_known
+
+
+def _kept(work: Floats, took_ns: Floats) -> NDArray[np.bool_]:
+    """Which steps lie near the prices that least absolute deviations give."""
+    weights = np.ones_like(took_ns)
+    floor_ns = max(1.0, 1e-6 * float(np.median(took_ns)))
+    residuals = took_ns
+    for _ in range(_TURNS):
+        scale = np.sqrt(weights)
+        prices = _least_squares(work * scale[:, None], took_ns * scale)
+        residuals = np.abs(took_ns - work @ prices)
+        weights = 1 / np.maximum(residuals, floor_ns)
+    deviation = 1.4826 * float(np.median(residuals))
+    return residuals <= max(_FAR * deviation, floor_ns)
+
+
+def _least_squares(work: Floats, took_ns: Floats) -> Floats:
+    """Non-negative least squares, by trying which prices are above nothing: there are few.
+
+    Of two choices that explain the steps as well, the one with fewer prices is taken.
+    """
+    scale = np.sqrt((work**2).sum(axis=0))
+    used = [column for column in range(work.shape[1]) if scale[column] > 0]
+    rows = np.column_stack([work[:, used] / scale[used], took_ns])
+    corner = np.asarray(np.linalg.qr(rows, mode="r"))
+    best, prices = np.inf, np.zeros(work.shape[1])
+    for num_prices in range(1, len(used) + 1):
+        for chosen in map(list, combinations(range(len(used)), num_prices)):
+            found = np.linalg.lstsq(corner[:, chosen], corner[:, -1], rcond=None)[0]
+            error = float(np.linalg.norm(corner[:, -1] - corner[:, chosen] @ found))
+            if found.min() >= 0 and error < best * (1 - 1e-9):
+                best, prices = error, _spread(found, [used[i] for i in chosen], scale)
+    return prices
+
+
+def _spread(found: Floats, columns: Sequence[int], scale: Floats) -> Floats:
+    prices = np.zeros(len(scale))
+    prices[columns] = found / scale[columns]
+    return prices
+
+
+def _r_squared(took_ns: Floats, residuals: Floats) -> float:
+    around_mean = float(((took_ns - took_ns.mean()) ** 2).sum())
+    return 1 - float((residuals**2).sum()) / around_mean if around_mean else 1.0
