@@ -116,6 +116,17 @@ DEVICE_FAULTS = (
         DEVICE,
         "of the tasks that a thread finds finished in one poll only the last one retires",
     ),
+    Fault(
+        "left-over-mix-ignored",
+        DEVICE,
+        "single-core work goes on in a pass in which a MIX is left over: no group is ever free",
+    ),
+    Fault(
+        "sync-start-in-part",
+        DEVICE,
+        "an all-or-nothing task starts as many of its blocks as there is room for",
+        settings={"workload": "mix-starvation"},
+    ),
 )
 
 EP_FAULTS = (

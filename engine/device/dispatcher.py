@@ -12,6 +12,8 @@ Each stage is prepared at a cost per part and then published in one instant.
 Fault `deferred-completion-lost`: a thread defers what a finished task brings about until it has
 polled all of its cores, and has one place to remember it in. Of the tasks that it finds finished in
 one poll, only the last one retires; what waits for the others waits for ever.
+
+Fault `left-over-mix-ignored`: single-core work goes on in a pass in which a MIX is left over.
 """
 
 from __future__ import annotations
@@ -61,6 +63,7 @@ class Dispatcher:
         self._num_left = 0
         self._short_of: Ring | None = None
         self._loses_completions = "deferred-completion-lost" in faults
+        self._ignores_left_over = "left-over-mix-ignored" in faults
 
     def run(self, graph: TaskGraph) -> Run:
         """Dispatch the whole graph; times are absolute.
@@ -201,18 +204,22 @@ class Dispatcher:
         if ready["MIX"] and not placement.draining:
             yield placement.mix(thread, is_pending=False)
         for shape in singles:
-            if ready[shape] and not ready["MIX"] and not placement.draining:
+            if ready[shape] and not self._is_left_over() and not placement.draining:
                 yield placement.single(thread, shape, is_pending=False)
         if ready["MIX"] and not placement.draining and not self._peer_has_idle(thread, "MIX"):
             yield placement.mix(thread, is_pending=True)
         for shape in singles:
             if (
                 ready[shape]
-                and not ready["MIX"]
+                and not self._is_left_over()
                 and not placement.draining
                 and not self._peer_has_idle(thread, shape)
             ):
                 yield placement.single(thread, shape, is_pending=True)
+
+    def _is_left_over(self) -> bool:
+        """A MIX was left over, and single-core work holds back for it."""
+        return bool(self._placement.ready["MIX"]) and not self._ignores_left_over
 
     def _peer_has_idle(self, thread: Thread, shape: str) -> bool:
         """Another thread could run it at once, so parking it here would only delay it."""

@@ -6,10 +6,11 @@ drained enough to take all its blocks at once.
 
 Faults: `mix-shift-wrap` computes a group's place in its thread with a 64-bit shift, so the 23rd
 group on one thread (bit 66) becomes bit 2, the AIV1 of its first group. `stale-reservation` lets an
-AIV-only dispatch show itself only once MIX admission has looked. `pop-returns-consumed-slot`: a
-thread that comes to the queue of AIC or AIV tasks while another prepares the last block of a task
-from there gets the same slot again. That block runs twice and is counted down twice, so its task
-may retire while another of its blocks still runs.
+AIV-only dispatch show itself only once MIX admission has looked. `sync-start-in-part` starts the
+blocks of a `sync_start` task that there is room for, and the others when there is more.
+`pop-returns-consumed-slot`: a thread that comes to the queue of AIC or AIV tasks while another
+prepares the last block of a task from there gets the same slot again. That block runs twice and is
+counted down twice, so its task may retire while another of its blocks still runs.
 """
 
 from __future__ import annotations
@@ -108,10 +109,12 @@ class Placement:
             return []
         parts: list[Part] = []
         num_decisions = self._log.mark()
-        for claimed in islice(self._rooms(thread, task), task.num_blocks):
+        for claimed in islice(self._rooms(thread, task), task.blocks_left):
             parts += claimed
         if not task.blocks_left:
             self.draining = None
+            return parts
+        if "sync-start-in-part" in self._faults:
             return parts
         self._log.forget_since(num_decisions)
         self._log.too_few(thread, task, len(parts))
