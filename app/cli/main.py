@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "check": ("check", "check", "Find conflicts; exits 1 when there are any."),
     "blame": ("blame", "blame", "Split each request's latency into what it went to."),
+    "diff": ("diff", "diff", "Find the first step at which two traces part."),
     "explain": ("explain", "explain", "Show a rule's page."),
     "rules": ("rules", "rules", "List the rules, or begin a new one."),
     "tui": ("look", "tui", "Look at a trace in the terminal."),

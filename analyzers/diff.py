@@ -1,0 +1,175 @@
+"""Two runs side by side: what they were given, the first step at which they part, what came of it.
+
+The step is the first in which any rows of what an engine decides or does are different
+(`stages.py`), and the stage the first of that step. Rows that only one of the traces has, because
+the other ends before, are no parting: that one is a prefix.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from stepscope.analyzers.inputs import Input, inputs
+from stepscope.analyzers.outcomes import Outcomes, outcomes
+from stepscope.analyzers.stages import STAGES, STEP, Stage, first_steps
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+Row = dict[str, Any]
+EQUAL, PREFIX, PARTED, INCOMPARABLE = "equal", "prefix", "parted", "incomparable"
+STAMPED = ("steps", "lifecycle", "batch_rows", "core_spans", "collectives", "accesses", "outputs")
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """Where two runs part: the step, and the first row of a stage that differs.
+
+    `place` counts the stage's rows of the step from 0; `row_a` and `row_b` are the first two that
+    differ (None where a run has no more of them), `only_a` and `only_b` what one run has and the
+    other has not, in the columns that are compared.
+    """
+
+    rank: int
+    step: int
+    stage: str
+    place: int
+    row_a: Row | None
+    row_b: Row | None
+    only_a: tuple[Row, ...]
+    only_b: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How two traces compare.
+
+    `verdict` is "equal" (in all that was compared), "prefix" (`shorter`, "A" or "B", ends first),
+    "parted", or "incomparable" (they have no table in common). `firsts` tells for each stage that
+    both recorded the first rank and step at which it differs, None if it never does; `slower` is
+    the first step that took another time. `not_compared` are the stages that only one recorded.
+    """
+
+    a: str
+    b: str
+    verdict: str
+    inputs: tuple[Input, ...]
+    parting: Parting | None
+    shorter: str | None
+    firsts: dict[str, tuple[int, int] | None]
+    slower: tuple[int, int] | None
+    not_compared: tuple[str, ...]
+    outcomes: Outcomes
+
+
+def diff(a: Trace, b: Trace) -> Difference:
+    """Compare two traces step by step; both must number their steps alike."""
+    in_a, in_b = (_recorded(each) for each in (a, b))
+    shared = [stage for stage in STAGES if stage.name in in_a & in_b]
+    found = {stage.name: first_steps(stage, a, b) for stage in shared}
+    firsts = dict(zip(found, pl.collect_all(list(found.values())), strict=True))
+    parted, shorter = _where(a, b, firsts)
+    parting = None
+    if parted is not None:
+        name, rank, step = parted
+        (stage,) = (each for each in shared if each.name == name)
+        parting = _parting(a, b, stage, rank, step)
+    return Difference(
+        a.name,
+        b.name,
+        _verdict(parting, shorter, shared),
+        tuple(inputs(a, b)),
+        parting,
+        shorter,
+        {name: _first(frame) for name, frame in firsts.items()},
+        _first_slower(a, b),
+        tuple(stage.name for stage in STAGES if stage.name in in_a ^ in_b),
+        outcomes(a, b),
+    )
+
+
+def _recorded(trace: Trace) -> set[str]:
+    """The stages that the trace tells of, which it also does if it says that nothing happened."""
+    complete = {name for name, state in trace.manifest.tables.items() if state == "complete"}
+    return {stage.name for stage in STAGES if stage.table in complete or trace.has(stage.table)}
+
+
+def _first(firsts: pl.DataFrame) -> tuple[int, int] | None:
+    if firsts.is_empty():
+        return None
+    rank, step = firsts.row(0)
+    return int(rank), int(step)
+
+
+def _where(
+    a: Trace, b: Trace, firsts: dict[str, pl.DataFrame]
+) -> tuple[tuple[str, int, int] | None, str | None]:
+    """The first stage, rank and step that differ, and which trace had ended by then."""
+    last_a, last_b = _last_steps(a), _last_steps(b)
+    each = [
+        (step, order, rank, name)
+        for order, (name, frame) in enumerate(firsts.items())
+        for rank, step in frame.iter_rows()
+    ]
+    for step, _, rank, name in sorted(each):
+        if step <= min(last_a.get(rank, step), last_b.get(rank, step)):
+            return (name, rank, step), None
+    if not each:
+        return None, None
+    return None, "A" if sum(last_a.values()) < sum(last_b.values()) else "B"
+
+
+def _last_steps(trace: Trace) -> dict[int, int]:
+    """The last step of each rank of which there is any row; a torn one does not count."""
+    tables = [trace.table(name).select(STEP) for name in STAMPED]
+    last = pl.concat(tables).drop_nulls().group_by("rank").agg(pl.col("step").max()).collect()
+    torn = 0 if trace.manifest.closed else 1
+    return {rank: step - torn for rank, step in last.iter_rows()}
+
+
+def _verdict(parting: Parting | None, shorter: str | None, shared: list[Stage]) -> str:
+    if not shared:
+        return INCOMPARABLE
+    if parting is not None:
+        return PARTED
+    return EQUAL if shorter is None else PREFIX
+
+
+def _parting(a: Trace, b: Trace, stage: Stage, rank: int, step: int) -> Parting:
+    here = (pl.col("rank") == rank) & (pl.col("step") == step)
+    ours, theirs = (stage.rows(each).filter(here).drop("place").collect() for each in (a, b))
+    told_a, told_b = (rows.select(stage.columns).rows() for rows in (ours, theirs))
+    most = max(len(told_a), len(told_b))
+    place = next(at for at in range(most) if told_a[at : at + 1] != told_b[at : at + 1])
+    return Parting(
+        rank, step, stage.name, place, _row(ours, place), _row(theirs, place),
+        _only(stage, told_a, told_b), _only(stage, told_b, told_a),
+    )  # fmt: skip
+
+
+def _row(rows: pl.DataFrame, place: int) -> Row | None:
+    return rows.row(place, named=True) if place < len(rows) else None
+
+
+def _only(stage: Stage, ours: list[Any], theirs: list[Any]) -> tuple[Row, ...]:
+    """What there is more of here than there, in order."""
+    more = Counter(ours) - Counter(theirs)
+    only = []
+    for row in ours:
+        if more[row] > 0:
+            more[row] -= 1
+            only.append(dict(zip(stage.columns, row, strict=True)))
+    return tuple(only)
+
+
+def _first_slower(a: Trace, b: Trace) -> tuple[int, int] | None:
+    """The first step that took another time."""
+    ours, theirs = (each.steps.select(*STEP, "dur_ns").drop_nulls() for each in (a, b))
+    both = ours.join(theirs, on=list(STEP), suffix="_b").filter(
+        pl.col("dur_ns") != pl.col("dur_ns_b")
+    )
+    return _first(both.select(*STEP).sort("step", "rank").head(1).collect())

@@ -1,0 +1,99 @@
+"""What became of each request in two runs, and who gained by the one or the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from stepscope.analyzers.blame import blame
+from stepscope.analyzers.requests import REQUEST
+
+if TYPE_CHECKING:
+    from stepscope.analyzers.blame import Blame
+    from stepscope.ingest.trace import Trace
+
+Pair = tuple[Any, Any]
+SERVED = ("outcome", "latency_ns", "ttft_ns", "num_preempted")
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How two runs ended.
+
+    `requests` has a row per request of either: rank, request, and outcome, latency_ns, ttft_ns and
+    num_preempted of each run, with `_a` and `_b` behind; `gain_ns` is by how much it is faster in B
+    where it finished in both, and `change` is "gained", "lost" or null. `totals` are numbers of
+    both runs by name; `causes` the time of each cause of latency, in nanoseconds.
+    """
+
+    requests: pl.DataFrame
+    totals: dict[str, Pair]
+    causes: dict[str, Pair]
+
+
+def outcomes(a: Trace, b: Trace) -> Outcomes:
+    """Compare the ends of two runs, request by request."""
+    ours, theirs = blame(a), blame(b)
+    served = [_served(trace, blamed) for trace, blamed in ((a, ours), (b, theirs))]
+    both = served[0].join(served[1], on=REQUEST, how="full", coalesce=True, suffix="_b")
+    both = both.rename({name: f"{name}_a" for name in SERVED})
+    totals = [_totals(trace, each) for trace, each in zip((a, b), served, strict=True)]
+    return Outcomes(
+        _compared(both).sort("rank", "request"),
+        {name: (totals[0][name], totals[1][name]) for name in totals[0]},
+        _causes(ours, theirs),
+    )
+
+
+def _served(trace: Trace, blamed: Blame) -> pl.DataFrame:
+    preempted = trace.lifecycle.filter(pl.col("event") == "preempt").group_by(REQUEST)
+    return (
+        blamed.requests.filter(pl.col("request").is_not_null())
+        .with_columns(ttft_ns=pl.col("first_token_ns") - pl.col("arrive_ns"))
+        .join(preempted.agg(num_preempted=pl.len()).collect(), on=REQUEST, how="left")
+        .select(*REQUEST, *SERVED)
+        .with_columns(pl.col("num_preempted").fill_null(0))
+    )
+
+
+def _compared(both: pl.DataFrame) -> pl.DataFrame:
+    """A request that finished in one run alone gained or lost, whatever the times are."""
+    finished = [pl.col(f"outcome_{run}").eq_missing("finish") for run in "ab"]
+    gain = pl.when(*finished).then(pl.col("latency_ns_a") - pl.col("latency_ns_b"))
+    gained = (finished[1] & ~finished[0]) | (gain > 0)
+    lost = (finished[0] & ~finished[1]) | (gain < 0)
+    change = pl.when(gained).then(pl.lit("gained")).when(lost).then(pl.lit("lost"))
+    return both.with_columns(gain_ns=gain, change=change)
+
+
+def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
+    finished = served.filter(pl.col("outcome") == "finish")
+    times = trace.steps.select(
+        began=pl.col("ts_ns").min(), ended=(pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)).max()
+    ).collect()  # fmt: skip
+    began, ended = times.row(0)
+    return {
+        "steps": trace.num_rows("steps"),
+        "makespan_ns": None if began is None else ended - began,
+        "requests": len(served),
+        "finished": len(finished),
+        "preemptions": int(served["num_preempted"].sum()),
+        "latency_mean_ns": _whole(finished["latency_ns"].mean()),
+        "latency_p99_ns": _whole(finished["latency_ns"].quantile(0.99, "nearest")),
+        "latency_max_ns": _whole(finished["latency_ns"].max()),
+        "ttft_mean_ns": _whole(finished["ttft_ns"].mean()),
+    }
+
+
+def _whole(number: Any) -> int | None:
+    return None if number is None else round(number)
+
+
+def _causes(ours: Blame, theirs: Blame) -> dict[str, Pair]:
+    spent = [{each.cause.name: each.total_ns for each in run.totals()} for run in (ours, theirs)]
+    return {
+        name: (spent[0].get(name, 0), spent[1].get(name, 0))
+        for name in dict.fromkeys((*spent[0], *spent[1]))
+    }

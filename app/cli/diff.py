@@ -1,0 +1,129 @@
+"""`stepscope diff`: where two runs part, what each knew, what came of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stepscope.app.cli.progress import progress
+
+if TYPE_CHECKING:
+    from stepscope.analyzers.diff import Difference, Parting
+    from stepscope.app.diff_knew import Knowledge
+    from stepscope.ingest.trace import Trace
+
+Known = tuple["Knowledge | None", "Knowledge | None"]
+MAX_ONLY = 100
+Counts = tuple[dict[str, int], dict[str, int]]
+
+
+@click.command()
+@click.argument("a", metavar="A", type=click.Path(path_type=Path))
+@click.argument("b", metavar="B", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
+              show_default=True, help="How to print it.")  # fmt: skip
+@click.option("--rules/--no-rules", default=True, show_default=True,
+              help="Also run the rules over both, and compare what they find.")  # fmt: skip
+def diff(a: Path, b: Path, form: str, rules: bool) -> None:
+    """Find the first step at which the traces A and B part.
+
+    Steps are compared by number: decisions, admissions, batches (who, in which order, how many
+    tokens), placement on cores, collectives, accesses, outputs; not times. Says what the runs were
+    given differently, what each knew where they part, and what came of it: who gained, who lost.
+
+    Exits 0 whether or not they part.
+
+    Examples:
+
+    \b
+      stepscope record fcfs-preemption --variant all -o runs
+      stepscope diff runs/before.trace runs/after.trace
+      stepscope diff runs/before.trace runs/after.trace --format json --no-rules
+    """
+    from stepscope.analyzers.diff import diff as compare
+    from stepscope.app.diff_knew import knowledge
+    from stepscope.ingest.trace import Trace
+
+    with progress() as report:
+        traces = Trace.open(a, progress=report), Trace.open(b, progress=report)
+        report("comparing", 0, None)
+        found = compare(*traces)
+        known: Known = (None, None)
+        if parting := found.parting:
+            known = (
+                knowledge(traces[0], parting, parting.row_a),
+                knowledge(traces[1], parting, parting.row_b),
+            )
+        counts = _findings(traces, report) if rules else None
+    if form == "json":
+        click.echo(json.dumps(_as_dict(found, known, counts), indent=2, default=str))
+        return
+    for line in _text(traces, found, known, counts):
+        click.echo(line)
+
+
+def _findings(traces: tuple[Trace, Trace], report: Any) -> Counts:
+    """How often each rule fired, for each trace; rules that do not apply to one are left out."""
+    from stepscope.analyzers.run import check
+
+    ours, theirs = (check(trace, progress=report).counts for trace in traces)
+    return ours, theirs
+
+
+def _text(
+    traces: tuple[Trace, Trace], found: Difference, known: Known, counts: Counts | None
+) -> list[str]:
+    from stepscope.app.diff_text import outcome_lines, parting_lines, verdict_lines
+
+    lines = list(verdict_lines(found))
+    if found.parting is not None:
+        starts = traces[0].start_ns(), traces[1].start_ns()
+        lines += parting_lines(found.parting, known, starts)
+    return [*lines, "", *outcome_lines(found, counts)]
+
+
+def _as_dict(found: Difference, known: Known, counts: Counts | None) -> dict[str, Any]:
+    return {
+        "a": found.a,
+        "b": found.b,
+        "verdict": found.verdict,
+        "inputs": [asdict(each) for each in found.inputs],
+        "parting": None if found.parting is None else _parting(found.parting),
+        "knew": [None if each is None else _known(each) for each in known],
+        "shorter": found.shorter,
+        "first_steps": {name: _place(first) for name, first in found.firsts.items()},
+        "first_other_duration": _place(found.slower),
+        "not_compared": list(found.not_compared),
+        "totals": found.outcomes.totals,
+        "causes_ns": found.outcomes.causes,
+        "requests": found.outcomes.requests.to_dicts(),
+        "findings": None if counts is None else {"a": counts[0], "b": counts[1]},
+    }
+
+
+def _parting(parting: Parting) -> dict[str, Any]:
+    """Whatever is different from here on to the end of the step: counted, and the first of it."""
+    return {
+        **asdict(parting),
+        "only_a": list(parting.only_a[:MAX_ONLY]),
+        "only_b": list(parting.only_b[:MAX_ONLY]),
+        "num_only_a": len(parting.only_a),
+        "num_only_b": len(parting.only_b),
+    }
+
+
+def _place(first: tuple[int, int] | None) -> dict[str, int] | None:
+    return None if first is None else {"rank": first[0], "step": first[1]}
+
+
+def _known(known: Knowledge) -> dict[str, Any]:
+    return {
+        "ts_ns": known.ts_ns,
+        "state": known.state.as_dict(),
+        "step": dict(known.step),
+        "decisions": list(known.decisions),
+    }

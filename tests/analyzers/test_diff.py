@@ -1,0 +1,255 @@
+"""Two runs part where the engine's own snapshots and rows, followed one by one, say that they do."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.analyzers.diff import Difference, diff
+from stepscope.engine.scenario import Scenario
+from stepscope.engine.scenarios import SCENARIOS, scenario
+from stepscope.engine.workload import RequestSpec
+from stepscope.ingest.trace import Trace
+from tests.analyzers.absurd import Rows as Absurd
+from tests.analyzers.absurd import absurd_rows, trace_from
+from tests.analyzers.rows import event
+from tests.engine.asked import asked
+from tests.engine.rows import Row, Rows
+from tests.engine.serving import serve
+from tests.engine.workloads import requests
+from tests.traces import trace_of
+
+Snapshot = dict[str, Any]
+Recorded = tuple[Trace, list[Snapshot]]
+Record = Callable[..., Recorded]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """Records a variant once: its trace, and what the engine showed whenever anything changed."""
+    seen: dict[tuple[str, str, int], Recorded] = {}
+
+    def record(name: str, variant: str, seed: int = 0) -> Recorded:
+        if (name, variant, seed) not in seen:
+            snapshots: list[Snapshot] = []
+            out: Path = tmp_path_factory.mktemp(name) / f"{variant}.trace"
+            options = asked(seed=seed, observer=snapshots.append)
+            scenario(name).record(variant, out, options)
+            seen[name, variant, seed] = Trace.open(out), snapshots
+        return seen[name, variant, seed]
+
+    return record
+
+
+FOLLOWED = {
+    "accesses": ("op", "buffer", "first", "last"),
+    "collectives": ("op", "command", "slot", "num_elements"),
+    "segments": ("phase", "num_rows", "num_tokens"),
+    "decisions": ("subject", "verdict", "resource"),
+    "steps": ("executed_path",),
+}
+
+
+def first_difference(a: Recorded, b: Recorded) -> int:
+    """The first step in which a snapshot or a row differs, found one by one."""
+    firsts = [_first_snapshot(a[1], b[1])]
+    rows = Rows.read(a[0]), Rows.read(b[0])
+    for table, columns in FOLLOWED.items():
+        ours, theirs = (_by_step(each.tables[table], columns) for each in rows)
+        firsts += [step for step in {*ours, *theirs} if ours[step] != theirs[step]]
+    return min(first for first in firsts if first is not None)
+
+
+def _first_snapshot(ours: list[Snapshot], theirs: list[Snapshot]) -> int | None:
+    for a, b in zip(ours, theirs, strict=False):
+        if _untimed(a) != _untimed(b):
+            return int(a["step"])
+    return None
+
+
+def _untimed(snapshot: Snapshot) -> Snapshot:
+    return {name: held for name, held in snapshot.items() if name != "ts_ns"}
+
+
+def _by_step(rows: list[Row], columns: tuple[str, ...]) -> dict[int, list[Any]]:
+    """Rows by step; decisions on the same subject in any order."""
+    steps: dict[int, list[Any]] = defaultdict(list)
+    for row in rows:
+        steps[row["step"]].append(tuple(str(row[name]) for name in columns))
+    return defaultdict(list, {step: sorted(told) for step, told in steps.items()})
+
+
+@pytest.mark.parametrize("each", SCENARIOS, ids=lambda each: each.name)
+def test_before_and_after_part_where_everything_that_happened_first_differs(
+    recorded: Record, each: Scenario
+) -> None:
+    before, after = recorded(each.name, "before"), recorded(each.name, "after")
+
+    found = diff(before[0], after[0])
+
+    assert found.verdict == "parted"
+    assert found.parting is not None
+    assert found.parting.step == first_difference(before, after)
+    assert any(given.what == "variant" for given in found.inputs)
+
+
+def test_fcfs_preemption_parts_at_the_order_of_a_batch(recorded: Record) -> None:
+    before, after = (recorded("fcfs-preemption", each) for each in ("before", "after"))
+    a, b = next(
+        pair for pair in zip(before[1], after[1], strict=False) if pair[0]["batch"] != pair[1]["batch"]
+    )  # fmt: skip
+
+    parting = _parting(diff(before[0], after[0]))
+
+    assert (parting["step"], parting["stage"]) == (a["step"], "batch")
+    assert parting["row_a"]["request"] == a["batch"][parting["place"]][0]
+    assert parting["row_b"]["request"] == b["batch"][parting["place"]][0]
+
+
+def test_mix_admission_parts_at_the_first_block_that_is_placed_elsewhere(recorded: Record) -> None:
+    before, after = (recorded("mix-admission", each) for each in ("before", "after"))
+    pairs = zip(before[1], after[1], strict=False)
+    a, b = next(pair for pair in pairs if pair[0]["cores"] != pair[1]["cores"])
+
+    parting = _parting(diff(before[0], after[0]))
+
+    assert (parting["step"], parting["stage"]) == (a["step"], "placement")
+    placed = min(parting[f"row_{run}"]["dispatch_ns"] for run in "ab")
+    assert placed == min(a["ts_ns"], b["ts_ns"])
+
+
+def test_slot_recycling_parts_at_an_access_and_never_in_what_it_decides(recorded: Record) -> None:
+    before, after = (recorded("slot-recycling", each) for each in ("before", "after"))
+    told = [Rows.read(run[0]).tables["accesses"] for run in (before, after)]
+    same = (_access(a) == _access(b) for a, b in zip(*told, strict=False))
+    first = next(at for at, is_same in enumerate(same) if not is_same)
+
+    found = diff(before[0], after[0])
+
+    parting = _parting(found)
+    assert parting["stage"] == "accesses"
+    assert (parting["row_a"], parting["row_b"]) == (told[0][first], told[1][first])
+    assert {found.firsts[name] for name in ("batch", "moves", "decisions", "outputs")} == {None}
+
+
+def test_who_gained_is_told_by_what_the_engine_says_became_of_them(recorded: Record) -> None:
+    before, after = (recorded("fcfs-preemption", each)[0] for each in ("before", "after"))
+
+    found = diff(before, after)
+
+    assert found.outcomes.totals["finished"] == (12, 40)
+    assert found.outcomes.totals["preemptions"] == (476, 4)
+    gained = found.outcomes.requests.filter(pl.col("change") == "gained")
+    assert gained.filter(pl.col("outcome_a") == "abort").height == 28
+    assert dict(found.outcomes.causes)["recompute"][0] > found.outcomes.causes["recompute"][1] > 0
+
+
+def test_a_run_equals_itself(recorded: Record) -> None:
+    trace, _ = recorded("fcfs-preemption", "before")
+
+    found = diff(trace, trace)
+
+    assert (found.verdict, found.parting, found.inputs) == ("equal", None, ())
+
+
+def test_another_seed_is_told_as_an_input(recorded: Record) -> None:
+    ours, theirs = (recorded("fcfs-preemption", "after", seed=seed)[0] for seed in (0, 1))
+
+    given = [each.what for each in diff(ours, theirs).inputs]
+
+    assert "seed" in given
+    assert any(what.startswith("request req-") for what in given)
+
+
+@pytest.mark.parametrize(("swapped", "shorter"), [(False, "A"), (True, "B")])
+def test_a_run_that_ends_before_is_a_prefix(recorded: Record, swapped: bool, shorter: str) -> None:
+    whole, _ = recorded("fcfs-preemption", "before")
+    pair = (_until(whole, 50), whole)
+
+    found = diff(*(reversed(pair) if swapped else pair))
+
+    assert (found.verdict, found.shorter) == ("prefix", shorter)
+
+
+def test_the_torn_last_step_of_an_unclosed_recording_is_no_parting(recorded: Record) -> None:
+    whole, _ = recorded("fcfs-preemption", "before")
+    torn = _until(whole, 50)
+    tables = {name: torn.table(name).collect() for name in ("steps", "batch_rows", "lifecycle")}
+    rows = tables["batch_rows"]
+    tables["batch_rows"] = rows.filter((pl.col("step") < 50) | (pl.col("row") == 0))
+    unclosed = Trace.from_tables(tables, replace(whole.manifest, closed=False, tables={}))
+
+    assert diff(unclosed, whole).verdict == "prefix"
+
+
+@given(requests, st.data())
+@settings(max_examples=30)
+def test_one_changed_row_is_found_where_it_is(
+    specs: list[RequestSpec], data: st.DataObject
+) -> None:
+    _, rows = serve(specs)
+    at = (
+        data.draw(st.integers(0, len(rows.tables["batch_rows"]) - 1))
+        if rows.tables["batch_rows"]
+        else None
+    )
+    if at is None:
+        return
+    changed = [dict(row) for row in rows.tables["batch_rows"]]
+    changed[at]["num_tokens"] += 1
+    ours: dict[str, Any] = rows.tables
+    theirs = {**ours, "batch_rows": changed}
+
+    parting = _parting(diff(trace_of(**ours), trace_of(**theirs)))
+
+    assert (parting["step"], parting["stage"]) == (changed[at]["step"], "batch")
+    assert parting["row_b"]["num_tokens"] == parting["row_a"]["num_tokens"] + 1
+
+
+@given(absurd_rows, absurd_rows)
+@settings(max_examples=25)
+def test_any_two_traces_can_be_compared(ours: Absurd, theirs: Absurd) -> None:
+    a, b = trace_from(ours), trace_from(theirs)
+
+    assert diff(a, b).verdict in {"equal", "prefix", "parted", "incomparable"}
+    assert diff(a, a).verdict in {"equal", "incomparable"}
+
+
+def test_traces_without_a_table_in_common_cannot_be_compared() -> None:
+    ours = trace_of(steps=[{"step": 1, "kind": "decode"}])
+    theirs = trace_of(lifecycle=[event("r", "arrive", 0)])
+
+    found = diff(ours, theirs)
+
+    assert found.verdict == "incomparable"
+    assert set(found.not_compared) == {"batch sizes", "path", "moves", "ends", "arrivals"}
+
+
+def _parting(found: Difference) -> dict[str, Any]:
+    assert found.parting is not None
+    return {name: getattr(found.parting, name) for name in found.parting.__slots__}
+
+
+def _access(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("step", "op", "buffer", "first", "last"))
+
+
+def _tables(trace: Trace) -> Iterator[str]:
+    return (name for name in ("steps", "batch_rows", "lifecycle", "decisions", "allocations",
+            "outputs") if trace.has(name))  # fmt: skip
+
+
+def _until(trace: Trace, step: int) -> Trace:
+    """The trace as it was at the end of a step."""
+    tables = {
+        name: trace.table(name).filter(pl.col("step") <= step).collect() for name in _tables(trace)
+    }
+    return Trace.from_tables(tables, trace.manifest)

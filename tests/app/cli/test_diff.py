@@ -1,0 +1,102 @@
+"""`stepscope diff`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.analyzers.rows import decision, event
+from tests.app.cli.conftest import Command
+from tests.traces import trace_of
+
+HOSTILE = "\x1b[31mevil\n"
+
+
+def test_diff_names_the_step_and_what_each_knew_and_what_came_of_it(
+    stepscope: Command, starved: Path, repaired: Path
+) -> None:
+    run = stepscope("diff", starved, repaired)
+
+    assert run.code == 0
+    assert "they part in step 3: batch, row 0" in run.out
+    assert "request req-15, phase decode" in run.out
+    assert "waiting: 0" in run.out
+    assert "scheduler.bucket" in run.out
+    assert "28" in next(line for line in run.out.splitlines() if line.startswith("STV001"))
+    assert "gained by B" in run.out
+
+
+def test_diff_as_json_says_the_same(stepscope: Command, starved: Path, repaired: Path) -> None:
+    told = json.loads(stepscope("diff", starved, repaired, "--format", "json").out)
+
+    assert (told["verdict"], told["parting"]["step"], told["parting"]["stage"]) == (
+        "parted", 3, "batch",
+    )  # fmt: skip
+    ours, theirs = (each["state"] for each in told["knew"])
+    assert ours["running"] == theirs["running"]
+    assert ours["batch"] != theirs["batch"]
+    assert told["findings"]["a"]["STV001"] == 28
+    assert told["totals"]["finished"] == [12, 40]
+
+
+def test_a_trace_compared_with_itself_does_the_same(stepscope: Command, starved: Path) -> None:
+    run = stepscope("diff", starved, starved, "--no-rules")
+
+    assert "they decide and do the same in every step" in run.out
+    assert "findings" not in run.out
+
+
+def test_parting_at_a_core_names_its_task_and_the_decisions_about_it(
+    stepscope: Command, sample_traces: Path
+) -> None:
+    before, after = (sample_traces / f"mix-admission-{each}.trace" for each in ("before", "after"))
+
+    run = stepscope("diff", before, after, "--no-rules")
+
+    assert "placement" in run.out
+    assert "A decided: task" in run.out
+    assert "cores" in run.out
+
+
+def test_profiles_are_compared_by_what_their_steps_were(
+    stepscope: Command, sample_traces: Path
+) -> None:
+    profile = sample_traces / "torch_profiler_cpu.json.gz"
+
+    run = stepscope("diff", profile, profile, "--no-rules")
+
+    assert run.code == 0
+    assert "the same in every step" in run.out
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_names_out_of_a_trace_do_not_steer_a_terminal(
+    stepscope: Command, tmp_path: Path, form: str
+) -> None:
+    for name, request in (("a", HOSTILE), ("b", f"{HOSTILE}2")):
+        trace_of(
+            variant=HOSTILE + name,
+            steps=[{"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}],
+            batch_rows=[
+                {"step": 1, "ts_ns": 0, "request": request, "phase": "decode", "num_tokens": 1}
+            ],
+            lifecycle=[event(request, "arrive", 0), event(request, "finish", 10)],
+            decisions=[decision("bucket", HOSTILE, "chosen", 0, reason=HOSTILE, step=1)],
+        ).save(tmp_path / f"{name}.trace")
+
+    run = stepscope("diff", tmp_path / "a.trace", tmp_path / "b.trace", "--format", form)
+
+    assert run.code == 0
+    assert "\x1b" not in run.out
+    assert "evil" in run.out
+
+
+def test_a_trace_that_is_not_there_is_one_clear_line(
+    stepscope: Command, starved: Path, tmp_path: Path
+) -> None:
+    run = stepscope("diff", starved, tmp_path / "absent.trace")
+
+    assert run.code in {2, 3}
+    assert len(run.err.splitlines()) == 1
