@@ -38,6 +38,8 @@ class ModelRunner:
         refers: bool = True,
     ) -> None:
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        # The matrices are small: threads would wait for each other longer than they compute.
+        torch.set_num_threads(1)
         self.decoder = Decoder(config, faults).to(self.device)
         self.streams = Streams(config.vocab_size)
         self.tagged_steps: list[int] = []

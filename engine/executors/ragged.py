@@ -4,8 +4,8 @@ A step writes the prompts of the requests that it admits, and then decodes one t
 one row per slot: a ragged batch, every row at its own position. The row of a slot with nobody in it
 is computed too, at token, position and length 0, and *masked*: what it samples is thrown away.
 
-Costs instead of kernels. Times of accesses are when they are issued; the host waits for each, so
-one stream tells their order.
+What computes a row, with costs or on a decoder, is behind a Protocol. Times of accesses are when
+they are issued; the host waits for each, so one stream tells their order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.executors import Execution
-from stepscope.engine.executors.simulated import CostModel, sampled
+from stepscope.engine.executors.slot_model import Sampled, SlotModel, slot_of
 from stepscope.engine.request import EOS_TOKEN
 from stepscope.engine.slot_memory import DEVICE, MIRROR, Layout, SlotMemory
 
@@ -43,98 +43,89 @@ class SlotUsage:
 
 
 class Ragged:
-    """Runs batches on the slots of `layout`; `usage` sums them up.
+    """Runs batches on the slots of `layout`, which `model` computes; `usage` sums them up.
 
     `admission` is how prompts get to the device. `host-mirror` writes them to a mirror of all slots
     on the host, which is refreshed before and committed after; `device-write` copies the admitted
-    slots alone. A copy takes a nanosecond for `bytes_per_ns` bytes.
+    slots alone.
     """
 
     def __init__(
         self,
-        cost: CostModel,
+        model: SlotModel,
         layout: Layout,
         admission: str = HOST_MIRROR,
-        *,
-        bytes_per_ns: int = 32,
         faults: frozenset[str] = frozenset(),
     ) -> None:
         self.usage = SlotUsage()
-        self._cost = cost
+        self._model = model
         self._memory = SlotMemory(layout, clears="recycle-without-clearing" not in faults)
         self._admission = admission
-        self._bytes_per_ns = bytes_per_ns
         self._faults = faults
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Write the prompts of `batch`, then decode a token in every row that goes on."""
         began_ns = clock.now_ns()
         self._memory.begin(step, clock, recorder)
-        tokens = sampled(batch)
-        admitted = [row for row in batch.rows if not row.num_computed]
-        if admitted:
-            self._admit(admitted, clock, has_live=len(admitted) < len(batch.rows))
-        live = []
-        for row in batch.rows:
-            if self._goes_on(row, tokens[row.request.id]):
-                live.append(row)
-            else:
-                tokens[row.request.id] = tokens[row.request.id][:1]
-        num_masked = self._decode(live, clock) if live else 0
+        sampled: dict[str, list[Sampled]] = {row.request.id: [] for row in batch.rows}
+        with self._model.step(batch, step, clock):
+            if admitted := [row for row in batch.rows if not row.num_computed]:
+                self._admit(admitted, sampled, has_live=len(admitted) < len(batch.rows))
+            live = [row for row in batch.rows if self._goes_on(row, sampled[row.request.id])]
+            if live:
+                self._decode(live, sampled)
+        num_masked = self._memory.layout.num_slots - len(live) if live else 0
+        self.usage.num_masked_rows += num_masked
         if recorder:
             recorder.counters(step, began_ns, "batch", "masked rows", "rows", float(num_masked))
         path = f"{self._admission}, ragged-decode" if admitted else "ragged-decode"
-        return Execution(clock.now_ns() - began_ns, path, tokens)
+        return Execution(
+            clock.now_ns() - began_ns,
+            f"{self._model.name}{path}",
+            {request: tuple(token for token, _ in each) for request, each in sampled.items()},
+            digests={
+                request: tuple(name for _, name in each if name)
+                for request, each in sampled.items()
+            },
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """Return nothing: the engine itself knows who has which slot."""
         return {}
 
-    def _admit(self, admitted: Sequence[Row], clock: Clock, *, has_live: bool) -> None:
+    def _admit(
+        self, admitted: Sequence[Row], sampled: dict[str, list[Sampled]], *, has_live: bool
+    ) -> None:
         memory, bytes_before = self._memory, self._memory.bytes_copied
         is_mirrored = self._admission == HOST_MIRROR
         if is_mirrored and has_live and "skip-mirror-refresh" not in self._faults:
             self.usage.num_refreshes += 1
             memory.refresh()
-            self._wait_for_copy(bytes_before, clock)
+            self._model.refresh(memory.bytes_copied - bytes_before)
         bytes_refreshed = memory.bytes_copied
         for row in admitted:
-            clock.advance(self._cost.base_ns + self._cost.prefill_token_ns * _num_prompt(row))
-            memory.write_prompt(MIRROR if is_mirrored else DEVICE, _slot(row), _num_prompt(row))
+            sampled[row.request.id].append(self._model.prefill(row, slot_of(row)))
+            memory.write_prompt(MIRROR if is_mirrored else DEVICE, slot_of(row), _num_prompt(row))
         if is_mirrored:
             memory.commit()
-        self._wait_for_copy(bytes_refreshed, clock)
+        self._model.commit(memory.bytes_copied - bytes_refreshed)
         self.usage.num_admits += len(admitted)
         self.usage.num_midstream += len(admitted) * has_live
         self.usage.admit_bytes.append((memory.bytes_copied - bytes_before, len(admitted)))
 
-    def _decode(self, live: Sequence[Row], clock: Clock) -> int:
-        num_rows = self._memory.layout.num_slots
+    def _decode(self, live: Sequence[Row], sampled: dict[str, list[Sampled]]) -> None:
         for row in live:
-            self._memory.decode(_slot(row), row.num_kv_tokens - 1)
-        clock.advance(
-            self._cost.base_ns
-            + self._cost.decode_row_ns * num_rows
-            + self._cost.kv_token_ns * sum(row.num_kv_tokens for row in live)
-        )
-        self.usage.num_masked_rows += num_rows - len(live)
-        return num_rows - len(live)
+            self._memory.decode(slot_of(row), row.num_kv_tokens - 1)
+        for row, each in zip(live, self._model.decode(live), strict=True):
+            sampled[row.request.id].append(each)
 
-    def _goes_on(self, row: Row, tokens: Sequence[int]) -> bool:
+    def _goes_on(self, row: Row, sampled: Sequence[Sampled]) -> bool:
         """Whether the row decodes, which one does not whose prompt already gave its last token."""
         if row.num_computed:
             return True
-        is_over = tokens[0] == EOS_TOKEN and "token-after-eos" not in self._faults
-        return len(tokens) > 1 and not is_over
-
-    def _wait_for_copy(self, bytes_before: int, clock: Clock) -> None:
-        clock.advance((self._memory.bytes_copied - bytes_before) // self._bytes_per_ns)
+        is_over = sampled[0][0] == EOS_TOKEN and "token-after-eos" not in self._faults
+        return row.num_fed_back > 0 and not is_over
 
 
 def _num_prompt(row: Row) -> int:
     return row.num_tokens - row.num_fed_back
-
-
-def _slot(row: Row) -> int:
-    assert row.request.slot is not None, "the engine gives a slot to whom it admits"
-    return row.request.slot

@@ -32,9 +32,13 @@ class Streams:
         """Return the tokens that the engine counts, known to the host or not."""
         return self.tokens(request, 0, request.num_tokens)
 
-    def put(self, request: Request, tokens: Sequence[int]) -> None:
-        """Take the next tokens of a request; those that a preemption threw away are replaced."""
-        self.outputs.setdefault(request.id, [])[next_number(request) - 1 :] = tokens
+    def put(self, request: Request, tokens: Sequence[int], place: int = 0) -> None:
+        """Take the tokens `place` behind those that the engine counts.
+
+        Those that were there already, which a preemption threw away, are replaced.
+        """
+        outputs = self.outputs.setdefault(request.id, [])
+        outputs[next_number(request) - 1 + place :] = tokens
 
 
 def next_number(request: Request) -> int:

@@ -30,11 +30,14 @@ Importing this package imports no torch; its modules do, but for `config`.
 
 from __future__ import annotations
 
+import os
+
 from stepscope.ingest.errors import MissingExtra
 
 
 def require_torch() -> None:
     """Raise MissingExtra, which names the command that installs it, where there is no torch."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # its profiler says on stderr that it starts
     try:
         import torch  # noqa: F401, PLC0415 - torch is an extra, and takes a second to import
     except ImportError as missing:

@@ -28,7 +28,7 @@ class ModelConfig:
     experts_per_token: int = 2
     window: int = 0
     ratio: int = 4
-    chunk_tokens: int = 32
+    chunk_tokens: int = 128
     rope_theta: float = 10_000.0
     norm_eps: float = 1e-6
     seed: int = 0

@@ -46,6 +46,14 @@ token that is the last makes it the prompt alone, and its row is masked.
   `cap-before-eos`: an output that ends on its cap is told to have been cut. With the last two,
   every second output ends with its 14th token (`--set eos_after=14`).
 
+## On a real decoder
+`--executor torch` computes the same steps on a small decoder with weights of `--seed`, in real time
+(`--profile` keeps torch.profiler's file in the trace, its spans tied to the steps). Every output is
+compared with that of its request alone: `equal_to_solo` is 6/6, and less under each fault that
+touches what is computed or kept. `skip-mirror-refresh` really loses live slots' last tokens, and
+`recycle-without-clearing` really attends to another request's. Layout and bytes are the decoder's,
+1,024 a token.
+
 ## The table
 Steps, requests admitted, and those of them beside live ones; refreshes; masked rows; tokens; bytes
 copied between host and device for each admission, on average and at most (one request beside
@@ -64,12 +72,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.engine import Engine
 from stepscope.engine.executors.ragged import DEVICE_WRITE, HOST_MIRROR, Ragged
+from stepscope.engine.executors.runs import TORCH, run_for
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.metrics import serving_metrics
+from stepscope.engine.model.config import ModelConfig
 from stepscope.engine.scenario import (
     DEFAULTS,
     Metric,
@@ -114,31 +123,38 @@ class SlotRecycling:
     summary: str = "more requests than slots: what it takes to let one in beside live ones"
     variants: tuple[str, ...] = tuple(ADMISSION_OF)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
-    executors: tuple[str, ...] = ("ragged",)
+    executors: tuple[str, ...] = ("ragged", TORCH)
     columns: tuple[str, ...] = (
         "admission", "steps", "admits", "midstream", "refreshes", "masked_rows", "tokens",
-        "bytes_per_admit", "max_bytes_per_admit", "makespan_s",
+        "bytes_per_admit", "max_bytes_per_admit", "equal_to_solo", "makespan_s",
     )  # fmt: skip
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
-        """Run one variant until every request has ended; nothing in it is left to the seed."""
+        """Run one variant until every request has ended; the seed is that of the weights alone."""
         values = settled(self, variant, options)
         asked = Workload.of(options.workload) if options.workload else _requests(values)
         config = _config(values, options.faults)
-        layout = Layout(values["slots"], values["slot_tokens"], values["token_bytes"])
+        model = ModelConfig(seed=options.seed)
+        token_bytes = model.token_bytes if options.executor == TORCH else values["token_bytes"]
+        layout = Layout(values["slots"], values["slot_tokens"], token_bytes)
+        admission = ADMISSION_OF[variant]
+        run = run_for(options, options.cost or COST, model, asked)
+        computed = run.slot_model(layout, is_mirrored=admission == HOST_MIRROR)
+        device = Ragged(computed, layout, admission, config.faults)
         scheduler = Slotted(layout.slot_tokens).with_faults(config.faults)
-        cost = options.cost or COST
-        device = Ragged(cost, layout, ADMISSION_OF[variant], faults=config.faults)
         described = {
-            "engine": config.as_dict(), "scheduler": asdict(scheduler), "cost": asdict(cost),
+            "engine": config.as_dict(), "scheduler": asdict(scheduler),
             "layout": asdict(layout), "settings": values, "seed": options.seed,
+            **run.described,
         }  # fmt: skip
-        with recorder_for(out, self.name, variant, described, asked.as_dict()) as recorder:
-            engine = Engine(
-                config, asked, scheduler, device, VirtualClock(), recorder, options.observer
-            )
-            engine.run()
-        metrics = {"admission": ADMISSION_OF[variant], **_metrics(engine, device, len(asked))}
+        with recorder_for(
+            out, self.name, variant, described, asked.as_dict(), run.clock_info
+        ) as recorder:
+            engine = Engine(config, asked, scheduler, device, run.clock, recorder, options.observer)
+            run.serve(engine, recorder)
+        metrics = {
+            "admission": admission, **_metrics(engine, device, len(asked)), **run.metrics(engine),
+        }  # fmt: skip
         return RunResult(self.name, variant, out, metrics)
 
 

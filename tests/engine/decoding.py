@@ -20,6 +20,7 @@ MOE = ModelConfig(**TINY, chunk_tokens=4, num_experts=4)
 COMPRESSED = ModelConfig(**TINY, chunk_tokens=4, window=6, ratio=3)
 CONFIGS = (DENSE, MOE, COMPRESSED)
 CLOSE = 1e-10
+torch.set_num_threads(1)
 
 
 @cache

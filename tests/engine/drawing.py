@@ -1,4 +1,4 @@
-"""A policy that decides by lot: whatever it draws is legal, and nothing of it may show in outputs."""
+"""A policy that decides by lot: all that it draws is legal, and none of it shows in outputs."""
 
 from __future__ import annotations
 

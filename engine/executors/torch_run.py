@@ -1,0 +1,65 @@
+"""A run on a decoder: real time, a profile on request, and each output beside its solo run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from stepscope.engine.clock import WallClock
+from stepscope.engine.executors.model_runner import ModelRunner
+from stepscope.engine.executors.profiling import profiled, warm_up
+from stepscope.engine.executors.torch_slots import DecodedSlots
+from stepscope.ingest.manifest import ClockInfo
+
+if TYPE_CHECKING:
+    from stepscope.engine.engine import Engine
+    from stepscope.engine.executors.slot_model import SlotModel
+    from stepscope.engine.model.config import ModelConfig
+    from stepscope.engine.request import Request
+    from stepscope.engine.scenario import Metric
+    from stepscope.engine.slot_memory import Layout
+    from stepscope.ingest.recorder import Recorder
+
+
+class TorchRun:
+    """A decoder of the sizes of `config`; the clock starts when `requests` have been run alone."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        faults: frozenset[str],
+        requests: Iterable[Request],
+        *,
+        is_profiled: bool = False,
+    ) -> None:
+        self.runner = ModelRunner(config, faults)
+        for request in requests:
+            self.runner.solo(request)
+        if is_profiled:
+            warm_up()
+        self.clock = WallClock()
+        self.clock_info = ClockInfo("wall", self.clock.epoch_ns)
+        self.described: dict[str, Any] = {
+            "executor": "torch", "model": asdict(config), "device": self.runner.device,
+        }  # fmt: skip
+        self._faults = faults
+        self._is_profiled = is_profiled
+
+    def slot_model(self, layout: Layout, *, is_mirrored: bool) -> SlotModel:
+        """Return what computes the slots of `layout`."""
+        clears = "recycle-without-clearing" not in self._faults
+        return DecodedSlots(self.runner, layout, is_mirrored=is_mirrored, clears=clears)
+
+    def serve(self, engine: Engine, recorder: Recorder | None) -> None:
+        """Run the engine to its end, under the profiler where that was asked for."""
+        profiling = profiled(recorder, self.runner, self.clock)
+        with profiling if self._is_profiled else nullcontext():
+            engine.run()
+
+    def metrics(self, engine: Engine) -> dict[str, Metric]:
+        """Return how many outputs equal their solo runs, of all."""
+        requests = [each.request for each in engine.ended]
+        num_equal = self.runner.num_equal_to_solo(requests)
+        return {"equal_to_solo": f"{num_equal}/{len(requests)}"}

@@ -1,0 +1,126 @@
+"""`slot-recycling` on a real decoder: the report's proof, its profile, and what faults break."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stepscope.engine.executors.profiling import KINETO_FILE
+from stepscope.engine.faults import Fault, faults_of
+from stepscope.engine.scenario import Metric, Options
+from stepscope.engine.scenarios.slot_recycling import SlotRecycling
+from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
+from tests.engine.rows import Rows
+
+SCENARIO = SlotRecycling()
+COUNTS = ("steps", "admits", "midstream", "refreshes", "masked_rows", "tokens")
+EQUAL_UNDER = {
+    "skip-mirror-refresh": False,
+    "recycle-without-clearing": False,
+    "masked-row-leak": False,
+    "refill-when-drained": True,
+    "token-after-eos": False,
+    "token-past-cap": False,
+    "cap-before-eos": True,
+}
+
+
+def on_torch(settings: dict[str, str] | None = None, *, profile: bool = False) -> Options:
+    return replace(asked(settings), executor="torch", profile=profile)
+
+
+def metrics(variant: str, **settings: str) -> dict[str, Metric]:
+    return SCENARIO.record(variant, None, on_torch(settings)).metrics
+
+
+@pytest.mark.parametrize("variant", ["before", "after"])
+def test_every_stream_equals_its_solo_run_and_the_steps_are_the_reports(variant: str) -> None:
+    found = metrics(variant)
+
+    assert found["equal_to_solo"] == "6/6"
+    assert [found[name] for name in COUNTS] == [26, 6, 3, 2 * (variant == "before"), 2, 82]
+
+
+def test_the_large_run_too() -> None:
+    found = metrics("after", slots="4", requests="8", max_cap="48")
+
+    assert found["equal_to_solo"] == "8/8"
+    assert [found[name] for name in COUNTS] == [65, 8, 4, 0, 60, 208]
+
+
+@pytest.mark.parametrize("fault", faults_of("slot-recycling"), ids=lambda fault: fault.name)
+def test_a_fault_shows_in_the_tokens_where_it_touches_them(fault: Fault) -> None:
+    assert {each.name for each in faults_of("slot-recycling")} == set(EQUAL_UNDER)
+    found = metrics(fault.variant, **fault.settings, fault=fault.name)
+
+    assert (found["equal_to_solo"] == "6/6") == EQUAL_UNDER[fault.name]
+
+
+def test_torch_schedules_as_the_cost_model_does(tmp_path: Path) -> None:
+    recorded = []
+    for options in (asked(), on_torch()):
+        path = tmp_path / str(options.executor)
+        SCENARIO.record("before", path, options)
+        recorded.append(Rows.read(Trace.open(path)))
+    priced, decoded = recorded
+
+    for table in ("batch_rows", "allocations", "outputs"):
+        differing = ("ts_ns", "digest", "solo_digest")
+        one, other = (
+            [{name: row[name] for name in row if name not in differing} for row in each.of(table)]
+            for each in (priced, decoded)
+        )
+        assert one == other
+
+
+def test_another_seed_is_another_model_and_equals_its_own_solo_runs() -> None:
+    options = replace(on_torch({"requests": "2", "max_cap": "6"}), seed=5)
+
+    assert SCENARIO.record("after", None, options).metrics["equal_to_solo"] == "2/2"
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    path = tmp_path_factory.mktemp("profiled") / "run.trace"
+    sizes = {"slots": "2", "requests": "3", "max_cap": "4", "slot_tokens": "64"}
+    SCENARIO.record("after", path, on_torch(sizes, profile=True))
+    return Trace.open(path)
+
+
+def test_a_profile_is_kept_in_the_trace_and_reads_as_the_same_steps(
+    profiled: Trace,
+) -> None:
+    kept = Trace.open(Path(str(profiled.path)) / KINETO_FILE)
+
+    columns = ["kind", "num_prefill_tokens", "num_decode_tokens"]
+    ours, theirs = (trace.table("steps").select(columns).collect() for trace in (profiled, kept))
+    assert ours.rows() == theirs.rows()
+
+
+def test_spans_of_a_profile_lie_within_their_steps_on_the_traces_clock(profiled: Trace) -> None:
+    steps = profiled.table("steps").select(
+        "step", begin="ts_ns", end=pl.col("ts_ns") + pl.col("dur_ns")
+    )
+    spans = profiled.table("spans").drop_nulls("step").join(steps, on="step").collect()
+
+    # The profiler converts its clock's ticks: a wrong epoch is seconds off, the conversion is not.
+    slack_ns = 10_000_000
+    assert len(spans) > 100
+    assert set(spans["step"]) == set(steps.collect()["step"])
+    assert (spans["ts_ns"] >= spans["begin"] - slack_ns).all()
+    assert (spans["ts_ns"] + spans["dur_ns"].fill_null(0) <= spans["end"] + slack_ns).all()
+
+
+def test_a_profiled_run_is_a_wall_clock_run_of_the_model_that_the_manifest_names(
+    profiled: Trace,
+) -> None:
+    manifest = profiled.manifest
+
+    assert manifest.clock.kind == "wall"
+    assert manifest.clock.epoch_ns > 0
+    assert manifest.config["executor"] == "torch"
+    assert manifest.config["model"]["num_layers"] == 2
