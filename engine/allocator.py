@@ -13,17 +13,33 @@ class Allocator:
 
     def __init__(self, state: State, record: Recording | None) -> None:
         self._state = state
+        self._blocks = state.kv_blocks
         self._record = record
+
+    def share_prefix(self, request: Request) -> None:
+        """Give `request` the blocks that already hold the beginning of what it says."""
+        for block in self._state.cached_prefix(request):
+            generation = self._blocks.share(block, request.id)
+            request.block_table.append(block)
+            self._note("kv-block", block, "share", request, generation)
+        request.num_cached = len(request.block_table) * self._blocks.block_size
+        request.num_computed = request.num_cached
 
     def claim_blocks(self, request: Request, num_tokens: int) -> None:
         """Give `request` the blocks that it lacks to hold `num_tokens` tokens."""
         num_missing = self._state.num_missing_blocks(request, num_tokens)
-        if num_missing > self._state.kv_blocks.num_free:
+        if num_missing > self._blocks.num_free:
             raise PlanRefused(f"{request.id} lacks {num_missing} KV blocks and fewer are free")
         for _ in range(num_missing):
-            block, generation = self._state.kv_blocks.claim(request.id)
+            block, generation = self._blocks.claim(request.id)
             request.block_table.append(block)
             self._note("kv-block", block, "claim", request, generation)
+
+    def cache_prefix(self, request: Request, first: int, last: int) -> None:
+        """Let others share the blocks of the prompt that are full with `first` to `last` tokens."""
+        size, hashes = self._blocks.block_size, self._state.block_hashes(request)
+        for place in range(first // size, min(last // size, len(hashes))):
+            self._blocks.cache(request.block_table[place], hashes[place])
 
     def claim_slot(self, request: Request) -> None:
         """Give `request` a slot, where the engine has slots."""
@@ -35,9 +51,10 @@ class Allocator:
         self._note("slot", request.slot, "claim", request, generation)
 
     def release(self, request: Request) -> None:
-        """Take all that `request` holds."""
-        for block in request.block_table:
-            generation = self._state.kv_blocks.release(block)
+        """Take all that `request` holds; of a cached prefix the end is the first to be reused."""
+        is_cached = self._state.config.prefix_cache
+        for block in reversed(request.block_table) if is_cached else request.block_table:
+            generation = self._blocks.release(block, request.id)
             self._note("kv-block", block, "release", request, generation)
         request.block_table.clear()
         if self._state.slots and request.slot is not None:

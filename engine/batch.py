@@ -40,9 +40,17 @@ class Row:
 
 @dataclass(slots=True)
 class Batch:
-    """The rows of a step in the order in which they are laid out, and their sums."""
+    """The rows of a step in the order in which they are laid out, and their sums.
+
+    `seated` are the ids of the requests in it, `num_reserved` the tokens that prefill must leave to
+    decodes. A batch without rows that is a `dummy` runs for the sake of other ranks, as the kind
+    that it names.
+    """
 
     rows: list[Row] = field(default_factory=list)
+    seated: set[str] = field(default_factory=set)
+    num_reserved: int = 0
+    dummy: str | None = None
     num_prefill_reqs: int = 0
     num_decode_reqs: int = 0
     num_prefill_tokens: int = 0
@@ -51,6 +59,7 @@ class Batch:
     def append(self, row: Row) -> None:
         """Add a row at the end."""
         self.rows.append(row)
+        self.seated.add(row.request.id)
         if row.phase is PREFILL:
             self.num_prefill_reqs += 1
             self.num_prefill_tokens += row.num_tokens
@@ -65,9 +74,16 @@ class Batch:
 
     @property
     def kind(self) -> str:
-        """What the step is called: prefill, decode, mixed or idle."""
+        """What the step is called: prefill, decode, mixed, dummy or idle."""
         if self.num_prefill_reqs and self.num_decode_reqs:
             return "mixed"
         if self.num_prefill_reqs:
             return PREFILL
-        return DECODE if self.num_decode_reqs else "idle"
+        if self.num_decode_reqs:
+            return DECODE
+        return "dummy" if self.dummy else "idle"
+
+    @property
+    def num_draft(self) -> int:
+        """Draft tokens of all rows."""
+        return sum(row.num_draft for row in self.rows)

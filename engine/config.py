@@ -20,6 +20,9 @@ class EngineConfig:
     then is aborted. `idle_ns` is how long a step lasts in which nothing could be scheduled,
     `max_idle_steps` in a row, and `max_actions_per_request` in one step, are what the watchdog
     allows a scheduler that makes no progress.
+
+    With `deferred_output` the host learns a step late which tokens were sampled, and forms the next
+    batch meanwhile; with `prefix_cache` prompts that begin alike share the KV of their beginning.
     """
 
     num_kv_blocks: int = 1024
@@ -31,6 +34,8 @@ class EngineConfig:
     idle_ns: int = MS
     max_idle_steps: int = 1000
     max_actions_per_request: int = 64
+    deferred_output: bool = False
+    prefix_cache: bool = False
     faults: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:

@@ -1,38 +1,43 @@
 """The engine: schedule, run, postprocess, until every request has ended.
 
-The scheduler only says what it wants. Here, and nowhere else, requests change queues; blocks change
-hands in the allocator; and both are written down as they happen.
+The scheduler only says what it wants. What it asks for is done in three places, and nowhere else:
+requests change queues in `lifecycle`, get rows in `seating`, and tokens in `outputs`. All three are
+written down as they happen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.allocator import Allocator
-from stepscope.engine.batch import DECODE, PREFILL, Batch, Row
+from stepscope.engine.batch import Batch, Row
 from stepscope.engine.clock import Clock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors import Execution, Executor
-from stepscope.engine.finishing import EOS, finish_reason
-from stepscope.engine.plan import Action, Admit, Hold, PlanRefused, Preempt, Reject, Run, Weigh
+from stepscope.engine.lifecycle import Ended, Lifecycle
+from stepscope.engine.outputs import Outputs
+from stepscope.engine.plan import (
+    Action,
+    Admit,
+    Hold,
+    PlanRefused,
+    Preempt,
+    Reject,
+    Reserve,
+    Run,
+    Weigh,
+)
 from stepscope.engine.recording import Recording
-from stepscope.engine.request import EOS_TOKEN, Request, Status
+from stepscope.engine.request import Request, Status
 from stepscope.engine.schedulers import Scheduler
+from stepscope.engine.seating import Seating
 from stepscope.engine.state import State
 
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
 
 Observer = Callable[[dict[str, Any]], None]
-
-
-class Ended(NamedTuple):
-    """How a request ended: the event finish, reject or abort, and when."""
-
-    request: Request
-    event: str
-    end_ns: int
 
 
 class Engine:
@@ -57,31 +62,33 @@ class Engine:
         self.executor = executor
         self.clock = clock
         self.state = State(config)
-        self.ended: list[Ended] = []
-        self._arrivals = iter(workload)
-        self._next_arrival = next(self._arrivals, None)
-        self._num_arrived = 0
         self._num_idle_steps = 0
         self._livelock: str | None = None
-        self._seated: set[str] = set()
-        self._last_in_slot: dict[int, Request] = {}
         self._recorder = recorder
+        self._observer = observer
         self._record = Recording(recorder, self.state, clock) if recorder else None
         self._allocate = Allocator(self.state, self._record)
-        self._observer = observer
+        self._lifecycle = Lifecycle(self.state, workload, self._allocate, self._record, clock)
+        self._seating = Seating(self.state, self._allocate, self._record)
+        self.outputs = Outputs(self.state, self._lifecycle, self._record, clock)
+
+    @property
+    def ended(self) -> list[Ended]:
+        """What became of every request that ended."""
+        return self._lifecycle.ended
 
     def run(self) -> None:
         """Step until every request has ended, or the horizon or the watchdog ends them."""
-        self._take_arrivals()
+        self.take_arrivals()
         while self._is_unfinished():
             if cause := self._cause_to_stop():
-                self._abort_all(cause)
+                self._lifecycle.abort_all(cause)
                 return
             self.step()
 
-    def step(self) -> None:
-        """One step, three verbs."""
-        batch = self.schedule()
+    def step(self, dummy: str | None = None) -> None:
+        """One step, three verbs; as a `dummy` of a kind nothing is scheduled, and yet it runs."""
+        batch = self.schedule(dummy)
         formed = self._counts()
         execution = self._run(batch)
         self.postprocess(batch, execution)
@@ -90,12 +97,11 @@ class Engine:
             self._record.stepped(batch, execution, formed)
         self.state.step += 1
 
-    def schedule(self) -> Batch:
+    def schedule(self, dummy: str | None = None) -> Batch:
         """Let the scheduler form this step's batch, and perform what it asks for."""
-        self.state.batch = Batch()
-        self._seated.clear()
+        self.state.batch = Batch(dummy=dummy)
         num_left = self.config.max_actions_per_request * (self.state.num_requests + 1)
-        for action in self.scheduler.schedule(self.state):
+        for action in () if dummy else self.scheduler.schedule(self.state):
             self._perform(action)
             num_left -= 1
             if not num_left:
@@ -108,14 +114,12 @@ class Engine:
 
     def postprocess(self, batch: Batch, execution: Execution) -> None:
         """Take what the step computed, and let go of the requests that are finished."""
-        self._take_arrivals()
+        self.take_arrivals()
         if batch.rows and "masked-row-leak" in self.config.faults:
             self._keep_masked_rows()
         for row in batch.rows:
-            request = row.request
-            request.num_computed += row.num_tokens
-            request.num_ever_computed = max(request.num_ever_computed, request.num_computed)
-            self._append(request, execution.tokens.get(request.id, ()))
+            self._advance(row, execution)
+        self.outputs.take(batch, execution)
 
     def observe(self) -> None:
         """Show the observer, if there is one, what the engine holds now."""
@@ -126,27 +130,54 @@ class Engine:
         """Return queues, batch, pools, and what the executor's device is at."""
         return {**self.state.snapshot(self.clock.now_ns()), **self.executor.snapshot()}
 
+    def take_arrivals(self) -> None:
+        """Queue those who have arrived by now."""
+        self._lifecycle.take_arrivals()
+
+    @property
+    def next_arrival_ns(self) -> int | None:
+        """When the next request arrives, None if none does unless others end."""
+        return self._lifecycle.arrivals.next_ns
+
     def _run(self, batch: Batch) -> Execution:
-        if batch.rows:
+        if batch.rows or batch.dummy:
             self._num_idle_steps = 0
             return self.executor.run(batch, self.state.step, self.clock, self._recorder)
         self._num_idle_steps += 1
         began_ns = self.clock.now_ns()
         self.clock.advance(self.config.idle_ns)
-        if self._next_arrival:
-            self.clock.advance_to(self._next_arrival.arrival_ns)
+        if self.next_arrival_ns is not None:
+            self.clock.advance_to(self.next_arrival_ns)
         return Execution(self.clock.now_ns() - began_ns, "idle", {})
 
+    def _advance(self, row: Row, execution: Execution) -> None:
+        request = row.request
+        request.num_computed += row.num_tokens
+        if row.num_draft:
+            request.num_computed -= row.num_draft + 1 - len(execution.tokens[request.id])
+        request.num_ever_computed = max(request.num_ever_computed, request.num_computed)
+        if self.config.prefix_cache and request.status is Status.RUNNING:
+            self._allocate.cache_prefix(request, row.num_computed, request.num_computed)
+
     def _perform(self, action: Action) -> None:
+        try:
+            self._do(action)
+        except PlanRefused as error:
+            where = f"{self.scheduler.name}, step {self.state.step}"
+            raise PlanRefused(error.what, where=where) from None
+
+    def _do(self, action: Action) -> None:
         match action:
             case Run():
-                self._seat(action)
+                self._seating.seat(action)
             case Admit():
-                self._admit(action.request)
+                self._lifecycle.admit(action.request)
+            case Reserve():
+                self.state.batch.num_reserved = action.num_tokens
             case Preempt():
-                self._preempt(action)
+                self._lifecycle.preempt(action)
             case Reject():
-                self._reject(action)
+                self._lifecycle.reject(action)
             case Hold():
                 action.request.num_holds += action.resource == "kv-block"
                 if self._record:
@@ -154,120 +185,17 @@ class Engine:
             case Weigh() if self._record:
                 self._record.weighed(action)
 
-    def _seat(self, run: Run) -> None:
-        request, num_tokens = run.request, run.num_tokens
-        self._check(request, num_tokens, run.num_fed_back)
-        end = request.num_computed + num_tokens
-        self._allocate.claim_blocks(request, end)
-        phase = PREFILL if request.is_prefill else DECODE
-        num_again = min(end, request.num_ever_computed) - request.num_computed
-        request.num_recomputed += max(0, num_again)
-        row = Row(
-            request, phase, num_tokens, request.num_computed,
-            end == request.num_tokens + run.num_fed_back, num_again > 0, run.num_fed_back,
-        )  # fmt: skip
-        self._seated.add(request.id)
-        self.state.batch.append(row)
-        if self._record:
-            self._record.row(row)
-
-    def _check(self, request: Request, num_tokens: int, num_fed_back: int) -> None:
-        batch = self.state.batch
-        if request.status is not Status.RUNNING or request.id in self._seated:
-            raise self._refused(f"{request.id} is {request.status.value} or in the batch already")
-        num_left = request.num_tokens - request.num_computed
-        if not (num_left if num_fed_back else 0) < num_tokens <= num_left + num_fed_back:
-            raise self._refused(f"{num_tokens} tokens of {request.id} are not there to compute")
-        if batch.num_batched_tokens + num_tokens > self.config.max_num_batched_tokens:
-            raise self._refused(f"the tokens of {request.id} are over the budget")
-
-    def _admit(self, request: Request) -> None:
-        if request.status is not Status.WAITING:
-            raise self._refused(f"{request.id} is admitted and {request.status.value}")
-        if not self.state.num_free_seats:
-            raise self._refused(f"{request.id} is admitted and every seat is taken")
-        self._leave_queue(request)
-        request.status = Status.RUNNING
-        request.num_holds = 0
-        self.state.running.append(request)
-        self._allocate.claim_blocks(request, request.num_tokens)
-        self._allocate.claim_slot(request)
-        if request.slot is not None:
-            self._last_in_slot[request.slot] = request
-        if self._record:
-            self._record.event(request, "resume" if request.num_preemptions else "admit")
-
-    def _preempt(self, action: Preempt) -> None:
-        request = action.request
-        if request.status is not Status.RUNNING or request.id in self._seated:
-            raise self._refused(f"{request.id} is preempted and {request.status.value}")
-        if self._record:
-            self._record.preempted(action)
-            self._record.event(request, "preempt", action.cause, action.by, 0)
-        self.state.running.remove(request)
-        self._allocate.release(request)
-        request.status = Status.WAITING
-        request.num_computed = 0
-        request.num_preemptions += 1
-        self.state.waiting.appendleft(request)
-
-    def _reject(self, action: Reject) -> None:
-        if self._record:
-            self._record.rejected(action)
-        self._leave_queue(action.request)
-        self._end(action.request, "reject", action.cause)
-
-    def _append(self, request: Request, tokens: Iterable[int]) -> None:
-        for token in tokens:
-            self._append_token(request, token)
-            if reason := finish_reason(request, self.config.faults):
-                self.state.running.remove(request)
-                self._end(request, "finish", reason if reason == EOS else None)
-                return
-
-    def _append_token(self, request: Request, token: int) -> None:
-        request.num_generated += 1
-        request.has_eos |= token == EOS_TOKEN
-        if self._record:
-            self._record.token(request, token)
-            if request.num_generated == 1:
-                self._record.event(request, "first-token")
-
     def _keep_masked_rows(self) -> None:
-        for request in self._last_in_slot.values():
+        for request in self._lifecycle.last_in_slot.values():
             if request.status is Status.ENDED:
-                self._append_token(request, 0)
-
-    def _end(self, request: Request, event: str, cause: str | None = None) -> None:
-        self._allocate.release(request)
-        request.status = Status.ENDED
-        self.ended.append(Ended(request, event, self.clock.now_ns()))
-        if self._record:
-            self._record.event(request, event, cause)
-
-    def _take_arrivals(self) -> None:
-        now_ns = self.clock.now_ns()
-        while self._next_arrival and self._next_arrival.arrival_ns <= now_ns:
-            request = self._next_arrival
-            self._num_arrived += 1
-            request.arrival_order = self._num_arrived
-            request.status = Status.WAITING
-            self.state.waiting.append(request)
-            if self._record:
-                self._record.arrived(request)
-            self._next_arrival = next(self._arrivals, None)
-
-    def _leave_queue(self, request: Request) -> None:
-        if self.state.waiting[0] is request:
-            self.state.waiting.popleft()
-        else:
-            self.state.waiting.remove(request)
+                self.outputs.append_token(request, 0, self.state.step)
 
     def _is_unfinished(self) -> bool:
-        if self._next_arrival and not self.state.waiting and not self.state.running:
-            self.clock.advance_to(self._next_arrival.arrival_ns)
-            self._take_arrivals()
-        return bool(self.state.waiting or self.state.running)
+        state, next_ns = self.state, self.next_arrival_ns
+        if next_ns is not None and not state.waiting and not state.running:
+            self.clock.advance_to(next_ns)
+            self.take_arrivals()
+        return bool(state.waiting or state.running)
 
     def _cause_to_stop(self) -> str | None:
         if self.config.horizon_ns is not None and self.clock.now_ns() >= self.config.horizon_ns:
@@ -276,16 +204,7 @@ class Engine:
             return f"watchdog: nothing was scheduled in {self._num_idle_steps} steps"
         return self._livelock
 
-    def _abort_all(self, cause: str) -> None:
-        for request in (*self.state.running, *self.state.waiting):
-            self._end(request, "abort", cause)
-        self.state.running.clear()
-        self.state.waiting.clear()
-
     def _counts(self) -> tuple[int, int, int, int]:
         state = self.state
         num_free = state.kv_blocks.num_free
         return self.clock.now_ns(), len(state.waiting), len(state.running), num_free
-
-    def _refused(self, what: str) -> PlanRefused:
-        return PlanRefused(what, where=f"{self.scheduler.name}, step {self.state.step}")

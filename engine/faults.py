@@ -25,7 +25,7 @@ class Fault:
 
 
 FCFS, SLOTS, DEVICE = "fcfs-preemption", "slot-recycling", "mix-admission"
-EP = "ep-multiplexing"
+EP, MIXED = "ep-multiplexing", "mixed-batches"
 
 FCFS_FAULTS = (
     Fault("shortest-bucket", FCFS, "the bucket of the shortest sequences runs, not the oldest's"),
@@ -85,6 +85,61 @@ SLOT_FAULTS = (
         SLOTS,
         "an output that ends on its cap is told to have been cut",
         settings={"eos_after": "14"},
+    ),
+)
+
+MIXED_FAULTS = (
+    Fault(
+        "prefill-eats-the-budget",
+        MIXED,
+        "nothing is reserved for decodes: prompts take every token of the budget",
+    ),
+    Fault(
+        "no-request-cap",
+        MIXED,
+        "the long-prefill threshold is not applied: one prompt takes all that prefills may have",
+        variant="before",
+    ),
+    Fault(
+        "reserve-for-every-seat",
+        MIXED,
+        "once anybody decodes, tokens are reserved for every seat: prompts get none of the budget",
+        settings={"budget": "256"},
+    ),
+    Fault(
+        "placeholder-read-as-token",
+        MIXED,
+        "a decode that idled a step reads the placeholder that stands for its last token",
+        variant="before",
+        settings={"deferred": "true"},
+    ),
+    Fault(
+        "token-of-partial-prefill",
+        MIXED,
+        "every chunk of a prompt samples a token, not only the last",
+    ),
+    Fault(
+        "scheduled-twice",
+        MIXED,
+        "a request whose prompt ends in this step is taken for a decode of this step too",
+    ),
+    Fault(
+        "victim-in-batch",
+        MIXED,
+        "a request may be preempted that is in this step's batch already",
+        settings={"kv_blocks": "20000"},
+    ),
+    Fault(
+        "mtp-with-mixed",
+        MIXED,
+        "drafts are verified in mixed batches, which cannot tell them apart, and nobody refuses",
+        settings={"mtp_k": "1"},
+    ),
+    Fault(
+        "peer-kind-from-queue",
+        MIXED,
+        "a rank foretells its kind from its queue and forgets the prompts that it has begun",
+        variant="data-parallel",
     ),
 )
 
@@ -200,7 +255,9 @@ EP_FAULTS = (
         settings={"requests": "2"},
     ),
 )
-FAULTS: tuple[Fault, ...] = (*FCFS_FAULTS, *SLOT_FAULTS, *DEVICE_FAULTS, *EP_FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *FCFS_FAULTS, *SLOT_FAULTS, *MIXED_FAULTS, *DEVICE_FAULTS, *EP_FAULTS,
+)  # fmt: skip
 _NAMES = {fault.name: fault for fault in FAULTS}
 
 

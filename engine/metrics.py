@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from stepscope.engine.engine import Ended
+from stepscope.engine.lifecycle import Ended
 from stepscope.engine.scenario import Metric
 from stepscope.engine.workload import SECOND
 

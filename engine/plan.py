@@ -29,12 +29,21 @@ class Run:
     """Put `num_tokens` tokens of a running request into this step's batch.
 
     The last `num_fed_back` of them are not known yet: each is sampled within the step and fed back
-    in the same step, as where a prompt is written and decoded in one go.
+    in the same step, as where a prompt is written and decoded in one go. Or the last `num_draft` of
+    them are guesses, of which those before the first wrong one count.
     """
 
     request: Request
     num_tokens: int
     num_fed_back: int = 0
+    num_draft: int = 0
+
+
+@dataclass(slots=True)
+class Reserve:
+    """Keep `num_tokens` of this step's budget for decodes; prefills get no more than the rest."""
+
+    num_tokens: int
 
 
 @dataclass(slots=True)
@@ -91,4 +100,4 @@ class Weigh:
     reason: str
 
 
-Action = Admit | Run | Preempt | Reject | Hold | Weigh
+Action = Admit | Run | Reserve | Preempt | Reject | Hold | Weigh

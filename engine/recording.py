@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # How far into the queue it is noted that a request waits for those before it: enough to look
 # at, and a queue of a million does not cost a million rows whenever its head changes.
 QUEUE_DEPTH = 64
+INPUT_IDS = "input_ids"  # the buffer of the tokens that a batch begins with
 
 
 class Recording:
@@ -68,12 +69,24 @@ class Recording:
 
     def row(self, row: Row) -> None:
         """Note a row of the batch that is being formed."""
-        request = row.request
-        is_prefill = row.phase is PREFILL
+        request, number = row.request, len(self._state.batch.rows) - 1
+        is_final = row.num_kv_tokens == request.num_tokens + row.num_fed_back
+        is_first = row.num_computed == request.num_cached
         self._to.batch_rows(
-            self._state.step, self._clock.now_ns(), len(self._state.batch.rows) - 1, request.id,
-            row.phase, request.slot, row.num_tokens, row.num_computed, 0, None, None,
-            request.prompt_len, row.samples if is_prefill else None, row.is_recompute,
+            self._state.step, self._clock.now_ns(), number, request.id,
+            row.phase, request.slot, row.num_tokens, row.num_computed,
+            request.num_cached if is_first else 0, row.num_draft or None, None,
+            request.prompt_len, is_final if row.phase is PREFILL else None, row.is_recompute,
+        )  # fmt: skip
+        if row.phase is not PREFILL and self._state.config.deferred_output:
+            self._input(row, number)
+
+    def _input(self, row: Row, number: int) -> None:
+        """Note which token a decode reads: by the step that sampled it, 0 for a placeholder."""
+        epoch = 0 if row.reads_placeholder else row.request.sampled_step
+        self._to.accesses(
+            self._state.step, self._clock.now_ns(), INPUT_IDS, number, number + 1, "read",
+            "device" if row.is_deferred else "host", None, epoch,
         )  # fmt: skip
 
     def held(self, hold: Hold) -> None:
@@ -124,11 +137,18 @@ class Recording:
             "bucket", weigh.size, None, weigh.oldest.id, None if is_chosen else weigh.chosen,
         )  # fmt: skip
 
-    def token(self, request: Request, token: int) -> None:
+    def token(self, request: Request, token: int, sampled_step: int) -> None:
         """Note that a token was sampled; which one stays out of the trace, unless it is the end."""
         self._to.outputs(
             self._state.step, self._clock.now_ns(), request.id, request.num_generated - 1,
-            token if token == EOS_TOKEN else None, False, self._state.step,
+            token if token == EOS_TOKEN else None, False, sampled_step,
+        )  # fmt: skip
+
+    def placeholder(self, request: Request) -> None:
+        """Note that a token was sampled which the host does not know yet."""
+        self._to.outputs(
+            self._state.step, self._clock.now_ns(), request.id, request.num_generated,
+            None, True, self._state.step,
         )  # fmt: skip
 
     def stepped(
@@ -140,7 +160,7 @@ class Recording:
         self._to.steps(
             self._state.step, ts_ns, execution.dur_ns, batch.kind, batch.num_prefill_reqs,
             batch.num_decode_reqs, batch.num_prefill_tokens, batch.num_decode_tokens,
-            self._state.config.max_num_batched_tokens, 0, num_waiting, num_running,
+            self._state.config.max_num_batched_tokens, batch.num_reserved, num_waiting, num_running,
             num_free if num_blocks else None, num_blocks or None, execution.path,
             len(execution.tokens) if execution.logits_rows is None else execution.logits_rows,
         )  # fmt: skip
@@ -155,6 +175,10 @@ class Recording:
         )  # fmt: skip
 
     def _holder(self, resource: str) -> str | None:
-        if resource != "kv-block" or not self._state.running:
-            return None
-        return max(self._state.running, key=lambda request: len(request.block_table)).id
+        """Who has most of what was short; of seats and slots, who has had one for longest."""
+        running, rows = self._state.running, self._state.batch.rows
+        if resource == "kv-block" and running:
+            return max(running, key=lambda request: len(request.block_table)).id
+        if resource == "token-budget" and rows:
+            return max(rows, key=lambda row: row.num_tokens).request.id
+        return running[0].id if resource in {"seat", "slot"} and running else None

@@ -24,7 +24,11 @@ class Request:
     The first fields come from the workload, the rest is the engine's own state. Lengths are in
     tokens: the KV pool holds `num_computed` of the request's `num_tokens`. A simulated model ends
     the output with token number `eos_after`, where that is given. `prefix` names what the prompt
-    says, 512 tokens at a time: prompts whose prefixes begin with the same numbers begin alike.
+    says, 512 tokens at a time: prompts whose prefixes begin with the same numbers begin alike. A
+    request with `after` is sent when that one has ended, `arrival_ns` later.
+
+    Where output is deferred, `num_placeholders` tokens behind the `num_generated` ones have been
+    sampled and are not known to the host yet.
     """
 
     id: str
@@ -36,23 +40,31 @@ class Request:
     deadline_ns: int | None = None
     eos_after: int | None = None
     prefix: tuple[int, ...] = ()
+    after: str | None = None
 
     status: Status = Status.PENDING
     arrival_order: int = 0
     num_computed: int = 0
     num_generated: int = 0
+    num_placeholders: int = 0
+    sampled_step: int = 0  # the step in which its last token was sampled
     has_eos: bool = False
     num_ever_computed: int = 0
     num_recomputed: int = 0
     num_preemptions: int = 0
     num_holds: int = 0  # times that it was first in the queue and lacked blocks
+    num_cached: int = 0  # tokens found in the prefix cache when it was last admitted
+    block_hashes: list[int] | None = None
     block_table: list[int] = field(default_factory=list)
     slot: int | None = None
+    first_token_ns: int | None = None
+    last_token_ns: int = 0
+    worst_gap_ns: int = 0  # longest time between two of its tokens
 
     @property
     def num_tokens(self) -> int:
-        """Tokens known so far: the prompt and what was generated."""
-        return self.prompt_len + self.num_generated
+        """Tokens so far: the prompt and what was generated, known to the host or not."""
+        return self.prompt_len + self.num_generated + self.num_placeholders
 
     @property
     def max_kv_tokens(self) -> int:

@@ -19,7 +19,8 @@ class RequestSpec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
 
     A simulated model ends the output with token number `eos_after`, where that is given. `prefix`
     names what the prompt says, 512 tokens at a time: prompts whose prefixes begin with the same
-    numbers begin alike; tokens behind the last of them are this request's own.
+    numbers begin alike; tokens behind the last of them are this request's own. A request with
+    `after` is sent when that one has ended, `arrival_ns` later.
     """
 
     id: str
@@ -31,6 +32,7 @@ class RequestSpec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     deadline_ns: Int64 | None = None
     eos_after: Int64 | None = None
     prefix: tuple[Int64, ...] = ()
+    after: str | None = None
 
     def __post_init__(self) -> None:
         if not (

@@ -7,6 +7,7 @@ from typing import Any
 
 from stepscope.engine.batch import Batch
 from stepscope.engine.config import EngineConfig
+from stepscope.engine.content import block_hashes
 from stepscope.engine.kv_blocks import KVBlocks
 from stepscope.engine.request import Request
 from stepscope.engine.slots import Slots
@@ -41,6 +42,28 @@ class State:
     def num_missing_blocks(self, request: Request, num_tokens: int) -> int:
         """Return how many blocks more `request` needs to hold `num_tokens` tokens."""
         return self.kv_blocks.num_missing(request.block_table, num_tokens)
+
+    def block_hashes(self, request: Request) -> list[int]:
+        """Return a hash for each block that the prompt of `request` fills."""
+        if request.block_hashes is None:
+            request.block_hashes = block_hashes(request, self.config.block_size)
+        return request.block_hashes
+
+    def cached_prefix(self, request: Request) -> list[int]:
+        """Return the blocks that hold the beginning of `request`; its last token is never in one.
+
+        Something has to be computed for it, or there would be nothing to sample from.
+        """
+        if not self.config.prefix_cache:
+            return []
+        most = (request.num_tokens - 1) // self.config.block_size
+        return self.kv_blocks.cached(self.block_hashes(request)[:most])
+
+    def num_blocks_to_admit(self, request: Request) -> int:
+        """Return how many free blocks it takes to hold all tokens of a waiting request."""
+        cached = self.cached_prefix(request)
+        num_in_use = sum(self.kv_blocks.num_references(block) > 0 for block in cached)
+        return self.num_missing_blocks(request, request.num_tokens) - num_in_use
 
     def snapshot(self, ts_ns: int) -> dict[str, Any]:
         """Return the state as plain lists and dicts; only the pools that the engine has."""

@@ -30,18 +30,23 @@ Lengths = Callable[[Random], tuple[int, int]]
 
 
 class Workload:
-    """Requests in order of arrival; iterating makes fresh ones, so that it can run again."""
+    """Requests in order of arrival, and behind them those that come after others have ended.
+
+    Iterating makes fresh ones, so that it can run again, and gives those who follow others first.
+    """
 
     def __init__(self, specs: Iterable[RequestSpec]) -> None:
-        self.specs = tuple(sorted(specs, key=lambda spec: spec.arrival_ns))
+        in_order = sorted(specs, key=lambda spec: (spec.after is not None, spec.arrival_ns))
+        self.specs = tuple(in_order)
         if len({spec.id for spec in self.specs}) < len(self.specs):
             raise ConfigError("two requests of the workload have the same id")
+        _check_chains(self.specs)
 
     def __iter__(self) -> Iterator[Request]:
-        for spec in self.specs:
+        for spec in sorted(self.specs, key=lambda spec: spec.after is None):
             yield Request(
-                spec.id, spec.arrival_ns, spec.prompt_len, spec.max_tokens,
-                spec.priority, spec.modality, spec.deadline_ns, spec.eos_after, spec.prefix,
+                spec.id, spec.arrival_ns, spec.prompt_len, spec.max_tokens, spec.priority,
+                spec.modality, spec.deadline_ns, spec.eos_after, spec.prefix, spec.after,
             )  # fmt: skip
 
     def __len__(self) -> int:
@@ -105,6 +110,21 @@ class Workload:
             return cls(specs)
         except ConfigError as error:
             raise ConfigError(error.what, where=str(path), todo=error.todo) from None
+
+
+def _check_chains(specs: Iterable[RequestSpec]) -> None:
+    """Raise ConfigError for a request that never comes, since whom it comes after never ends."""
+    after = {spec.id: spec.after for spec in specs}
+    sent: set[str] = set()
+    for each in after:
+        chain: dict[str, None] = {}
+        link: str | None = each
+        while link is not None and link not in sent:
+            if link in chain or link not in after:
+                raise ConfigError(f"request {each} comes after {link}, which does not come first")
+            chain[link] = None
+            link = after[link]
+        sent.update(chain)
 
 
 def identical(num_requests: int, prompt_len: int, max_tokens: int, gap_ns: int = 0) -> Workload:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from stepscope.engine.executors import Execution
+from stepscope.engine.executors.split import Split
 from stepscope.engine.request import EOS_TOKEN
 
 if TYPE_CHECKING:
@@ -33,43 +35,82 @@ class CostModel:
     decode_row_ns: int = 8_600
     kv_token_ns: int = 437
 
-    def dur_ns(self, batch: Batch) -> int:
-        """Return what `batch` costs."""
+    def dur_ns(self, batch: Batch, *, overlaps_host: bool = False) -> int:
+        """Return what `batch` costs; with `overlaps_host` the host works while the device does."""
         num_kv_tokens = sum(row.num_computed + row.num_tokens for row in batch.rows)
-        return (
+        device_ns = (
             self.base_ns
             + self.prefill_token_ns * batch.num_prefill_tokens
-            + self.decode_row_ns * batch.num_decode_reqs
             + self.kv_token_ns * num_kv_tokens
         )
+        host_ns = self.decode_row_ns * batch.num_decode_reqs
+        return max(device_ns, host_ns) if overlaps_host else device_ns + host_ns
 
 
 @dataclass(slots=True)
 class Simulated:
-    """Advances the clock by what the cost model says; what it samples means nothing but its end."""
+    """Advances the clock by what the cost model says; what it samples means nothing but its end.
+
+    With `split`, mixed batches are prepared as they would be for kernels, and that is recorded. A
+    draft token is accepted with the probability `acceptance`, by lot: `seed`, request and position
+    say what is drawn.
+    """
 
     cost: CostModel = field(default_factory=CostModel)
+    split: Split | None = None
+    overlaps_host: bool = False
+    acceptance: float = 0.0
+    seed: int = 0
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
-        """Pass the time of `batch`; nothing is computed and nothing recorded."""
-        del step, recorder
-        dur_ns = self.cost.dur_ns(batch)
+        """Pass the time of `batch`; nothing is computed."""
+        tokens = {row.request.id: self._tokens(row) for row in batch.rows if row.samples}
+        path, logits_rows = self._prepare(batch, step, clock, recorder)
+        dur_ns = self.cost.dur_ns(batch, overlaps_host=self.overlaps_host)
         clock.advance(dur_ns)
-        return Execution(dur_ns, f"simulated-{batch.kind}", sampled(batch))
+        num_draft = sum(row.num_draft for row in batch.rows)
+        if num_draft and recorder:
+            num_accepted = sum(
+                len(tokens[row.request.id]) - 1 for row in batch.rows if row.num_draft
+            )
+            now_ns = clock.now_ns()
+            recorder.counters(step, now_ns, "drafts", "accepted", "tokens", float(num_accepted))
+        path = f"simulated-{path}{'+mtp' if num_draft else ''}"
+        return Execution(dur_ns, path, tokens, logits_rows)
 
     def snapshot(self) -> dict[str, Any]:
         """Return nothing: there is no device to look into."""
         return {}
 
+    def _prepare(
+        self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None
+    ) -> tuple[str, int | None]:
+        """Return the path that runs, and the rows of logits that it computes."""
+        if batch.dummy or not self.split or not batch.rows:
+            return (f"dummy-{batch.dummy}" if batch.dummy else batch.kind), None
+        prepared = self.split.prepare(batch, step, clock.now_ns(), recorder)
+        return prepared.path, len(prepared.logits_tokens)
+
+    def _tokens(self, row: Row) -> tuple[int, ...]:
+        return _tokens(row, 1 + row.num_fed_back + self._num_accepted(row))
+
+    def _num_accepted(self, row: Row) -> int:
+        for number in range(row.num_draft):
+            drawn = crc32(f"{self.seed} {row.request.id} {row.num_computed + number}".encode())
+            if drawn >= self.acceptance * (1 << 32):
+                return number
+        return row.num_draft
+
 
 def sampled(batch: Batch) -> dict[str, tuple[int, ...]]:
     """Return what a model without weights samples: 0, and the end where the workload says so."""
-    return {row.request.id: _tokens(row) for row in batch.rows if row.samples}
+    return {row.request.id: _tokens(row, 1 + row.num_fed_back) for row in batch.rows if row.samples}
 
 
-def _tokens(row: Row) -> tuple[int, ...]:
+def _tokens(row: Row, num_tokens: int) -> tuple[int, ...]:
     request = row.request
-    if request.eos_after is None and not row.num_fed_back:
-        return (0,)
-    numbers = range(request.num_generated + 1, request.num_generated + row.num_fed_back + 2)
+    if request.eos_after is None:
+        return (0,) * num_tokens
+    first = request.num_generated + request.num_placeholders + 1
+    numbers = range(first, first + num_tokens)
     return tuple(EOS_TOKEN if number == request.eos_after else 0 for number in numbers)

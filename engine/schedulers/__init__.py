@@ -7,6 +7,7 @@ from typing import Protocol
 
 from stepscope.engine.plan import Action
 from stepscope.engine.schedulers.bucketed import Bucketed
+from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.schedulers.slots import Slotted
 from stepscope.engine.state import State
 
@@ -27,6 +28,6 @@ class Scheduler(Protocol):
         ...
 
 
-SCHEDULERS: tuple[type[Scheduler], ...] = (Bucketed, Slotted)
+SCHEDULERS: tuple[type[Scheduler], ...] = (Bucketed, Slotted, Paged)
 
-__all__ = ["SCHEDULERS", "Bucketed", "Scheduler", "Slotted"]
+__all__ = ["SCHEDULERS", "Bucketed", "Paged", "Scheduler", "Slotted"]

@@ -52,11 +52,12 @@ def _queues(events: list[Row]) -> tuple[list[str], list[str]]:
 
 
 def _owners(events: list[Row], resource: str) -> dict[int, str]:
-    owners: dict[int, str] = {}
+    """The first of those who use each: who claimed it, or has shared it for longest."""
+    users: dict[int, list[str]] = {}
     for row in events:
-        if row["resource"] == resource and row["op"] == "claim":
-            assert row["id"] not in owners
-            owners[row["id"]] = row["owner"]
+        if row["resource"] == resource and row["op"] == "release":
+            users[row["id"]].remove(row["owner"])
         elif row["resource"] == resource:
-            assert owners.pop(row["id"]) == row["owner"]
-    return owners
+            assert row["op"] == "share" or not users.get(row["id"])
+            users.setdefault(row["id"], []).append(row["owner"])
+    return {number: names[0] for number, names in users.items() if names}

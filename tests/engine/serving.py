@@ -32,12 +32,13 @@ def serve(
     *,
     observer: Observer | None = None,
     cost: CostModel = UNIT_COST,
+    acceptance: float = 0.0,
 ) -> tuple[Engine, Rows]:
     """Run an engine to its end; return it and what it recorded."""
     rows = Rows()
     engine = Engine(
-        config or EngineConfig(), Workload(requests), scheduler or Bucketed(), Simulated(cost),
-        VirtualClock(), rows.recorder, observer,
+        config or EngineConfig(), Workload(requests), scheduler or Bucketed(),
+        Simulated(cost, acceptance=acceptance), VirtualClock(), rows.recorder, observer,
     )  # fmt: skip
     engine.run()
     return engine, rows

@@ -18,7 +18,7 @@ def test_every_block_is_free_or_owned_once(num_blocks: int, claims: list[bool]) 
             assert generation == pool.generation[block] - 1
             owned.append(block)
         elif owned and not is_claim:
-            pool.release(owned.pop(0))
+            pool.release(owned.pop(0), "r")
         assert sorted(pool.owner) == sorted(owned)
         assert pool.num_free + len(owned) == num_blocks
 

@@ -1,0 +1,134 @@
+"""How requests change queues: from arrival to whatever ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from stepscope.engine.allocator import Allocator
+from stepscope.engine.arrivals import Arrivals
+from stepscope.engine.clock import Clock
+from stepscope.engine.plan import PlanRefused, Preempt, Reject
+from stepscope.engine.recording import Recording
+from stepscope.engine.request import Request, Status
+from stepscope.engine.state import State
+
+
+class Ended(NamedTuple):
+    """How a request ended: the event finish, reject or abort, and when."""
+
+    request: Request
+    event: str
+    end_ns: int
+
+
+class Lifecycle:
+    """Moves requests between queues, with what they hold, and notes it.
+
+    `ended` holds what became of every request, in the order in which they ended; `last_in_slot` the
+    one that had each slot last.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        workload: Iterable[Request],
+        allocate: Allocator,
+        record: Recording | None,
+        clock: Clock,
+    ) -> None:
+        self.ended: list[Ended] = []
+        self.last_in_slot: dict[int, Request] = {}
+        self.arrivals = Arrivals(workload)
+        self._state = state
+        self._allocate = allocate
+        self._record = record
+        self._clock = clock
+
+    def take_arrivals(self) -> None:
+        """Put those who have arrived at the end of the queue."""
+        for request in self.arrivals.take(self._clock.now_ns()):
+            request.status = Status.WAITING
+            self._state.waiting.append(request)
+            if self._record:
+                self._record.arrived(request)
+
+    def admit(self, request: Request) -> None:
+        """Let a waiting request run, with blocks for all its tokens, and a slot."""
+        if request.status is not Status.WAITING:
+            raise PlanRefused(f"{request.id} is admitted and {request.status.value}")
+        if not self._state.num_free_seats:
+            raise PlanRefused(f"{request.id} is admitted and every seat is taken")
+        self._leave_queue(request)
+        request.status = Status.RUNNING
+        request.num_holds = 0
+        self._state.running.append(request)
+        if self._state.config.prefix_cache:
+            self._allocate.share_prefix(request)
+        self._allocate.claim_blocks(request, request.num_tokens)
+        self._allocate.claim_slot(request)
+        if request.slot is not None:
+            self.last_in_slot[request.slot] = request
+        if self._record:
+            self._record.event(request, "resume" if request.num_preemptions else "admit")
+
+    def preempt(self, action: Preempt) -> None:
+        """Take a running request's KV away and put it at the front of the queue.
+
+        A token that was sampled for it and is not known yet will be its own all the same: if it
+        were lost, two requests that have room for one would take turns and never get on.
+        """
+        request = action.request
+        self._check_victim(request)
+        if self._record:
+            self._record.preempted(action)
+            self._record.event(request, "preempt", action.cause, action.by, 0)
+        self._state.running.remove(request)
+        self._allocate.release(request)
+        request.status = Status.WAITING
+        request.num_computed = 0
+        request.num_preemptions += 1
+        self._state.waiting.appendleft(request)
+
+    def reject(self, action: Reject) -> None:
+        """Drop a waiting request."""
+        if self._record:
+            self._record.rejected(action)
+        self._leave_queue(action.request)
+        self._end(action.request, "reject", action.cause)
+
+    def finish(self, request: Request, cause: str | None) -> None:
+        """Let go of a request that got all its tokens."""
+        if request.status is Status.RUNNING:
+            self._state.running.remove(request)
+        else:
+            self._leave_queue(request)
+        self._end(request, "finish", cause)
+
+    def abort_all(self, cause: str) -> None:
+        """End whatever runs or waits."""
+        for request in (*self._state.running, *self._state.waiting):
+            self._end(request, "abort", cause)
+        self._state.running.clear()
+        self._state.waiting.clear()
+
+    def _check_victim(self, request: Request) -> None:
+        may_be_seated = "victim-in-batch" in self._state.config.faults
+        is_seated = request.id in self._state.batch.seated and not may_be_seated
+        if request.status is not Status.RUNNING or is_seated:
+            raise PlanRefused(f"{request.id} is preempted and {request.status.value}")
+
+    def _end(self, request: Request, event: str, cause: str | None = None) -> None:
+        now_ns = self._clock.now_ns()
+        self._allocate.release(request)
+        request.status = Status.ENDED
+        self.ended.append(Ended(request, event, now_ns))
+        self.arrivals.ended(request, now_ns)
+        if self._record:
+            self._record.event(request, event, cause)
+
+    def _leave_queue(self, request: Request) -> None:
+        if self._state.waiting[0] is request:
+            self._state.waiting.popleft()
+        else:
+            self._state.waiting.remove(request)

@@ -1,0 +1,89 @@
+"""What becomes of the tokens that a step sampled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from stepscope.engine.batch import Batch
+from stepscope.engine.clock import Clock
+from stepscope.engine.executors import Execution
+from stepscope.engine.finishing import EOS, finish_reason
+from stepscope.engine.lifecycle import Lifecycle
+from stepscope.engine.recording import Recording
+from stepscope.engine.request import EOS_TOKEN, Request, Status
+from stepscope.engine.state import State
+
+
+class Outputs:
+    """Appends what was sampled to the requests, and lets go of those that are finished.
+
+    Where output is deferred, a token is first a placeholder, and a token one step later; so a
+    request ends one step late, and the row that it had meanwhile is thrown away. `gaps_ns` counts
+    the times between two tokens of a request.
+    """
+
+    def __init__(
+        self, state: State, lifecycle: Lifecycle, record: Recording | None, clock: Clock
+    ) -> None:
+        self.gaps_ns: Counter[int] = Counter()
+        self._state = state
+        self._config = state.config
+        self._lifecycle = lifecycle
+        self._record = record
+        self._clock = clock
+        self._in_flight: list[tuple[Request, tuple[int, ...], int]] = []
+
+    def take(self, batch: Batch, execution: Execution) -> None:
+        """Take the tokens of the step, or those of the one before where output is deferred."""
+        tokens = execution.tokens
+        if not self._config.deferred_output:
+            for row in batch.rows:
+                self._append(row.request, tokens.get(row.request.id, ()), self._state.step)
+            return
+        for request, known, sampled_step in self._in_flight:
+            request.num_placeholders = 0
+            self._append(request, known, sampled_step)
+        self._in_flight = [
+            self._put_off(row.request, tokens[row.request.id])
+            for row in batch.rows
+            if row.request.id in tokens and row.request.status is Status.RUNNING
+        ]
+
+    def append_token(self, request: Request, token: int, sampled_step: int) -> None:
+        """Give a request a token that the host knows."""
+        request.num_generated += 1
+        request.sampled_step = sampled_step
+        request.has_eos |= token == EOS_TOKEN
+        self._time(request)
+        if self._record:
+            self._record.token(request, token, sampled_step)
+            if request.num_generated == 1:
+                self._record.event(request, "first-token")
+
+    def _append(self, request: Request, tokens: Iterable[int], sampled_step: int) -> None:
+        for token in tokens:
+            if request.status is Status.ENDED:
+                return
+            self.append_token(request, token, sampled_step)
+            if reason := finish_reason(request, self._config.faults):
+                self._lifecycle.finish(request, reason if reason == EOS else None)
+
+    def _put_off(
+        self, request: Request, tokens: tuple[int, ...]
+    ) -> tuple[Request, tuple[int, ...], int]:
+        request.num_placeholders = len(tokens)
+        request.sampled_step = self._state.step
+        if self._record:
+            self._record.placeholder(request)
+        return request, tokens, self._state.step
+
+    def _time(self, request: Request) -> None:
+        now_ns = self._clock.now_ns()
+        if request.first_token_ns is None:
+            request.first_token_ns = now_ns
+        else:
+            gap_ns = now_ns - request.last_token_ns
+            self.gaps_ns[gap_ns] += 1
+            request.worst_gap_ns = max(request.worst_gap_ns, gap_ns)
+        request.last_token_ns = now_ns

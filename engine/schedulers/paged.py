@@ -1,0 +1,216 @@
+"""`paged`: continuous batching over KV blocks, prompts in chunks, prompts and decodes in one batch.
+
+The scheduler of report 001. A step resumes the prompts that were begun, admits waiting ones, first
+come first served, and lets the decodes have what is left: prompts first. So that decodes are not
+left with nothing, tokens are reserved for them before: as many as they will take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, field, replace
+
+from stepscope.engine.batch import DECODE, PREFILL
+from stepscope.engine.plan import Action, Admit, Hold, Preempt, Reject, Reserve, Run
+from stepscope.engine.request import Request, Status
+from stepscope.engine.state import State
+from stepscope.ingest.errors import ConfigError
+
+IMAGE = "image"
+ORDERS = ("fcfs", "priority")
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """Prefills within the budget that decodes leave them, then decodes within the whole budget.
+
+    - `mixed`: whether a batch may hold prompts and decodes; if not, decodes wait while prompts run.
+    - `reserve`: whether decodes in flight have their tokens reserved, `mtp_k` + 1 each.
+    - `long_prefill_threshold`: most tokens of one prompt in a step; 0: no limit. An image is
+      embedded as a whole, and its prompt is neither limited nor split.
+    - `order`: who is served first, `fcfs`, or whoever has the lowest number as `priority`.
+    - `mtp_k`: how many tokens are drafted for each decode; not with `mixed`, whose batches have
+      one row of logits for each request.
+    """
+
+    mixed: bool = True
+    reserve: bool = True
+    long_prefill_threshold: int = 0
+    order: str = "fcfs"
+    mtp_k: int = 0
+    faults: Set[str] = field(default_factory=frozenset)
+    name: str = "paged"
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise ConfigError(f"order={self.order}: choose {' or '.join(ORDERS)}")
+        if self.mixed and self.mtp_k and "mtp-with-mixed" not in self.faults:
+            raise ConfigError("MTP does not work with mixed batches", todo="switch one of them off")
+
+    def with_faults(self, faults: Iterable[str]) -> Paged:
+        """Return the scheduler with the faults that are switched on."""
+        return replace(self, faults=frozenset(faults))
+
+    def schedule(self, state: State) -> Iterator[Action]:
+        """Resume prompts, admit more of them, and decode, in the order of the rows."""
+        prompts = [request for request in state.running if request.is_prefill]
+        decodes = [request for request in state.running if not request.is_prefill]
+        if reserved := self._reserved(state, len(decodes)):
+            yield Reserve(reserved)
+        yield from self._resume(state, prompts)
+        yield from self._admit(state)
+        if self.mixed or not state.batch.rows:
+            yield from self._decode(state, decodes)
+        else:
+            for request in decodes:
+                yield Hold(request, "prompts go first", "phase", instead=PREFILL)
+        if "scheduled-twice" in self.faults:
+            yield from _once_more(state)
+
+    def next_kind(self, state: State) -> str | None:
+        """Return what the next batch will be for other ranks: prefill, decode or None.
+
+        A mixed batch is a prefill for them.
+        """
+        prompts = [request for request in state.running if request.is_prefill]
+        num_decodes = len(state.running) - len(prompts)
+        left = state.config.max_num_batched_tokens - self._reserved(state, num_decodes)
+        if "peer-kind-from-queue" in self.faults:
+            prompts = []
+        fitting = (each for each in state.waiting if not _never_fits(state, each))
+        head = next(fitting, None)
+        if any(self._chunk(request, left) for request in prompts) or (
+            head and not self._obstacle(state, head, left)
+        ):
+            return PREFILL
+        return DECODE if num_decodes else None
+
+    def _reserved(self, state: State, num_decodes: int) -> int:
+        config = state.config
+        is_off = not (self.mixed and self.reserve) or "prefill-eats-the-budget" in self.faults
+        if is_off or not num_decodes:
+            return 0
+        if "reserve-for-every-seat" in self.faults:
+            num_decodes = config.max_num_seqs
+        num_rows = min(num_decodes, config.max_num_seqs)
+        return min(num_rows * (self.mtp_k + 1), config.max_num_batched_tokens)
+
+    def _resume(self, state: State, prompts: Iterable[Request]) -> Iterator[Action]:
+        for request in prompts:
+            left = _prefill_budget(state)
+            if chunk := self._chunk(request, left):
+                yield Run(request, chunk)
+            else:
+                yield _over_budget(request, self._wanted(request), left)
+
+    def _admit(self, state: State) -> Iterator[Action]:
+        while state.waiting:
+            request = self._head(state)
+            left = _prefill_budget(state)
+            if rejection := _never_fits(state, request):
+                yield rejection
+            elif hold := self._obstacle(state, request, left):
+                yield hold
+                return
+            else:
+                yield Admit(request)
+                yield Run(request, self._chunk(request, left))
+
+    def _decode(self, state: State, decodes: Iterable[Request]) -> Iterator[Action]:
+        for request in self._ordered(decodes):
+            while request.status is Status.RUNNING:
+                left = state.config.max_num_batched_tokens - state.batch.num_batched_tokens
+                if not left:
+                    yield _over_budget(request, 1, 0)
+                    break
+                num_draft = self._num_draft(request, left)
+                needed = state.num_missing_blocks(request, request.num_tokens + num_draft)
+                if needed <= state.kv_blocks.num_free:
+                    yield Run(request, 1 + num_draft, num_draft=num_draft)
+                    break
+                victim = self._victim(state)
+                yield Preempt(victim, f"{request.id} needs its blocks", request, needed)
+
+    def _obstacle(self, state: State, request: Request, left: int) -> Hold | None:
+        if not state.num_free_seats:
+            return Hold(request, "every seat is taken", "seat", 1, 0)
+        if not self._chunk(request, left):
+            return _over_budget(request, self._wanted(request), left)
+        needed, num_free = state.num_blocks_to_admit(request), state.kv_blocks.num_free
+        if needed > num_free:
+            return Hold(request, "too few KV blocks are free", "kv-block", needed, num_free)
+        return None
+
+    def _chunk(self, request: Request, left: int) -> int:
+        """How many of its tokens run if `left` may: all of an image's prompt, or none of it."""
+        if _is_whole(request):
+            return min(_remaining(request), left) if left >= _unread(request) else 0
+        return min(self._wanted(request), left)
+
+    def _wanted(self, request: Request) -> int:
+        if _is_whole(request):
+            return _unread(request)
+        if not self.long_prefill_threshold or "no-request-cap" in self.faults:
+            return _remaining(request)
+        return min(_remaining(request), self.long_prefill_threshold)
+
+    def _num_draft(self, request: Request, left: int) -> int:
+        return max(0, min(self.mtp_k, left - 1, request.max_tokens - request.num_generated - 1))
+
+    def _head(self, state: State) -> Request:
+        return next(iter(self._ordered(state.waiting)))
+
+    def _ordered(self, requests: Iterable[Request]) -> Iterable[Request]:
+        return requests if self.order == "fcfs" else sorted(requests, key=_priority)
+
+    def _victim(self, state: State) -> Request:
+        """The newest of the least important; the one that is short of blocks may be it itself."""
+        kept = frozenset() if "victim-in-batch" in self.faults else state.batch.seated
+        running = (request for request in state.running if request.id not in kept)
+        return max(running, key=lambda request: (request.priority, request.age))
+
+
+def _once_more(state: State) -> Iterator[Action]:
+    left = state.config.max_num_batched_tokens - state.batch.num_batched_tokens
+    ending = [row for row in state.batch.rows if row.phase is PREFILL and row.samples]
+    for row in ending[:left]:
+        yield Run(row.request, 1)
+
+
+def _never_fits(state: State, request: Request) -> Reject | None:
+    blocks, config = state.kv_blocks, state.config
+    most = request.max_kv_tokens + config.deferred_output
+    needed, total = blocks.num_blocks_for(most), blocks.num_blocks
+    if needed > total:
+        return Reject(request, "longer than the KV pool", "kv-block", needed, total)
+    needed, total = request.prompt_len, config.max_num_batched_tokens
+    if request.modality == IMAGE and needed > total:
+        return Reject(
+            request, "an image longer than a step's tokens", "token-budget", needed, total
+        )
+    return None
+
+
+def _over_budget(request: Request, needed: int, left: int) -> Hold:
+    return Hold(request, "the token budget is spent", "token-budget", needed, left)
+
+
+def _prefill_budget(state: State) -> int:
+    batch = state.batch
+    return state.config.max_num_batched_tokens - batch.num_reserved - batch.num_batched_tokens
+
+
+def _remaining(request: Request) -> int:
+    return request.num_tokens - request.num_computed
+
+
+def _unread(request: Request) -> int:
+    return request.prompt_len - request.num_computed
+
+
+def _is_whole(request: Request) -> bool:
+    return request.modality == IMAGE and request.num_computed < request.prompt_len
+
+
+def _priority(request: Request) -> int:
+    return request.priority
