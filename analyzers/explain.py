@@ -6,6 +6,7 @@ import inspect
 import sys
 
 from stepscope.analyzers.registry import by_code
+from stepscope.analyzers.rule import Rule
 
 SECTIONS = ("What it finds", "Why it hurts", "Example", "How to fix", "References")
 
@@ -16,7 +17,16 @@ def explain(code: str) -> str:
     Raises ConfigError, naming near matches, when there is no such rule.
     """
     rule = by_code(code)
-    docstring = inspect.cleandoc(sys.modules[type(rule).__module__].__doc__ or "")
-    _, _, body = docstring.partition("\n")
+    _, _, body = _page(rule).partition("\n")
     needs = ", ".join(rule.needs) or "any trace"
     return f"# {rule.code} {rule.name}\n\n{rule.severity} · needs {needs}\n\n{body.strip()}\n"
+
+
+def summary(code: str) -> str:
+    """What a rule finds, in one sentence; raises ConfigError as `explain` does."""
+    first, _, _ = _page(by_code(code)).partition("\n")
+    return first.partition(": ")[2]
+
+
+def _page(rule: Rule) -> str:
+    return inspect.cleandoc(sys.modules[type(rule).__module__].__doc__ or "")

@@ -2,90 +2,162 @@
 
 from __future__ import annotations
 
-import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.app.check_config import FAIL_ON, CheckConfig, load_config
 from stepscope.app.cli.progress import progress
-from stepscope.app.report_text import format_result, format_summary
+from stepscope.app.formats import FORMATS, Asked, Checked, failing, format_named
+from stepscope.app.plain import plain
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.run import CheckResult
+    from stepscope.analyzers.rule import Rule
 
-_RANKS = {"error": 2, "warning": 1, "info": 0}
+Outputs = list[tuple[str, Path | None]]
 
 
-def _codes(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    return tuple(code.strip().upper() for code in (value or "").split(",") if code.strip())
+def _codes(
+    _ctx: click.Context, _param: click.Parameter, value: str | None
+) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    return tuple(code.strip().upper() for code in value.split(",") if code.strip())
+
+
+def _outputs(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> list[tuple[str, Path]]:
+    outputs = []
+    for value in values:
+        form, _, file = value.partition("=")
+        if form not in FORMATS or not file:
+            raise click.BadParameter(f"{value!r} is not FORMAT=FILE, with one of {list(FORMATS)}")
+        outputs.append((form, Path(file)))
+    return outputs
 
 
 @click.command()
-@click.argument("traces", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="How to print the findings.")  # fmt: skip
+@click.argument("traces", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(tuple(FORMATS)), default="text",
+              show_default=True, help="How to write the findings.")  # fmt: skip
 @click.option("--output", type=click.Path(path_type=Path), help="Write there, not to stdout.")
+@click.option("--also", multiple=True, callback=_outputs, metavar="FORMAT=FILE",
+              help="Write them there too; may be repeated.")  # fmt: skip
 @click.option("--select", callback=_codes, help="Only these rules: COR001,STV or all of a family.")
 @click.option("--ignore", callback=_codes, help="Not these rules.")
-@click.option("--fail-on", type=click.Choice(("error", "warning", "never")), default="error",
-              show_default=True, help="Least severity that exits 1.")  # fmt: skip
+@click.option("--fail-on", type=click.Choice(FAIL_ON),
+              help="Least severity that exits 1.  [default: error]")  # fmt: skip
+@click.option("--baseline", type=click.Path(path_type=Path), help="Leave out what this file knows.")
+@click.option("--update-baseline", is_flag=True,
+              help="Write all that is found into --baseline, and exit 0.")  # fmt: skip
 @click.option("--all", "show_all", is_flag=True, help="Print every finding, not a few per rule.")
-def check(
+@click.option("--show-config", is_flag=True,
+              help="Print rules, thresholds and where each was stated; check nothing.")  # fmt: skip
+def check(  # noqa: PLR0913, PLR0917 - one per option
     traces: tuple[Path, ...],
     form: str,
     output: Path | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    fail_on: str,
+    also: list[tuple[str, Path]],
+    select: tuple[str, ...] | None,
+    ignore: tuple[str, ...] | None,
+    fail_on: str | None,
+    baseline: Path | None,
+    update_baseline: bool,
     show_all: bool,
+    show_config: bool,
 ) -> int:
     """Find conflicts in each TRACE.
 
-    Exits 0 when nothing is at or above --fail-on, 1 when something is, 2 on wrong usage,
-    3 when a trace cannot be read.
+    Exits 0 when nothing is at or above --fail-on, 1 when something is, 2 on wrong usage or
+    configuration, 3 when a trace cannot be read. What stepscope.toml, or [tool.stepscope] in
+    pyproject.toml, states holds where no option does.
     """
-    checked = [_check_one(path, select, ignore) for path in traces]
-    results = [result for result, _ in checked]
-    text = _as_json(results) if form == "json" else _as_text(checked, show_all)
-    if output is None:
-        click.echo(text)
-    else:
-        output.write_text(text + "\n", encoding="utf-8")
-    return int(_fails(results, fail_on))
+    config = load_config().with_options(
+        select=select, ignore=ignore, fail_on=fail_on, baseline=baseline
+    )
+    if show_config:
+        return _show(config)
+    if not traces:
+        raise click.UsageError("Missing argument 'TRACES...'.")
+    if update_baseline:
+        return _update_baseline(traces, config)
+    checked = _without_known(_check_all(traces, config.rules()), config.baseline)
+    _write(checked, [(form, output), *also], Asked(show_all, config.fail_on))
+    return int(any(failing(each.result.findings, config.fail_on) for each in checked))
 
 
-def _check_one(
-    path: Path, select: tuple[str, ...], ignore: tuple[str, ...]
-) -> tuple[CheckResult, int]:
-    """Check one trace; returns the findings and the time from which the trace's times count."""
-    from stepscope.analyzers import registry
+def _check_all(traces: tuple[Path, ...], rules: tuple[Rule, ...]) -> list[Checked]:
+    return [_check_one(_folder_of(path), rules) for path in traces]
+
+
+def _folder_of(path: Path) -> Path:
+    """The trace whose manifest this is: hooks and globs name files, and a trace is a folder."""
+    return path.parent if path.name == "manifest.json" and path.is_file() else path
+
+
+def _check_one(path: Path, rules: tuple[Rule, ...]) -> Checked:
     from stepscope.analyzers.run import check as run_rules
     from stepscope.ingest.trace import Trace
 
-    rules = registry.select(select, ignore)
     with progress() as report:
         trace = Trace.open(path, progress=report)
         result = run_rules(trace, rules, progress=report)
         # As it was asked for: two traces of one name in two folders stay apart.
-        return replace(result, trace=str(path)), trace.start_ns()
+        return Checked(replace(result, trace=str(path)), trace.start_ns())
 
 
-def _as_json(results: list[CheckResult]) -> str:
-    objects = [result.as_dict() for result in results]
-    return json.dumps(objects[0] if len(objects) == 1 else objects, indent=2)
+def _without_known(checked: list[Checked], baseline: Path | None) -> list[Checked]:
+    if baseline is None:
+        return checked
+    from stepscope.analyzers.baseline import load_baseline, new_findings
+
+    new = new_findings([each.result for each in checked], load_baseline(baseline))
+    return [
+        replace(each, result=result, num_known=len(each.result.findings) - len(result.findings))
+        for each, result in zip(checked, new, strict=True)
+    ]
 
 
-def _as_text(checked: list[tuple[CheckResult, int]], show_all: bool) -> str:
-    blocks = [format_result(result, start_ns, show_all=show_all) for result, start_ns in checked]
-    if len(checked) > 1:
-        blocks.append(format_summary([result for result, _ in checked]))
-    return "\n\n".join(blocks)
+def _update_baseline(traces: tuple[Path, ...], config: CheckConfig) -> int:
+    if config.baseline is None:
+        raise click.UsageError("--update-baseline needs --baseline FILE.")
+    from stepscope.analyzers.baseline import baseline_of, save_baseline
+
+    results = [each.result for each in _check_all(traces, config.rules())]
+    save_baseline(baseline_of(results), config.baseline)
+    num_found = sum(len(result.findings) for result in results)
+    click.echo(f"{plain(str(config.baseline))}: {num_found:,} findings are known from now on")
+    return 0
 
 
-def _fails(results: list[CheckResult], fail_on: str) -> bool:
-    if fail_on == "never":
-        return False
-    least = _RANKS[fail_on]
-    return any(_RANKS[f.severity] >= least for result in results for f in result.findings)
+def _write(checked: list[Checked], outputs: Outputs, asked: Asked) -> None:
+    for form, file in outputs:
+        rendered = format_named(form).render(checked, asked)
+        if file is not None:
+            file.write_text(rendered.text + "\n", encoding="utf-8", errors="replace")
+        elif rendered.text:
+            click.echo(rendered.text)
+        for note in rendered.notes:
+            click.echo(f"stepscope: {plain(note)}", err=True)
+        if form == "github":
+            _write_job_summary(checked)
+
+
+def _write_job_summary(checked: list[Checked]) -> None:
+    if not (file := os.environ.get("GITHUB_STEP_SUMMARY")):
+        return
+    from stepscope.app.formats.as_github import job_summary
+
+    with Path(file).open("a", encoding="utf-8", errors="replace") as summary:
+        summary.write(job_summary(checked))
+
+
+def _show(config: CheckConfig) -> int:
+    from stepscope.app.config_text import format_config
+
+    click.echo(format_config(config))
+    return 0

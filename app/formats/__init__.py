@@ -1,0 +1,80 @@
+"""The formats in which `check` writes findings: one file each, one line in `FORMATS`.
+
+A format is imported when it is asked for: who reads text does not pay for XML.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    from stepscope.analyzers.finding import Finding
+    from stepscope.analyzers.run import CheckResult
+
+_WEIGHTS = {"error": 2, "warning": 1, "info": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A trace's findings; its times count from `start_ns`.
+
+    `num_known` findings are in the baseline and left out; None where there is no baseline.
+    """
+
+    result: CheckResult
+    start_ns: int = 0
+    num_known: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a format is asked for: everything or the worst, and from which severity on it fails."""
+
+    show_all: bool = False
+    fail_on: str = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Text for stdout or a file, and notes on what it leaves out, for stderr."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+class Format(Protocol):
+    """A module that writes findings; names and messages from a trace are hostile to it."""
+
+    def render(self, checked: Sequence[Checked], asked: Asked, /) -> Rendered:
+        """Write the findings of all traces."""
+        ...
+
+
+FORMATS = {"text": "as_text", "json": "as_json", "sarif": "as_sarif", "junit": "as_junit",
+           "github": "as_github"}  # fmt: skip
+
+
+def format_named(name: str) -> Format:
+    """The format of that name, which is one of FORMATS."""
+    return cast(Format, importlib.import_module(f"stepscope.app.formats.{FORMATS[name]}"))
+
+
+def failing(findings: Iterable[Finding], fail_on: str) -> list[Finding]:
+    """The findings that are at or above a severity; `never` is above all."""
+    if fail_on == "never":
+        return []
+    return [each for each in findings if _WEIGHTS[each.severity] >= _WEIGHTS[fail_on]]
+
+
+def ranked(checked: Sequence[Checked]) -> list[tuple[Checked, Finding]]:
+    """All findings with the trace they are in, the worst first; else in the order of the traces."""
+    found = [(each, finding) for each in checked for finding in each.result.findings]
+    return sorted(found, key=lambda pair: -_WEIGHTS[pair[1].severity])
+
+
+def clip(text: str, most: int) -> str:
+    """`text`, cut to `most` characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"

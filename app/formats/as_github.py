@@ -1,0 +1,114 @@
+"""Findings as GitHub workflow commands, which become annotations, and as a job summary.
+
+GitHub shows ten errors, ten warnings and ten notices of a step, so one stands for all findings of
+a rule in a trace; the summary has every rule. Text from a trace can neither end a command nor begin
+one, and in the summary it is neither Markdown nor HTML.
+
+Source: GitHub, "Workflow commands for GitHub Actions"; the escapes are those of its own toolkit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from stepscope.analyzers.finding import Finding
+from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
+from stepscope.app.plain import plain
+from stepscope.app.report_text import tally, where
+
+COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
+MOST_SHOWN = 10  # annotations of a severity that GitHub shows for a step
+MOST_CHARS = 1_000
+MOST_SUMMARY_BYTES = 1_000_000  # GitHub takes 1 MiB from a step, or nothing
+
+Rows = list[tuple[Checked, Finding, int]]
+
+
+def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
+    """An annotation for each rule that found something, the worst first, ten of a severity."""
+    shown: Counter[str] = Counter()
+    lines: list[str] = []
+    rows = _by_rule(checked)
+    for each, finding, count in rows:
+        shown[finding.severity] += 1
+        if shown[finding.severity] <= MOST_SHOWN:
+            lines.append(_command(each, finding, count))
+    left = len(rows) - len(lines)
+    note = (f"{left:,} annotations left out: GitHub shows {MOST_SHOWN} of a severity",)
+    return Rendered("\n".join(lines), note if left else ())
+
+
+def job_summary(checked: Sequence[Checked]) -> str:
+    """What `$GITHUB_STEP_SUMMARY` takes: a table of the rules that found something."""
+    findings = chain.from_iterable(each.result.findings for each in checked)
+    lines = ["### stepscope", "", _literal(tally(findings)), ""]
+    rows = list(_table(checked))
+    if rows:
+        lines += ["| rule | found | trace | where | the worst or first | fix |",
+                  "|---|---:|---|---|---|---|"]  # fmt: skip
+    size = 0
+    for position, row in enumerate(rows):
+        size += len(row.encode()) + 1
+        if size > MOST_SUMMARY_BYTES:
+            lines += ["", f"and {len(rows) - position:,} more rows"]
+            break
+        lines.append(row)
+    lines += ["", *(_remark(each) for each in checked)]
+    return "\n".join(lines) + "\n"
+
+
+def _by_rule(checked: Sequence[Checked]) -> Rows:
+    """The worst or first finding of each rule in each trace, with the number of all of them."""
+    first: dict[tuple[int, str], tuple[Checked, Finding]] = {}
+    for each, finding in ranked(checked):
+        first.setdefault((id(each), finding.code), (each, finding))
+    return [(each, found, each.result.counts[found.code]) for each, found in first.values()]
+
+
+def _command(checked: Checked, finding: Finding, count: int) -> str:
+    title = _property(f"{finding.code} {finding.name} ×{count:,}")
+    place = where(finding, checked.start_ns)
+    message = f"{checked.result.trace}: {place}: {finding.message}. Fix: {finding.fix}"
+    return f"::{COMMANDS[finding.severity]} title={title}::{_value(message)}"
+
+
+def _value(text: str) -> str:
+    shown = clip(plain(text), MOST_CHARS)
+    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _value(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _table(checked: Sequence[Checked]) -> Iterator[str]:
+    for each, finding, count in _by_rule(checked):
+        cells = [
+            f"{finding.severity} {finding.code} {finding.name}",
+            f"{count:,}",
+            each.result.trace,
+            where(finding, each.start_ns),
+            finding.message,
+            finding.fix,
+        ]
+        yield f"| {' | '.join(_literal(cell) for cell in cells)} |"
+
+
+def _remark(checked: Checked) -> str:
+    result, remarks = checked.result, []
+    if checked.num_known:
+        remarks.append(f"{checked.num_known:,} known, in the baseline")
+    if result.not_applicable:
+        remarks.append(f"not applicable (tables missing): {', '.join(result.not_applicable)}")
+    return f"- {_literal(result.trace)}: {_literal('; '.join(remarks) or 'every rule applied')}"
+
+
+def _literal(text: str) -> str:
+    """Text that Markdown and HTML leave alone: what could mean something is written as a number."""
+    shown = clip(plain(text), MOST_CHARS)
+    return "".join(
+        f"&#{ord(char)};" if char.isascii() and not (char.isalnum() or char == " ") else char
+        for char in shown
+    )

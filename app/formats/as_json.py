@@ -1,0 +1,20 @@
+"""Findings for programs of one's own: every field as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from stepscope.app.formats import Asked, Checked, Rendered
+
+
+def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
+    """An object for one trace, a list of them for several; `known` counts what a baseline has."""
+    objects = [_object(each) for each in checked]
+    return Rendered(json.dumps(objects[0] if len(objects) == 1 else objects, indent=2))
+
+
+def _object(checked: Checked) -> dict[str, Any]:
+    known = {} if checked.num_known is None else {"known": checked.num_known}
+    return {**checked.result.as_dict(), **known}

@@ -1,0 +1,79 @@
+"""Findings as JUnit XML: a suite for each trace, a case for each rule.
+
+A rule fails its case when it found something that fails the check; what is less severe is the
+case's output. With `--fail-on never` the errors are shown as failures. A rule that is not
+applicable is skipped.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.registry import by_code
+from stepscope.app.formats import Asked, Checked, Rendered, clip, failing
+from stepscope.app.plain import plain
+from stepscope.app.report_text import where
+
+MOST_LISTED = 100
+MOST_CHARS = 2_000
+# Beside what `plain` takes away, these have no place in XML 1.0.
+_NOT_IN_XML = re.compile("[\ufffe\uffff]")
+
+
+def render(checked: Sequence[Checked], asked: Asked) -> Rendered:
+    """One document for all traces."""
+    fail_on = "error" if asked.fail_on == "never" else asked.fail_on
+    report = JUnitXml("stepscope")
+    for each in checked:
+        report.add_testsuite(_suite(each, fail_on))
+    report.update_statistics()
+    written = io.BytesIO()
+    report.write(written)
+    return Rendered(written.getvalue().decode())
+
+
+def _suite(checked: Checked, fail_on: str) -> TestSuite:
+    result = checked.result
+    suite = TestSuite(_text(result.trace))
+    by_rule: dict[str, list[Finding]] = {code: [] for code in result.counts}
+    for finding in result.findings:
+        by_rule[finding.code].append(finding)
+    cases = [_case(code, found, checked.start_ns, fail_on) for code, found in by_rule.items()]
+    suite.add_testcases(cases + [_skipped(code) for code in result.not_applicable])
+    return suite
+
+
+def _case(code: str, found: list[Finding], start_ns: int, fail_on: str) -> TestCase:
+    case = _named(code)
+    if failed := failing(found, fail_on):
+        failure = Failure(_text(failed[0].message), str(failed[0].severity))
+        failure.text = _listed(found, start_ns)
+        case.result = [failure]
+    elif found:
+        case.system_out = _listed(found, start_ns)
+    return case
+
+
+def _skipped(code: str) -> TestCase:
+    case = _named(code)
+    case.result = [Skipped("not applicable: the trace lacks tables that the rule needs")]
+    return case
+
+
+def _named(code: str) -> TestCase:
+    return TestCase(f"{code} {by_code(code).name}", f"stepscope.{code[:3]}")
+
+
+def _listed(found: list[Finding], start_ns: int) -> str:
+    lines = [f"{_text(where(each, start_ns))}: {_text(each.message)}" for each in found]
+    more = [f"and {len(lines) - MOST_LISTED:,} more"] if len(lines) > MOST_LISTED else []
+    return "\n".join([*lines[:MOST_LISTED], *more, f"fix: {_text(found[0].fix)}"])
+
+
+def _text(text: str) -> str:
+    return _NOT_IN_XML.sub("·", clip(plain(text), MOST_CHARS))

@@ -1,0 +1,176 @@
+"""Findings as SARIF 2.1.0, within what GitHub's code scanning accepts.
+
+GitHub takes 25,000 results in a run and shows the worst 5,000, and takes 10 MB after gzip. What is
+beyond that is cut here, the least severe first, and the run says so. All traces go into one run:
+runs of one tool and category that are sent together are refused.
+
+Source: GitHub, "SARIF support for code scanning" and "SARIF results exceed one or more limits".
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from stepscope.analyzers.explain import explain, summary
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.fingerprint import fingerprint
+from stepscope.analyzers.registry import by_code
+from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
+from stepscope.app.formats import sarif_log as sarif
+from stepscope.app.plain import plain
+
+MOST_RESULTS = 5_000
+MOST_GZIP_BYTES = 10_000_000
+MOST_MESSAGE_CHARS = 2_000
+MOST_NAME_CHARS = 200
+LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+# What GitHub calls the severity of a rule that is not about security.
+PROBLEMS = {"error": "error", "warning": "warning", "info": "recommendation"}
+PLACES = ("rank", "step", "request", "task", "group", "core")
+
+
+def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
+    """One log with one run, the worst finding first."""
+    found = ranked(checked)
+    num_shown = min(len(found), MOST_RESULTS)
+    text = _log(checked, found[:num_shown], _notes(checked, num_shown, len(found)))
+    while num_shown and _gzip_bytes(text) > MOST_GZIP_BYTES:
+        num_shown //= 2
+        text = _log(checked, found[:num_shown], _notes(checked, num_shown, len(found)))
+    return Rendered(text.decode(), tuple(_cut(num_shown, len(found))))
+
+
+def _log(
+    checked: Sequence[Checked], found: list[tuple[Checked, Finding]], notes: list[str]
+) -> bytes:
+    rules = sorted({code for each in checked for code in _codes(each)})
+    places = [sarif.ArtifactLocation(uri(each.result.trace), i) for i, each in enumerate(checked)]
+    told = [sarif.Notification("note", sarif.Message(_message(note))) for note in notes]
+    driver = sarif.Driver("stepscope", version("stepscope"), [_rule(code) for code in rules])
+    run = sarif.Run(
+        sarif.Tool(driver),
+        [sarif.Invocation(execution_successful=True, tool_execution_notifications=told)],
+        [sarif.Artifact(place) for place in places],
+        list(_results(checked, found, rules, places)),
+    )
+    return msgspec.json.encode(sarif.Log(runs=[run]))
+
+
+def _codes(checked: Checked) -> list[str]:
+    return [*checked.result.counts, *checked.result.not_applicable]
+
+
+def _results(
+    checked: Sequence[Checked],
+    found: list[tuple[Checked, Finding]],
+    rules: list[str],
+    places: list[sarif.ArtifactLocation],
+) -> Iterator[sarif.Result]:
+    index_of = {id(each): index for index, each in enumerate(checked)}
+    rule_of = {code: index for index, code in enumerate(rules)}
+    seen: Counter[tuple[str, str]] = Counter()
+    for each, finding in found:
+        place, mark = places[index_of[id(each)]], fingerprint(finding)
+        seen[place.uri, mark] += 1
+        # GitHub takes two results with equal fingerprints in one file for one.
+        prints = {"primaryLocationLineHash": f"{mark}:{seen[place.uri, mark]}",
+                  "stepscope/v1": mark}  # fmt: skip
+        yield sarif.Result(
+            finding.code,
+            rule_of[finding.code],
+            LEVELS[finding.severity],
+            sarif.Message(_message(f"{finding.message}. Fix: {finding.fix}")),
+            [_location(finding, place)],
+            prints,
+            finding.count,
+            _properties(finding),
+        )
+
+
+def _location(finding: Finding, place: sarif.ArtifactLocation) -> sarif.Location:
+    named = [(kind, getattr(finding, kind)) for kind in PLACES]
+    logical = [
+        sarif.LogicalLocation(_name(f"{kind} {value}"), kind)
+        for kind, value in named
+        if value is not None
+    ]
+    return sarif.Location(sarif.PhysicalLocation(place, sarif.Region()), logical or None)
+
+
+def _properties(finding: Finding) -> sarif.Properties:
+    evidence = {
+        _name(key): _name(value) if isinstance(value, str) else value
+        for key, value in finding.evidence.items()
+    }
+    return {"ts_ns": finding.ts_ns, "end_ns": finding.end_ns, "evidence": evidence}
+
+
+def _rule(code: str) -> sarif.Rule:
+    rule, page = by_code(code), explain(code)
+    what = sarif.Message(_escaped(summary(code)))
+    severity = PROBLEMS[rule.severity]
+    return sarif.Rule(
+        rule.code,
+        rule.name,
+        what,
+        what,
+        sarif.Message(_escaped(page), page),
+        sarif.Configuration(LEVELS[rule.severity]),
+        {"tags": ["scheduling", rule.code[:3].lower()], "problem.severity": severity},
+    )
+
+
+def _notes(checked: Sequence[Checked], num_shown: int, num_found: int) -> list[str]:
+    notes = _cut(num_shown, num_found)
+    for each in checked:
+        if each.num_known:
+            notes.append(f"{each.result.trace}: in the baseline, and left out: {each.num_known:,}")
+        if each.result.not_applicable:
+            codes = ", ".join(each.result.not_applicable)
+            notes.append(f"{each.result.trace}: not applicable (tables missing): {codes}")
+    return notes
+
+
+def _cut(num_shown: int, num_found: int) -> list[str]:
+    if num_shown == num_found:
+        return []
+    left = f"{num_found - num_shown:,} of {num_found:,} findings"
+    return [f"{left} left out, the least severe: code scanning shows {num_shown:,} of this size"]
+
+
+def _gzip_bytes(text: bytes) -> int:
+    """Bytes after compression; what is small enough as it is, is not compressed."""
+    return len(text) if len(text) <= MOST_GZIP_BYTES else len(gzip.compress(text, 6))
+
+
+def uri(trace: str) -> str:
+    """Where a trace is; an alert needs a file, so a folder is shown by its manifest."""
+    path = Path(trace)
+    file = path / "manifest.json" if path.is_dir() else path
+    absolute = Path(os.path.abspath(file))
+    if absolute.is_relative_to(Path.cwd()):
+        return quote(os.fsencode(absolute.relative_to(Path.cwd()).as_posix()))
+    return "file://" + quote(os.fsencode(absolute.as_posix()))
+
+
+def _message(text: str) -> str:
+    return _escaped(clip(plain(text), MOST_MESSAGE_CHARS))
+
+
+def _name(text: str) -> str:
+    return clip(plain(text), MOST_NAME_CHARS)
+
+
+def _escaped(text: str) -> str:
+    """Text in which nothing is a placeholder or a link (SARIF 3.11.5 and 3.11.6)."""
+    for char in "\\[]":
+        text = text.replace(char, "\\" + char)
+    return text.replace("{", "{{").replace("}", "}}")

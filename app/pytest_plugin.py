@@ -1,0 +1,92 @@
+"""For an engine's own tests: a recorder to record with, and an assertion that a trace is clean.
+
+    from stepscope.app.pytest_plugin import assert_clean
+
+    def test_the_scheduler_starves_no_one(stepscope_recorder):
+        engine = Engine(recorder=stepscope_recorder)
+        engine.run(40, requests)
+        assert_clean(stepscope_recorder, ignore=["KVB003"])
+
+Pytest finds this file by itself where stepscope is installed. It imports nothing of ours until a
+test asks for something, and it keeps nothing between tests, so that tests may run side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from stepscope.analyzers.run import CheckResult
+    from stepscope.app.check_config import CheckConfig
+    from stepscope.ingest.recorder import Recorder
+    from stepscope.ingest.trace import Trace
+
+
+@pytest.fixture
+def stepscope_recorder(tmp_path: Path) -> Iterator[Recorder]:
+    """A recorder of `recorded.trace` in the test's `tmp_path`, closed when the test ends."""
+    from stepscope.ingest.recorder import Recorder  # noqa: PLC0415 - other people's start-up
+
+    with Recorder(tmp_path / "recorded.trace", producer="pytest") as recorder:
+        yield recorder
+
+
+def assert_clean(
+    trace: Trace | Recorder | str | Path,
+    *,
+    select: Iterable[str] | None = None,
+    ignore: Iterable[str] | None = None,
+    fail_on: str = "warning",
+) -> None:
+    """Assert that the rules find nothing at or above `fail_on` in a trace; else show what they do.
+
+    A recorder is closed first. Thresholds, `select` and `ignore` come from `stepscope.toml` or
+    `pyproject.toml` where they are not given. Raises `ConfigError` for a rule or a severity that
+    does not exist, and `TraceError` where the trace cannot be read.
+    """
+    __tracebackhide__ = True
+    from stepscope.app.check_config import load_config  # noqa: PLC0415 - other people's start-up
+
+    config = load_config().with_options(
+        select=None if select is None else tuple(select),
+        ignore=None if ignore is None else tuple(ignore),
+        fail_on=fail_on,
+    )
+    if found := _findings(trace, config):
+        raise AssertionError(found)
+
+
+def _findings(trace: Trace | Recorder | str | Path, config: CheckConfig) -> str:
+    """What fails, as `stepscope check` prints it; empty when nothing does."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from stepscope.analyzers.run import check  # noqa: PLC0415
+    from stepscope.app.check_config import FAIL_ON  # noqa: PLC0415
+    from stepscope.app.formats import failing  # noqa: PLC0415
+    from stepscope.app.report_text import format_result  # noqa: PLC0415
+    from stepscope.ingest.errors import ConfigError  # noqa: PLC0415
+
+    if config.fail_on not in FAIL_ON:
+        raise ConfigError(f"there is no severity {config.fail_on!r}", todo=f"one of {FAIL_ON}")
+    opened = _opened(trace)
+    result: CheckResult = check(opened, config.rules())
+    failed = tuple(failing(result.findings, config.fail_on))
+    if not failed:
+        return ""
+    return format_result(replace(result, findings=failed), opened.start_ns())
+
+
+def _opened(trace: Trace | Recorder | str | Path) -> Trace:
+    from stepscope.ingest.recorder import Recorder  # noqa: PLC0415
+    from stepscope.ingest.trace import Trace  # noqa: PLC0415
+
+    if isinstance(trace, Trace):
+        return trace
+    if isinstance(trace, Recorder):
+        trace.close()
+        return Trace.open(trace.path)
+    return Trace.open(trace)
