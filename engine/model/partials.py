@@ -37,14 +37,15 @@ def attend(query: Tensor, key: Tensor, value: Tensor, is_visible: Tensor) -> Par
     `query` is [T, H, D], `key` and `value` [K, KV heads, D], each KV head for H / KV heads query
     heads in a row; `is_visible` is [T, K].
     """
-    group = query.shape[1] // key.shape[1]
-    heads = query.transpose(0, 1)
-    keys, values = (each.transpose(0, 1).repeat_interleave(group, 0) for each in (key, value))
-    scores = heads @ keys.transpose(1, 2) * query.shape[2] ** -0.5
+    num_tokens, num_heads, head_dim = query.shape
+    num_kv_heads = key.shape[1]
+    groups = query.view(num_tokens, num_kv_heads, num_heads // num_kv_heads, head_dim)
+    scores = groups.permute(1, 2, 0, 3) @ key.permute(1, 2, 0)[:, None] * head_dim**-0.5
     scores = scores.masked_fill(~is_visible, -torch.inf)
     lse = torch.logsumexp(scores, dim=-1)
     weights = torch.exp(scores - _finite(lse)[..., None])
-    return Partial(weights @ values, lse)
+    out = weights @ value.transpose(0, 1)[:, None]
+    return Partial(out.flatten(0, 1), lse.flatten(0, 1))
 
 
 def merge(one: Partial, other: Partial, *, guards_empty: bool = True) -> Partial:
