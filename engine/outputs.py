@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from itertools import repeat
 
 from stepscope.engine.batch import Batch
 from stepscope.engine.clock import Clock
-from stepscope.engine.executors import Execution
+from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.finishing import EOS, finish_reason
 from stepscope.engine.lifecycle import Lifecycle
 from stepscope.engine.recording import Recording
 from stepscope.engine.request import EOS_TOKEN, Request, Status
 from stepscope.engine.state import State
+
+Sampled = tuple[tuple[int, Digest | None], ...]
 
 
 class Outputs:
@@ -32,51 +34,50 @@ class Outputs:
         self._lifecycle = lifecycle
         self._record = record
         self._clock = clock
-        self._in_flight: list[tuple[Request, tuple[int, ...], int]] = []
+        self._in_flight: list[tuple[Request, Sampled, int]] = []
 
     def take(self, batch: Batch, execution: Execution) -> None:
         """Take the tokens of the step, or those of the one before where output is deferred."""
-        tokens = execution.tokens
         if not self._config.deferred_output:
             for row in batch.rows:
-                self._append(row.request, tokens.get(row.request.id, ()), self._state.step)
+                self._append(row.request, _sampled(execution, row.request), self._state.step)
             return
         for request, known, sampled_step in self._in_flight:
             request.num_placeholders = 0
             self._append(request, known, sampled_step)
         self._in_flight = [
-            self._put_off(row.request, tokens[row.request.id])
+            self._put_off(row.request, _sampled(execution, row.request))
             for row in batch.rows
-            if row.request.id in tokens and row.request.status is Status.RUNNING
+            if row.request.id in execution.tokens and row.request.status is Status.RUNNING
         ]
 
-    def append_token(self, request: Request, token: int, sampled_step: int) -> None:
+    def append_token(
+        self, request: Request, token: int, sampled_step: int, digest: Digest | None = None
+    ) -> None:
         """Give a request a token that the host knows."""
         request.num_generated += 1
         request.sampled_step = sampled_step
         request.has_eos |= token == EOS_TOKEN
         self._time(request)
         if self._record:
-            self._record.token(request, token, sampled_step)
+            self._record.token(request, token, sampled_step, digest)
             if request.num_generated == 1:
                 self._record.event(request, "first-token")
 
-    def _append(self, request: Request, tokens: Iterable[int], sampled_step: int) -> None:
-        for token in tokens:
+    def _append(self, request: Request, sampled: Sampled, sampled_step: int) -> None:
+        for token, digest in sampled:
             if request.status is Status.ENDED:
                 return
-            self.append_token(request, token, sampled_step)
+            self.append_token(request, token, sampled_step, digest)
             if reason := finish_reason(request, self._config.faults):
                 self._lifecycle.finish(request, reason if reason == EOS else None)
 
-    def _put_off(
-        self, request: Request, tokens: tuple[int, ...]
-    ) -> tuple[Request, tuple[int, ...], int]:
-        request.num_placeholders = len(tokens)
+    def _put_off(self, request: Request, sampled: Sampled) -> tuple[Request, Sampled, int]:
+        request.num_placeholders = len(sampled)
         request.sampled_step = self._state.step
         if self._record:
             self._record.placeholder(request)
-        return request, tokens, self._state.step
+        return request, sampled, self._state.step
 
     def _time(self, request: Request) -> None:
         now_ns = self._clock.now_ns()
@@ -87,3 +88,9 @@ class Outputs:
             self.gaps_ns[gap_ns] += 1
             request.worst_gap_ns = max(request.worst_gap_ns, gap_ns)
         request.last_token_ns = now_ns
+
+
+def _sampled(execution: Execution, request: Request) -> Sampled:
+    """Return the tokens that were sampled for a request, each with its digest if it has one."""
+    digests = execution.digests.get(request.id) or repeat(None)
+    return tuple(zip(execution.tokens.get(request.id, ()), digests, strict=False))

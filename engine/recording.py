@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.engine.batch import PREFILL, Batch, Row
 from stepscope.engine.clock import Clock
-from stepscope.engine.executors import Execution
+from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.plan import Hold, Preempt, Reject, Weigh
 from stepscope.engine.request import EOS_TOKEN, Request
 from stepscope.engine.state import State
@@ -137,11 +137,13 @@ class Recording:
             "bucket", weigh.size, None, weigh.oldest.id, None if is_chosen else weigh.chosen,
         )  # fmt: skip
 
-    def token(self, request: Request, token: int, sampled_step: int) -> None:
+    def token(
+        self, request: Request, token: int, sampled_step: int, digest: Digest | None = None
+    ) -> None:
         """Note that a token was sampled; which one stays out of the trace, unless it is the end."""
         self._to.outputs(
             self._state.step, self._clock.now_ns(), request.id, request.num_generated - 1,
-            token if token == EOS_TOKEN else None, False, sampled_step,
+            token if token == EOS_TOKEN else None, False, sampled_step, *(digest or ()),
         )  # fmt: skip
 
     def placeholder(self, request: Request) -> None:

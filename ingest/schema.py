@@ -262,7 +262,8 @@ OUTPUTS = _table(
     _int("token", "token id; null unless contents are recorded"),
     _flag("is_placeholder", "stands for a token that is sampled later"),
     _int("source_step", "step whose logits it was sampled from"),
-    _text("digest", "digest of the logits"),
+    _text("digest", "digest of the logits; nan where one of them is not a number"),
+    _text("solo_digest", "digest of the logits of the request alone; null where it was not run"),
 )  # fmt: skip
 
 SPANS = _table(
