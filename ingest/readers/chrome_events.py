@@ -7,19 +7,17 @@ from decimal import Decimal, InvalidOperation
 
 import polars as pl
 
-from stepscope.ingest.readers.event import Event
+from stepscope.ingest.readers.event_columns import RAWS, TEXTS
 
 LIMIT_NS = 1 << 62
 _LIMIT_US = Decimal(LIMIT_NS // 1000)
-_TEXTS = ("ph", "name", "cat")
-_RAWS = ("ts", "dur", "pid", "tid", "id", "id2", "args")
 _EMPTY = ("", "null", '""')
 _PRETTY = r"\s*[\r\n]\s*"
 MAX_LABEL = 12
 
 
-def event_table(batches: Iterable[list[Event]]) -> tuple[pl.DataFrame, int]:
-    """Columns of all events, in the order of the file, and how many texts were not UTF-8.
+def event_table(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Columns of all events, in the order of the file.
 
     ph, name, cat   text
     pid, tid, id    text without its quotes; null when missing, null or empty
@@ -27,39 +25,15 @@ def event_table(batches: Iterable[list[Event]]) -> tuple[pl.DataFrame, int]:
     ts_ns, dur_ns   int64 nanoseconds, rounded half up; null when missing or no number below 2**62
     has_ts, has_dur something was written there
     """
-    frames = []
-    num_mended = 0
-    for batch in batches:
-        frame, mended = _columns(batch)
-        frames.append(frame)
-        num_mended += mended
-    if not frames:
-        frames.append(_columns([])[0])
-    return pl.concat(frames).with_row_index("event"), num_mended
+    frames = [_columns(batch) for batch in batches]
+    none = pl.DataFrame(schema=dict.fromkeys((*TEXTS, *RAWS), pl.String))
+    return pl.concat(frames or [_columns(none)]).with_row_index("event")
 
 
-def _columns(batch: list[Event]) -> tuple[pl.DataFrame, int]:
-    series = [
-        pl.Series(name, [getattr(event, name) for event in batch], pl.String) for name in _TEXTS
-    ]
-    num_mended = 0
-    for name in _RAWS:
-        column, mended = _utf8(name, [bytes(getattr(event, name)) for event in batch])
-        series.append(column)
-        num_mended += mended
-    return pl.DataFrame(series).select(
-        *_TEXTS, *_times(), *_ids(), _json("id2"), _json("args")
-    ), num_mended
-
-
-def _utf8(name: str, texts: list[bytes]) -> tuple[pl.Series, int]:
-    column = pl.Series(name, texts, pl.Binary)
-    try:
-        return column.cast(pl.String), 0
-    except pl.exceptions.PolarsError:
-        mended = [text.decode("utf-8", "replace") for text in texts]
-        num = sum("\ufffd" in text for text in mended)
-        return pl.Series(name, mended, pl.String), num
+def _columns(batch: pl.DataFrame) -> pl.DataFrame:
+    return batch.with_columns(pl.col("ph", *RAWS).fill_null("")).select(
+        *TEXTS, *_times(), *_ids(), _json("id2"), _json("args")
+    )
 
 
 def _times() -> list[pl.Expr]:

@@ -1,9 +1,11 @@
 """The events of a Chrome JSON file in batches, whatever the layout and the state of the file.
 
-A window of bytes is read in the first of three ways that succeeds:
+A window of bytes is read in the first of four ways that succeeds:
 
-fast    cut after what looks like the last end of an event, and decode all of it at once. JSON
-        that decodes whole was cut in the right place: no need to look inside strings.
+columns cut after what looks like the last end of an event, and take the columns of all events
+        out of it at once (`event_columns`).
+whole   cut there, and decode all of it at once. JSON that decodes whole was cut in the right
+        place: no need to look inside strings.
 exact   count quotes and brackets to find the commas between events; decode each by itself.
 pieces  where the brackets don't add up, keep whatever decodes between things that look like
         borders of events.
@@ -20,12 +22,15 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import polars as pl
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.readers.event import Event, EventReader
+from stepscope.ingest.readers.event_columns import columns_of, frame_of
 
 LIMIT_BYTES = 64 << 20
 CUT_OFF = "cut off by the end of the file"
+NOT_UTF8 = "bytes that are not UTF-8 replaced"
 _TAIL_BYTES = 64 << 10
 _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
 _PIECE = re.compile(rb'(?<=[}\]])\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args)")')
@@ -46,7 +51,9 @@ class _Cut:
 
 
 class EventStream:
-    """Iterates over batches of events; what else the file holds is known afterwards.
+    """Iterates over batches of events, frames as `event_columns` makes them.
+
+    What else the file holds is known afterwards.
 
     metadata    the top-level fields beside the events
     reader      what was skipped and repaired, by reason
@@ -65,12 +72,18 @@ class EventStream:
         self._is_array = False
         self._ended = False
 
-    def __iter__(self) -> Iterator[list[Event]]:
+    def __iter__(self) -> Iterator[pl.DataFrame]:
         window: bytes | None = self._head()
         while window is not None:
             batch, window = self._take(window)
-            if batch:
-                yield batch
+            frame = self._frame(batch) if isinstance(batch, list) else batch
+            if len(frame):
+                yield frame
+
+    def _frame(self, events: list[Event]) -> pl.DataFrame:
+        frame, num_mended = frame_of(events)
+        self.reader.repaired[NOT_UTF8] += num_mended
+        return frame
 
     def _more(self) -> bytes:
         block = next(self._blocks, b"")
@@ -113,11 +126,12 @@ class EventStream:
 
     # -- the events --------------------------------------------------------------------------
 
-    def _take(self, window: bytes) -> tuple[list[Event], bytes | None]:
+    def _take(self, window: bytes) -> tuple[list[Event] | pl.DataFrame, bytes | None]:
         """The events of a window, and the window to go on with (None at the end)."""
-        if not self._ended and (fast := _fast(window)):
-            batch, rest = fast
-            return batch, rest + self._more()
+        if not self._ended and (border := _last_border(window)):
+            batch = _at_once(window[: border.start() + 1])
+            if batch is not None:
+                return batch, window[border.end() :] + self._more()
         cut = _exact(window)
         if cut is None:
             return self._pieces(window)
@@ -209,17 +223,21 @@ class EventStream:
         return batch, None
 
 
-def _fast(window: bytes) -> tuple[list[Event], bytes] | None:
-    """All events up to what looks like the last border, and the rest; None if it is no border."""
+def _last_border(window: bytes) -> re.Match[bytes] | None:
+    """What looks like the border behind the last whole event."""
     borders = list(_BORDER.finditer(window, max(0, len(window) - _TAIL_BYTES)))
-    if not borders:
-        return None
-    border = borders[-1]
+    return borders[-1] if borders else None
+
+
+def _at_once(window: bytes) -> list[Event] | pl.DataFrame | None:
+    """All events of a window; None if it does not end where an event does."""
+    frame = columns_of(window)
+    if frame is not None:
+        return frame
     try:
-        batch = _batch.decode(b"[" + window[: border.start() + 1] + b"]")
+        return _batch.decode(b"[%b]" % window)
     except (RecursionError, UnicodeDecodeError, msgspec.DecodeError):
         return None
-    return batch, window[border.end() :]
 
 
 def _exact(window: bytes) -> _Cut | None:

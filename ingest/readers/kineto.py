@@ -51,14 +51,13 @@ class KinetoReader:
         """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
         blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
         stream = EventStream(blocks, str(path))
-        events, num_mended = event_table(stream)
+        events = event_table(stream)
         cut_off = stream.cut_off or blocks.damage is not None
         if events.is_empty() and cut_off:
             what = f"cut off after {stream.num_bytes} bytes, before the first whole event"
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
         chrome = chrome_tables(events)
         tables = _tables(chrome, rank := _rank(stream.metadata, path))
-        stream.reader.repaired["bytes that are not UTF-8 replaced"] += num_mended
         notes = [*stream.notes, *_damage(stream, blocks), *_left_out(stream.metadata)]
         report = ReadReport(
             read=chrome.read,
