@@ -56,7 +56,7 @@ def test_microseconds_since_1970_keep_their_nanoseconds(tmp_path: Path) -> None:
 def test_decimal_microseconds_are_rounded_exactly(number: Decimal) -> None:
     written = f"{number:f}"
 
-    read = pl.DataFrame({"text": [written]}).select(nanoseconds(pl.col("text"))).item()
+    read = nanoseconds(pl.Series([written])).item()
 
     assert read == int((number * 1000).quantize(Decimal(1), ROUND_HALF_UP))
 
@@ -74,9 +74,7 @@ def test_decimal_microseconds_are_rounded_exactly(number: Decimal) -> None:
     ],
 )
 def test_numbers_may_be_scientific_or_text(written: str, ns: int | None) -> None:
-    frame = pl.DataFrame({"text": [written]})
-
-    assert frame.select(nanoseconds(pl.col("text"))).item() == ns
+    assert nanoseconds(pl.Series([written])).item() == ns
 
 
 def test_begin_and_end_are_a_slice_with_both_their_arguments(tmp_path: Path) -> None:
