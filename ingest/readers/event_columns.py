@@ -102,7 +102,8 @@ def _taken_apart(pieces: pl.Series, key: str, opening: str) -> pl.DataFrame:
     rows = rows.with_row_index("piece_number")
     is_plain = rows.select(_is_plain(key)).to_series()
     todo = rows.filter(is_plain)
-    num_quotes = min(todo["head"].str.count_matches('"', literal=True).max() or 0, MAX_QUOTES)
+    most = rows.filter(is_plain).select(pl.col("head").str.count_matches('"', literal=True).max())
+    num_quotes = min(int(most.item() or 0), MAX_QUOTES)
     tokens = todo.select(pl.col("head").str.split_exact('"', num_quotes + 1)).unnest("head")
     frames: list[pl.DataFrame] = []
     for _ in range(MAX_SHAPES):
