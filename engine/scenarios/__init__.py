@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from stepscope.engine.scenario import Options, RunResult, Scenario, Setting, unknown
+from stepscope.engine.scenarios.ep_multiplexing import EpMultiplexing
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.scenarios.mix_admission import MixAdmission
 from stepscope.engine.scenarios.slot_recycling import SlotRecycling
 
-SCENARIOS: tuple[Scenario, ...] = (MixAdmission(), FcfsPreemption(), SlotRecycling())
+SCENARIOS: tuple[Scenario, ...] = (
+    MixAdmission(),
+    FcfsPreemption(),
+    SlotRecycling(),
+    EpMultiplexing(),
+)
 
 
 def scenario(name: str) -> Scenario:

@@ -1,0 +1,246 @@
+"""`expert-parallel`: a head that serves, workers that hold the other experts, commands in between.
+
+The head runs the engine. For every batch it sends a command for each prompt, and one for all
+decodes or one for each, and head and workers then go through the same layers, meeting in a
+collective after each layer's experts.
+
+A run that cannot go on, because the ranks wait for each other or one of them has left, stops there:
+the step is recorded as `stalled`, and what the ranks were at is why the requests are aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stepscope.engine.batch import DECODE, PREFILL
+from stepscope.engine.content import prompt_tokens
+from stepscope.engine.executors import Digest, Execution
+from stepscope.engine.model.drafts import num_accepted
+from stepscope.engine.model.sampler import digest, greedy
+from stepscope.engine.parallel.config import BATCHED, HOST_STAGING, ParallelConfig
+from stepscope.engine.parallel.costs import Costs
+from stepscope.engine.parallel.head import Head
+from stepscope.engine.parallel.logits import HOST_ROWS, LogitsRows
+from stepscope.engine.parallel.placement import Placement
+from stepscope.engine.parallel.protocol import ProtocolError
+from stepscope.engine.parallel.transport import Disconnected
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from stepscope.engine.batch import Batch, Row
+    from stepscope.engine.clock import Clock
+    from stepscope.engine.engine import Ended
+    from stepscope.engine.model.solo import Stream
+    from stepscope.ingest.recorder import Recorder
+
+
+class _Sampled(NamedTuple):
+    token: int
+    digest: Digest
+
+
+class ExpertParallel:
+    """Runs batches through `head`, until it is `stopped`, which then says why.
+
+    `outputs` holds the tokens of every request by its id, `first_token_ns` when the first of them
+    was there, and `decode_steps` the rows and nanoseconds of every step that decoded alone. `spend`
+    lets virtual time pass, and does nothing where time is real. `solo` is what the model says to
+    each request alone.
+    """
+
+    def __init__(
+        self,
+        head: Head,
+        logits: LogitsRows,
+        config: ParallelConfig,
+        spend: Callable[[int], object],
+        costs: Costs,
+        solo: Mapping[str, Stream],
+    ) -> None:
+        self.outputs: dict[str, list[int]] = {}
+        self.first_token_ns: dict[str, int] = {}
+        self.decode_steps: list[tuple[int, int]] = []
+        self.stopped: str | None = None
+        self._head = head
+        self._logits = logits
+        self._config = config
+        self._faults = config.faults
+        self._spend = spend
+        self._costs = costs
+        self._solo = solo
+        self._prompts: dict[str, list[int]] = {}
+        self._placement = Placement(head, config)
+        self._takes_row_0 = "every-row-samples-row-0" in config.faults
+        self._paths: list[str] = []
+
+    def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
+        """Compute the rows of `batch` on all ranks, prompts first."""
+        began_ns = clock.now_ns()
+        self._head.share.begin(step)
+        self._paths.clear()
+        try:
+            sampled = self._run(batch, step, clock, recorder)
+        except (Disconnected, ProtocolError) as error:
+            dur_ns = clock.now_ns() - began_ns
+            self.stopped = str(error)
+            nothing: dict[str, tuple[int, ...]] = {row.request.id: () for row in batch.rows}
+            return Execution(dur_ns, f"stalled: {batch.kind}", nothing, 0, stop=self.stopped)
+        tokens = {each: tuple(one.token for one in ones) for each, ones in sampled.items()}
+        digests = {each: tuple(one.digest for one in ones) for each, ones in sampled.items()}
+        for request_id, said in tokens.items():
+            self.outputs[request_id] += said
+            self.first_token_ns.setdefault(request_id, clock.now_ns())
+        if batch.kind == DECODE:
+            self.decode_steps.append((len(batch.rows), clock.now_ns() - began_ns))
+        path = f"{batch.kind}: {' + '.join(dict.fromkeys(self._paths))}"
+        num_rows = sum(1 + row.num_draft for row in batch.rows if row.samples)
+        return Execution(clock.now_ns() - began_ns, path, tokens, num_rows, digests)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return how many tokens each slot holds on the head."""
+        return {"slot_tokens": dict(enumerate(self._head.share.lengths))}
+
+    @property
+    def num_collectives(self) -> int:
+        """Collectives that the head issued."""
+        return self._head.wire.link.num_issued
+
+    def equal_to_solo(self, ended: Sequence[Ended]) -> int:
+        """Return how many requests got to their end, and what the model says to them alone."""
+        return sum(
+            each.event == "finish"
+            and tuple(self.outputs[each.request.id]) == self._solo[each.request.id].tokens
+            for each in ended
+        )
+
+    def _run(
+        self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None
+    ) -> dict[str, tuple[_Sampled, ...]]:
+        self._placement.update(batch, step, clock, recorder)
+        sampled: dict[str, tuple[_Sampled, ...]] = {}
+        decodes: list[tuple[int, Row]] = []
+        for number, row in enumerate(batch.rows):
+            if row.num_draft:
+                sampled[row.request.id] = self._verify(number, row)
+            elif row.phase is PREFILL:
+                last = self._prefill(number, row)
+                sampled |= {row.request.id: (last,)} if row.samples else {}
+            else:
+                decodes.append((number, row))
+        if decodes:
+            decoded = zip(decodes, self._decode(decodes), strict=True)
+            sampled |= {row.request.id: (one,) for (_, row), one in decoded}
+        return sampled
+
+    def _prefill(self, number: int, row: Row) -> _Sampled:
+        request = row.request
+        known = self._known(row)
+        chunk = known[row.num_computed : row.num_kv_tokens]
+        slot = self._placement[request.id]
+        logits = self._head.prefill(slot, row.num_computed, len(known), chunk)
+        self._computed([0], [logits], [number])
+        return self._sample(row, self._logits.read(0, number))
+
+    def _decode(self, rows: Sequence[tuple[int, Row]]) -> list[_Sampled]:
+        if len(rows) > 1 and self._config.decode != BATCHED:
+            return self._decode_one_by_one(rows)
+        slots = [self._placement[row.request.id] for _, row in rows]
+        tokens = [self._known(row)[-1] for _, row in rows]
+        if len(rows) == 1:
+            logits: Sequence[Tensor] = [self._head.decode(slots[0], tokens[0])]
+        else:
+            logits = list(self._head.decode_batch(slots, tokens))
+        numbers = [number for number, _ in rows]
+        self._computed(range(len(rows)), logits, numbers)
+        return [
+            self._sample(row, self._logits.read(i, number)) for i, (number, row) in enumerate(rows)
+        ]
+
+    def _decode_one_by_one(self, rows: Sequence[tuple[int, Row]]) -> list[_Sampled]:
+        """Decode each row into row 0, and move its logits to where the next one's do not go.
+
+        On the device the last is decoded first, so that the first can stay in row 0.
+        """
+        is_on_host = self._config.decode == HOST_STAGING
+        in_order = list(enumerate(rows)) if is_on_host else list(enumerate(rows))[::-1]
+        is_announced = "preambles-up-front" in self._faults
+        if is_announced:
+            for _, (_, row) in in_order:
+                self._head.announce(self._placement[row.request.id], self._known(row)[-1])
+        for target, (number, row) in in_order:
+            slot, token = self._placement[row.request.id], self._known(row)[-1]
+            values = self._head.decode(slot, token, is_announced=is_announced)
+            self._logits.write(0, values, number)
+            self._stage(target, number)
+        self._paths.append(self._head.share.path)
+        self._logits.wait()
+        return [
+            self._sample(row, self._staged(target, number))
+            for target, (number, row) in enumerate(rows)
+        ]
+
+    def _staged(self, target: int, number: int) -> Tensor:
+        if self._config.decode == HOST_STAGING:
+            return self._logits.read(target, number, HOST_ROWS)
+        return self._logits.read(0 if self._takes_row_0 else target, number)
+
+    def _stage(self, target: int, number: int) -> None:
+        if self._config.decode == HOST_STAGING:
+            self._spend(self._costs.host_staging_ns)
+            self._logits.to_host(0, target, number)
+        elif target and not self._takes_row_0:
+            self._spend(self._costs.device_staging_ns)
+            self._logits.move(0, target, number)
+
+    def _verify(self, number: int, row: Row) -> tuple[_Sampled, ...]:
+        """Check what prompt lookup guesses; where it has fewer guesses than the row, pad.
+
+        What was refused is forgotten again, and so is the padding, also where nothing was refused.
+        """
+        known, slot = self._known(row), self._placement[row.request.id]
+        drafts = looked_up(known, row.num_draft)
+        window = [known[-1], *drafts, *[known[-1]] * (row.num_draft - len(drafts))]
+        logits = self._head.verify(slot, window)
+        self._computed(range(len(window)), logits, [number] * len(window))
+        rows = [self._logits.read(i, number) for i in range(len(drafts) + 1)]
+        sampled = [self._sample(row, values, i) for i, values in enumerate(rows)]
+        num_right = num_accepted(drafts, [one.token for one in sampled])
+        num_kept = num_right + 1
+        if drafts and num_right == len(drafts) and "full-accept-not-trimmed" in self._faults:
+            num_kept = len(window)
+        self._head.keep(slot, num_kept, len(window))
+        return tuple(sampled[: num_right + 1])
+
+    def _computed(
+        self, rows: Sequence[int], logits: Sequence[Tensor] | Tensor, numbers: Sequence[int]
+    ) -> None:
+        """Let the host wait for rows of logits that the device wrote at once."""
+        for row, values, number in zip(rows, logits, numbers, strict=True):
+            self._logits.write(row, values, number)
+        self._logits.wait()
+        self._paths.append(self._head.share.path)
+
+    def _sample(self, row: Row, logits: Tensor, num_ahead: int = 0) -> _Sampled:
+        request = row.request
+        number = request.num_generated + num_ahead + 1
+        alone = self._solo[request.id].digests if request.id in self._solo else ()
+        solo = alone[number - 1] if number <= len(alone) else None
+        token = greedy(logits, number, request.eos_after)
+        return _Sampled(token, Digest(digest(logits), solo))
+
+    def _known(self, row: Row) -> list[int]:
+        request = row.request
+        if request.id not in self._prompts:
+            self._prompts[request.id] = prompt_tokens(request, self._head.share.vocab_size)
+            self.outputs[request.id] = []
+        return self._prompts[request.id] + self.outputs[request.id]
+
+
+def looked_up(tokens: Sequence[int], num_tokens: int) -> list[int]:
+    """Return up to `num_tokens` guesses: what followed the last token where it stood before."""
+    for place in range(len(tokens) - 2, -1, -1):
+        if tokens[place] == tokens[-1]:
+            return list(tokens[place + 1 : place + 1 + num_tokens])
+    return []

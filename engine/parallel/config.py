@@ -1,0 +1,63 @@
+"""What head and workers are told before they start; a worker process gets it as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from stepscope.engine.parallel.protocol import VERSIONS, Codebook
+from stepscope.ingest.errors import ConfigError
+
+# How the rows of a decode step are computed: together, or one after the other with each row of
+# logits moved out of the way of the next, through the host or on the device.
+BATCHED, HOST_STAGING, DEVICE_STAGING = "batched", "host-staging", "device-staging"
+DECODES = (BATCHED, HOST_STAGING, DEVICE_STAGING)
+BY_WIDTH, GROUPED_GEMM = "by-width", "grouped-gemm"
+EXPERT_PATHS = (BY_WIDTH, GROUPED_GEMM)
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelConfig:
+    """Sizes and versions of a head and its workers; the same on each of them.
+
+    `decode` is how the rows of a step are computed, `experts` how the code path of the experts is
+    chosen for a decode. Rank 0 speaks `head_version` of the protocol, the others `worker_version`.
+    """
+
+    world_size: int = 2
+    num_slots: int = 4
+    slot_tokens: int = 128
+    head_version: int = 2
+    worker_version: int = 2
+    decode: str = BATCHED
+    experts: str = BY_WIDTH
+    codebook: Codebook = field(default_factory=Codebook)
+    seed: int = 0
+    faults: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.world_size < 1 or self.num_slots < 1 or self.slot_tokens < 1:
+            raise ConfigError("there must be a rank, a slot, and a token in it")
+        if not {self.head_version, self.worker_version} <= {*VERSIONS}:
+            raise ConfigError(f"the protocol's versions are {VERSIONS}")
+        if self.decode not in DECODES or self.experts not in EXPERT_PATHS:
+            raise ConfigError(f"decode={self.decode}, experts={self.experts}: no such path")
+        if self.head_version == 1 and self.num_slots > 1:
+            raise ConfigError("protocol v1 sends no slots and so has one sequence only")
+
+    def version(self, rank: int) -> int:
+        """Return the version that a rank speaks."""
+        return self.worker_version if rank else self.head_version
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON can hold them."""
+        faults = sorted(self.faults)
+        return {**asdict(self), "codebook": self.codebook.as_dict(), "faults": faults}
+
+    @classmethod
+    def from_dict(cls, fields_of: Mapping[str, Any]) -> ParallelConfig:
+        """Return the configuration that `as_dict` gave."""
+        codebook = Codebook.from_dict(fields_of["codebook"])
+        faults = frozenset(fields_of["faults"])
+        return cls(**{**fields_of, "codebook": codebook, "faults": faults})

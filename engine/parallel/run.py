@@ -1,0 +1,116 @@
+"""A head and its workers serve a workload: in one process, or each in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from stepscope.engine.clock import Clock, VirtualClock, WallClock
+from stepscope.engine.content import prompt_tokens
+from stepscope.engine.engine import Engine
+from stepscope.engine.executors.expert_parallel import ExpertParallel
+from stepscope.engine.model.solo import Stream, solo
+from stepscope.engine.parallel.config import ParallelConfig
+from stepscope.engine.parallel.head import Head
+from stepscope.engine.parallel.logits import LogitsRows
+from stepscope.engine.parallel.member import Journal, Member
+from stepscope.engine.parallel.processes import Workers, processes
+from stepscope.engine.parallel.share import decoder_of
+from stepscope.engine.parallel.threads import threads
+
+if TYPE_CHECKING:
+    from stepscope.engine.workload import Workload
+    from stepscope.ingest.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A head, here, and its workers: threads on virtual time, or processes on real time.
+
+    Processes wait `timeout_s` for each other in a collective.
+    """
+
+    config: ParallelConfig
+    workers: Workers | None
+    timeout_s: float
+
+    @classmethod
+    @contextmanager
+    def started(cls, config: ParallelConfig, timeout_s: float, *, is_real: bool) -> Iterator[Group]:
+        """Give a group whose workers are ready; they are gone when this is left."""
+        with ExitStack() as stack:
+            num_workers = config.world_size - 1
+            workers = stack.enter_context(processes(num_workers)) if is_real else None
+            stack.enter_context(one_thread())
+            yield cls(config, workers, timeout_s)
+
+    def clock(self) -> Clock:
+        """Return a clock that begins now, or a virtual one."""
+        return WallClock() if self.workers else VirtualClock()
+
+    @contextmanager
+    def head(
+        self, clock: Clock, recorder: Recorder | None, journal: Journal | None
+    ) -> Iterator[Member]:
+        """Give the head with its workers at work."""
+        # Alone in the world there is nobody to connect to.
+        if self.workers and isinstance(clock, WallClock) and self.config.world_size > 1:
+            among = self.workers.head(self.config, clock, recorder, journal, self.timeout_s)
+        else:
+            among = threads(self.config, clock, recorder, journal)
+        with among as member:
+            yield member
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute on one thread: the model is so small that more only get in their way."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def answers_alone(config: ParallelConfig, workload: Workload) -> dict[str, Stream]:
+    """Return what the model says to each request alone, by its id.
+
+    That is computed densely, without a cache, slots, or other ranks.
+    """
+    decoder = decoder_of(config)
+    return {
+        request.id: solo(
+            decoder, prompt_tokens(request, decoder.config.vocab_size),
+            request.max_tokens, request.eos_after,
+        )
+        for request in workload
+    }  # fmt: skip
+
+
+def serve(
+    group: Group,
+    clock: Clock,
+    engine_on: Callable[[ExpertParallel], Engine],
+    alone: Mapping[str, Stream],
+    recorder: Recorder | None = None,
+    journal: Journal | None = None,
+) -> tuple[Engine, ExpertParallel]:
+    """Run the engine that `engine_on` makes, let the workers go; return it and what it ran on.
+
+    `alone` are the answers that the model gives to each request alone.
+    """
+    with group.head(clock, recorder, journal) as member:
+        head = Head(member.wire, member.share)
+        is_ordered = "copy-on-unordered-stream" not in group.config.faults
+        logits = LogitsRows(member.log, is_ordered=is_ordered)
+        executor = ExpertParallel(head, logits, group.config, member.spend, member.costs, alone)
+        engine = engine_on(executor)
+        engine.run()
+        if executor.stopped is None:
+            head.shutdown()
+    return engine, executor

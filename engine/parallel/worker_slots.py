@@ -1,0 +1,56 @@
+"""A worker's slots: which of its own it holds for each slot that the head names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stepscope.engine.parallel.protocol import ProtocolError
+from stepscope.engine.slots import Slots
+
+Note = Callable[[int, str, str, int], None]  # slot, op, owner, generation
+
+
+class WorkerSlots:
+    """Slots claimed up front, lowest first, as the head claims them: the same number means both.
+
+    A worker knows of no requests: what owns a slot is the head's number for it, `slot 2`. Where the
+    two numbers differ, or the head names a slot that nobody has, the worker refuses to go on.
+    """
+
+    def __init__(self, num_slots: int, note: Note, faults: frozenset[str] = frozenset()) -> None:
+        self._pool = Slots(num_slots)
+        self._own: dict[int, int] = {}
+        self._note = note
+        self._has_to_agree = "slot-order-differs" not in faults
+        asked = range(1 if "slots-not-allocated" in faults else num_slots)
+        for slot in asked if self._has_to_agree else reversed(asked):
+            self.allocate(slot)
+
+    def allocate(self, slot: int) -> int:
+        """Free who has the slot, if anybody, and give it to a new one; return the worker's own."""
+        self._check_range(slot)
+        owner = f"slot {slot}"
+        if slot in self._own:
+            released = self._own.pop(slot)
+            self._note(released, "release", owner, self._pool.release(released))
+        own, generation = self._pool.claim(owner)
+        self._note(own, "claim", owner, generation)
+        if own != slot and self._has_to_agree:
+            raise ProtocolError(f"the head's slot {slot} would be the worker's slot {own}")
+        self._own[slot] = own
+        return own
+
+    def own(self, slot: int, command: str) -> int:
+        """Return the worker's slot for the head's; ProtocolError when there is none."""
+        self._check_range(slot)
+        if slot not in self._own:
+            raise ProtocolError(f"{command} for slot {slot}, which is not allocated")
+        return self._own[slot]
+
+    def _check_range(self, slot: int) -> None:
+        if slot >= self._pool.num_slots:
+            raise ProtocolError(
+                f"slot {slot:#x} is out of range, there are {self._pool.num_slots}",
+                todo="a word this large is a command: the head may speak another version, or "
+                "have sent a mark for `no slot`",
+            )
