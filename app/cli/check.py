@@ -91,12 +91,13 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
 
 
 def _check_all(traces: tuple[Path, ...], rules: tuple[Rule, ...]) -> list[Checked]:
-    return [_check_one(_folder_of(path), rules) for path in traces]
+    return [_check_one(path, rules) for path in dict.fromkeys(map(_trace_of, traces))]
 
 
-def _folder_of(path: Path) -> Path:
-    """The trace whose manifest this is: hooks and globs name files, and a trace is a folder."""
-    return path.parent if path.name == "manifest.json" and path.is_file() else path
+def _trace_of(path: Path) -> Path:
+    """The trace that a file belongs to: a hook names the files of a folder, not the folder."""
+    folders = (each for each in path.parents if each.suffix == ".trace") if path.is_file() else ()
+    return next((each for each in folders if (each / "manifest.json").is_file()), path)
 
 
 def _check_one(path: Path, rules: tuple[Rule, ...]) -> Checked:

@@ -161,10 +161,14 @@ def test_a_check_of_nothing_is_wrong_usage(stepscope: Command) -> None:
     assert stepscope("check").code == 2
 
 
-def test_a_manifest_stands_for_its_trace(stepscope: Command, starved: Path, project: Path) -> None:
+def test_any_file_of_a_trace_stands_for_it_and_it_is_checked_once(
+    stepscope: Command, starved: Path, project: Path
+) -> None:
     shutil.copytree(starved, project / "run.trace")
+    files = [path for path in Path("run.trace").rglob("*") if path.is_file()]
 
-    run = stepscope("check", "run.trace/manifest.json", "--format", "json")
+    run = stepscope("check", *files, "--format", "json")
 
+    assert len(files) > 2
     assert run.code == 1
     assert json.loads(run.out)["trace"] == "run.trace"

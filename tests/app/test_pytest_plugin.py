@@ -1,0 +1,159 @@
+"""The pytest plugin, in a pytest of its own, as an engine's project would run it."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from stepscope.app.pytest_plugin import assert_clean
+from stepscope.ingest.errors import ConfigError, TraceError
+from stepscope.ingest.recorder import Recorder
+from tests.analyzers.rows import part
+from tests.traces import trace_of
+
+pytest_plugins = ["pytester"]
+
+# Plugins of other projects that are installed here, and that would only cost time.
+OTHERS = ("dash", "hypothesispytest", "syrupy", "textual-snapshot", "platformdirs")
+
+# Two tasks on one core, which overlap when the second starts before 9 us: COR002.
+ENGINE = """
+from stepscope.app.pytest_plugin import assert_clean
+
+def run(recorder, start_ns):
+    recorder.core_spans(
+        ts_ns=0, task=1, block=0, shape="AIV", group=2, core=1, core_kind="AIV1", slot="running",
+        ready_ns=0, dispatch_ns=0, end_ns=9_000,
+    )
+    recorder.core_spans(
+        ts_ns=start_ns, task=2, block=0, shape="AIV", group=2, core=1, core_kind="AIV1",
+        slot="running", ready_ns=0, dispatch_ns=start_ns, end_ns=start_ns + 5_000,
+    )
+"""
+
+TESTS = (
+    ENGINE
+    + """
+def test_sound(stepscope_recorder):
+    run(stepscope_recorder, 10_000)
+    assert_clean(stepscope_recorder)
+
+def test_double_booked(stepscope_recorder):
+    run(stepscope_recorder, 5_000)
+    assert_clean(stepscope_recorder)
+
+def test_double_booked_and_known(stepscope_recorder):
+    run(stepscope_recorder, 5_000)
+    assert_clean(stepscope_recorder, ignore=["COR"])
+"""
+)
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    """Someone else's tests, which record an engine."""
+    (pytester.path / ".git").mkdir()
+    pytester.makepyfile(test_engine=TESTS)
+    return pytester
+
+
+def run(inner: pytest.Pytester, *options: str) -> pytest.RunResult:
+    """Run the tests in a process of their own, where a warning is an error."""
+    without = [word for other in OTHERS for word in ("-p", f"no:{other}")]
+    return inner.runpytest_subprocess("-W", "error", *without, *options)
+
+
+def test_pytest_finds_the_plugin_by_itself() -> None:
+    (plugin,) = entry_points(group="pytest11", name="stepscope")
+
+    assert plugin.value == "stepscope.app.pytest_plugin"
+
+
+def test_a_conflict_fails_the_test_and_is_shown_with_its_fix(project: pytest.Pytester) -> None:
+    result = run(project)
+
+    result.assert_outcomes(passed=2, failed=1)
+    shown = result.stdout.str()
+    assert "AssertionError: " in shown
+    assert "COR002 core-double-booked" in shown
+    assert "fix: " in shown
+    assert ">       assert_clean(stepscope_recorder)" in shown
+    assert "def _findings" not in shown
+
+
+def test_tests_that_run_side_by_side_do_not_meet(project: pytest.Pytester) -> None:
+    result = run(project, "-n", "2")
+
+    result.assert_outcomes(passed=2, failed=1)
+
+
+def test_the_projects_thresholds_hold_in_its_tests(project: pytest.Pytester) -> None:
+    (project.path / "stepscope.toml").write_text("[rules.COR002]\noverlap_ns = 4_001\n")
+
+    run(project).assert_outcomes(passed=3)
+
+
+def test_a_recording_is_closed_when_its_test_ends(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        test_engine=ENGINE + "def test_one(stepscope_recorder):\n    run(stepscope_recorder, 9)\n"
+    )
+
+    run(project, "--basetemp=kept").assert_outcomes(passed=1)
+
+    (manifest,) = (project.path / "kept").rglob("recorded.trace/manifest.json")
+    assert json.loads(manifest.read_text())["closed"]
+
+
+def test_nothing_of_ours_is_imported_before_a_test_asks(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import sys\n"
+        "def test_nothing():\n"
+        "    ours = [name for name in sys.modules if name.startswith('stepscope.')]\n"
+        "    assert sorted(ours) == ['stepscope.app', 'stepscope.app.pytest_plugin']\n"
+        "    assert not {'polars', 'numpy', 'click', 'msgspec'} & set(sys.modules)\n"
+    )
+
+    run(pytester).assert_outcomes(passed=1)
+
+
+def test_a_trace_is_asserted_on_as_it_is_by_path_or_by_its_recorder(
+    tmp_path: Path, sample_traces: Path
+) -> None:
+    recorder = Recorder(tmp_path / "empty.trace", producer="test")
+
+    assert_clean(trace_of())
+    assert_clean(str(sample_traces / "mix-admission-after.trace"))
+    assert_clean(recorder)
+    assert_clean(recorder.path)
+
+
+def test_warnings_are_not_clean_unless_they_are_asked_to_be(sample_traces: Path) -> None:
+    trace = sample_traces / "fcfs-preemption-before.trace"
+
+    with pytest.raises(AssertionError, match="KVB003 preempted-with-room") as caught:
+        assert_clean(trace, select=["KVB003"])
+    assert_clean(trace, select=["KVB003"], fail_on="error")
+
+    assert "STV001" not in str(caught.value)
+
+
+def test_only_what_fails_is_shown() -> None:
+    spans = [part(1, 1, 0, 9_000), part(2, 1, 5_000, 8_000)]
+
+    with pytest.raises(AssertionError) as caught:
+        assert_clean(trace_of(core_spans=spans), fail_on="error")
+
+    assert "COR002" in str(caught.value)
+    assert "▲" not in str(caught.value)
+
+
+def test_what_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no rule 'COR999'"):
+        assert_clean(trace_of(), ignore=["COR999"])
+    with pytest.raises(ConfigError, match="no severity 'fatal'"):
+        assert_clean(trace_of(), fail_on="fatal")
+    with pytest.raises(TraceError):
+        assert_clean(tmp_path / "absent.trace")

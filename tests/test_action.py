@@ -1,0 +1,175 @@
+"""The GitHub action and the pre-commit hook: what they declare, and what they run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from pre_commit.clientlib import load_manifest
+
+from tests.conftest import ROOT
+
+SCRIPT = ROOT / ".github" / "scripts" / "check.sh"
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+STEPSCOPE = Path(sys.executable).with_name("stepscope")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What the script left behind."""
+
+    code: int
+    out: str
+    err: str
+    outputs: dict[str, str]
+    summary: str
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, sample_traces: Path) -> Path:
+    """A checkout with one trace that has conflicts and one that has none."""
+    folder = tmp_path / "workspace"
+    (folder / ".git").mkdir(parents=True)
+    for name in ("before", "after"):
+        shutil.copytree(
+            sample_traces / f"mix-admission-{name}.trace", folder / "out" / f"{name}.trace"
+        )
+    return folder
+
+
+def run(workspace: Path, **inputs: str) -> Ran:
+    """Run the script as the runner would, with these inputs and no others."""
+    output, summary = workspace / "outputs.txt", workspace / "summary.md"
+    given = {"TRACE": "", "SELECT": "", "IGNORE": "", "FAIL_ON": "", "BASELINE": "", "SARIF": "",
+             "JUNIT": "", **inputs}  # fmt: skip
+    environment = {
+        "PATH": os.environ["PATH"], "STEPSCOPE": str(STEPSCOPE),
+        "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary), **given,
+    }  # fmt: skip
+    done = subprocess.run(
+        ["bash", SCRIPT], cwd=workspace, env=environment, capture_output=True, text=True,
+        check=False, timeout=120,
+    )  # fmt: skip
+    lines = output.read_text().splitlines()
+    outputs = dict(line.split("=", 1) for line in lines)
+    return Ran(
+        done.returncode,
+        done.stdout,
+        done.stderr,
+        outputs,
+        summary.read_text() if summary.exists() else "",
+    )
+
+
+def test_the_action_is_one_that_github_takes() -> None:
+    schema = json.loads((ROOT / "tests" / "schemas" / "github-action.json").read_text())
+
+    jsonschema.Draft7Validator(schema).validate(ACTION)
+
+
+def test_every_input_reaches_the_script_by_its_environment() -> None:
+    install, check = ACTION["runs"]["steps"]
+
+    stated = " ".join([*install["env"].values(), *check["env"].values()])
+    assert set(re.findall(r"inputs\.([a-z-]+)", stated)) == set(ACTION["inputs"])
+    read = set(re.findall(r"\b([A-Z_]{5,})\b", SCRIPT.read_text())) - {"GITHUB_OUTPUT"}
+    assert read == set(check["env"]) - {"SCRIPT"}
+
+
+def test_no_input_is_written_into_a_script() -> None:
+    assert not any("${{" in step["run"] for step in ACTION["runs"]["steps"])
+
+
+def test_findings_become_annotations_a_summary_a_sarif_file_and_a_failure(workspace: Path) -> None:
+    ran = run(workspace, TRACE="out/before.trace", SARIF="check.sarif", JUNIT="check.xml")
+
+    assert ran.code == 1
+    assert ran.out.startswith("::error title=COR001 mix-on-occupied-group ×")
+    assert ran.outputs == {"exit-code": "1", "sarif": "check.sarif"}
+    assert "COR001" in ran.summary
+    (result, *_) = json.loads((workspace / "check.sarif").read_text())["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert place == "out/before.trace/manifest.json"
+    assert (workspace / "check.xml").read_text().startswith("<?xml")
+
+
+def test_a_clean_trace_passes(workspace: Path) -> None:
+    ran = run(workspace, TRACE="out/after.trace")
+
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.outputs == {"exit-code": "0"}
+    assert "nothing found" in ran.summary
+
+
+def test_options_reach_the_command(workspace: Path) -> None:
+    assert run(workspace, TRACE="out/before.trace", IGNORE="COR").code == 0
+    assert run(workspace, TRACE="out/before.trace", SELECT="STV").code == 0
+    assert run(workspace, TRACE="out/before.trace", FAIL_ON="never").code == 0
+    assert run(workspace, TRACE="out/before.trace", BASELINE="absent.json").code == 2
+
+
+def test_traces_are_named_line_by_line_and_by_pattern(workspace: Path) -> None:
+    (workspace / "out" / "before.trace").rename(workspace / "out" / "with space.trace")
+
+    ran = run(workspace, TRACE="  out/*.trace\n\n out/with space.trace \r\n")
+
+    assert ran.code == 1
+    assert "out/with space.trace" in ran.out
+    assert "after.trace" in ran.summary.replace("&#46;", ".")
+
+
+@pytest.mark.parametrize("trace", ["out/absent.trace", "absent/*.trace"])
+def test_a_trace_that_was_not_made_fails_the_run(workspace: Path, trace: str) -> None:
+    ran = run(workspace, TRACE=f"out/after.trace\n{trace}", SARIF="check.sarif")
+
+    assert ran.code == 3
+    assert ran.outputs == {"exit-code": "3"}
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_no_trace_at_all_is_wrong_usage(workspace: Path) -> None:
+    assert run(workspace, TRACE="\n  \n").code == 2
+
+
+def test_a_name_is_never_run(workspace: Path) -> None:
+    name = "$(touch owned);`touch owned`.trace"
+    (workspace / "out" / "before.trace").rename(workspace / "out" / name)
+
+    ran = run(workspace, TRACE=f"out/{name}", SARIF="x\nexit-code=0")
+
+    assert ran.code == 1
+    assert not (workspace / "owned").exists()
+    assert ran.outputs["exit-code"] == "1"
+
+
+def test_the_hook_checks_each_trace_that_a_commit_touches(workspace: Path, tmp_path: Path) -> None:
+    (hook,) = load_manifest(str(ROOT / ".pre-commit-hooks.yaml"))
+    assert (hook["language"], hook["entry"]) == ("python", "stepscope check")
+    # As it is, but with the stepscope that is installed here: an environment needs a network.
+    local = {**hook, "language": "system", "entry": f"{STEPSCOPE} check", "files": hook["files"]}
+    config = {"repos": [{"repo": "local", "hooks": [local]}]}
+    shutil.rmtree(workspace / ".git")
+    (workspace / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
+    (workspace / "notes.txt").write_text("no trace")
+    environment = {**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "pre-commit")}
+    for command in (["git", "init", "--quiet"], ["git", "add", "."]):
+        subprocess.run(command, cwd=workspace, check=True)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "run", "--all-files"],
+        cwd=workspace, env=environment, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert "COR001 mix-on-occupied-group" in done.stdout
+    assert "2 traces: " in done.stdout
