@@ -11,12 +11,13 @@ from stepscope.engine.state import State
 
 
 class Drawn:
-    """Admits, chunks, skips and preempts at random; prompts are laid out before decodes."""
+    """Admits, chunks, skips, preempts and drafts at random; prompts are laid out before decodes."""
 
     name = "drawn"
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, width: int = 0) -> None:
         self._random = Random(seed)  # noqa: S311 - it makes up a schedule
+        self._width = width
 
     def schedule(self, state: State) -> Iterator[Action]:
         """Yield what is drawn for this step; somebody always runs."""
@@ -40,6 +41,10 @@ class Drawn:
         if request.is_prefill:
             chunk = min(left, self._random.randint(1, num_tokens))
             return Run(request, chunk) if chunk else None
+        room = min(left - 1, request.max_tokens - request.num_generated - 1)
+        num_draft = min(self._random.randint(0, self._width), room)
+        if num_draft > 0:
+            return Run(request, 1 + num_draft, num_draft=num_draft)
         return Run(request, 1) if left else None
 
     def _num_spare(self, state: State) -> int:

@@ -17,15 +17,17 @@ from stepscope.engine.executors.torch_decoder import TorchDecoder
 from stepscope.engine.model.config import ModelConfig
 from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.schedulers.bucketed import Bucketed
+from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.workload import RequestSpec, Workload
 from tests.engine.decoding import COMPRESSED, CONFIGS, DENSE
 from tests.engine.drawing import Drawn
-from tests.engine.rows import Rows
+from tests.engine.rows import Row, Rows
 from tests.engine.serving import request
 
 SMALL = EngineConfig(
     num_kv_blocks=40, block_size=4, max_num_batched_tokens=64, max_num_seqs=4
 )  # fmt: skip
+LONG = [request(f"req-{i}", 6, 40) for i in range(3)]
 STAGGERED = [request(f"req-{i:02d}", 9 + 5 * i % 13, 4 + 3 * i % 7) for i in range(6)]
 
 
@@ -53,21 +55,98 @@ def num_equal(engine: Engine, runner: ModelRunner) -> int:
     return runner.num_equal_to_solo(each.request for each in engine.ended)
 
 
+def wrong_tokens(rows: Rows) -> list[Row]:
+    """Tokens whose logits are not those of the request alone."""
+    known = rows.of("outputs", is_placeholder=False)
+    return [row for row in known if row["digest"] != row["solo_digest"]]
+
+
 lengths = st.lists(st.tuples(st.integers(1, 14), st.integers(1, 6)), min_size=1, max_size=6)
 prefixes = st.sampled_from([(), (7,), (8,)])
 
 
-@given(lengths, prefixes, st.sampled_from(CONFIGS), st.integers(0, 999))
+@given(lengths, prefixes, st.sampled_from(CONFIGS), st.integers(0, 999), st.integers(0, 3))
 @settings(max_examples=25)
 def test_outputs_are_those_of_the_requests_alone_whatever_is_drawn(
-    sizes: list[tuple[int, int]], prefix: tuple[int, ...], model: ModelConfig, seed: int
+    sizes: list[tuple[int, int]],
+    prefix: tuple[int, ...],
+    model: ModelConfig,
+    seed: int,
+    width: int,
 ) -> None:
     requests = [
         request(f"req-{i:02d}", *each, prefix=prefix) for i, each in enumerate(sizes)
     ]  # fmt: skip
-    engine, runner, _ = served(requests, Drawn(seed), model=model)
+    engine, runner, rows = served(requests, Drawn(seed, width), model=model)
 
     assert num_equal(engine, runner) == len(requests)
+    assert wrong_tokens(rows) == []
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 20), st.integers(1, 6)), min_size=1, max_size=8),
+    prefixes,
+    st.sampled_from(CONFIGS),
+    st.sampled_from(["mixed", "deferred", "prefills-first", "mtp"]),
+    st.integers(6, 20),
+    st.integers(0, 9),
+)
+@settings(max_examples=30)
+def test_outputs_of_the_paged_scheduler_are_those_of_the_requests_alone(
+    sizes: list[tuple[int, int]],
+    prefix: tuple[int, ...],
+    model: ModelConfig,
+    way: str,
+    num_blocks: int,
+    threshold: int,
+) -> None:
+    requests = [request(f"r{i}", *each, prefix=prefix) for i, each in enumerate(sizes)]
+    scheduler = Paged(
+        mixed=way in {"mixed", "deferred"},
+        long_prefill_threshold=threshold,
+        mtp_k=2 * (way == "mtp"),
+    )
+    config = EngineConfig(
+        num_kv_blocks=num_blocks, block_size=4, max_num_batched_tokens=16, max_num_seqs=4,
+        deferred_output=way == "deferred", prefix_cache=True,
+    )  # fmt: skip
+    engine, runner, rows = served(requests, scheduler, config, model)
+
+    finished = [each.request for each in engine.ended if each.event == "finish"]
+    assert len(finished) + len(rows.of("lifecycle", event="reject")) == len(requests)
+    assert runner.num_equal_to_solo(finished) == len(finished)
+    assert wrong_tokens(rows) == []
+
+
+def test_a_shared_prefix_is_computed_once_and_its_kv_is_right() -> None:
+    requests = [request(f"r{i}", 17, 4, i * 10**9, prefix=(7,)) for i in range(3)]
+    config = EngineConfig(
+        num_kv_blocks=40, block_size=4, max_num_batched_tokens=64, max_num_seqs=4,
+        prefix_cache=True,
+    )  # fmt: skip
+    engine, runner, rows = served(requests, Paged(), config)
+
+    assert len(rows.of("allocations", op="share")) == 8
+    assert num_equal(engine, runner) == 3
+
+
+def test_drafts_are_accepted_and_change_nothing() -> None:
+    engine, runner, rows = served(LONG, Paged(mixed=False, mtp_k=3))
+
+    assert num_equal(engine, runner) == len(LONG)
+    num_decode_rows = len(rows.of("batch_rows", phase="decode"))
+    assert len(rows.of("outputs")) > len(LONG) + num_decode_rows
+
+
+def test_a_placeholder_read_as_a_token_changes_what_follows() -> None:
+    tight = EngineConfig(
+        num_kv_blocks=40, block_size=4, max_num_batched_tokens=8, max_num_seqs=4,
+        deferred_output=True, faults=frozenset({"placeholder-read-as-token"}),
+    )  # fmt: skip
+    engine, runner, rows = served(STAGGERED, Paged(reserve=False), tight)
+
+    assert num_equal(engine, runner) < len(STAGGERED)
+    assert wrong_tokens(rows)
 
 
 def test_preempted_requests_go_on_as_if_nothing_had_happened() -> None:
@@ -155,6 +234,7 @@ def test_merging_nothing_with_nothing_makes_outputs_that_are_no_numbers() -> Non
 
     assert sound == len(STAGGERED)
     assert faulty < sound
+    assert [bool(rows.of("outputs", digest="nan")) for _, _, rows in runs] == [False, True]
 
 
 def test_history_seen_by_chunk_end_changes_what_chunks_say() -> None:
