@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from stepscope.engine.batch import Batch, Row
     from stepscope.engine.clock import Clock
-    from stepscope.engine.engine import Ended
+    from stepscope.engine.lifecycle import Ended
     from stepscope.engine.model.solo import Stream
     from stepscope.ingest.recorder import Recorder
 
