@@ -14,7 +14,7 @@ class Fault:
     """A bug of `scenario` that `EngineConfig(faults={name})` switches on, and what it does.
 
     It shows itself in the otherwise sound `variant`, under `settings` where the default ones are
-    too easy on it.
+    too easy on it, and on `executor` where that is not the scenario's first.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Fault:
     summary: str
     variant: str = "after"
     settings: Mapping[str, str] = field(default_factory=dict)
+    executor: str | None = None
 
 
 FCFS, SLOTS, DEVICE = "fcfs-preemption", "slot-recycling", "mix-admission"

@@ -40,8 +40,8 @@ class Options:
     """How a scenario is to be run, where its own defaults will not do.
 
     `workload`, or the file that holds it, replaces the scenario's own; `executor` None is the
-    scenario's first; with `profile` the executor's profiler writes a file into the trace; `cost`
-    replaces what steps cost where that is a model.
+    one that a fault needs, or the scenario's first; with `profile` the executor's profiler writes a
+    file into the trace; `cost` replaces what steps cost where that is a model.
     """
 
     seed: int = 0
@@ -114,9 +114,9 @@ def settled(scenario: Scenario, variant: str, options: Options) -> dict[str, Any
         raise unknown("variant", variant, scenario.variants)
     if options.executor not in (None, *scenario.executors):
         raise unknown("executor", str(options.executor), scenario.executors)
-    if options.profile and options.executor != "torch":
+    executor = executor_of(scenario, options)
+    if options.profile and executor != "torch":
         raise ConfigError("there is nothing to profile", todo="add --executor torch")
-    executor = options.executor or scenario.executors[0]
     if options.cost and executor not in PRICED:
         raise ConfigError(f"{scenario.name} takes no costs: {executor} has its own")
     needed: dict[str, str] = {}
@@ -126,6 +126,12 @@ def settled(scenario: Scenario, variant: str, options: Options) -> dict[str, Any
             raise ConfigError(f"{scenario.name} has no fault {name!r}, it has: {known}")
         needed |= fault(name).settings
     return parse_settings(scenario.settings, {**needed, **options.settings})
+
+
+def executor_of(scenario: Scenario, options: Options) -> str:
+    """Return the executor that is asked for, or that a fault needs, or the scenario's first."""
+    needed = (fault(name).executor for name in sorted(options.faults))
+    return options.executor or next(filter(None, needed), scenario.executors[0])
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> ConfigError:

@@ -51,13 +51,17 @@ class SimulatedRun:
 
 
 def run_for(
-    options: Options, cost: CostModel, model: ModelConfig, requests: Iterable[Request]
+    executor: str,
+    options: Options,
+    cost: CostModel,
+    model: ModelConfig,
+    requests: Iterable[Request],
 ) -> SimulatedRun | TorchRun:
-    """Return what `options` ask for; MissingExtra where that is torch and there is none.
+    """Return what `executor` runs on; MissingExtra where that is torch and there is none.
 
     With torch each of `requests` is first run alone, on a decoder of the sizes of `model`.
     """
-    if options.executor != TORCH:
+    if executor != TORCH:
         return SimulatedRun(cost)
     require_torch()
     from stepscope.engine.executors.torch_run import TorchRun  # noqa: PLC0415 - torch is an extra

@@ -85,6 +85,7 @@ from stepscope.engine.scenario import (
     Options,
     RunResult,
     Setting,
+    executor_of,
     recorder_for,
     settled,
 )
@@ -134,11 +135,11 @@ class SlotRecycling:
         values = settled(self, variant, options)
         asked = Workload.of(options.workload) if options.workload else _requests(values)
         config = _config(values, options.faults)
-        model = ModelConfig(seed=options.seed)
-        token_bytes = model.token_bytes if options.executor == TORCH else values["token_bytes"]
+        model, executor = ModelConfig(seed=options.seed), executor_of(self, options)
+        token_bytes = model.token_bytes if executor == TORCH else values["token_bytes"]
         layout = Layout(values["slots"], values["slot_tokens"], token_bytes)
         admission = ADMISSION_OF[variant]
-        run = run_for(options, options.cost or COST, model, asked)
+        run = run_for(executor, options, options.cost or COST, model, asked)
         computed = run.slot_model(layout, is_mirrored=admission == HOST_MIRROR)
         device = Ragged(computed, layout, admission, config.faults)
         scheduler = Slotted(layout.slot_tokens).with_faults(config.faults)
