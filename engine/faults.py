@@ -144,6 +144,72 @@ MIXED_FAULTS = (
     ),
 )
 
+# What goes wrong when a mixed batch is split: a few requests of the report's sizes show it.
+FEW = {"requests": "24", "max_tokens": "32"}
+SPLIT_FAULTS = (
+    Fault(
+        "decode-overwrites-shared-view",
+        MIXED,
+        "the decode segment's metadata arrive in the buffers that the prefill segment still reads",
+        settings=FEW,
+    ),
+    Fault(
+        "pinned-buffer-overwritten",
+        MIXED,
+        "the host writes the decode segment's metadata while the prefill's are still being copied",
+        settings=FEW,
+    ),
+    Fault(
+        "lengths-not-rebased",
+        MIXED,
+        "the decode segment's cumulative lengths go on from the prefill segment's",
+        settings=FEW,
+    ),
+    Fault(
+        "input-ids-not-sliced",
+        MIXED,
+        "the decode segment is given the input_ids of the whole batch",
+        settings=FEW,
+    ),
+    Fault(
+        "slot-mapping-missing",
+        MIXED,
+        "the decode segment is given no slot_mapping: the first mixed batch needs one",
+        settings=FEW,
+    ),
+    Fault(
+        "mixed-taken-for-prefill",
+        MIXED,
+        "a mixed batch, having prompts too, is taken for a prefill, which is asked for first",
+        settings=FEW,
+    ),
+    Fault(
+        "logits-per-token",
+        MIXED,
+        "a mixed batch has a row of logits for every token, not for each request",
+        settings=FEW,
+    ),
+    Fault(
+        "logits-per-batch",
+        MIXED,
+        "a mixed batch has one row of logits, and every request samples from it",
+        settings=FEW,
+    ),
+    Fault(
+        "empty-merge-nan",
+        MIXED,
+        "attention to nothing, merged with attention to nothing, divides 0 by 0",
+        executor="torch",
+    ),
+    Fault(
+        "history-seen-by-chunk-end",
+        MIXED,
+        "a token sees the compressed history up to the end of its chunk, not up to itself",
+        settings={"window": "8"},
+        executor="torch",
+    ),
+)
+
 DEVICE_FAULTS = (
     Fault(
         "mix-shift-wrap",
@@ -257,7 +323,7 @@ EP_FAULTS = (
     ),
 )
 FAULTS: tuple[Fault, ...] = (
-    *FCFS_FAULTS, *SLOT_FAULTS, *MIXED_FAULTS, *DEVICE_FAULTS, *EP_FAULTS,
+    *FCFS_FAULTS, *SLOT_FAULTS, *MIXED_FAULTS, *SPLIT_FAULTS, *DEVICE_FAULTS, *EP_FAULTS,
 )  # fmt: skip
 _NAMES = {fault.name: fault for fault in FAULTS}
 
