@@ -26,10 +26,18 @@ def with_label(
     return _joined(frame, trace, task).with_columns(label.alias(into)).drop("_name", "_num_blocks")
 
 
-def with_kernel(frame: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
-    """Add `kernel`, the task's name with `*` for its numbers: one for all layers and batches."""
-    kernel = _name("task").str.replace_all(NUMBER, "*").alias("kernel")
-    return _joined(frame, trace, "task").with_columns(kernel).drop("_name", "_num_blocks")
+def with_kernel(
+    frame: pl.LazyFrame, trace: Trace, task: str = "task", into: str = "kernel"
+) -> pl.LazyFrame:
+    """Add `into`, the task's name with `*` for its numbers: one for all layers and batches."""
+    kernel = _name(task).str.replace_all(NUMBER, "*").alias(into)
+    return _joined(frame, trace, task).with_columns(kernel).drop("_name", "_num_blocks")
+
+
+def with_name(frame: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Add `name`, the task's name."""
+    named = _joined(frame, trace, "task").with_columns(name=_name("task"))
+    return named.drop("_name", "_num_blocks")
 
 
 def _joined(frame: pl.LazyFrame, trace: Trace, task: str) -> pl.LazyFrame:

@@ -27,16 +27,27 @@ SHAPE = pl.Enum(SHAPES)  # a small number: groups and sorts much faster than tex
 
 
 def holds(trace: Trace) -> pl.LazyFrame:
-    """`core_spans` with ready <= dispatch <= ts <= end, and a far end where there was none."""
+    """`core_spans` with ready <= dispatch <= ts <= end, and a far end where there was none.
+
+    `due_ns` is when the block was ready even if it was dispatched before that, to wait on its core.
+    """
     times = pl.col("ready_ns", "dispatch_ns", "ts_ns", "end_ns").clip(-FAR_NS, FAR_NS)
     return (
         trace.core_spans.filter(pl.col("core").is_not_null() & pl.col("ts_ns").is_not_null())
         .with_columns(times, pl.col("shape").cast(SHAPE, strict=False))
         .with_columns(pl.min_horizontal("dispatch_ns", "ts_ns").alias("dispatch_ns"))
-        .with_columns(pl.min_horizontal("ready_ns", "dispatch_ns").alias("ready_ns"))
+        .with_columns(
+            ready_ns=pl.min_horizontal("ready_ns", "dispatch_ns"),
+            due_ns=pl.coalesce("ready_ns", "dispatch_ns"),
+        )
         .with_columns(pl.col("end_ns").fill_null(FAR_NS))
         .filter(pl.col("end_ns") >= pl.col("ts_ns"))
     )
+
+
+def is_whole(trace: Trace, table: str = "core_spans") -> bool:
+    """Whether no row of the table can be missing, so that what is not there did not happen."""
+    return trace.manifest.closed and trace.manifest.tables.get(table) == "complete"
 
 
 def with_holder(spans: pl.LazyFrame, since: str) -> pl.LazyFrame:

@@ -6,31 +6,105 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from stepscope.analyzers.rule import Rule
+from stepscope.analyzers.rules.bat001_mixed_never_forms import MixedNeverForms
+from stepscope.analyzers.rules.bat002_long_prefill_saturates import LongPrefillSaturates
+from stepscope.analyzers.rules.bat003_budget_exceeded import BudgetExceeded
+from stepscope.analyzers.rules.bat004_double_scheduled import DoubleScheduled
+from stepscope.analyzers.rules.bat005_partial_token_leak import PartialTokenLeak
+from stepscope.analyzers.rules.bat006_logits_arity import LogitsArity
+from stepscope.analyzers.rules.bat007_segment_not_rebased import SegmentNotRebased
+from stepscope.analyzers.rules.bat008_companion_not_sliced import CompanionNotSliced
+from stepscope.analyzers.rules.bat009_metadata_missing import MetadataMissing
+from stepscope.analyzers.rules.bat010_path_mismatch import PathMismatch
+from stepscope.analyzers.rules.bat011_slow_path_for_width import SlowPathForWidth
+from stepscope.analyzers.rules.bat012_path_never_taken import PathNeverTaken
+from stepscope.analyzers.rules.bat013_masked_row_leak import MaskedRowLeak
+from stepscope.analyzers.rules.buf006_peer_disturbed import PeerDisturbed
 from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.analyzers.rules.cor002_core_double_booked import CoreDoubleBooked
 from stepscope.analyzers.rules.cor003_mix_parts_skewed import MixPartsSkewed
+from stepscope.analyzers.rules.cor004_mix_starved import MixStarved
 from stepscope.analyzers.rules.cor005_parked_behind_busy import ParkedBehindBusy
 from stepscope.analyzers.rules.cor006_idle_core_ready_work import IdleCoreReadyWork
+from stepscope.analyzers.rules.cor007_dependency_violated import DependencyViolated
+from stepscope.analyzers.rules.cor008_sync_start_split import SyncStartSplit
+from stepscope.analyzers.rules.cor009_dispatch_bound import DispatchBound
+from stepscope.analyzers.rules.cor010_dispatch_stalled import DispatchStalled
+from stepscope.analyzers.rules.cor011_wrong_core import WrongCore
+from stepscope.analyzers.rules.kvb001_block_double_owned import BlockDoubleOwned
+from stepscope.analyzers.rules.kvb002_block_leaked import BlockLeaked
 from stepscope.analyzers.rules.kvb003_preempted_with_room import PreemptedWithRoom
+from stepscope.analyzers.rules.kvb004_preemption_thrash import PreemptionThrash
+from stepscope.analyzers.rules.kvb005_dirty_recycle import DirtyRecycle
+from stepscope.analyzers.rules.kvb006_admit_copies_all import AdmitCopiesAll
+from stepscope.analyzers.rules.kvb007_wrong_request_taken import WrongRequestTaken
 from stepscope.analyzers.rules.stv001_request_starved import RequestStarved
 from stepscope.analyzers.rules.stv002_fcfs_inversion import FcfsInversion
 from stepscope.analyzers.rules.stv003_bucket_starved import BucketStarved
+from stepscope.analyzers.rules.stv004_decode_stalled import DecodeStalled
+from stepscope.analyzers.rules.stv005_prefill_starved import PrefillStarved
+from stepscope.analyzers.rules.stv006_head_of_line_blocked import HeadOfLineBlocked
+from stepscope.analyzers.rules.stv007_schedule_livelock import ScheduleLivelock
+from stepscope.analyzers.rules.stv008_premature_reject import PrematureReject
+from stepscope.analyzers.rules.stv009_idle_capacity import IdleCapacity
+from stepscope.analyzers.rules.stv010_silent_stall import SilentStall
+from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
+from stepscope.analyzers.rules.trc002_clock_backwards import ClockBackwards
 from stepscope.analyzers.rules.trc003_inferred import Inferred
+from stepscope.analyzers.rules.trc004_rank_lost import RankLost
+from stepscope.analyzers.rules.trc005_recompute_mislabelled import RecomputeMislabelled
 from stepscope.ingest.errors import ConfigError
 
 RULES: tuple[Rule, ...] = (
     MixOnOccupiedGroup(),
     CoreDoubleBooked(),
     MixPartsSkewed(),
+    MixStarved(),
     ParkedBehindBusy(),
     IdleCoreReadyWork(),
+    DependencyViolated(),
+    SyncStartSplit(),
+    DispatchBound(),
+    DispatchStalled(),
+    WrongCore(),
     RequestStarved(),
     FcfsInversion(),
     BucketStarved(),
+    DecodeStalled(),
+    PrefillStarved(),
+    HeadOfLineBlocked(),
+    ScheduleLivelock(),
+    PrematureReject(),
+    IdleCapacity(),
+    SilentStall(),
+    DecodeStarved(),
+    MixedNeverForms(),
+    LongPrefillSaturates(),
+    BudgetExceeded(),
+    DoubleScheduled(),
+    PartialTokenLeak(),
+    LogitsArity(),
+    SegmentNotRebased(),
+    CompanionNotSliced(),
+    MetadataMissing(),
+    PathMismatch(),
+    SlowPathForWidth(),
+    PathNeverTaken(),
+    MaskedRowLeak(),
+    BlockDoubleOwned(),
+    BlockLeaked(),
     PreemptedWithRoom(),
+    PreemptionThrash(),
+    DirtyRecycle(),
+    AdmitCopiesAll(),
+    WrongRequestTaken(),
+    PeerDisturbed(),
     NotClosed(),
+    ClockBackwards(),
     Inferred(),
+    RankLost(),
+    RecomputeMislabelled(),
 )
 
 

@@ -34,7 +34,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_label
-from stepscope.analyzers.occupancy import FAR_NS, holds, with_holder
+from stepscope.analyzers.occupancy import FAR_NS, holds, is_whole, with_holder
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
 
@@ -88,7 +88,5 @@ class CoreDoubleBooked:
 
 def _executions(trace: Trace) -> pl.LazyFrame:
     """Blocks that took time; one without an end blocks its core only if no row can be missing."""
-    manifest = trace.manifest
-    is_whole = manifest.closed and manifest.tables.get("core_spans") == "complete"
     spans = holds(trace).filter(pl.col("ts_ns") < pl.col("end_ns"))
-    return spans if is_whole else spans.filter(pl.col("end_ns") < FAR_NS)
+    return spans if is_whole(trace) else spans.filter(pl.col("end_ns") < FAR_NS)

@@ -59,7 +59,10 @@ def trace_from(rows: Rows) -> Trace:
         table: pl.DataFrame(listed, schema=polars_schema(BY_NAME[table]))
         for table, listed in rows.items()
     }
-    return Trace.from_tables(frames, Manifest("absurd", tables=dict.fromkeys(rows, "partial")))
+    ranks = {row["rank"] for listed in rows.values() for row in listed}
+    states = dict.fromkeys(rows, "partial")
+    manifest = Manifest("absurd", tables=states, ranks=tuple(sorted(ranks)) or (0,))
+    return Trace.from_tables(frames, manifest)
 
 
 @st.composite

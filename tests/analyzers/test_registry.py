@@ -75,9 +75,10 @@ def test_whatever_is_asked_for_a_rule_answers_or_it_is_refused(code: str) -> Non
 
 
 def test_selecting_by_family_and_ignoring_by_name() -> None:
-    chosen = select(["COR", "trc003"], ["core-double-booked", "COR006"])
+    chosen = select(["COR00", "trc003"], ["core-double-booked", "COR006"])
 
-    assert [rule.code for rule in chosen] == ["COR001", "COR003", "COR005", "TRC003"]
+    family = [f"COR00{number}" for number in (1, 3, 4, 5, 7, 8, 9)]
+    assert [rule.code for rule in chosen] == [*family, "TRC003"]
 
 
 def test_selecting_nothing_selects_everything() -> None:

@@ -1,0 +1,137 @@
+"""dependency-violated: a task began before a task that it waits for had ended.
+
+## What it finds
+Edges of the task graph whose later task began to execute, `ts_ns` of its first block, before the
+last block of the earlier one ended. That it was dispatched before is no fault: it may have been
+staged on its core. An earlier task that never ran ended when it retired. One that never ended is
+counted only when no row can be missing from the trace. Edges between the same two kernels are one
+finding, placed at the later task that began most too early.
+
+## Why it hurts
+The later task reads what is not written yet, or overwrites what is still read. Results are wrong
+without a sign of it, and differ from run to run.
+
+## Example
+    softmax r* t* began before qk r* t* had ended, on 12 of 24 edges, by 6.1 us at worst
+
+## How to fix
+Release the tasks that wait for a task only when its last block has ended, not its first, and count
+each block once: look for a counter that several scheduler threads decrement, a completion that is
+delivered twice, and a ready flag that is left over from the task that had the slot before.
+
+## References
+Fan-in counters and completion in the `tensormap_and_ringbuffer` runtime of hw-native-sys/simpler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.naming import with_kernel, with_label
+from stepscope.analyzers.occupancy import FAR_NS, holds, is_whole
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import duration, times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "release what waits for a task when its last block has ended, not its first, "
+    "and count each completion once"
+)
+TASK = ("rank", "task")
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyViolated:
+    """A task began before one that it waits for had ended."""
+
+    code: ClassVar[str] = "COR007"
+    name: ClassVar[str] = "dependency-violated"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ("core_spans", "task_edges")
+
+    early_ns: int = 1
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per pair of kernels, the one with most edges first."""
+        edges = with_kernel(_edges(trace), trace)
+        edges = with_kernel(edges, trace, "from_task", "from_kernel")
+        pair = ("rank", "from_kernel", "kernel")
+        worst = pl.all().exclude(pair).sort_by("early_ns", -pl.col("ts_ns"), *TASK, "from_task")
+        broken = (
+            edges.with_columns(num_edges=pl.len().over(pair))
+            .filter(pl.col("early_ns") >= self.early_ns)
+            .group_by(pair)
+            .agg(worst.last(), count=pl.len())
+        )
+        named = with_label(broken, trace)
+        named = with_label(named, trace, "from_task", "from_block", "from_label")
+        rows = named.sort(-pl.col("count").cast(pl.Int64), *pair).collect()
+        return each(self, rows, self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        never = row["ended_ns"] >= FAR_NS
+        worst = "and it never ended" if never else f"by {duration(row['early_ns'])} at worst"
+        message = (
+            f"{row['kernel']} began before {row['from_kernel']} had ended, on {row['count']:,} of "
+            f"{times(row['num_edges'], 'edge')}, {worst}"
+        )
+        evidence: Evidence = {
+            "began": row["label"],
+            "had not ended": row["from_label"],
+            "worst_early_ns": None if never else row["early_ns"],
+            "edge": row["source"],
+            "edges broken": row["count"],
+            "edges of the pair": row["num_edges"],
+        }
+        at = {**row, "end_ns": None if never else row["ended_ns"]}
+        return finding(self, message, FIX, at=at, evidence=evidence, count=row["count"])
+
+
+def _edges(trace: Trace) -> pl.LazyFrame:
+    """Each edge once, with the later task's first block and when the earlier one ended."""
+    spans = holds(trace)
+    first = pl.col("step", "block", "core", "group", "ts_ns").sort_by("ts_ns", "block", "core")
+    began = spans.group_by(TASK).agg(first.first())
+    edges = trace.task_edges.group_by("rank", "from_task", to_task="to_task").agg(
+        pl.col("source").min()
+    )
+    return (
+        edges.rename({"to_task": "task"})
+        .join(began, on=TASK, how="left")
+        .filter(pl.col("ts_ns").is_not_null())
+        .join(_ended(spans, trace), on=["rank", "from_task"], how="left")
+        .filter(pl.col("ended_ns").is_not_null())
+        .with_columns(early_ns=pl.col("ended_ns") - pl.col("ts_ns"))
+    )
+
+
+def _ended(spans: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """When each task ended: its last block, or its retirement when it ran on no core."""
+    last = pl.col("block", "end_ns").sort_by("end_ns", "block").last()
+    on_cores = spans.group_by(TASK).agg(last)
+    retired = pl.col("retired_ns").clip(-FAR_NS, FAR_NS)
+    pending = pl.when(pl.col("outcome") == "pending").then(FAR_NS)
+    elsewhere = trace.tasks.group_by(TASK).agg(
+        _otherwise=(pl.coalesce(retired, pending) if is_whole(trace, "tasks") else retired).max()
+    )
+    ended = (
+        pl.concat([on_cores.select(TASK), elsewhere.select(TASK)])
+        .unique()
+        .join(on_cores, on=TASK, how="left")
+        .join(elsewhere, on=TASK, how="left")
+        .select(
+            "rank",
+            from_task="task",
+            from_block="block",
+            ended_ns=pl.coalesce("end_ns", "_otherwise"),
+        )
+    )
+    return ended if is_whole(trace) else ended.filter(pl.col("ended_ns") < FAR_NS)

@@ -1,0 +1,126 @@
+"""dispatch-bound: getting blocks onto cores takes longer than what the cores do with them.
+
+## What it finds
+For each block, the time from when it was ready and its core had nothing else to run until it began:
+first the wait for its dispatch, then the way from the dispatch to the first instruction. The rule
+adds that up per shape and fires when it is more than `max_ratio` times the execution of these
+blocks. A block that was dispatched before it was ready waits from when it was ready.
+
+## Why it hurts
+Cores wait for the scheduler. More cores, or faster kernels, would change nothing.
+
+## Example
+    dispatching 252 MIX blocks took 2,642.4 times as long as running them: 33.5 ms for 12.7 us,
+    43% of it on the way to the core; SPMD_MIX_AIC costs most
+
+## How to fix
+Give each block more to do: fuse small kernels, use fewer and longer blocks. Hide the way to the
+core: park the next block in the pending slot while one runs, or dispatch early, before the last
+predecessor has ended. Where most of it is the wait for a dispatch, use more scheduler threads, or
+fewer cores to poll for each.
+
+## References
+Costs of the `tensormap_and_ringbuffer` runtime of hw-native-sys/simpler: some 0.1 us to poll a
+core, 0.14 us to dispatch a block, 0.6 us to complete a task, 0.8 us from one block to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.naming import with_kernel, with_label
+from stepscope.analyzers.occupancy import CORE, FAR_NS, POOL, holds
+from stepscope.analyzers.rule import finding
+from stepscope.analyzers.wording import duration
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "give each block more to do, or hide its way to the core: "
+    "park the next block while one runs, or dispatch early"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchBound:
+    """Dispatching the blocks of a shape took longer than `max_ratio` times their execution."""
+
+    code: ClassVar[str] = "COR009"
+    name: ClassVar[str] = "dispatch-bound"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+
+    max_ratio: float = 1.0
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per rank and shape, placed at the block that waited longest."""
+        blocks = _blocks(trace)
+        longest = pl.col("step", "task", "block", "core", "group", "ts_ns", "end_ns").sort_by(
+            "overhead_ns", -pl.col("ts_ns"), "task", "block", "core"
+        )
+        shapes = (
+            blocks.group_by(POOL)
+            .agg(
+                longest.last(),
+                pl.col("overhead_ns", "launch_ns", "executed_ns").sum(),
+                num_blocks=pl.len(),
+            )
+            .filter(pl.col("overhead_ns") > self.max_ratio * pl.col("executed_ns"))
+            .join(_costliest(blocks, trace), on=POOL, how="left")
+        )
+        rows = with_label(shapes, trace).sort(POOL).collect()
+        return [self._finding(row) for row in rows.iter_rows(named=True)]
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        overhead_ns, executed_ns = row["overhead_ns"], row["executed_ns"]
+        launch_share = row["launch_ns"] / overhead_ns
+        took = f"{overhead_ns / executed_ns:,.1f} times as long as" if executed_ns else "all of"
+        message = (
+            f"dispatching {row['num_blocks']:,} {row['shape']} blocks took {took} running them: "
+            f"{duration(overhead_ns)} for {duration(executed_ns)}, {launch_share:.0%} of it on the "
+            f"way to the core; {row['kernel']} costs most"
+        )
+        evidence: Evidence = {
+            "dispatch_ns": overhead_ns,
+            "executed_ns": executed_ns,
+            "launch_ns": row["launch_ns"],
+            "blocks": row["num_blocks"],
+            "costliest kernel": row["kernel"],
+            "waited longest": row["label"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence)
+
+
+def _blocks(trace: Trace) -> pl.LazyFrame:
+    """Blocks that ended: overhead_ns, of it launch_ns after the dispatch, and executed_ns."""
+    free = pl.col("end_ns").cum_max().shift(1).over(CORE)
+    could = pl.max_horizontal("due_ns", free)
+    launched = pl.max_horizontal("due_ns", "dispatch_ns", free)
+    return (
+        holds(trace)
+        .filter(pl.col("end_ns") < FAR_NS, pl.col("shape").is_in(["AIC", "AIV", "MIX"]))
+        .sort(*CORE, "ts_ns", "end_ns", "task", "block")
+        .with_columns(
+            overhead_ns=(pl.col("ts_ns") - could).clip(lower_bound=0),
+            launch_ns=(pl.col("ts_ns") - launched).clip(lower_bound=0),
+            executed_ns=pl.col("end_ns") - pl.col("ts_ns"),
+        )
+    )
+
+
+def _costliest(blocks: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """The kernel of each shape that had the most overhead."""
+    tasks = blocks.group_by(*POOL, "task").agg(pl.col("overhead_ns").sum())
+    return (
+        with_kernel(tasks, trace)
+        .group_by(*POOL, "kernel")
+        .agg(pl.col("overhead_ns").sum())
+        .group_by(POOL)
+        .agg(pl.col("kernel").sort_by("overhead_ns", "kernel").last())
+    )

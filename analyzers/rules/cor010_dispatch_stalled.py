@@ -1,0 +1,150 @@
+"""dispatch-stalled: tasks are left, cores are idle, and nothing happens any more.
+
+## What it finds
+Steps that ended with tasks pending, and tasks that were pending for longer than `min_stall_ns`
+after the last dispatch, start, end or retirement of their step. One finding per step. It names the
+class of the stall, the first of these that a task of the step is in:
+
+- *a part of a MIX never started*: the other parts hold their cores and wait for it
+- *a block never ended*: its core is stuck
+- *a completion was lost*: all blocks of a task ended, and it did not retire
+- *a release was lost*: all that a task waits for is over, and it did not become ready
+- *ready and not dispatched*: nobody looks at the queue, or no group is ever admitted
+- *not submitted*: all that was submitted is over; a ring is full and nobody moves it, or the oldest
+  task is kept until its own scope ends, which is a deadlock of structure
+- *waits for others that wait*: a cycle
+
+## Why it hurts
+The step never ends. A watchdog, if there is one, ends the process after its timeout and says little
+about why.
+
+## Example
+    step 1 stalled with 76 tasks left, not submitted: qk r5 t1 is the first; no progress for
+    500.0 ms with 24 of 24 cores idle
+
+## How to fix
+By class: see which core the part was sent to (COR011); ask that core why; look for completions that
+overwrite each other, or for a ring that moves by one task and not past those that retired before.
+Where a ring is full by structure, make it larger or end the scope earlier.
+
+## References
+The stall classes S1-S5 that the `tensormap_and_ringbuffer` runtime of hw-native-sys/simpler prints
+on a scheduler timeout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.naming import with_label, with_name
+from stepscope.analyzers.occupancy import FAR_NS, holds
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.stalls import (
+    COMPLETION,
+    NEVER_ENDED,
+    PART_MISSING,
+    READY,
+    RELEASE,
+    STEP,
+    UNSUBMITTED,
+    WAITS,
+    pending_tasks,
+)
+from stepscope.analyzers.wording import duration, times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = "mend what stalls first: the steps after it may only have waited for it"
+FIXES = {
+    PART_MISSING: "see which core the missing part was sent to, and what holds it there",
+    NEVER_ENDED: "ask the core why its block does not end: a wrong core, or a wait for a peer",
+    COMPLETION: "look for completions that overwrite each other before they are handled",
+    RELEASE: "count down what waits for a task exactly once for each that it waits for",
+    READY: "wake a scheduler thread when a task becomes ready; see what admission refuses it",
+    UNSUBMITTED: "move the ring past all tasks that are over; make it larger, or end scopes early",
+    WAITS: "break the cycle of dependencies",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchStalled:
+    """Tasks of a step were left and it made no progress."""
+
+    code: ClassVar[str] = "COR010"
+    name: ClassVar[str] = "dispatch-stalled"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ("tasks",)
+
+    min_stall_ns: int = 10_000_000
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per step that stalled, in order of time."""
+        first = pl.all().exclude(STEP).sort_by("state", "ts_ns", "task").first()
+        steps = (
+            pending_tasks(trace)
+            .group_by(STEP)
+            .agg(first, num_left=pl.len(), submitted_ns=pl.col("ts_ns").max())
+            .join(_ends(trace), on=STEP, how="left", nulls_equal=True)
+            .join(_cores(trace), on="rank", how="left")
+            .with_columns(end_ns=pl.max_horizontal("end_ns", "submitted_ns", "last_ns"))
+            .with_columns(stall_ns=pl.col("end_ns") - pl.col("last_ns"))
+        )
+        stalled = pl.col("is_over").fill_null(value=False)
+        if trace.manifest.closed:
+            stalled |= pl.col("stall_ns") > self.min_stall_ns
+        named = with_name(with_label(steps.filter(stalled), trace), trace)
+        rows = named.with_columns(ts_ns=pl.coalesce("last_ns", "ts_ns")).sort("ts_ns", *STEP)
+        return each(self, rows.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        state = row["state"]
+        where = "the graph" if row["step"] is None else f"step {row['step']}"
+        which = row["label"] if row["block"] is not None else row["name"]
+        on_core = "" if row["core"] is None else f" on core {row['core']}"
+        num_cores, num_held = row["num_cores"] or 0, row["num_held"] or 0
+        idle = f"{num_cores - num_held} of {times(num_cores, 'core')} idle"
+        how_long = f"no progress for {duration(row['stall_ns'] or 0)} with {idle}"
+        message = (
+            f"{where} stalled with {times(row['num_left'], 'task')} left, {state}: "
+            f"{which}{on_core} is the first; {how_long}"
+        )
+        evidence: Evidence = {
+            "class": state,
+            "first task": which,
+            "tasks left": row["num_left"],
+            "stall_ns": row["stall_ns"],
+            "cores idle": num_cores - num_held,
+            "cores": num_cores,
+            "recorded": row["executed_path"],
+        }
+        return finding(self, message, FIXES[state], at=row, evidence=evidence)
+
+
+def _ends(trace: Trace) -> pl.LazyFrame:
+    """When each step ended, whether it did, and the path that it says it took."""
+    ends = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
+    return trace.steps.group_by(STEP).agg(
+        end_ns=ends.max(),
+        is_over=pl.col("dur_ns").is_not_null().any(),
+        executed_path=pl.col("executed_path").max(),
+    )
+
+
+def _cores(trace: Trace) -> pl.LazyFrame:
+    """How many cores each rank used, and how many of them a block holds for ever."""
+    held = pl.col("core").filter(pl.col("end_ns") >= FAR_NS)
+    return (
+        holds(trace)
+        .group_by("rank")
+        .agg(
+            num_cores=pl.col("core").n_unique().cast(pl.Int64),
+            num_held=held.n_unique().cast(pl.Int64),
+        )
+    )

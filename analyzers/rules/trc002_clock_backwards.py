@@ -1,0 +1,211 @@
+"""clock-backwards: time ran backwards on a track, or the clocks of two ranks disagree.
+
+## What it finds
+Rows whose times contradict what must have come first:
+
+- a step that began before the step that has the number before it
+- a block that ended before it began, or began before it was dispatched
+- a task that retired before it was submitted
+- a request that left before it arrived
+- a collective that was entered before the one with the ordinal before it, on one stream and group
+- of a collective in which nobody can leave before all have entered: a rank that left before another
+  entered. Then the clocks of the two ranks are apart by at least that much.
+
+Rows of a kind are one finding per rank (or pair of ranks), placed at the worst. Differences up to
+`tolerance_ns` within a rank, and `skew_ns` between two, are taken for rounding.
+
+## Why it hurts
+Every wait, overlap and cause that is computed from these times is wrong, and so is every other
+finding about them.
+
+## Example
+    rank 1 left all_reduce 12 before rank 0 entered it, by 3.1 ms at worst, 40 times:
+    their clocks are apart by at least that much
+
+## How to fix
+Take all times of a rank from one monotonic clock; convert the device's counter with one offset and
+one frequency; measure the offset between ranks at start-up (a barrier, a few round trips).
+
+## References
+Clock domains in Perfetto's clock snapshots; `baseTimeNanoseconds` of torch.profiler; the
+device-to-host anchor of hw-native-sys/simpler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.rule import finding
+from stepscope.analyzers.wording import duration, times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = "take all times of a rank from one monotonic clock, and align the ranks' clocks at start-up"
+# Nobody leaves these before all have entered; the root of a broadcast does.
+BLOCKING = ("all_reduce", "allreduce", "all_gather", "allgather", "barrier", "all_to_all",
+            "alltoall", "reduce_scatter", "reducescatter")  # fmt: skip
+_PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockBackwards:
+    """Times contradict what must have come first."""
+
+    code: ClassVar[str] = "TRC002"
+    name: ClassVar[str] = "clock-backwards"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    tolerance_ns: int = 1_000
+    skew_ns: int = 10_000
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per kind and rank, then one per pair of ranks whose clocks disagree."""
+        found: list[Finding] = []
+        for what, rows in _contradictions(trace):
+            found += self._within(what, rows)
+        return found + self._between(trace)
+
+    def _within(self, what: str, rows: pl.LazyFrame) -> list[Finding]:
+        worst = pl.all().exclude("rank").sort_by("back_ns", -pl.col("ts_ns")).last()
+        ranks = (
+            rows.filter(pl.col("back_ns") > self.tolerance_ns)
+            .group_by("rank")
+            .agg(worst, count=pl.len())
+            .sort("rank")
+        )
+        return [self._backwards(what, row) for row in ranks.collect().iter_rows(named=True)]
+
+    def _backwards(self, what: str, row: Mapping[str, Any]) -> Finding:
+        message = (
+            f"{row['subject']} {what}, by {duration(row['back_ns'])} at worst, "
+            f"{times(row['count'], 'time')}"
+        )
+        evidence: Evidence = {"worst": row["subject"], "worst_back_ns": row["back_ns"]}
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+    def _between(self, trace: Trace) -> list[Finding]:
+        pairs = _disagreements(trace).filter(pl.col("apart_ns") > self.skew_ns)
+        pair = ("rank", "late_rank")
+        worst = pl.all().exclude(pair).sort_by("apart_ns", -pl.col("ts_ns"), "ordinal").last()
+        rows = pairs.group_by(pair).agg(worst, count=pl.len()).sort(pair).collect()
+        return [self._apart(row) for row in rows.iter_rows(named=True)]
+
+    def _apart(self, row: Mapping[str, Any]) -> Finding:
+        message = (
+            f"rank {row['rank']} left {row['op']} {row['ordinal']} before rank {row['late_rank']} "
+            f"entered it, by {duration(row['apart_ns'])} at worst, {times(row['count'], 'time')}: "
+            f"their clocks are apart by at least that much"
+        )
+        evidence: Evidence = {
+            "collective": f"{row['op']} {row['ordinal']}",
+            "entered last": f"rank {row['late_rank']}",
+            "worst_apart_ns": row["apart_ns"],
+            "collectives": row["count"],
+        }
+        at = {"rank": row["rank"], "step": row["step"], "ts_ns": row["ts_ns"]}
+        return finding(self, message, FIX, at=at, evidence=evidence, count=row["count"])
+
+
+def _contradictions(trace: Trace) -> Iterator[tuple[str, pl.LazyFrame]]:
+    """Each kind: how it reads after its subject, and rows with rank, subject, place, back_ns."""
+    steps = trace.steps.filter(pl.col("ts_ns").is_not_null(), pl.col("step").is_not_null())
+    yield (
+        "began before the step before it",
+        _backwards_in_order(steps, ("rank",), "step", pl.format("step {}", "step")),
+    )
+    spans = trace.core_spans
+    yield (
+        "ended before it began",
+        _before(spans, "end_ns", "ts_ns", pl.format("a block of task {}", "task")),
+    )
+    yield (
+        "began before it was dispatched",
+        _before(spans, "ts_ns", "dispatch_ns", pl.format("a block of task {}", "task")),
+    )
+    yield (
+        "retired before it was submitted",
+        _before(trace.tasks, "retired_ns", "ts_ns", pl.format("task {}", "task")),
+    )
+    yield (
+        "left before it arrived",
+        _before(_requests(trace), "left_ns", "ts_ns", pl.format("request {}", "request")),
+    )
+    track = ("rank", "stream", "group")
+    recorded = trace.collectives.filter(pl.col("ts_ns").is_not_null())
+    yield (
+        "was entered before the one before it",
+        _backwards_in_order(recorded, track, "ordinal", pl.format("{} {}", "op", "ordinal")),
+    )
+
+
+def _before(rows: pl.LazyFrame, late: str, early: str, subject: pl.Expr) -> pl.LazyFrame:
+    """Rows whose `late` is before their `early`."""
+    back = pl.col(early).clip(-FAR_NS, FAR_NS) - pl.col(late).clip(-FAR_NS, FAR_NS)
+    kept = [name for name in _PLACE if name in rows.collect_schema().names()]
+    return rows.select(*kept, back_ns=back, subject=subject).filter(pl.col("back_ns") > 0)
+
+
+def _backwards_in_order(
+    rows: pl.LazyFrame, track: tuple[str, ...], order: str, subject: pl.Expr
+) -> pl.LazyFrame:
+    """Rows of a track that are earlier than an earlier one of their order."""
+    latest = pl.col("ts_ns").cum_max().shift(1)
+    return (
+        rows.with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
+        .group_by(*track, order)
+        .agg(pl.col("ts_ns").min(), subject=subject.sort().first(), step_=pl.col("step").min())
+        .sort(order)
+        .with_columns(back_ns=latest.over(track) - pl.col("ts_ns"))
+        .filter(pl.col("back_ns") > 0)
+        .select("rank", "ts_ns", "back_ns", "subject", step="step_")
+    )
+
+
+def _requests(trace: Trace) -> pl.LazyFrame:
+    """Requests that arrived and ended."""
+    event, ts_ns = pl.col("event"), pl.col("ts_ns")
+    return (
+        trace.lifecycle.group_by("rank", "request")
+        .agg(
+            pl.col("step").filter(event == "arrive").min(),
+            left_ns=ts_ns.filter(event.is_in(["finish", "abort", "reject"])).max(),
+            ts_ns=ts_ns.filter(event == "arrive").min(),
+        )
+        .drop_nulls(["left_ns", "ts_ns"])
+    )
+
+
+def _disagreements(trace: Trace) -> pl.LazyFrame:
+    """Per collective, the rank that left first and the one that entered last, when they cross."""
+    op = pl.col("op").str.to_lowercase().str.replace_all("-", "_", literal=True)
+    left = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
+    key = ("group", "stream", "op", "ordinal")
+    known = trace.collectives.filter(
+        op.str.strip_prefix("_").is_in(BLOCKING), pl.col("ts_ns").is_not_null()
+    )
+    first = pl.col("rank").sort_by("left_ns", "rank").first()
+    last = pl.col("rank").sort_by("ts_ns", "rank").last()
+    return (
+        known.with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS), left_ns=left)
+        .group_by(key)
+        .agg(
+            first,
+            pl.col("step").min(),
+            late_rank=last,
+            ts_ns=pl.col("left_ns").min(),
+            apart_ns=pl.col("ts_ns").max() - pl.col("left_ns").min(),
+            num_ranks=pl.col("rank").n_unique(),
+            num_rows=pl.len(),
+        )
+        # A number that a rank has twice says nothing about which was meant.
+        .filter(pl.col("num_ranks") > 1, pl.col("num_rows") == pl.col("num_ranks"))
+        .filter(pl.col("rank") != pl.col("late_rank"))
+    )

@@ -1,0 +1,109 @@
+"""Where a task graph stood when it made no more progress: what each task that is left waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.occupancy import FAR_NS, holds
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+TASK = ("rank", "task")
+STEP = ("rank", "step")
+
+# What a task that is left waits for; the first that any task of a step is in is the step's.
+STATES = (
+    "a part of a MIX never started",
+    "a block never ended",
+    "a completion was lost",
+    "a release was lost",
+    "ready and not dispatched",
+    "not submitted",
+    "waits for others that wait",
+)
+PART_MISSING, NEVER_ENDED, COMPLETION, RELEASE, READY, UNSUBMITTED, WAITS = STATES
+
+
+def pending_tasks(trace: Trace) -> pl.LazyFrame:
+    """Tasks that were left: rank, step, task, ts_ns, state, and the core and group they hold.
+
+    Also last_ns, when their step last made progress: a block was dispatched, began or ended, or a
+    task became ready or retired.
+    """
+    spans = holds(trace)
+    listed = trace.tasks.group_by(TASK).agg(
+        pl.col("step", "ts_ns", "ready_ns", "retired_ns", "core_mask", "num_blocks").max(),
+        pl.col("outcome").sort().last(),
+    )
+    left = listed.filter(pl.col("outcome") == "pending")
+    known = (
+        left.join(_on_cores(spans), on=TASK, how="left")
+        .join(_waits(trace, listed), on=TASK, how="left")
+        .join(_last_progress(spans, trace), on=STEP, how="left", nulls_equal=True)
+    )
+    return known.with_columns(state=_state(knows_edges=trace.has("task_edges"))).drop("outcome")
+
+
+def _on_cores(spans: pl.LazyFrame) -> pl.LazyFrame:
+    """What the cores saw of each task: blocks, parts, and a part that never ended."""
+    never = pl.col("end_ns") >= FAR_NS
+    stuck = (
+        pl.col("core", "group", "block")
+        .filter(never)
+        .sort_by(pl.col("ts_ns").filter(never), pl.col("core").filter(never))
+    )
+    return spans.group_by(TASK).agg(
+        stuck.first(),
+        num_started=pl.col("block").n_unique().cast(pl.Int64),
+        num_parts=pl.len().cast(pl.Int64),
+        num_stuck=never.sum().cast(pl.Int64),
+    )
+
+
+def _waits(trace: Trace, listed: pl.LazyFrame) -> pl.LazyFrame:
+    """Of how many tasks each waits, and how many of them are left."""
+    is_left = pl.col("outcome") == "pending"
+    before = listed.select("rank", from_task="task", is_left=is_left)
+    return (
+        trace.task_edges.select("rank", "from_task", task="to_task")
+        .unique()
+        .join(before, on=["rank", "from_task"], how="left")
+        .group_by(TASK)
+        .agg(num_left_before=pl.col("is_left").sum().cast(pl.Int64))
+    )
+
+
+def _last_progress(spans: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    ended = pl.when(pl.col("end_ns") < FAR_NS).then(pl.col("end_ns"))
+    moments = [
+        spans.select(*STEP, last_ns=pl.max_horizontal("dispatch_ns", "ts_ns", ended)),
+        trace.tasks.select(
+            *STEP,
+            last_ns=pl.max_horizontal("ready_ns", "retired_ns").clip(-FAR_NS, FAR_NS),
+        ),
+    ]
+    return pl.concat(moments).group_by(STEP).agg(pl.col("last_ns").max())
+
+
+def _state(*, knows_edges: bool) -> pl.Expr:
+    parts = pl.col("core_mask").bitwise_count_ones().cast(pl.Int64)
+    num_blocks = pl.col("num_blocks").cast(pl.Int64)
+    has_all = pl.col("num_parts") >= num_blocks * parts
+    in_part = (parts > 1) & (pl.col("num_parts") < pl.col("num_started") * parts)
+    is_ready = pl.col("ready_ns").is_not_null() | pl.col("num_started").is_not_null()
+    is_submitted = is_ready | (pl.col("ts_ns") <= pl.col("last_ns"))
+    states = (
+        (in_part, PART_MISSING),
+        (pl.col("num_stuck") > 0, NEVER_ENDED),
+        (has_all, COMPLETION),
+        (is_ready, READY),
+        (is_submitted.not_(), UNSUBMITTED),
+        (pl.col("num_left_before").fill_null(0 if knows_edges else 1) == 0, RELEASE),
+    )
+    found = pl.lit(WAITS)
+    for condition, state in reversed(states):
+        found = pl.when(condition).then(pl.lit(state)).otherwise(found)
+    return found.cast(pl.Enum(STATES))

@@ -1,0 +1,110 @@
+"""TRC002: time runs backwards on a track, or ranks' clocks disagree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.rules.trc002_clock_backwards import ClockBackwards
+from stepscope.ingest.trace import Trace
+from tests.analyzers.rows import Row, event, part, task
+from tests.traces import trace_of
+
+
+def step(number: int, ts_ns: int) -> Row:
+    return {"step": number, "ts_ns": ts_ns, "dur_ns": 5, "kind": "decode"}
+
+
+def all_reduce(rank: int, ordinal: int, entered: int, left: int, **more: object) -> Row:
+    return {
+        "rank": rank, "ts_ns": entered, "dur_ns": left - entered, "op": "all_reduce",
+        "ordinal": ordinal, "group": "tp", "stream": "7",
+    } | more  # fmt: skip
+
+
+def test_a_step_that_began_before_the_step_before_it_is_found() -> None:
+    steps = [step(1, 10_000), step(2, 90_000), step(3, 50_000), step(4, 60_000), step(5, 95_000)]
+
+    (found,) = ClockBackwards().check(trace_of(steps=steps))
+
+    assert (found.step, found.ts_ns, found.count) == (3, 50_000, 2)
+    assert found.message == "step 3 began before the step before it, by 40.0 us at worst, 2 times"
+
+
+@pytest.mark.parametrize(
+    ("tables", "what"),
+    [
+        ({"core_spans": [part(7, 4, 9_000, 2_000)]}, "task 7 ended before it began"),
+        (
+            {"core_spans": [part(7, 4, 1_000, 9_000, dispatch_ns=8_000)]},
+            "task 7 began before it was dispatched",
+        ),
+        (
+            {"tasks": [task(7, "qk", ts_ns=9_000, retired_ns=100)]},
+            "task 7 retired before it was submitted",
+        ),
+        (
+            {"lifecycle": [event("r1", "arrive", 9_000), event("r1", "finish", 100)]},
+            "request r1 left before it arrived",
+        ),
+        (
+            {"collectives": [all_reduce(0, 1, 90_000, 91_000), all_reduce(0, 2, 5_000, 6_000)]},
+            "all_reduce 2 was entered before the one before it",
+        ),
+    ],
+)
+def test_times_that_contradict_what_came_first_are_found(
+    tables: dict[str, list[Row]], what: str
+) -> None:
+    (found,) = ClockBackwards().check(trace_of(**tables))
+
+    assert what in found.message
+
+
+def test_a_rank_that_left_a_collective_before_another_entered_it_has_another_clock() -> None:
+    rows = [
+        all_reduce(0, 1, 100_000, 200_000), all_reduce(1, 1, 350_000, 400_000),
+        all_reduce(0, 2, 500_000, 600_000), all_reduce(1, 2, 650_000, 800_000),
+    ]  # fmt: skip
+
+    (found,) = ClockBackwards().check(trace_of(collectives=rows, ranks=(0, 1)))
+
+    assert (found.rank, found.count) == (0, 2)
+    assert found.message == (
+        "rank 0 left all_reduce 1 before rank 1 entered it, by 150.0 us at worst, 2 times: "
+        "their clocks are apart by at least that much"
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [all_reduce(0, 1, 100_000, 400_000), all_reduce(1, 1, 350_000, 400_000)],
+        [
+            all_reduce(0, 1, 100_000, 200_000, op="broadcast"),
+            all_reduce(1, 1, 350_000, 400_000, op="broadcast"),
+        ],
+        [
+            all_reduce(0, 1, 100_000, 200_000, group="dp0"),
+            all_reduce(1, 1, 350_000, 400_000, group="dp1"),
+        ],
+    ],
+    ids=["they meet", "the root of a broadcast may leave", "they are of different groups"],
+)
+def test_collectives_that_need_no_other_clock_are_clean(rows: list[Row]) -> None:
+    assert ClockBackwards().check(trace_of(collectives=rows)) == []
+
+
+def test_rounding_is_no_contradiction() -> None:
+    assert ClockBackwards().check(trace_of(steps=[step(1, 1_000), step(2, 0)])) == []
+
+
+@pytest.mark.parametrize("name", ["hta_nccl_data", "vllm_cpu_tiny_llama_preemptions"])
+def test_a_real_profile_has_one_clock(shared_data: Path, name: str) -> None:
+    assert ClockBackwards().check(Trace.open(shared_data / "kineto" / f"{name}.json.gz")) == []
+
+
+@pytest.mark.parametrize("case", ["TestMixedExample_case1", "TestQwen2L_StressBatch16Seq3500"])
+def test_cores_and_scheduler_of_a_real_device_share_a_clock(shared_data: Path, case: str) -> None:
+    assert ClockBackwards().check(Trace.open(shared_data / "swimlane" / case)) == []

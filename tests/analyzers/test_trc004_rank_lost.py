@@ -1,0 +1,74 @@
+"""TRC004: a rank recorded nothing any more while the others went on."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.analyzers.rules.trc004_rank_lost import RankLost
+from tests.analyzers.rows import Row, event
+from tests.traces import trace_of
+
+
+def steps(rank: int, count: int, length: int = 100) -> list[Row]:
+    return [
+        {"rank": rank, "step": n, "ts_ns": n * length, "dur_ns": length, "kind": "decode"}
+        for n in range(count)
+    ]
+
+
+def test_a_rank_that_stops_before_the_others_is_found() -> None:
+    (found,) = RankLost().check(trace_of(steps=steps(0, 30) + steps(1, 10), ranks=(0, 1)))
+
+    assert (found.rank, found.step, found.ts_ns, found.end_ns) == (1, 9, 1_000, 3_000)
+    assert found.message == (
+        "rank 1 stopped at step 9, 2.0 us before the others did; "
+        "its longest silence until then was 100 ns"
+    )
+
+
+@pytest.mark.parametrize(("max_gaps", "count"), [(19.0, 1), (20.0, 0)])
+def test_longest_silences_are_a_threshold(max_gaps: float, count: int) -> None:
+    trace = trace_of(steps=steps(0, 30) + steps(1, 10), ranks=(0, 1))
+
+    assert len(RankLost(max_gaps=max_gaps).check(trace)) == count
+
+
+def test_a_rank_that_is_often_silent_for_long_is_not_lost_yet() -> None:
+    assert RankLost().check(trace_of(steps=steps(0, 30) + steps(1, 2, 700))) == []
+
+
+def test_a_rank_that_only_joins_collectives_gives_signs_too() -> None:
+    rows = [
+        {"rank": 1, "ordinal": n, "op": "all_reduce", "ts_ns": n * 100, "dur_ns": 50}
+        for n in range(30)
+    ]
+
+    assert RankLost().check(trace_of(steps=steps(0, 30), collectives=rows, ranks=(0, 1))) == []
+
+
+def test_a_rank_that_the_manifest_names_and_that_recorded_nothing_is_found() -> None:
+    (found,) = RankLost().check(trace_of(steps=steps(0, 30), ranks=(0, 3)))
+
+    assert found.rank == 3
+    assert found.message == "rank 3 is named by the manifest and recorded nothing"
+
+
+def test_a_rank_that_recorded_only_other_things_is_there() -> None:
+    arrived = {"rank": 3} | event("r1", "arrive", 5)
+    trace = trace_of(steps=steps(0, 30), lifecycle=[arrived], ranks=(0, 3))
+
+    assert RankLost().check(trace) == []
+
+
+def test_one_rank_alone_is_not_lost() -> None:
+    assert RankLost().check(trace_of(steps=steps(0, 3))) == []
+
+
+def test_a_recording_that_was_not_closed_is_said_so() -> None:
+    trace = trace_of(
+        steps=steps(0, 30) + steps(1, 10), ranks=(0, 1), recovered={"1": {}}, closed=False
+    )
+
+    (found,) = RankLost().check(trace)
+
+    assert found.evidence["was closed"] == "no"
