@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from stepscope.engine.executors.profiling import KINETO_FILE
 from stepscope.engine.faults import Fault, faults_of
 from stepscope.engine.scenario import Metric, Options
 from stepscope.engine.scenarios.slot_recycling import SlotRecycling
+from stepscope.ingest.errors import MissingExtra
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.rows import Rows
@@ -124,3 +126,26 @@ def test_a_profiled_run_is_a_wall_clock_run_of_the_model_that_the_manifest_names
     assert manifest.clock.epoch_ns > 0
     assert manifest.config["executor"] == "torch"
     assert manifest.config["model"]["num_layers"] == 2
+
+
+def test_without_torch_the_executor_names_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+    with pytest.raises(MissingExtra, match=r"pip install 'stepscope\[torch\]'"):
+        metrics("before")
+
+
+def test_a_wrong_token_is_told_by_its_digest(tmp_path: Path) -> None:
+    rows = []
+    for faults in ({}, {"fault": "recycle-without-clearing"}):
+        path = tmp_path / str(len(faults))
+        SCENARIO.record("after", path, on_torch(faults))
+        rows.append(Rows.read(Trace.open(path)).of("outputs"))
+    sound, faulty = rows
+
+    assert all(row["digest"] == row["solo_digest"] is not None for row in sound)
+    wrong = [row["position"] for row in faulty if row["digest"] != row["solo_digest"]]
+    assert wrong
+    assert min(wrong) > 0
