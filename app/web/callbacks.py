@@ -13,6 +13,7 @@ from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
 from stepscope.app.web import figures, wire
 from stepscope.app.web.about import about
+from stepscope.app.web.blame_pane import blame_pane
 from stepscope.app.web.findings_pane import findings_pane
 from stepscope.app.web.overview_pane import overview_pane
 from stepscope.app.web.scene import Scene
@@ -26,6 +27,7 @@ from stepscope.ingest.errors import ConfigError
 PANES = {
     "findings": findings_pane,
     "overview": overview_pane,
+    "blame": blame_pane,
     "step": step_pane,
     "table": table_pane,
     "sql": sql_pane,

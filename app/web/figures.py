@@ -46,7 +46,7 @@ FONT = 'system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-s
 
 def load(of: Load) -> go.Figure:
     """How busy the engine was over the whole trace, stacked by state."""
-    figure = go.Figure(layout=_layout(margin={"l": 0, "r": 0, "t": 4, "b": 14}))
+    figure = go.Figure(layout=layout(margin={"l": 0, "r": 0, "t": 4, "b": 14}))
     for state, shares in zip(of.states, of.shares, strict=True):
         colour = STATES[state].colour
         figure.add_scatter(
@@ -68,7 +68,7 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     step = of.step[near]
     place = np.arange(len(step))
     figure = go.Figure(
-        layout=_layout(
+        layout=layout(
             barmode="stack", bargap=0.12, margin={"l": 34, "r": 2, "t": 6, "b": 20}, hovermode="x"
         )
     )
@@ -133,7 +133,7 @@ def overview(of: Composition, index: int | None) -> go.Figure:
         figure.add_annotation(_title(title, row))
     if known and known[0][0] == "tokens a step":
         figure.add_traces(_budget(step, _means(of.budget, edges)), 1, 1)
-    figure.update_layout(_layout(margin={"l": 52, "r": 14, "t": 18, "b": 22}, hovermode="x"))
+    figure.update_layout(layout(margin={"l": 52, "r": 14, "t": 18, "b": 22}, hovermode="x"))
     figure.update_xaxes(fixedrange=True)
     figure.update_yaxes(rangemode="tozero", nticks=3, fixedrange=True)
     if index is not None:
@@ -184,7 +184,8 @@ def _line(step: Steps, values: Floats, name: str) -> go.Scatter:
     )
 
 
-def _layout(**more: Any) -> dict[str, Any]:
+def layout(**more: Any) -> dict[str, Any]:
+    """What every chart of the page has in common."""
     axis = {"gridcolor": BORDER, "zeroline": False, "linecolor": BORDER}
     return {
         "template": {"layout": {"xaxis": {**axis, "showgrid": False}, "yaxis": axis}},

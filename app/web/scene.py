@@ -9,6 +9,7 @@ from threading import Lock
 import numpy as np
 import polars as pl
 
+from stepscope.analyzers.blame import Blame, blame
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.debug import Session
@@ -39,6 +40,11 @@ class Scene:
     def session(self) -> Session:
         """A debug session; who moves it holds `session_lock` until all is read."""
         return Session(self.trace, self._rank)
+
+    @cached_property
+    def blamed(self) -> Blame:
+        """What each request's latency went to."""
+        return blame(self.trace)
 
     @cached_property
     def steps(self) -> list[int]:

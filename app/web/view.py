@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from stepscope.ingest.schema import BY_NAME
 
-TABS = ("findings", "overview", "step", "table", "sql")
+TABS = ("findings", "overview", "blame", "step", "table", "sql")
 LONGEST = 20_000
 """Characters of an address that are looked at."""
 LATEST = 2**53

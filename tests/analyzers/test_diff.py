@@ -41,7 +41,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Record:
         if (name, variant, seed) not in seen:
             snapshots: list[Snapshot] = []
             out: Path = tmp_path_factory.mktemp(name) / f"{variant}.trace"
-            options = asked(seed=seed, observer=snapshots.append)
+            options = asked(SMALL.get(name), seed=seed, observer=snapshots.append)
             scenario(name).record(variant, out, options)
             seen[name, variant, seed] = Trace.open(out), snapshots
         return seen[name, variant, seed]
@@ -49,6 +49,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Record:
     return record
 
 
+SMALL = {"mix-admission": {"steps": "1"}}
 FOLLOWED = {
     "accesses": ("op", "buffer", "first", "last"),
     "collectives": ("op", "command", "slot", "num_elements"),

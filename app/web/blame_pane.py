@@ -1,0 +1,133 @@
+"""The drawer's blame: what took how much of all latencies, and a waterfall of the slowest."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from dash import dcc, html
+from dash.development.base_component import Component
+from plotly import graph_objects as go
+
+from stepscope.analyzers.blame import QUANTILES
+from stepscope.app.blame_bars import LOOKS, by_group, pieces
+from stepscope.app.plain import plain
+from stepscope.app.timeline.palette import BACKGROUND
+from stepscope.app.units import UNITS, duration
+from stepscope.app.web import figures
+
+if TYPE_CHECKING:
+    from stepscope.analyzers.blame import Blame
+    from stepscope.app.web.scene import Scene
+    from stepscope.app.web.view import View
+
+MOST_BARS = 40
+BAR_PX, FRAME_PX = 18, 46
+PATTERNS = {
+    "queue": ".", "preempted": "x", "recompute": "/", "prefill": "", "decode": "|",
+    "communication": "+", "dispatch": "\\", "idle": "", "unknown": "-",
+}  # fmt: skip
+"""What tells a group of causes from the others where colours do not."""
+
+
+def blame_pane(scene: Scene, view: View) -> Component:
+    """Totals by cause, a bar for each of the slowest requests, and what the trace left unsaid."""
+    del view
+    blamed = scene.blamed
+    notes = [html.P(plain(note), className="controls muted") for note in blamed.notes]
+    if blamed.requests.is_empty():
+        return html.Div(notes)
+    rows = blamed.requests.top_k(MOST_BARS, by="latency_ns").to_dicts()
+    of = f"{len(rows):,} of {len(blamed.requests):,} requests, the slowest"
+    chart = dcc.Graph(
+        id="waterfall",
+        figure=waterfall(rows),
+        config=figures.LIVE,
+        style={"height": f"{BAR_PX * len(rows) + FRAME_PX}px"},
+    )
+    bars = html.Div([_legend(rows, of), chart], style={"flex": "1", "minWidth": "0"})
+    return html.Div([*notes, html.Div([bars, _totals(blamed)], style=SIDE_BY_SIDE)])
+
+
+def waterfall(rows: list[dict[str, Any]]) -> go.Figure:
+    """A bar for each row of `Blame.requests` from its arrival on, stacked by group of causes."""
+    first = min(row["arrive_ns"] for row in rows)
+    last = max(row["ended_ns"] for row in rows)
+    scale, unit = next((each for each in UNITS if last - first >= each[0]), UNITS[-1])
+    figure = go.Figure(layout=figures.layout(barmode="overlay", bargap=0.15, margin=MARGIN))
+    for group, look in LOOKS.items():
+        drawn = [
+            (at, (row["arrive_ns"] - first + each.start) / scale, each.length)
+            for at, row in enumerate(rows)
+            for each in pieces(row)
+            if each.group == group
+        ]
+        if not drawn:
+            continue
+        figure.add_bar(
+            orientation="h",
+            y=[at for at, _, _ in drawn],
+            base=[base for _, base, _ in drawn],
+            x=[length / scale for _, _, length in drawn],
+            name=group,
+            marker={
+                "color": look.colour,
+                "pattern": {"shape": PATTERNS[group], **STROKES},
+            },
+            customdata=[duration(length) for _, _, length in drawn],
+            hovertemplate=f"{group} %{{customdata}}<extra></extra>",
+        )
+    names = [escape(_name(row)) for row in rows]
+    figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=names, autorange="reversed",
+                        fixedrange=True, showgrid=False)  # fmt: skip
+    figure.update_xaxes(ticksuffix=f" {unit}", fixedrange=True, showgrid=True)
+    return figure
+
+
+SIDE_BY_SIDE = {"display": "flex", "alignItems": "flex-start", "gap": "14px"}
+STROKES = {"fillmode": "overlay", "fgcolor": BACKGROUND, "size": 5}
+MARGIN = {"l": 110, "r": 14, "t": 4, "b": 26}
+
+
+def _name(row: dict[str, Any]) -> str:
+    name = "whole run" if row["request"] is None else plain(row["request"])[:16]
+    return f"{name}  {duration(row['latency_ns'])}"
+
+
+def _totals(blamed: Blame) -> Component:
+    """What each cause took; what it means is told when pointed at."""
+    heads = ["cause", "total", "share", *QUANTILES, "requests"]
+    body = [
+        html.Tr(
+            [
+                html.Td([_swatch(each.cause.group), f" {each.cause.name}"]),
+                *(
+                    html.Td(text, className="number")
+                    for text in (
+                        duration(each.total_ns),
+                        f"{each.share:.1%}",
+                        *map(duration, each.each_ns.values()),
+                        f"{each.num_requests:,}",
+                    )
+                ),
+            ],
+            title=each.cause.meaning,
+        )
+        for each in blamed.totals()
+    ]
+    return html.Table([html.Thead(html.Tr([html.Th(head) for head in heads])), html.Tbody(body)])
+
+
+def _legend(rows: list[dict[str, Any]], of: str) -> Component:
+    shown = {group for row in rows for group in by_group(row)}
+    chips = [
+        html.Span([_swatch(group), f" {group}"], className="chip")
+        for group in LOOKS
+        if group in shown
+    ]
+    return html.Div([html.B(of), *chips], className="controls")
+
+
+def _swatch(group: str) -> Component:
+    look = LOOKS[group]
+    return html.Span(look.glyph, className=f"swatch {look.cue}", style={"--colour": look.colour})

@@ -1,0 +1,73 @@
+"""The drawer's blame: totals, a legend, and bars that add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from stepscope.analyzers.blame import blame
+from stepscope.app.blame_bars import LOOKS, by_group
+from stepscope.app.web.blame_pane import PATTERNS, blame_pane, waterfall
+from stepscope.app.web.view import View
+from stepscope.engine.workload import RequestSpec
+from stepscope.ingest.trace import Trace
+from tests.app.web.scenes import scene_of
+from tests.app.web.test_panes import said
+from tests.engine.serving import serve
+from tests.traces import trace_of
+
+
+def _served(names: list[str]) -> Trace:
+    _, rows = serve([RequestSpec(name, at, 4, 3) for at, name in enumerate(names)])
+    tables: dict[str, Any] = rows.tables
+    return trace_of(**tables)
+
+
+def test_the_pane_tells_causes_totals_and_how_many_bars_it_draws() -> None:
+    told = said(blame_pane(scene_of(_served(["r0", "r1", "r2"])), View()))
+
+    assert "3 of 3 requests, the slowest" in told
+    assert "prefill" in told
+    assert "decode" in told
+
+
+def test_the_pieces_of_a_bar_add_up_to_the_latency_and_do_not_overlap() -> None:
+    rows = blame(_served(["r0", "r1", "r2"])).requests.to_dicts()
+
+    drawn: Counter[int] = Counter()
+    ends: dict[int, float] = {}
+    for bar in waterfall(rows).data:
+        for at, base, length in zip(bar.y, bar.base, bar.x, strict=True):
+            drawn[at] += length
+            assert base >= ends.get(at, 0)
+            ends[at] = base + length
+    assert [drawn[at] for at in range(len(rows))] == [row["latency_ns"] for row in rows]
+
+
+def test_no_two_groups_of_causes_look_alike_without_colour() -> None:
+    assert PATTERNS.keys() == LOOKS.keys()
+    seen = [pattern for group, pattern in PATTERNS.items() if group != "idle"]
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("name", ["<b>r</b>", "\x1b[31mr"])
+def test_names_out_of_a_trace_are_text_in_the_picture(name: str) -> None:
+    figure = waterfall(blame(_served([name])).requests.to_dicts())
+
+    label = figure.layout.yaxis.ticktext[0]
+    assert "<" not in label
+    assert "\x1b" not in label
+
+
+def test_a_trace_with_nothing_in_it_says_so() -> None:
+    told = said(blame_pane(scene_of(trace_of(counters=[{"name": "x", "value": 1.0}])), View()))
+
+    assert "no time to be blamed for" in told
+
+
+def test_only_what_took_time_is_in_a_bar() -> None:
+    (row,) = blame(_served(["r0"])).requests.to_dicts()
+
+    assert by_group(row).keys() == {"prefill", "decode"}
