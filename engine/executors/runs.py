@@ -13,8 +13,10 @@ from stepscope.engine.model.config import ModelConfig
 from stepscope.ingest.manifest import ClockInfo
 
 if TYPE_CHECKING:
+    from stepscope.engine.config import EngineConfig
     from stepscope.engine.engine import Engine
-    from stepscope.engine.executors.simulated import CostModel
+    from stepscope.engine.executors import Executor
+    from stepscope.engine.executors.simulated import CostModel, Simulated
     from stepscope.engine.executors.torch_run import TorchRun
     from stepscope.engine.request import Request
     from stepscope.engine.scenario import Metric, Options
@@ -38,6 +40,11 @@ class SimulatedRun:
         """Return what computes the slots of `layout`."""
         del is_mirrored
         return Priced(self._cost, layout.num_slots)
+
+    def paged(self, config: EngineConfig, priced: Simulated) -> Executor:
+        """Return what runs batches over paged KV: `priced`, as it is."""
+        del config
+        return priced
 
     def serve(self, engine: Engine, recorder: Recorder | None) -> None:
         """Run the engine to its end."""

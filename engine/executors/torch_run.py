@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 from stepscope.engine.clock import WallClock
 from stepscope.engine.executors.model_runner import ModelRunner
 from stepscope.engine.executors.profiling import profiled, warm_up
+from stepscope.engine.executors.torch_decoder import TorchDecoder
 from stepscope.engine.executors.torch_slots import DecodedSlots
 from stepscope.ingest.manifest import ClockInfo
 
 if TYPE_CHECKING:
+    from stepscope.engine.config import EngineConfig
     from stepscope.engine.engine import Engine
+    from stepscope.engine.executors import Executor
+    from stepscope.engine.executors.simulated import Simulated
     from stepscope.engine.executors.slot_model import SlotModel
     from stepscope.engine.model.config import ModelConfig
     from stepscope.engine.request import Request
@@ -51,6 +55,13 @@ class TorchRun:
         """Return what computes the slots of `layout`."""
         clears = "recycle-without-clearing" not in self._faults
         return DecodedSlots(self.runner, layout, is_mirrored=is_mirrored, clears=clears)
+
+    def paged(self, config: EngineConfig, priced: Simulated) -> Executor:
+        """Return what computes batches over paged KV, split as `priced` would have it."""
+        return TorchDecoder(
+            self.runner, config.num_kv_blocks, config.block_size, config.max_num_batched_tokens,
+            priced.split,
+        )  # fmt: skip
 
     def serve(self, engine: Engine, recorder: Recorder | None) -> None:
         """Run the engine to its end, under the profiler where that was asked for."""
