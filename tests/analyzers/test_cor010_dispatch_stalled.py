@@ -16,7 +16,7 @@ STEP = {"step": 1, "ts_ns": 0, "dur_ns": END, "kind": "decode"}
 
 def left(number: int, name: str = "qk", num_blocks: int = 1, **more: Any) -> Row:
     """A task that was submitted at 10 and is still pending."""
-    given = {"core_mask": 2, "outcome": "pending", "ts_ns": 10} | more
+    given: dict[str, Any] = {"core_mask": 2, "outcome": "pending", "ts_ns": 10} | more
     return task(number, name, num_blocks, **given)
 
 
