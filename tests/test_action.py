@@ -17,6 +17,8 @@ import pytest
 import yaml
 from pre_commit.clientlib import load_manifest
 
+from stepscope.app.check_config import load_config
+from stepscope.app.cli.check import check
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / ".github" / "scripts" / "check.sh"
@@ -173,3 +175,45 @@ def test_the_hook_checks_each_trace_that_a_commit_touches(workspace: Path, tmp_p
     assert done.returncode == 1
     assert "COR001 mix-on-occupied-group" in done.stdout
     assert "2 traces: " in done.stdout
+
+
+def documented(language: str) -> list[str]:
+    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_workflow_that_is_described_gives_the_action_what_it_takes() -> None:
+    workflow, hooks = map(yaml.safe_load, documented("yaml"))
+
+    steps = {
+        step.get("uses", "").partition("@")[0]: step for step in workflow["jobs"]["check"]["steps"]
+    }
+    used = steps["OWNER/stepscope"]
+    assert set(used["with"]) <= set(ACTION["inputs"])
+    assert {name for name, each in ACTION["inputs"].items() if each["required"]} <= set(
+        used["with"]
+    )
+    upload = steps["github/codeql-action/upload-sarif"]
+    (output,) = re.findall(r"steps\.stepscope\.outputs\.(\w+)", upload["if"])
+    assert output in ACTION["outputs"]
+    (manifest,) = load_manifest(str(ROOT / ".pre-commit-hooks.yaml"))
+    assert hooks["repos"][0]["hooks"][0]["id"] == manifest["id"]
+
+
+def test_the_settings_that_are_described_are_settings(tmp_path: Path) -> None:
+    (settings,) = documented("toml")
+    (tmp_path / "stepscope.toml").write_text(settings)
+
+    config = load_config(tmp_path)
+
+    assert config.fail_on == "warning"
+    assert config.rules()
+
+
+def test_every_input_and_option_is_described() -> None:
+    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+
+    assert [name for name in ACTION["inputs"] if f"`{name}`" not in text] == []
+    options = {option for parameter in check.params for option in parameter.opts}
+    named = set(re.findall(r"--[a-z][a-z-]+", text)) - {"--record"}
+    assert named <= options

@@ -142,8 +142,10 @@ def _notes(checked: Sequence[Checked], num_shown: int, num_found: int) -> list[s
 def _cut(num_shown: int, num_found: int) -> list[str]:
     if num_shown == num_found:
         return []
-    left = f"{num_found - num_shown:,} of {num_found:,} findings"
-    return [f"{left} left out, the least severe: code scanning shows {num_shown:,} of this size"]
+    by_number = f"code scanning shows the worst {MOST_RESULTS:,}"
+    by_size = f"code scanning takes {MOST_GZIP_BYTES // 10**6} MB"
+    left = f"{num_found - num_shown:,} of {num_found:,} findings left out, the least severe"
+    return [f"{left}: {by_number if num_shown == MOST_RESULTS else by_size}"]
 
 
 def _gzip_bytes(text: bytes) -> int:

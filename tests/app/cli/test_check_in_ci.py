@@ -88,6 +88,19 @@ def test_what_the_baseline_knows_fails_no_more(stepscope: Command, starved: Path
     assert "in the baseline, and left out: " in run.out
 
 
+def test_a_baseline_outlives_a_run_in_which_requests_come_at_slightly_other_times(
+    stepscope: Command, starved: Path, project: Path
+) -> None:
+    stepscope("check", starved, "--baseline", "known.json", "--update-baseline")
+    again = project / "again.trace"
+    stepscope("record", "fcfs-preemption", "--variant", "before", "--seed", 1, "-o", again)
+
+    run = stepscope("check", again, "--baseline", "known.json", "--fail-on", "warning")
+
+    assert stepscope("check", again).code == 1
+    assert run.code == 0
+
+
 def test_what_the_baseline_does_not_know_fails(stepscope: Command, starved: Path) -> None:
     stepscope("check", starved, "--ignore", "STV001", "--baseline", "k.json", "--update-baseline")
 
