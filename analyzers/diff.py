@@ -1,13 +1,15 @@
 """Two runs side by side: what they were given, the first step at which they part, what came of it.
 
 The step is the first in which any rows of what an engine decides or does are different
-(`stages.py`), and the stage the first of that step. Rows that only one of the traces has, because
-the other ends before, are no parting: that one is a prefix.
+(`stages.py`), and the stage the first of that step. What differs before the first step of all, as
+slots that are set up, is told among the inputs. Rows that only one of the traces has, because the
+other ends before, are no parting: that one is a prefix.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,9 +72,11 @@ def diff(a: Trace, b: Trace) -> Difference:
     """Compare two traces step by step; both must number their steps alike."""
     in_a, in_b = (_recorded(each) for each in (a, b))
     shared = [stage for stage in STAGES if stage.name in in_a & in_b]
-    found = {stage.name: first_steps(stage, a, b) for stage in shared}
+    began = _first_step(a, b)
+    found = {stage.name: first_steps(stage, a, b, began) for stage in shared}
     firsts = dict(zip(found, pl.collect_all(list(found.values())), strict=True))
-    parted, shorter = _where(a, b, firsts)
+    in_steps = {name: each.filter(pl.col("step") >= began) for name, each in firsts.items()}
+    parted, shorter = _where(a, b, in_steps)
     parting = None
     if parted is not None:
         name, rank, step = parted
@@ -82,10 +86,10 @@ def diff(a: Trace, b: Trace) -> Difference:
         a.name,
         b.name,
         _verdict(parting, shorter, shared),
-        tuple(inputs(a, b)),
+        (*inputs(a, b), *_set_up(a, b, shared, firsts, began)),
         parting,
         shorter,
-        {name: _first(frame) for name, frame in firsts.items()},
+        {name: _first(frame) for name, frame in in_steps.items()},
         _first_slower(a, b),
         tuple(stage.name for stage in STAGES if stage.name in in_a ^ in_b),
         outcomes(a, b),
@@ -103,6 +107,31 @@ def _first(firsts: pl.DataFrame) -> tuple[int, int] | None:
         return None
     rank, step = firsts.row(0)
     return int(rank), int(step)
+
+
+def _first_step(a: Trace, b: Trace) -> int:
+    """The first step of either run; rows of an earlier number were written before it stepped."""
+    steps = [each.table(name).select("step") for each in (a, b) for name in ("steps", "batch_rows")]
+    first = pl.concat(steps).select(pl.col("step").min()).collect().item()
+    return -(2**63) if first is None else int(first)
+
+
+def _set_up(
+    a: Trace, b: Trace, shared: list[Stage], firsts: dict[str, pl.DataFrame], began: int
+) -> Iterator[Input]:
+    """What was different before the first step: memory that is handed out at the start, say."""
+    for stage in shared:
+        for rank, step in firsts[stage.name].filter(pl.col("step") < began).iter_rows():
+            found = _parting(a, b, stage, rank, step)
+            what = f"{stage.name} before the first step, rank {rank}"
+            yield Input(what, *(_listed(only) for only in (found.only_a, found.only_b)))
+
+
+def _listed(rows: tuple[Row, ...], most: int = 4) -> str | None:
+    """The first rows that only one run has, in short."""
+    said = [" ".join(str(each) for each in row.values() if each is not None) for row in rows]
+    more = f" and {len(said) - most:,} more" if len(said) > most else ""
+    return f"{', '.join(said[:most])}{more}" if said else None
 
 
 def _where(

@@ -67,8 +67,11 @@ STAGES: tuple[Stage, ...] = (
 )  # fmt: skip
 
 
-def first_steps(stage: Stage, a: Trace, b: Trace) -> pl.LazyFrame:
-    """The first step of each rank in which the stage's rows differ: rank, step, in step order."""
+def first_steps(stage: Stage, a: Trace, b: Trace, began: int) -> pl.LazyFrame:
+    """The first step of each rank in which the stage's rows differ: rank, step, in step order.
+
+    Before the step `began` is one thing, from it on another: a rank may have a row for both.
+    """
     columns = [*STEP, "place", *stage.columns]
     ours, theirs = (stage.rows(each).select(columns) for each in (a, b))
     key = [*STEP, "place"]
@@ -82,7 +85,8 @@ def first_steps(stage: Stage, a: Trace, b: Trace) -> pl.LazyFrame:
             theirs.with_columns(_in_b=pl.lit(1)), on=key, how="full", coalesce=True, suffix="_b"
         )
         .filter(differs)
-        .group_by("rank")
+        .group_by("rank", _is_before=pl.col("step") < began)
         .agg(pl.col("step").min())
+        .select("rank", "step")
         .sort("step", "rank")
     )  # fmt: skip

@@ -76,7 +76,8 @@ def outcome_lines(found: Difference, rules: tuple[Counts, Counts] | None) -> Ite
     if rules is not None:
         codes = sorted(rules[0].keys() | rules[1].keys())
         counts = [(code, *(_count(run.get(code)) for run in rules)) for code in codes]
-        differing = [row for row in counts if row[1] != row[2]]
+        # A rule that does not apply to one and finds nothing in the other says nothing of either.
+        differing = [row for row in counts if row[1] != row[2] and {*row[1:]} != {"0", "n/a"}]
         yield ""
         if differing:
             yield from _table(("findings of", "A", "B"), differing)

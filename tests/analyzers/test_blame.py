@@ -118,12 +118,18 @@ def _followed(request: str, rows: Rows, seen: list[dict[str, Any]]) -> dict[str,
     (end_ns,) = (row["ts_ns"] for row in events if row["event"] in {"finish", "abort", "reject"})
     spent: Counter[str] = Counter()
     looked_at = min([each["ts_ns"] for each in seen if each["ts_ns"] >= arrive_ns] + [end_ns])
-    spent["step"] = min(looked_at, end_ns) - arrive_ns
+    spent[_under_way(arrive_ns, rows)] = min(looked_at, end_ns) - arrive_ns
     for snapshot in seen:
         lasts = sum(step["dur_ns"] for step in rows.of("steps", step=snapshot["step"]))
         if arrive_ns <= snapshot["ts_ns"] < end_ns:
             spent[_cause(request, snapshot, rows)] += min(lasts, end_ns - snapshot["ts_ns"])
     return {name: ns for name, ns in spent.items() if ns}
+
+
+def _under_way(arrive_ns: int, rows: Rows) -> str:
+    """Who comes during a step waits for it; in a step that runs nobody, nothing is under way."""
+    ran = [step for step in rows.tables["steps"] if step["ts_ns"] < arrive_ns]
+    return "idle" if ran and ran[-1]["kind"] == "idle" else "step"
 
 
 def _cause(request: str, snapshot: dict[str, Any], rows: Rows) -> str:

@@ -49,7 +49,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Record:
     return record
 
 
-SMALL = {"mix-admission": {"steps": "1"}}
+SMALL = {"mix-admission": {"steps": "1", "requests": "4", "groups": "4"}}
 FOLLOWED = {
     "accesses": ("op", "buffer", "first", "last"),
     "collectives": ("op", "command", "slot", "num_elements"),
@@ -138,6 +138,24 @@ def test_slot_recycling_parts_at_an_access_and_never_in_what_it_decides(recorded
     assert parting["stage"] == "accesses"
     assert (parting["row_a"], parting["row_b"]) == (told[0][first], told[1][first])
     assert {found.firsts[name] for name in ("batch", "moves", "decisions", "outputs")} == {None}
+
+
+def test_what_differs_before_the_first_step_is_an_input_and_no_parting() -> None:
+    decode = {"request": "r", "phase": "decode", "num_tokens": 1}
+    slot = {"step": 0, "resource": "slot", "op": "claim", "owner": "r"}
+    ours, theirs = (
+        trace_of(
+            batch_rows=[{**decode, "step": step} for step in (1, 2)],
+            allocations=[{**slot, "step": 2, "id": at}, *_numbered(slot, slots)],
+        )
+        for slots, at in ((1, 7), (3, 8))
+    )
+
+    found = diff(ours, theirs)
+
+    assert [each.what for each in found.inputs] == ["allocations before the first step, rank 0"]
+    assert found.firsts["allocations"] == (0, 2)
+    assert (_parting(found)["stage"], _parting(found)["step"]) == ("allocations", 2)
 
 
 def test_who_gained_is_told_by_what_the_engine_says_became_of_them(recorded: Record) -> None:
@@ -248,3 +266,7 @@ def _until(trace: Trace, step: int) -> Trace:
         name: trace.table(name).filter(pl.col("step") <= step).collect() for name in _tables(trace)
     }
     return Trace.from_tables(tables, trace.manifest)
+
+
+def _numbered(row: Row, number: int) -> list[Row]:
+    return [{**row, "id": at} for at in range(number)]
