@@ -76,34 +76,37 @@ class TorchDecoder:
         return lookup_draft(known, row.num_draft) if row.num_draft else []
 
     def _logits(self, batch: Batch, drafts: Sequence[list[int]], prepared: Prepared) -> Tensor:
-        staged = self._buffers.stage(prepared, self._values(batch, drafts))
+        slots = [self._slots(row) for row in batch.rows]
+        staged = self._buffers.stage(prepared, self._values(batch, drafts, slots))
         hidden = [
-            self._run(segment, fields)
+            self._run(segment, fields, slots[segment.first_row :])
             for segment, fields in zip(prepared.segments, staged, strict=True)
         ]
         asked = torch.tensor(prepared.logits_tokens, dtype=torch.int64, device=self.runner.device)
         return self.runner.decoder.logits(torch.cat(hidden)[asked])
 
-    def _values(self, batch: Batch, drafts: Sequence[list[int]]) -> dict[str, list[int]]:
+    def _values(
+        self, batch: Batch, drafts: Sequence[list[int]], slots: Sequence[Tensor]
+    ) -> dict[str, list[int]]:
         values: dict[str, list[int]] = {"input_ids": [], "positions": [], "slot_mapping": []}
-        for row, guesses in zip(batch.rows, drafts, strict=True):
+        for row, guesses, kv_slots in zip(batch.rows, drafts, slots, strict=True):
             num_known = row.num_tokens - len(guesses)
             tokens = self.runner.streams.tokens(row.request, row.num_computed, num_known)
             if row.reads_placeholder:
                 tokens[0] = 0
             values["input_ids"] += tokens + guesses
             values["positions"] += range(row.num_computed, row.num_kv_tokens)
-            values["slot_mapping"] += self._slots(row)[row.num_computed :].tolist()
+            values["slot_mapping"] += kv_slots[row.num_computed :].tolist()
         return values
 
-    def _run(self, segment: Segment, fields: Fields) -> Tensor:
+    def _run(self, segment: Segment, fields: Fields, slots: Sequence[Tensor]) -> Tensor:
         missing = [name for name, tokens in fields.items() if tokens is None]
         if missing:
             raise ValueError(f"the {segment.phase} segment has no {', '.join(missing)}")
         given = ModelInput(
             **{name: tokens for name, tokens in fields.items() if tokens is not None},
             cu_lens=segment.cu_lens,
-            kv_slots=[self._slots(row) for row in segment.rows],
+            kv_slots=slots[: len(segment.rows)],
             is_prefill=segment.phase == PREFILL,
         )
         with record_function(f"{segment.phase} segment"):
