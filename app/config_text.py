@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from stepscope.analyzers.rule import Rule
 from stepscope.analyzers.thresholds import thresholds
 from stepscope.app.check_config import CheckConfig
-from stepscope.app.plain import plain
 
 DEFAULT = "default"
 
@@ -35,6 +34,17 @@ def _rule(rule: Rule, config: CheckConfig) -> Iterator[str]:
 
 
 def _line(name: str, value: object, origin: str | None) -> str:
-    # What JSON writes is TOML as well: numbers, lists, and strings whose escapes TOML knows.
-    stated = f"{name} = {json.dumps(value)}"
-    return f"{plain(stated):<32}  # {origin or DEFAULT}"
+    return f"{f'{name} = {_toml(value)}':<32}  # {origin or DEFAULT}"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return f'"{"".join(map(_char, value.encode(errors="replace").decode()))}"'
+
+
+def _char(char: str) -> str:
+    """A character of a string; what would end it, or steer a terminal, by its number."""
+    return char if char.isprintable() and char not in '"\\' else f"\\U{ord(char):08X}"

@@ -124,7 +124,7 @@ def test_rules_run_with_the_thresholds_that_are_stated(project: Path) -> None:
 
 def test_what_is_shown_can_stand_in_a_file_and_means_the_same(project: Path) -> None:
     (project / "stepscope.toml").write_text(
-        'select = ["COR"]\nbaseline = "kn\\u2028own.json"\n[rules.COR003]\nlimit = 1\n'
+        'select = ["COR"]\nbaseline = "kn\\u2028o\\"w\\\\n 🐢.json"\n[rules.COR003]\nlimit = 1\n'
     )
     config = load_config(project)
 

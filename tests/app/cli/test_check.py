@@ -66,7 +66,9 @@ def test_several_traces_are_summed_up_in_text(
 def test_a_family_is_selected_by_its_letters(stepscope: Command, starved: Path) -> None:
     run = stepscope("check", starved, "--select", "kvb", "--format", "json")
 
-    assert {finding["code"] for finding in json.loads(run.out)["findings"]} == {"KVB003"}
+    codes = {finding["code"] for finding in json.loads(run.out)["findings"]}
+    assert {code[:3] for code in codes} == {"KVB"}
+    assert "KVB003" in codes
 
 
 def test_an_ignored_rule_says_nothing(stepscope: Command, starved: Path) -> None:
