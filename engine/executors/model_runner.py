@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 from torch.profiler import record_function
 
 from stepscope.engine.executors import Digest, ExecutionFailed
 from stepscope.engine.executors.streams import Streams, next_number
 from stepscope.engine.model.config import ModelConfig
 from stepscope.engine.model.decoder import Decoder
-from stepscope.engine.model.sampler import digest, greedy
+from stepscope.engine.model.sampler import Logits, digest, greedy
 from stepscope.engine.model.solo import Stream, solo
 from stepscope.engine.request import Request
 
@@ -61,7 +60,7 @@ class ModelRunner:
                 todo="look at the step's segments: stepscope check, stepscope debug",
             ) from error
 
-    def sample(self, request: Request, logits: Tensor, place: int = 0) -> tuple[int, Digest]:
+    def sample(self, request: Request, logits: Logits, place: int = 0) -> tuple[int, Digest]:
         """Return the token that `logits`, [vocab_size], give `place` tokens behind the known."""
         number = next_number(request) + place
         reference = self.solo(request).digests if self._refers else ()

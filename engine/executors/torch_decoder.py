@@ -23,6 +23,7 @@ from stepscope.engine.executors.split import Prepared, Segment, Split
 from stepscope.engine.model.drafts import lookup_draft, num_accepted
 from stepscope.engine.model.inputs import ModelInput
 from stepscope.engine.model.kv_cache import KVCache
+from stepscope.engine.model.sampler import Logits
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
@@ -75,7 +76,7 @@ class TorchDecoder:
         known = self.runner.streams.known(row.request)
         return lookup_draft(known, row.num_draft) if row.num_draft else []
 
-    def _logits(self, batch: Batch, drafts: Sequence[list[int]], prepared: Prepared) -> Tensor:
+    def _logits(self, batch: Batch, drafts: Sequence[list[int]], prepared: Prepared) -> Logits:
         slots = [self._slots(row) for row in batch.rows]
         staged = self._buffers.stage(prepared, self._values(batch, drafts, slots))
         hidden = [
@@ -83,7 +84,8 @@ class TorchDecoder:
             for segment, fields in zip(prepared.segments, staged, strict=True)
         ]
         asked = torch.tensor(prepared.logits_tokens, dtype=torch.int64, device=self.runner.device)
-        return self.runner.decoder.logits(torch.cat(hidden)[asked])
+        logits: Logits = self.runner.decoder.logits(torch.cat(hidden)[asked]).cpu().numpy()
+        return logits
 
     def _values(
         self, batch: Batch, drafts: Sequence[list[int]], slots: Sequence[Tensor]
@@ -117,7 +119,7 @@ class TorchDecoder:
         return self._cache.slots(row.request.block_table, row.num_kv_tokens)
 
     def _sample(
-        self, batch: Batch, drafts: Sequence[list[int]], logits: Tensor
+        self, batch: Batch, drafts: Sequence[list[int]], logits: Logits
     ) -> dict[str, list[tuple[int, Digest]]]:
         """Give each row that samples its rows of logits, in order; the last one serves the rest."""
         sampled, taken = {}, 0

@@ -16,6 +16,7 @@ from stepscope.engine.executors.model_runner import ModelRunner
 from stepscope.engine.executors.slot_model import Sampled, slot_of
 from stepscope.engine.model.inputs import ModelInput, RowTokens
 from stepscope.engine.model.kv_cache import KVCache
+from stepscope.engine.model.sampler import Logits
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
@@ -65,7 +66,7 @@ class DecodedSlots:
         hidden = self.runner.decoder(given, cache)[-1:]
         left_behind = 0 if self._clears else self._lengths[slot]
         self._lengths[slot] = max(left_behind, len(tokens))
-        return self._sample(row, self.runner.decoder.logits(hidden)[0])
+        return self._sample(row, self.runner.decoder.logits(hidden)[0].cpu().numpy())
 
     def decode(self, live: Sequence[Row]) -> list[Sampled]:
         """Compute every slot's row; a masked one has token, position and length 0."""
@@ -77,7 +78,7 @@ class DecodedSlots:
             (tokens[slot],) = self.runner.streams.tokens(row.request, places[slot], 1)
             self._lengths[slot] = max(self._lengths[slot], row.num_kv_tokens)
         hidden = self.runner.decoder(self._ragged(live, places, tokens), self._cache)
-        logits = self.runner.decoder.logits(hidden)
+        logits = self.runner.decoder.logits(hidden).cpu().numpy()
         return [self._sample(row, logits[slot_of(row)], row.num_fed_back) for row in live]
 
     def _ragged(
@@ -97,7 +98,7 @@ class DecodedSlots:
             is_prefill=False,
         )
 
-    def _sample(self, row: Row, logits: torch.Tensor, place: int = 0) -> Sampled:
+    def _sample(self, row: Row, logits: Logits, place: int = 0) -> Sampled:
         token, name = self.runner.sample(row.request, logits, place)
         self.runner.streams.put(row.request, [token], place)
         return token, name

@@ -35,9 +35,9 @@ class KVCache:
 
     def slots(self, block_table: Sequence[int], num_tokens: int) -> Tensor:
         """Return the slots of the first `num_tokens` tokens of a request, [num_tokens]."""
-        blocks = torch.tensor(block_table, dtype=torch.int64, device=self.device)[:, None]
-        offsets = torch.arange(self.block_size, device=self.device)
-        return (blocks * self.block_size + offsets).flatten()[:num_tokens]
+        size = self.block_size
+        slots = [block * size + offset for block in block_table for offset in range(size)]
+        return torch.tensor(slots[:num_tokens], dtype=torch.int64, device=self.device)
 
     def write(self, layer: int, slots: Tensor, key: Tensor, value: Tensor) -> None:
         """Put keys and values, [tokens, KV heads, head_dim], into their slots."""

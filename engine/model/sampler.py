@@ -1,18 +1,23 @@
-"""From logits to a token: the largest one, and what can be said of the logits in a trace."""
+"""From logits to a token: the largest one, and what can be said of the logits in a trace.
+
+Logits are tensors, or arrays on the host, where small ones are looked at faster.
+"""
 
 from __future__ import annotations
 
 from hashlib import blake2b
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from stepscope.engine.request import EOS_TOKEN
 
 DIGITS = 6  # decimals of a logit that its digest sees; float64 leaves some 8 more for rounding
+Logits = NDArray[np.float64]
 
 
-def greedy(logits: Tensor, number: int, eos_after: int | None = None) -> int:
+def greedy(logits: Logits | Tensor, number: int, eos_after: int | None = None) -> int:
     """Return the token with the largest of `logits`, [vocab_size], as output token `number`.
 
     Numbers begin with 1. An output is as long as its workload says: it ends with token number
@@ -20,20 +25,25 @@ def greedy(logits: Tensor, number: int, eos_after: int | None = None) -> int:
     """
     if number == eos_after:
         return EOS_TOKEN
-    allowed = logits.clone()
-    allowed[EOS_TOKEN] = -torch.inf
+    allowed = _on_host(logits).copy()
+    allowed[EOS_TOKEN] = -np.inf
     return int(allowed.argmax())
 
 
-def margin(logits: Tensor) -> float:
+def margin(logits: Logits | Tensor) -> float:
     """Return by how much the largest of `logits`, [vocab_size], is larger than the next."""
-    first, second = torch.topk(logits, 2).values.tolist()
+    second, first = np.partition(_on_host(logits), -2)[-2:]
     return float(first - second)
 
 
-def digest(logits: Tensor) -> str:
+def digest(logits: Logits | Tensor) -> str:
     """Return a name for `logits`, the same for those that agree to 6 decimals; `nan` if any is."""
-    if bool(logits.isnan().any()):
+    values = _on_host(logits)
+    if np.isnan(values).any():
         return "nan"
-    rounded = (logits * 10**DIGITS).round().to(torch.int64)
-    return blake2b(rounded.cpu().numpy().tobytes(), digest_size=8).hexdigest()
+    rounded = np.rint(values * 10**DIGITS).astype(np.int64)
+    return blake2b(rounded.tobytes(), digest_size=8).hexdigest()
+
+
+def _on_host(logits: Logits | Tensor) -> Logits:
+    return logits if isinstance(logits, np.ndarray) else logits.cpu().numpy()

@@ -35,7 +35,7 @@ def solo(
     """Return what `decoder` answers to `prompt` alone: `max_tokens` tokens, or up to the end."""
     tokens, digests, smallest = list(prompt), [], torch.inf
     for number in range(1, min(max_tokens, eos_after or max_tokens) + 1):
-        logits = dense_logits(decoder, tokens)[-1]
+        logits = dense_logits(decoder, tokens)[-1].cpu().numpy()
         tokens.append(greedy(logits, number, eos_after))
         digests.append(digest(logits))
         smallest = min(smallest, margin(logits))
