@@ -1,0 +1,107 @@
+"""What each step's batch held, and who could have been in it and was not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.requests import ENDS, REQUEST, events
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+STEP = ("rank", "step")
+
+
+def formed(trace: Trace) -> pl.LazyFrame:
+    """`steps` of which number and time are known, with times that can be added up.
+
+    Adds end_ns (ts_ns where the duration is not known), num_tokens (null unless both counts are
+    known) and num_reqs.
+    """
+    known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
+    lasts = pl.col("dur_ns").clip(0, FAR_NS).fill_null(0)
+    counts = pl.col("num_prefill_tokens", "num_decode_tokens", "token_budget", "reserved_tokens")
+    return (
+        trace.steps.filter(known)
+        .with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS), counts.clip(-FAR_NS, FAR_NS))
+        .with_columns(
+            end_ns=pl.col("ts_ns") + lasts,
+            num_tokens=pl.col("num_prefill_tokens") + pl.col("num_decode_tokens"),
+            num_reqs=(
+                pl.col("num_prefill_reqs").cast(pl.Int64) + pl.col("num_decode_reqs")
+            ),
+        )
+    )  # fmt: skip
+
+
+def with_left_out(steps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Add num_left_out: requests that run, could decode, and are not in the step's batch.
+
+    They are those that run and have no row. Where events of requests are known, no more are
+    counted than have their first token: a prompt of which a part is computed cannot decode.
+    """
+    absent = (pl.col("num_running") - pl.col("num_reqs")).clip(lower_bound=0)
+    if not trace.has("lifecycle"):
+        return steps.with_columns(num_left_out=absent)
+    return (
+        steps.sort("ts_ns")
+        .join_asof(_decodable(trace), on="ts_ns", by="rank", check_sortedness=False)
+        .with_columns(num_left_out=pl.min_horizontal(absent, pl.col("num_decodable").fill_null(0)))
+        .drop("num_decodable")
+    )
+
+
+def _decodable(trace: Trace) -> pl.LazyFrame:
+    """How many requests have their first token and run: rank, ts_ns, num_decodable from then on."""
+    event = pl.col("event")
+    is_first = event == "first-token"
+    change = (
+        pl.when(is_first | (event == "resume"))
+        .then(1)
+        .when(event.is_in(["preempt", *ENDS]))
+        .then(-1)
+        .otherwise(0)
+    )
+    first_ns = pl.col("ts_ns").filter(is_first).min().over(REQUEST)
+    return (
+        events(trace)
+        .with_columns(_first_ns=first_ns, change=change)
+        .filter(pl.col("ts_ns") >= pl.col("_first_ns"))
+        .group_by("rank", "ts_ns")
+        .agg(pl.col("change").sum())
+        .sort("ts_ns")
+        .select("rank", "ts_ns", num_decodable=pl.col("change").cum_sum().over("rank"))
+    )
+
+
+def path_names(executed_path: pl.Expr) -> pl.Expr:
+    """The names of the paths that a step ran: it may name its kind first, and several of them.
+
+    `mixed: grouped-gemm + fused` and `device-write, ragged-decode` are two paths each.
+    """
+    names = executed_path.str.replace(r"^(prefill|decode|mixed): ", "")
+    return names.str.replace_all(", ", " + ", literal=True).str.split(" + ")
+
+
+def rows(trace: Trace) -> pl.LazyFrame:
+    """`batch_rows` of which step and request are known."""
+    known = pl.col("step").is_not_null() & pl.col("request").is_not_null()
+    numbers = pl.col("num_tokens", "num_computed", "prompt_len").clip(-FAR_NS, FAR_NS)
+    return trace.batch_rows.filter(known).with_columns(
+        numbers, pl.col("ts_ns").clip(-FAR_NS, FAR_NS)
+    )
+
+
+def tokens(trace: Trace) -> pl.LazyFrame:
+    """`outputs` that are tokens, not placeholders, with `from_step`: whose logits they come from.
+
+    Where that was not recorded, it is the step that they were written in.
+    """
+    known = pl.col("request").is_not_null() & pl.col("ts_ns").is_not_null()
+    is_token = ~pl.col("is_placeholder").fill_null(value=False)
+    return trace.outputs.filter(known, is_token).with_columns(
+        pl.col("ts_ns").clip(-FAR_NS, FAR_NS), from_step=pl.coalesce("source_step", "step")
+    )

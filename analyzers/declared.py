@@ -1,0 +1,96 @@
+"""What the manifest declares of the engine, where it does: its sizes, and what was recorded whole.
+
+Other engines spell their configuration as they like. What is not found is None, never a guess.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from stepscope.ingest.schema import PHASES
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+OUR_EOS_TOKEN = 2  # with which the reference engine's models end an output
+OUR_PRODUCER = "stepscope-engine"
+
+
+def is_whole(trace: Trace, *tables: str) -> bool:
+    """Tell whether no row of `tables` can be missing, so that what is not there never happened."""
+    states = trace.manifest.tables
+    return trace.manifest.closed and all(states.get(table) == "complete" for table in tables)
+
+
+def seats(trace: Trace) -> int | None:
+    """How many requests can run at once: seats or slots, whichever are fewer."""
+    known = [_number(trace, "engine", "max_num_seqs"), num_slots(trace)]
+    return min((number for number in known if number), default=None)
+
+
+def num_slots(trace: Trace) -> int | None:
+    """How many slots there are to keep requests in, whether or not so many can run at once."""
+    return _number(trace, "engine", "num_slots") or _number(trace, "layout", "num_slots") or None
+
+
+def block_size(trace: Trace) -> int | None:
+    """Tokens of a KV block."""
+    return _number(trace, "engine", "block_size") or None
+
+
+def slot_bytes(trace: Trace) -> int | None:
+    """Bytes of one slot in a buffer that holds all of them, one after the other."""
+    tokens = _number(trace, "layout", "slot_tokens")
+    token_bytes = _number(trace, "layout", "token_bytes")
+    return tokens * token_bytes if tokens and token_bytes else None
+
+
+def eos_token(trace: Trace) -> int | None:
+    """The token that ends an output: declared as `engine.eos_token`, or the reference engine's."""
+    ours = OUR_EOS_TOKEN if trace.manifest.producer == OUR_PRODUCER else None
+    declared = _number(trace, "engine", "eos_token")
+    return ours if declared is None else declared
+
+
+def declared_paths(trace: Trace) -> pl.DataFrame:
+    """The code paths that are declared for prefill and decode, and for which widths.
+
+    `config["declared_paths"]` has a list of names for each phase, or a map from names to lists of
+    the widths (rows of a batch) that each is for. Columns: phase, path, width (null where nothing
+    is said of widths).
+    """
+    rows = [
+        (phase, path, width)
+        for phase in PHASES
+        for path, widths in _named(_at(trace, "declared_paths", phase)).items()
+        for width in _widths(widths)
+    ]
+    schema = {"phase": pl.String, "path": pl.String, "width": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row").unique(maintain_order=True)
+
+
+def _number(trace: Trace, *keys: str) -> int | None:
+    value = _at(trace, *keys)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value < 2**40 else None
+
+
+def _at(trace: Trace, *keys: str) -> Any:
+    value: Any = trace.manifest.config
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _named(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):
+        value = {each: None for each in value if isinstance(each, str)}
+    return value if isinstance(value, dict) else {}
+
+
+def _widths(value: Any) -> list[int | None]:
+    listed = value if isinstance(value, list) else []
+    widths = [each for each in listed if isinstance(each, int) and 0 < each < 2**31]
+    return [*widths] if widths else [None]

@@ -1,0 +1,132 @@
+"""preemption-thrash: requests computed more tokens again than anew, because they were preempted.
+
+## What it finds
+Requests whose recomputed tokens (those up to a position that they had reached before) are more than
+`max_share` of their new ones. One preemption cannot do that: it throws away at most what had been
+computed once. All such requests of a rank are one finding, placed at the worst, and the worst five
+are named.
+
+What was recomputed is read from where each row of a batch began; where that was not recorded, from
+the mark `is_recompute`. Steps that were inferred from tags say nothing of requests, so the rule is
+not applicable to them.
+
+## Why it hurts
+The engine looks busy: tokens are computed at full speed, and thrown away. Latency grows with every
+round, and since a preempted request is longer each time, each round costs more than the last.
+
+## Example
+    25 requests computed 66,784 tokens again and 3,104 anew: req-03 (4,120 and 118, preempted 26
+    times), req-01 (3,998 and 121, preempted 25 times), ...
+
+## How to fix
+Admit less: keep enough blocks free for what runs to grow, and hold the queue while anybody has been
+preempted. Preempt the youngest, who loses least, and only when blocks are short (KVB003). Swap
+long requests out instead of recomputing them.
+
+## References
+vLLM's warning "Sequence group is preempted ... by PreemptionMode.RECOMPUTE"; mistral.rs issue 2033,
+where work was thrown away in almost every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.batches import rows
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.requests import REQUEST, events
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "keep blocks free for what runs to grow, hold the queue after a preemption, "
+    "and preempt the youngest only"
+)
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionThrash:
+    """A request recomputed more than `max_share` times its new tokens."""
+
+    code: ClassVar[str] = "KVB004"
+    name: ClassVar[str] = "preemption-thrash"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[str, ...]] = ("batch_rows", "lifecycle")
+
+    max_share: float = 1.0
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per rank, with the number of requests that thrash."""
+        preempted = events(trace).filter(pl.col("event") == "preempt")
+        worst = ("num_again", "num_new", "request", "num_preempted")
+        thrash = (
+            _computed(trace)
+            .filter(pl.col("num_again") > self.max_share * pl.col("num_new"))
+            .join(
+                preempted.group_by(REQUEST).agg(num_preempted=pl.len()), on=REQUEST, how="left"
+            )
+            .with_columns(pl.col("num_preempted").fill_null(0))
+            .sort("rank", -pl.col("num_again"), "num_new", "request")
+            .group_by("rank", maintain_order=True)
+            .agg(
+                pl.col("request", "step", "ts_ns").first(),
+                pl.col("end_ns").max(),
+                pl.col(worst).head(NAMED).name.prefix("worst_"),
+                pl.col("num_again", "num_new").sum(),
+                count=pl.len(),
+            )
+            .sort("rank")
+        )  # fmt: skip
+        return each(self, thrash.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        columns = (row[f"worst_{name}"] for name in ("request", "num_again", "num_new"))
+        preempted = row["worst_num_preempted"]
+        worst = [
+            f"{request} ({again:,} and {new:,}, preempted {times(num_times, 'time')})"
+            for request, again, new, num_times in zip(*columns, preempted, strict=True)
+        ]
+        more = ", ..." if row["count"] > len(worst) else ""
+        message = (
+            f"{times(row['count'], 'request')} computed {times(row['num_again'], 'token')} again "
+            f"and {row['num_new']:,} anew: {', '.join(worst)}{more}"
+        )
+        evidence: Evidence = {
+            "requests": row["count"],
+            "recomputed_tokens": row["num_again"],
+            "new_tokens": row["num_new"],
+            "worst": worst[0],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _computed(trace: Trace) -> pl.LazyFrame:
+    """What each request computed again and anew, and when it first computed anything again."""
+    end = pl.col("num_computed") + pl.col("num_tokens")
+    reached = end.cum_max().shift(1).over(REQUEST).fill_null(0)
+    again = (pl.min_horizontal(end, reached) - pl.col("num_computed")).clip(lower_bound=0)
+    marked = pl.when("is_recompute").then("num_tokens").otherwise(0)
+    is_again = pl.col("again") > 0
+    return (
+        rows(trace)
+        .filter(pl.col("ts_ns").is_not_null(), pl.col("num_tokens").is_not_null())
+        .sort(*REQUEST, "ts_ns", "step", "num_computed", "num_tokens", "is_recompute")
+        .with_columns(again=pl.coalesce(again, marked))
+        .group_by(REQUEST)
+        .agg(
+            pl.col("step").filter(is_again).min(),
+            pl.col("ts_ns").filter(is_again).min(),
+            end_ns=pl.col("ts_ns").filter(is_again).max(),
+            num_again=pl.col("again").sum(),
+            num_new=(pl.col("num_tokens") - pl.col("again")).sum(),
+        )
+    )

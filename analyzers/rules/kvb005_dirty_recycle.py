@@ -1,0 +1,108 @@
+"""dirty-recycle: a request read what an earlier owner of its slot had left there.
+
+## What it finds
+Reads of a slot whose contents (`epoch`) are older than anything its present owner wrote, after the
+owner had written to it. Reads before that, such as a copy of all slots that saves the live ones,
+are no harm. All such reads of one owner of a slot are one finding.
+
+Needs to know whose a slot was (`allocations`) and how large one is (`layout` in the manifest's
+config: `slot_tokens` times `token_bytes`); without the latter it says nothing.
+
+## Why it hurts
+The new request attends to the old one's keys and values behind its own. Its output depends on who
+had the slot before, and on how long that one's output was: it differs from a run alone, and one
+user's prompt leaks into another's answer.
+
+## Example
+    req-04 read 13 times in slot 1 what req-01 had left there: first 425,984 bytes in step 14
+
+## How to fix
+Reset the slot's length when it changes hands, and mask by the owner's length, not by the slot's; or
+write the whole slot with the prompt. Test it with a long request followed by a short one.
+
+## References
+mlxcel pull request 468: "a recycled slot starts clean".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.slot_buffers import SLOT, slot_accesses
+from stepscope.analyzers.wording import times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = "reset a slot's length when it changes hands, and mask by its owner's length"
+OWNED = (*SLOT, "owner", "claim_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class DirtyRecycle:
+    """A read saw contents from before its owner's first write to the slot."""
+
+    code: ClassVar[str] = "KVB005"
+    name: ClassVar[str] = "dirty-recycle"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ("accesses", "allocations")
+
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per owner of a slot, with the number of dirty reads, in order of time."""
+        accesses = slot_accesses(trace)
+        if accesses is None:
+            return []
+        first = ("ts_ns", "step", "buffer", "num_bytes", "before")
+        dirty = (
+            _dirty(accesses)
+            .group_by(OWNED)
+            .agg(
+                pl.col(first).sort_by(first).first(),
+                end_ns=pl.col("ts_ns").max(),
+                all_bytes=pl.col("num_bytes").sum(),
+                count=pl.len(),
+            )
+            .rename({"owner": "request"})
+            .sort("ts_ns", *SLOT, "request")
+        )
+        return each(self, dirty.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        whose = row["before"] or "an earlier owner"
+        message = (
+            f"{row['request']} read {times(row['count'], 'time')} in slot {row['slot']} what "
+            f"{whose} had left there: first {times(row['num_bytes'], 'byte')} in step {row['step']}"
+        )
+        evidence: Evidence = {
+            "slot": row["slot"],
+            "buffer": row["buffer"],
+            "written by": row["before"],
+            "reads": row["count"],
+            "read_bytes": row["all_bytes"],
+            "first_bytes": row["num_bytes"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _dirty(accesses: pl.LazyFrame) -> pl.LazyFrame:
+    """Reads of an epoch older than the owner's first, with who wrote it: `before`."""
+    owned = accesses.filter(pl.col("owner").is_not_null())
+    is_own = (pl.col("op") == "write") & (pl.col("born_ns") >= pl.col("claim_ns"))
+    first_epoch = pl.col("epoch").filter(is_own).min().over(OWNED)
+    first_ns = pl.col("ts_ns").filter(is_own).min().over(OWNED)
+    writers = (
+        owned.filter(is_own)
+        .group_by(*SLOT, "epoch")
+        .agg(before=pl.col("owner").sort_by("ts_ns", "owner").first())
+    )
+    return owned.filter(
+        pl.col("op") == "read", pl.col("epoch") < first_epoch, pl.col("ts_ns") >= first_ns
+    ).join(writers, on=[*SLOT, "epoch"], how="left")

@@ -1,0 +1,86 @@
+"""idle-capacity: a seat or slot stayed free while a request waited for one.
+
+## What it finds
+Runs of more than `max_steps` steps in which a request waited, fewer requests ran than there are
+seats (or slots, if those are fewer), no prompt was worked on, and neither KV blocks nor the token
+budget were short: at least `free_share` of either was left. How many seats there are is read from
+the manifest, or is the most that ever ran at once. What was told of the request at the head of the
+queue is in the evidence.
+
+## Why it hurts
+A slot costs the same, live or masked. With half of the slots idle the same step gives half of the
+tokens, and those who wait, wait for nothing.
+
+## Example
+    up to 3 of 4 seats stayed free for 22 steps (12 to 33) with up to 4 requests waiting, because
+    "slots are filled when all are free"
+
+## How to fix
+Look at the queue in every step, not only when the batch has drained, and admit into whatever is
+free. If it is batched on purpose, bound the wait by steps or by time.
+
+## References
+mlxcel pull request 468: a freed slot is filled in the next step, also beside live ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.idle_seats import idle_seats, is_idle, why
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.streaks import streaks, worst_of_each_rank
+from stepscope.analyzers.wording import duration, times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = "look at the queue in every step, and admit into whatever seat or slot is free"
+
+
+@dataclass(frozen=True, slots=True)
+class IdleCapacity:
+    """A seat was free for more than `max_steps` steps running while a request waited."""
+
+    code: ClassVar[str] = "STV009"
+    name: ClassVar[str] = "idle-capacity"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[str, ...]] = ("steps",)
+
+    max_steps: int = 1
+    free_share: float = 0.25
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per rank, with the number of such steps, placed at the longest run."""
+        most = pl.col("num_waiting", "num_free_seats", "seats").max()
+        runs = streaks(
+            idle_seats(trace), is_idle(self.free_share), most, lost_ns=pl.col("lost_ns").sum()
+        ).filter(pl.col("num_steps") > self.max_steps)
+        worst = worst_of_each_rank(runs, all_lost_ns=pl.col("lost_ns").sum())
+        rows = why(worst, trace).sort("rank").collect()
+        return each(self, rows, self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        reason = f', because "{row["reason"]}"' if row["reason"] else ""
+        message = (
+            f"up to {row['num_free_seats']} of {times(row['seats'], 'seat')} stayed free for "
+            f"{times(row['num_steps'], 'step')} ({row['step']} to {row['last_step']}, "
+            f"{duration(row['end_ns'] - row['ts_ns'])}) with up to "
+            f"{times(row['num_waiting'], 'request')} waiting{reason}"
+        )
+        evidence: Evidence = {
+            "longest run_steps": row["num_steps"],
+            "steps": row["count"],
+            "seats": row["seats"],
+            "free seats at most": row["num_free_seats"],
+            "waiting at most": row["num_waiting"],
+            "lost seat time_ns": row["all_lost_ns"],
+            "because": row["reason"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])

@@ -1,0 +1,93 @@
+"""silent-stall: requests wait, seats and KV blocks are free, and nobody is let in, without a word.
+
+## What it finds
+Runs of more than `max_steps` steps in which requests waited, a seat was free, at least `free_share`
+of the KV blocks and of the token budget were free, and no prompt was worked on; and no decision
+that was recorded in or before that time says that a waiting request lacked anything. An engine that
+gives a reason is not silent (see STV009). Without KV blocks in the trace, or without any idea of
+how many seats there are, the rule says nothing.
+
+## Why it hurts
+Health checks pass, decodes that are under way go on, and new requests get no first token until a
+restart. Nothing in the logs says why, because the code that would say so is not reached.
+
+## Example
+    212 steps running (340 to 551, 9.4 s) let nobody in, with up to 31 requests waiting, 41 of 64
+    seats and 812 of 1,024 KV blocks free
+
+## How to fix
+Find what was latched: a flag such as `batch_is_full` that is set when a request does not fit has to
+be cleared whenever a request ends, is aborted or gives blocks back. Better, do not keep it: compute
+it from the pool in each step. Record why the head of the queue is left out.
+
+## References
+SGLang's `batch_is_full`, set by one admission and not cleared on every way out; vLLM issues on
+engines that stop scheduling with an empty pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.idle_seats import idle_seats, is_idle, why
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.streaks import streaks, worst_of_each_rank
+from stepscope.analyzers.wording import duration, times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "compute from the pool in each step whether somebody can come in, instead of latching it; "
+    "record why the head of the queue is left out"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SilentStall:
+    """Nobody was let in for more than `max_steps` steps running, with room and without a reason."""
+
+    code: ClassVar[str] = "STV010"
+    name: ClassVar[str] = "silent-stall"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ("steps",)
+
+    max_steps: int = 32
+    free_share: float = 0.25
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per rank, with the number of such steps, placed at the longest run."""
+        is_stalled = is_idle(self.free_share) & pl.col("kv_blocks_free").is_not_null()
+        runs = streaks(
+            idle_seats(trace),
+            is_stalled,
+            pl.col("num_waiting", "seats", "kv_blocks_total").max(),
+            pl.col("num_free_seats", "kv_blocks_free").min(),
+        ).filter(pl.col("num_steps") > self.max_steps)
+        silent = why(runs, trace).filter(pl.col("reason").is_null())
+        rows = worst_of_each_rank(silent).sort("rank").collect()
+        return each(self, rows, self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        message = (
+            f"{times(row['num_steps'], 'step')} running ({row['step']} to {row['last_step']}, "
+            f"{duration(row['end_ns'] - row['ts_ns'])}) let nobody in, with up to "
+            f"{times(row['num_waiting'], 'request')} waiting, {row['num_free_seats']:,} of "
+            f"{times(row['seats'], 'seat')} and {row['kv_blocks_free']:,} of "
+            f"{row['kv_blocks_total']:,} KV blocks free"
+        )
+        evidence: Evidence = {
+            "longest run_steps": row["num_steps"],
+            "steps": row["count"],
+            "waiting at most": row["num_waiting"],
+            "free seats at least": row["num_free_seats"],
+            "free_blocks at least": row["kv_blocks_free"],
+            "pool_blocks": row["kv_blocks_total"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])

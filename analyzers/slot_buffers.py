@@ -1,0 +1,82 @@
+"""Which slot's bytes were read and written, whose they were, and how old the contents.
+
+A buffer that holds all slots, one after the other, has slot n from byte `n * slot_bytes` on. The
+`epoch` of an access numbers the write that its contents come from, over the whole run; a copy is a
+read and a write of one epoch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.declared import slot_bytes
+from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.ownership import ownerships
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+SLOT = ("rank", "slot")
+
+
+def slot_accesses(trace: Trace) -> pl.LazyFrame | None:
+    """Reads and writes of slots, None where the manifest does not say how large a slot is.
+
+    Columns: rank, step, ts_ns, buffer, op (read or write), slot, num_bytes, epoch, born_ns (when
+    the contents were first written), owner of the slot at that time, claim_ns and claim_step (when
+    the owner took it; null where nobody has it). An access of several slots counts for the first.
+    """
+    size = slot_bytes(trace)
+    if not size:
+        return None
+    known = [pl.col(name).is_not_null() for name in ("ts_ns", "buffer", "first", "epoch")]
+    op = pl.when(pl.col("op") == "copy").then(pl.lit("write")).otherwise("op")
+    accesses = (
+        trace.accesses.filter(*known, pl.col("op").is_in(["read", "write", "copy"]))
+        .select(
+            "rank", "step", "buffer", "epoch",
+            pl.col("ts_ns").clip(-FAR_NS, FAR_NS),
+            op=op,
+            slot=pl.col("first") // size,
+            num_bytes=(pl.col("last") - pl.col("first")).clip(0, FAR_NS),
+        )
+        .with_columns(born_ns=_born())
+    )  # fmt: skip
+    return _with_owner(accesses, trace)
+
+
+def _born() -> pl.Expr:
+    return pl.col("ts_ns").filter(pl.col("op") == "write").min().over("rank", "epoch")
+
+
+def _with_owner(accesses: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Add who has the slot at the time of the access."""
+    owned = (
+        ownerships(trace)
+        .filter(pl.col("resource") == "slot")
+        .group_by("rank", pl.col("id").alias("slot"), pl.col("from_ns").alias("claim_ns"))
+        .agg(
+            pl.col("owner", "to_ns", "step").sort_by("to_ns", "owner").last(),
+        )
+        .rename({"step": "claim_step"})
+        .sort("claim_ns")
+    )
+    has_it = pl.col("ts_ns") < pl.col("to_ns")
+    return (
+        accesses.sort("ts_ns")
+        .join_asof(
+            owned,
+            left_on="ts_ns",
+            right_on="claim_ns",
+            by=list(SLOT),
+            check_sortedness=False,
+            coalesce=False,
+        )
+        .with_columns(
+            pl.when(has_it).then(column).alias(column)
+            for column in ("owner", "claim_ns", "claim_step")
+        )
+        .drop("to_ns")
+    )

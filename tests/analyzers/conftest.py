@@ -1,0 +1,38 @@
+"""Fixtures for the tests of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from stepscope.engine.scenario import Options
+from stepscope.engine.scenarios import scenario
+from stepscope.engine.workload import Workload
+from stepscope.ingest.trace import Trace
+
+Record = Callable[..., Trace]
+
+
+@pytest.fixture(scope="session")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """Records a variant of a scenario with a fault and settings, each but once."""
+    seen: dict[str, Trace] = {}
+
+    def recorded(
+        name: str,
+        variant: str = "after",
+        fault: str | None = None,
+        workload: Workload | None = None,
+        **settings: str,
+    ) -> Trace:
+        key = f"{name} {variant} {fault} {workload and workload.as_dict()} {settings}"
+        if key not in seen:
+            out = tmp_path_factory.mktemp(name) / "run.trace"
+            faults = frozenset({fault} if fault else set())
+            options = Options(settings=settings, faults=faults, workload=workload)
+            scenario(name).record(variant, out, options)
+            seen[key] = Trace.open(out)
+        return seen[key]
+
+    return recorded

@@ -1,0 +1,77 @@
+"""STV004: the worst gap between two tokens of a request, blamed on the steps in between."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.rules.stv004_decode_stalled import DecodeStalled
+from tests.analyzers.conftest import Record
+from tests.analyzers.rows import Row, event
+from tests.analyzers.serving_rows import decode, prefill, token
+from tests.traces import trace_of
+
+# Two requests get a token in steps 1 to 3; then prompts run until step 9.
+STEPS = [*(decode(n, 2) for n in (1, 2, 3)), *(prefill(n, 64, 3) for n in range(4, 10))]
+STEPS += [decode(n, 2) for n in (10, 11)]
+TOKENS = [token(n, name, place) for name in "ab" for place, n in enumerate((1, 2, 3, 10, 11))]
+
+
+def stalled(*tokens: Row, ratio: float = 5.0, lifecycle: list[Row] | None = None) -> list[Finding]:
+    trace = trace_of(steps=STEPS, outputs=tokens, lifecycle=lifecycle or [])
+    return DecodeStalled(max_ratio=ratio, min_gap_ns=50).check(trace)
+
+
+def test_a_long_gap_is_found_and_blamed_on_the_steps_in_it() -> None:
+    (found,) = stalled(*TOKENS)
+
+    assert found.message == (
+        "b and 1 other got no token for up to 70 ns (steps 4 to 10): 6 prefill steps took 60 ns, "
+        "1 decode step took 10 ns"
+    )
+    assert (found.request, found.step, found.ts_ns, found.end_ns) == ("b", 4, 40, 110)
+    assert found.count == 2
+    assert found.evidence["median_gap_ns"] == 10
+
+
+def test_stalls_that_end_in_different_steps_are_different_findings() -> None:
+    early = [token(n, "c", place) for place, n in enumerate((1, 9))]
+
+    found = stalled(*TOKENS, *early)
+
+    assert [(each.request, each.end_ns) for each in found] == [("c", 100), ("b", 110)]
+
+
+def test_a_preemption_in_the_gap_is_told() -> None:
+    lost = [event("b", "preempt", 50), event("b", "resume", 90), event("b", "preempt", 200)]
+
+    (found,) = stalled(*TOKENS, lifecycle=lost)
+
+    assert found.message.endswith("; b was preempted 1 time")
+
+
+def test_gaps_that_are_usual_are_clean() -> None:
+    assert stalled(*TOKENS, ratio=10.0) == []
+
+
+def test_placeholders_are_not_tokens() -> None:
+    filled = [token(n, "b", 0, is_placeholder=True) for n in range(4, 10)]
+
+    assert stalled(*TOKENS, *filled)[0].evidence["gap_ns"] == 70
+
+
+def test_a_request_of_one_token_has_no_gap() -> None:
+    assert stalled(token(1, "a", 0), token(11, "b", 0)) == []
+
+
+@pytest.mark.parametrize("variant", ["before", "order-only", "defer-only"])
+def test_requests_that_others_overtook_stalled(record: Record, variant: str) -> None:
+    found = DecodeStalled().check(record("fcfs-preemption", variant))
+
+    assert found
+    assert all((each.end_ns or 0) - (each.ts_ns or 0) > 5_000_000_000 for each in found)
+
+
+@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+def test_sound_engines_do_not_stall(record: Record, scenario: str) -> None:
+    assert DecodeStalled().check(record(scenario)) == []

@@ -1,0 +1,79 @@
+"""STV011: prefills run again and again while runnable decodes do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
+from stepscope.ingest.trace import Trace
+from tests.analyzers.conftest import Record
+from tests.analyzers.rows import Row, event
+from tests.analyzers.serving_rows import decode, prefill
+from tests.traces import trace_of
+
+
+def starved(*steps: Row, lifecycle: list[Row] | None = None) -> list[Finding]:
+    trace = trace_of(steps=steps, lifecycle=lifecycle or [])
+    return DecodeStarved(max_steps=4).check(trace)
+
+
+def test_prompts_that_run_again_and_again_before_decodes_are_found() -> None:
+    (found,) = starved(decode(1, 6), *(prefill(n, 90, 7) for n in range(2, 9)), decode(9, 7))
+
+    assert found.message == (
+        "7 steps running (2 to 8, 70 ns) ran prompts and no decode, "
+        "with up to 6 requests ready to decode"
+    )
+    assert (found.step, found.end_ns, found.count) == (2, 90, 7)
+
+
+def test_a_decode_in_between_ends_the_run() -> None:
+    steps = [prefill(n, 90, 7) for n in (1, 2, 3, 5, 6, 7)]
+
+    assert starved(*steps, decode(4, 7)) == []
+
+
+def test_prompts_are_clean_while_nobody_could_decode() -> None:
+    assert starved(*(prefill(n, 90, 1) for n in range(1, 9))) == []
+
+
+def test_requests_that_have_no_token_yet_could_not_decode() -> None:
+    arrivals = [event(f"r{n}", "arrive", 0) for n in range(7)]
+    first = event("r0", "first-token", 55)
+
+    assert starved(*(prefill(n, 90, 7) for n in range(1, 9)), lifecycle=arrivals) == []
+    assert starved(*(prefill(n, 90, 7) for n in range(1, 9)), lifecycle=[*arrivals, first]) == []
+    assert (
+        len(starved(*(prefill(n, 90, 7) for n in range(1, 12)), lifecycle=[*arrivals, first])) == 1
+    )
+
+
+def test_a_request_that_was_preempted_or_ended_could_not_decode() -> None:
+    life = [event(name, what, 0) for name in "ab" for what in ("arrive", "first-token")]
+    gone = [event("a", "preempt", 5), event("b", "finish", 5)]
+
+    assert starved(*(prefill(n, 90, 7) for n in range(1, 9)), lifecycle=life + gone) == []
+    assert len(starved(*(prefill(n, 90, 7) for n in range(1, 9)), lifecycle=life)) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vllm_cpu_tiny_llama_preemptions",
+        "sglang_qwen3_8b_prefilldecode",
+        "vllm_prefilldecode_mi300",
+    ],
+)
+def test_tags_do_not_tell_how_many_run_so_nothing_is_said(shared_data: Path, name: str) -> None:
+    trace = Trace.open(shared_data / "kineto" / f"{name}.json.gz")
+
+    assert trace.has("steps")
+    assert DecodeStarved(max_steps=0).check(trace) == []
+
+
+@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
+    assert DecodeStarved().check(record(scenario)) == []
