@@ -8,15 +8,23 @@ this grows with the rows and not with pairs of them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from stepscope.analyzers.occupancy import FAR_NS, POOL, busy, units
+from stepscope.analyzers.occupancy import FAR_NS, POOL, busy
+from stepscope.analyzers.once import once
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
 
 LEVELS = ("num_busy", "num_waiting")
 MEMBERS = {"AIC": "AIC core", "AIV": "AIV core", "MIX": "core group"}
 
 
-def idle_while(waits: pl.LazyFrame, spans: pl.LazyFrame, recovery_ns: int) -> pl.LazyFrame:
+def idle_while(
+    trace: Trace, waits: pl.LazyFrame, spans: pl.LazyFrame, recovery_ns: int
+) -> pl.LazyFrame:
     """What each pool lost to blocks that had to wait; pools that lost nothing are left out.
 
     `waits` has rank, shape, from_ns, to_ns; `spans` is `holds`. A member is idle when it has held
@@ -24,22 +32,20 @@ def idle_while(waits: pl.LazyFrame, spans: pl.LazyFrame, recovery_ns: int) -> pl
     (of the members' time in steps that have blocks of the shape), and the worst moment: ts_ns,
     end_ns, step, num_idle, num_waiting.
     """
-    taken = busy(units(spans), recovery_ns)
+    taken = once(trace, f"busy or within {recovery_ns} ns of it", lambda: busy(spans, recovery_ns))
     pools = taken.group_by(*POOL).agg(members=pl.col("unit").n_unique().cast(pl.Int64))
     changes = [_changes(taken, "num_busy"), _changes(waits, "num_waiting")]
     idle = pl.col("members") - pl.col("num_busy")
+    is_worst = pl.col("lost_ns") == pl.col("lost_ns").max()
+    at_worst = pl.col("members", "ts_ns", "end_ns", "num_idle", "num_waiting").filter(is_worst)
     lost = (
         _running(pl.concat(changes))
         .join(pools, on=POOL)
         .with_columns(num_idle=idle)
         .with_columns(lost_ns=pl.min_horizontal("num_idle", "num_waiting") * pl.col("lasts_ns"))
         .filter(pl.col("lost_ns") > 0)
-        .sort("lost_ns", "ts_ns", descending=[True, False])
         .group_by(*POOL)
-        .agg(
-            pl.col("members", "ts_ns", "end_ns", "num_idle", "num_waiting").first(),
-            pl.col("lost_ns").sum(),
-        )
+        .agg(at_worst.sort_by(pl.col("ts_ns").filter(is_worst)).first(), pl.col("lost_ns").sum())
     )
     share = pl.col("lost_ns") / (pl.col("members") * pl.col("used_ns"))
     shares = lost.join(_used(spans), on=POOL).with_columns(share=share)
@@ -76,9 +82,12 @@ def _running(changes: pl.LazyFrame) -> pl.LazyFrame:
 def _used(spans: pl.LazyFrame) -> pl.LazyFrame:
     """How long steps with blocks of a shape used the device, from first ready to last end."""
     step = ("rank", "step")
-    steps = (
+    ends, begins = pl.col("end_ns").max(), pl.col("ready_ns").min()
+    return (
         spans.filter(pl.col("end_ns") < FAR_NS)
-        .group_by(step)
-        .agg(pl.col("shape").unique(), used_ns=pl.col("end_ns").max() - pl.col("ready_ns").min())
+        .group_by(*step, "shape")
+        .agg(ends, begins)
+        .with_columns(used_ns=ends.over(step) - begins.over(step))
+        .group_by(POOL)
+        .agg(pl.col("used_ns").sum())
     )
-    return steps.explode("shape").group_by(POOL).agg(pl.col("used_ns").sum())

@@ -1,4 +1,7 @@
-"""What blocks and kernels are called, so that people know them: `qk_pv 7/8`, `qk_pv L* b*`."""
+"""What blocks and kernels are called, so that people know them: `qk_pv 7/8`, `qk_pv L* b*`.
+
+Name what was found, not what was looked at: a frame is asked twice here, first for its tasks.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,12 @@ def with_name(frame: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
 
 
 def _joined(frame: pl.LazyFrame, trace: Trace, task: str) -> pl.LazyFrame:
-    tasks = trace.tasks.group_by("rank", pl.col("task").alias(task)).agg(
-        _name=pl.col("name").min(), _num_blocks=pl.col("num_blocks").max()
+    wanted = frame.select("rank", task)
+    tasks = (
+        trace.tasks.select("rank", "name", "num_blocks", pl.col("task").alias(task))
+        .join(wanted, on=["rank", task], how="semi", nulls_equal=True)
+        .group_by("rank", task)
+        .agg(_name=pl.col("name").min(), _num_blocks=pl.col("num_blocks").max())
     )
     return frame.join(tasks, on=["rank", task], how="left", nulls_equal=True)
 

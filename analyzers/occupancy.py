@@ -50,48 +50,72 @@ def is_whole(trace: Trace, table: str = "core_spans") -> bool:
     return trace.manifest.closed and trace.manifest.tables.get(table) == "complete"
 
 
+def in_order(since: str) -> pl.Expr:
+    """A sort key: by time, then the pending slot after the running one, then anything but rank.
+
+    One 128-bit number sorts several times faster than columns do. The last part is a hash of the
+    row: rows of one moment have an order, and it is not that in which they were recorded.
+    """
+    slot = pl.when(pl.col("slot") == "pending").then(2).when(pl.col("slot") == "running").then(1)
+    moment = pl.col(since) * 4 + slot.otherwise(0)
+    row = pl.struct("task", "block", "core", "shape", "dispatch_ns", "ts_ns", "end_ns").hash()
+    return moment.cast(pl.Int128) * 2**64 + row.cast(pl.Int128)
+
+
 def with_holder(spans: pl.LazyFrame, since: str) -> pl.LazyFrame:
     """Add to each row of `holds` the block before it that holds its core longest.
 
     What is before what goes by the column `since`: `dispatch_ns` for who was given the core,
     `ts_ns` for who ran on it; of two at one time the pending one is later. Adds holder_task,
-    holder_block and holder_end_ns; null for the first block of a core.
+    holder_block and holder_end_ns; null for the first block of a core. Rows are in that order.
     """
-    slot = [pl.col("slot").eq(name).fill_null(value=False) for name in ("pending", "running")]
-    ties = ("end_ns", "task", "block", "ts_ns", "shape")
     lasts = pl.col("end_ns") == pl.col("end_ns").cum_max()
-    return spans.sort(*CORE, since, *slot, *ties).with_columns(
-        pl.when(lasts).then(column).forward_fill().shift(1).over(CORE).alias(f"holder_{column}")
-        for column in ("task", "block", "end_ns")
-    )
-
-
-def units(spans: pl.LazyFrame) -> pl.LazyFrame:
-    """What blocks of a shape compete for: single cores for AIC and AIV, whole groups for MIX.
-
-    Columns: rank, shape, unit (core or group), dispatch_ns, end_ns; one row per block and unit.
-    """
-    when = ("dispatch_ns", "end_ns")
-    kind = pl.col("core_kind").str.slice(0, 3).cast(SHAPE, strict=False).fill_null(pl.col("shape"))
-    cores = spans.select("rank", kind.alias("shape"), pl.col("core").alias("unit"), *when)
-    groups = spans.filter(pl.col("group").is_not_null()).select(
-        "rank", pl.lit("MIX", SHAPE).alias("shape"), pl.col("group").alias("unit"), *when
-    )
-    return pl.concat([cores.filter(pl.col("shape").is_in(["AIC", "AIV"])), groups])
-
-
-def busy(units: pl.LazyFrame, recovery_ns: int) -> pl.LazyFrame:
-    """Spans in which a unit holds a block or is within `recovery_ns` of having held one.
-
-    Columns: rank, shape, unit, from_ns, to_ns; the spans of a unit neither touch nor overlap.
-    """
-    unit = [*POOL, "unit"]
-    until = pl.col("end_ns") + recovery_ns
-    is_apart = pl.col("dispatch_ns") > until.cum_max().shift(1)
+    row = pl.int_range(pl.len(), dtype=pl.UInt32)
+    holder = pl.when(lasts).then("_row").forward_fill().shift(1).over(CORE)
     return (
-        units.sort("dispatch_ns")
-        .with_columns(_span=is_apart.fill_null(value=True).cum_sum().over(unit))
-        .group_by(*unit, "_span")
-        .agg(from_ns=pl.col("dispatch_ns").min(), to_ns=until.max())
-        .drop("_span")
+        spans.sort(in_order(since))
+        .with_columns(_row=row)
+        .with_columns(_row=holder)
+        .with_columns(
+            pl.col(column).gather("_row").alias(f"holder_{column}")
+            for column in ("task", "block", "end_ns")
+        )
+        .drop("_row")
+    )
+
+
+def busy(spans: pl.LazyFrame, recovery_ns: int) -> pl.LazyFrame:
+    """When what blocks compete for holds one, or is within `recovery_ns` of having held one.
+
+    That is single cores for AIC and AIV, and whole groups for MIX. Columns: rank, shape, unit (core
+    or group), from_ns, to_ns; the spans of a unit neither touch nor overlap.
+    """
+    kind = pl.col("core_kind").str.slice(0, 3).cast(SHAPE, strict=False).fill_null(pl.col("shape"))
+    held = spans.select(
+        *CORE, "group", kind=kind, from_ns="dispatch_ns", to_ns=pl.col("end_ns") + recovery_ns
+    )
+    # Back to back, the blocks of a core are one span: what is left to sort by group is little.
+    by_core = _merged(held, [*CORE, "group", "kind"]).collect().lazy()
+    cores = by_core.filter(pl.col("kind").is_in(["AIC", "AIV"])).select(
+        "rank", pl.col("kind").alias("shape"), pl.col("core").alias("unit"), "from_ns", "to_ns"
+    )
+    groups = by_core.filter(pl.col("group").is_not_null()).select(
+        "rank", pl.lit("MIX", SHAPE).alias("shape"), pl.col("group").alias("unit"), "from_ns",
+        "to_ns",
+    )  # fmt: skip
+    return _merged(pl.concat([cores, groups]), [*POOL, "unit"])
+
+
+def _merged(spans: pl.LazyFrame, unit: list[str]) -> pl.LazyFrame:
+    """Join the spans [from_ns, to_ns] of a unit that touch or overlap."""
+    last = spans.group_by(unit).agg(last_ns=pl.col("to_ns").max())
+    is_apart = pl.col("from_ns") > pl.col("_before_ns")
+    return (
+        spans.sort("from_ns")
+        .with_columns(_before_ns=pl.col("to_ns").cum_max().shift(1).over(unit))
+        .filter(is_apart.fill_null(value=True))
+        .select(*unit, "from_ns", to_ns=pl.col("_before_ns").shift(-1).over(unit))
+        .join(last, on=unit, how="left", nulls_equal=True)
+        .with_columns(to_ns=pl.coalesce("to_ns", "last_ns"))
+        .drop("last_ns")
     )

@@ -33,18 +33,19 @@ def pending_tasks(trace: Trace) -> pl.LazyFrame:
     Also last_ns, when their step last made progress: a block was dispatched, began or ended, or a
     task became ready or retired.
     """
+    left = trace.tasks.filter(pl.col("outcome") == "pending")
+    steps, tasks = left.select(STEP).unique(), left.select(TASK).unique()
+    # Where nothing is left, nothing is looked at: what is grouped is only what concerns these.
     spans = holds(trace)
-    listed = trace.tasks.group_by(TASK).agg(
-        pl.col("step", "ts_ns", "ready_ns", "retired_ns", "core_mask", "num_blocks").max(),
-        pl.col("outcome").sort().last(),
-    )
-    left = listed.filter(pl.col("outcome") == "pending")
+    of_steps = spans.join(steps, on=STEP, how="semi", nulls_equal=True)
     known = (
-        left.join(_on_cores(spans), on=TASK, how="left")
-        .join(_waits(trace, listed), on=TASK, how="left")
-        .join(_last_progress(spans, trace), on=STEP, how="left", nulls_equal=True)
+        left.group_by(TASK)
+        .agg(pl.col("step", "ts_ns", "ready_ns", "retired_ns", "core_mask", "num_blocks").max())
+        .join(_on_cores(spans.join(tasks, on=TASK, how="semi")), on=TASK, how="left")
+        .join(_waits(trace, tasks), on=TASK, how="left")
+        .join(_last_progress(of_steps, trace), on=STEP, how="left", nulls_equal=True)
     )
-    return known.with_columns(state=_state(knows_edges=trace.has("task_edges"))).drop("outcome")
+    return known.with_columns(state=_state(knows_edges=trace.has("task_edges")))
 
 
 def _on_cores(spans: pl.LazyFrame) -> pl.LazyFrame:
@@ -63,16 +64,16 @@ def _on_cores(spans: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _waits(trace: Trace, listed: pl.LazyFrame) -> pl.LazyFrame:
-    """Of how many tasks each waits, and how many of them are left."""
-    is_left = pl.col("outcome") == "pending"
-    before = listed.select("rank", from_task="task", is_left=is_left)
+def _waits(trace: Trace, left: pl.LazyFrame) -> pl.LazyFrame:
+    """Of how many tasks that are left each of them waits."""
+    before = left.select("rank", from_task="task")
     return (
         trace.task_edges.select("rank", "from_task", task="to_task")
+        .join(left, on=TASK, how="semi")
+        .join(before, on=["rank", "from_task"], how="semi")
         .unique()
-        .join(before, on=["rank", "from_task"], how="left")
         .group_by(TASK)
-        .agg(num_left_before=pl.col("is_left").sum().cast(pl.Int64))
+        .agg(num_left_before=pl.len().cast(pl.Int64))
     )
 
 

@@ -64,7 +64,7 @@ class MixOnOccupiedGroup:
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per MIX block that was admitted in part, in order of time."""
         parts = with_holder(holds(trace), since="dispatch_ns").filter(pl.col("shape") == "MIX")
-        conflicts = with_label(_conflicts(parts), trace)
+        conflicts = with_label(_conflicts(parts).collect().lazy(), trace)
         conflicts = with_label(conflicts, trace, "held_holder_task", "held_holder_block", "holder")
         rows = _with_reason(conflicts, trace).sort("ts_ns", *BLOCK).collect()
         return each(self, rows, self._finding, FIX, self.limit)

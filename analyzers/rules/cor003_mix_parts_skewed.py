@@ -64,7 +64,7 @@ class MixPartsSkewed:
         is_skewed = pl.col("skew_ns") > self.max_share * pl.col("length_ns")
         worst = pl.all().exclude("rank", "kernel").sort_by("skew_ns", "ts_ns", "task", "block")
         kernels = (
-            with_kernel(_blocks(trace), trace)
+            with_kernel(_blocks(trace).collect().lazy(), trace)
             .with_columns(num_blocks=pl.len().over("rank", "kernel"))
             .filter(is_skewed)
             .group_by("rank", "kernel")

@@ -67,7 +67,9 @@ class MixStarved:
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per kernel, the one overtaken most first."""
         spans = holds(trace)
-        blocks = with_kernel(_overtaken(_waits(spans, trace), _singles(spans)), trace)
+        waits = _waits(spans, trace).collect().lazy()
+        overtaken = _overtaken(waits, _singles(spans)).collect().lazy()
+        blocks = with_kernel(overtaken, trace)
         often = pl.col("num_younger") > self.max_turns * pl.col("num_cores")
         long = (pl.col("wait_ns") > self.max_wait_ns) & (pl.col("num_younger") > 0)
         worst = pl.all().exclude("rank", "kernel").sort_by("num_younger", "wait_ns", *BLOCK).last()
@@ -152,19 +154,19 @@ def _so_far(waits: pl.LazyFrame, singles: pl.LazyFrame) -> pl.LazyFrame:
         (singles, "ready_ns", _READY),
         (singles, "dispatch_ns", _DISPATCHED),
     )
+    # Time and order in one number: to sort by one column is several times faster than by two.
     events = [
-        frame.select("rank", pl.col(column).alias("ts_ns"), order=pl.lit(order, pl.Int8))
-        for frame, column, order in moments
+        frame.select("rank", moment=pl.col(column) * 4 + order) for frame, column, order in moments
     ]
     counts = {"num_ready": _READY, "num_dispatched": _DISPATCHED}
     return (
         pl.concat(events)
-        .sort("ts_ns", "order")
+        .sort("moment")
         .with_columns(
-            (pl.col("order") == order).cast(pl.Int64).cum_sum().over("rank").alias(name)
+            (pl.col("moment") % 4 == order).cum_sum().over("rank").cast(pl.Int64).alias(name)
             for name, order in counts.items()
         )
-        .filter(pl.col("order") == _LOOKS)
-        .group_by("rank", "ts_ns")
+        .filter(pl.col("moment") % 4 == _LOOKS)
+        .group_by("rank", ts_ns=pl.col("moment") // 4)
         .agg(pl.col(*counts).max())
     )

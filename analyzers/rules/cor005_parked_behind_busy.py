@@ -67,8 +67,12 @@ class ParkedBehindBusy:
         """One finding per rank and shape, placed at the worst moment."""
         spans = holds(trace)
         parked = _parked(spans, self.grace_ns)
-        lost = idle_while(parked, spans, self.grace_ns).filter(pl.col("share") > self.max_share)
-        rows = with_label(_with_first(lost, parked), trace).sort(*POOL).collect()
+        lost = idle_while(trace, parked, spans, self.grace_ns).filter(
+            pl.col("share") > self.max_share
+        )
+        found = lost.collect().lazy()
+        named = with_label(_with_first(found, parked).collect().lazy(), trace)
+        rows = named.sort(*POOL).collect()
         return [self._finding(row) for row in rows.iter_rows(named=True)]
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
@@ -92,17 +96,24 @@ class ParkedBehindBusy:
 
 def _parked(spans: pl.LazyFrame, grace_ns: int) -> pl.LazyFrame:
     """Blocks with a part in a pending slot, from `grace_ns` after they were put there."""
-    return (
-        spans.filter(pl.col("shape").is_in(list(MEMBERS)))
+    since, place = pl.col("dispatch_ns"), ("core", "group")
+    mixes = (
+        spans.filter(pl.col("shape") == "MIX")
         .group_by(*BLOCK, "shape")
         .agg(
-            pl.col("core", "group").min(),
+            pl.col(place).min(),
             is_parked=(pl.col("slot") == "pending").any(),
-            from_ns=pl.col("dispatch_ns").min() + grace_ns,
+            from_ns=since.min() + grace_ns,
             to_ns=pl.col("ts_ns").max(),
         )
-        .filter("is_parked", pl.col("from_ns") < pl.col("to_ns"))
+        .filter("is_parked")
+        .drop("is_parked")
     )
+    # Other blocks have one part, and need no grouping.
+    alone = spans.filter(pl.col("shape").is_in(["AIC", "AIV"]), pl.col("slot") == "pending").select(
+        *BLOCK, "shape", *place, from_ns=since + grace_ns, to_ns="ts_ns"
+    )
+    return pl.concat([mixes, alone]).filter(pl.col("from_ns") < pl.col("to_ns"))
 
 
 def _with_first(lost: pl.LazyFrame, parked: pl.LazyFrame) -> pl.LazyFrame:

@@ -68,7 +68,9 @@ class IdleCoreReadyWork:
         """One finding per rank and shape, placed at the worst moment."""
         spans = holds(trace)
         ready = _ready(spans, trace, self.grace_ns)
-        lost = idle_while(ready, spans, self.grace_ns).filter(pl.col("share") > self.max_share)
+        lost = idle_while(trace, ready, spans, self.grace_ns).filter(
+            pl.col("share") > self.max_share
+        )
         return [self._finding(row) for row in lost.sort(*POOL).collect().iter_rows(named=True)]
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
@@ -92,13 +94,15 @@ class IdleCoreReadyWork:
 def _ready(spans: pl.LazyFrame, trace: Trace, grace_ns: int) -> pl.LazyFrame:
     """Blocks from `grace_ns` after they were ready to their dispatch."""
     together = trace.tasks.filter("is_sync_start").select("rank", "task")
-    return (
-        spans.filter(pl.col("shape").is_in(list(MEMBERS)))
-        .join(together, on=["rank", "task"], how="anti")
+    free = spans.join(together, on=["rank", "task"], how="anti")
+    since = pl.col("ready_ns") + grace_ns
+    mixes = (
+        free.filter(pl.col("shape") == "MIX")
         .group_by(*BLOCK, "shape")
-        .agg(
-            from_ns=pl.col("ready_ns").min() + grace_ns,
-            to_ns=pl.col("dispatch_ns").min(),
-        )
-        .filter(pl.col("from_ns") < pl.col("to_ns"))
+        .agg(from_ns=since.min(), to_ns=pl.col("dispatch_ns").min())
     )
+    # Other blocks have one part, and need no grouping.
+    alone = free.filter(pl.col("shape").is_in(["AIC", "AIV"])).select(
+        *BLOCK, "shape", from_ns=since, to_ns="dispatch_ns"
+    )
+    return pl.concat([mixes, alone]).filter(pl.col("from_ns") < pl.col("to_ns"))

@@ -61,7 +61,7 @@ class DependencyViolated:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per pair of kernels, the one with most edges first."""
-        edges = with_kernel(_edges(trace), trace)
+        edges = with_kernel(_edges(trace).collect().lazy(), trace)
         edges = with_kernel(edges, trace, "from_task", "from_kernel")
         pair = ("rank", "from_kernel", "kernel")
         worst = pl.all().exclude(pair).sort_by("early_ns", -pl.col("ts_ns"), *TASK, "from_task")

@@ -60,7 +60,7 @@ class SyncStartSplit:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per kernel, the one split most often first."""
-        tasks = with_kernel(self._tasks(trace), trace)
+        tasks = with_kernel(self._tasks(trace).collect().lazy(), trace)
         kernel = ("rank", "kernel")
         lost = pl.col("num_expected") - pl.col("num_started")
         worst = pl.all().exclude(kernel).sort_by(lost, "spread_ns", -pl.col("ts_ns"), "task").last()

@@ -34,7 +34,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_label
-from stepscope.analyzers.occupancy import CORE, FAR_NS, POOL, holds
+from stepscope.analyzers.occupancy import CORE, FAR_NS, POOL, holds, in_order
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import duration
 
@@ -72,9 +72,12 @@ class DispatchBound:
                 num_blocks=pl.len(),
             )
             .filter(pl.col("overhead_ns") > self.max_ratio * pl.col("executed_ns"))
-            .join(_costliest(blocks, trace), on=POOL, how="left")
+            .collect()
         )
-        rows = with_label(shapes, trace).sort(POOL).collect()
+        if shapes.is_empty():
+            return []
+        of_shapes = shapes.lazy().join(_costliest(blocks, trace), on=POOL, how="left")
+        rows = with_label(of_shapes, trace).sort(POOL).collect()
         return [self._finding(row) for row in rows.iter_rows(named=True)]
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
@@ -105,7 +108,7 @@ def _blocks(trace: Trace) -> pl.LazyFrame:
     return (
         holds(trace)
         .filter(pl.col("end_ns") < FAR_NS, pl.col("shape").is_in(["AIC", "AIV", "MIX"]))
-        .sort(*CORE, "ts_ns", "end_ns", "task", "block")
+        .sort(in_order("ts_ns"))
         .with_columns(
             overhead_ns=(pl.col("ts_ns") - could).clip(lower_bound=0),
             launch_ns=(pl.col("ts_ns") - launched).clip(lower_bound=0),
@@ -118,7 +121,7 @@ def _costliest(blocks: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """The kernel of each shape that had the most overhead."""
     tasks = blocks.group_by(*POOL, "task").agg(pl.col("overhead_ns").sum())
     return (
-        with_kernel(tasks, trace)
+        with_kernel(tasks.collect().lazy(), trace)
         .group_by(*POOL, "kernel")
         .agg(pl.col("overhead_ns").sum())
         .group_by(POOL)

@@ -86,6 +86,8 @@ class DispatchStalled:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step that stalled, in order of time."""
+        if not trace.tasks.filter(pl.col("outcome") == "pending").head(1).collect().height:
+            return []
         first = pl.all().exclude(STEP).sort_by("state", "ts_ns", "task").first()
         steps = (
             pending_tasks(trace)
@@ -99,7 +101,7 @@ class DispatchStalled:
         stalled = pl.col("is_over").fill_null(value=False)
         if trace.manifest.closed:
             stalled |= pl.col("stall_ns") > self.min_stall_ns
-        named = with_name(with_label(steps.filter(stalled), trace), trace)
+        named = with_name(with_label(steps.filter(stalled).collect().lazy(), trace), trace)
         rows = named.with_columns(ts_ns=pl.coalesce("last_ns", "ts_ns")).sort("ts_ns", *STEP)
         return each(self, rows.collect(), self._finding, FIX, self.limit)
 

@@ -74,7 +74,7 @@ class WrongCore:
             .group_by(meant)
             .agg(first, pl.col("end_ns").max(), count=pl.len())
         )
-        rows = with_label(wrong, trace).sort("ts_ns", *meant).collect()
+        rows = with_label(wrong.collect().lazy(), trace).sort("ts_ns", *meant).collect()
         cores = {place: core for core, place in enumerate(configured(trace))}
         told = rows.with_columns(
             meant_core=pl.Series(
