@@ -66,6 +66,11 @@ class WallClock:
         """Return the time in nanoseconds since the run began."""
         return self._now() - self.epoch_ns
 
+    def stop(self) -> None:
+        """Stand still from now on: what comes after the run takes none of its time."""
+        stopped_at = self._now()
+        self._now = lambda: stopped_at
+
     def advance(self, ns: int) -> int:
         """Wait `ns` nanoseconds and return the new time."""
         if ns < 0:

@@ -64,10 +64,11 @@ class TorchRun:
         )  # fmt: skip
 
     def serve(self, engine: Engine, recorder: Recorder | None) -> None:
-        """Run the engine to its end, under the profiler where that was asked for."""
+        """Run the engine to its end, where the clock stops, and profile it where that was asked."""
         profiling = profiled(recorder, self.runner, self.clock)
         with profiling if self._is_profiled else nullcontext():
             engine.run()
+            self.clock.stop()
 
     def metrics(self, engine: Engine) -> dict[str, Metric]:
         """Return how many outputs equal their solo runs, of all."""

@@ -66,3 +66,12 @@ def test_a_batch_is_called_for_what_is_in_it() -> None:
     decode = Row(Request("b", 0, 4, 4), DECODE, 1, 4, True, False)
     kinds = [batch_of(*rows).kind for rows in ((), (prefill,), (decode,), (prefill, decode))]
     assert kinds == ["idle", "prefill", "decode", "mixed"]
+
+
+def test_a_stopped_wall_clock_stands_still() -> None:
+    times = iter([100, 130, 130, 170])
+    clock = WallClock(lambda: next(times))
+
+    assert clock.now_ns() == 30
+    clock.stop()
+    assert [clock.now_ns(), clock.now_ns()] == [30, 30]
