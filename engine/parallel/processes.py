@@ -112,7 +112,7 @@ class _WorkerProcess:
         self._said = b""
         with complaints.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-P", "-m", WORKER],
+                [sys.executable, "-P", "-m", WORKER, str(complaints.parent)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                 start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
             )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -21,9 +22,10 @@ from stepscope.engine.parallel.member import Journal, Member
 from stepscope.engine.parallel.processes import Workers, processes
 from stepscope.engine.parallel.share import decoder_of
 from stepscope.engine.parallel.threads import threads
+from stepscope.engine.workload import Workload
 
 if TYPE_CHECKING:
-    from stepscope.engine.workload import Workload
+    from stepscope.engine.request_spec import RequestSpec
     from stepscope.ingest.recorder import Recorder
 
 
@@ -77,19 +79,27 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def answers_alone(config: ParallelConfig, workload: Workload) -> dict[str, Stream]:
+def answers_alone(config: ParallelConfig, workload: Workload) -> Mapping[str, Stream]:
     """Return what the model says to each request alone, by its id.
 
     That is computed densely, without a cache, slots, or other ranks.
     """
-    decoder = decoder_of(config)
+    return _answers(config.seed, workload.specs)
+
+
+@lru_cache(maxsize=4)
+def _answers(seed: int, specs: tuple[RequestSpec, ...]) -> Mapping[str, Stream]:
+    """Every variant of a scenario is compared with the same answers."""
+    decoder = decoder_of(seed)
     return {
         request.id: solo(
-            decoder, prompt_tokens(request, decoder.config.vocab_size),
-            request.max_tokens, request.eos_after,
+            decoder,
+            prompt_tokens(request, decoder.config.vocab_size),
+            request.max_tokens,
+            request.eos_after,
         )
-        for request in workload
-    }  # fmt: skip
+        for request in Workload(specs)
+    }
 
 
 def serve(

@@ -23,12 +23,12 @@ from stepscope.engine.parallel.link import Link
 from stepscope.engine.parallel.protocol import ProtocolError
 
 
-def decoder_of(config: ParallelConfig) -> Decoder:
+def decoder_of(seed: int) -> Decoder:
     """Return the model that every rank has: two layers, eight experts, two for each token.
 
     Its vocabulary is so small that what it says repeats itself, and can be guessed at times.
     """
-    sizes = ModelConfig(vocab_size=16, num_experts=8, experts_per_token=2, seed=config.seed)
+    sizes = ModelConfig(vocab_size=16, num_experts=8, experts_per_token=2, seed=seed)
     return Decoder(sizes)
 
 
@@ -57,7 +57,7 @@ class Share:
         self._costs = costs
         self._is_grouped = config.experts == GROUPED_GEMM
         self._is_unreached = "path-never-reached" in config.faults
-        self._decoder = decoder_of(config)
+        self._decoder = decoder_of(config.seed)
         self._cache = KVCache(self._decoder.config, config.num_slots, config.slot_tokens)
         self._experts = ShardedExperts(
             self._decoder.moe_layers, link, log, spend,

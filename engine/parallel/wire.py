@@ -70,7 +70,7 @@ class Wire:
 
     def _seen(self, command: str, slot: int | None) -> int | None:
         is_of_no_slot = self.version == 1 or command in {"decode-batch", "shutdown"}
-        return None if is_of_no_slot else slot
+        return None if is_of_no_slot or slot is None else as_word(slot)
 
     def _part(self, what: str) -> str:
         return f"{self.link.command}: {what}"

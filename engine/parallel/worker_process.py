@@ -2,18 +2,20 @@
 
 It says that it is ready, gets its orders as one line of JSON, and says why it left. Its end is tied
 to stdin: when the head closes that, or is no more, the worker closes its journal and goes, wherever
-it is. Ctrl-C is the head's business.
+it is. Ctrl-C is the head's business. Its argument is the folder that the head made for the ranks.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import sys
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -24,6 +26,7 @@ from stepscope.engine.parallel.gloo import GlooTransport
 from stepscope.engine.parallel.member import Journal, Member, no_time, serve
 
 STDIN, STDOUT = 0, 1
+ENDING = threading.Lock()
 READY, LEFT = "stepscope worker ready", "stepscope worker left: "
 
 
@@ -36,7 +39,10 @@ def main() -> None:
     with ExitStack() as journals:
         threading.Thread(target=_end_with_the_head, args=(journals,), daemon=True).start()
         why = _work(orders, ParallelConfig.from_dict(orders["config"]), journals)
-        _say(LEFT + why.replace("\n", " "))
+        try:
+            _say(LEFT + why.replace("\n", " "))
+        except BrokenPipeError:
+            _go(journals)
 
 
 def _work(orders: dict[str, Any], config: ParallelConfig, journals: ExitStack) -> str:
@@ -57,7 +63,7 @@ def _line() -> bytes:
     while not line.endswith(b"\n"):
         piece = os.read(STDIN, 1)
         if not piece:
-            os._exit(1)
+            _go(ExitStack())
         line += piece
     return line
 
@@ -65,8 +71,15 @@ def _line() -> bytes:
 def _end_with_the_head(journals: ExitStack) -> None:
     while os.read(STDIN, 1):
         pass
-    journals.close()
-    os._exit(1)
+    _go(journals)
+
+
+def _go(journals: ExitStack) -> NoReturn:
+    """End here and now, and leave nothing behind that the head cannot take away any more."""
+    with ENDING:
+        journals.close()
+        shutil.rmtree(sys.argv[1], ignore_errors=True)
+        os._exit(1)
 
 
 def _say(line: str) -> None:

@@ -115,7 +115,7 @@ def _settings() -> dict[str, Setting]:
     return {
         "requests": Setting(4, "how many requests, all at once", at_least=1),
         "slots": Setting(4, "slots under v2; v1 has one", at_least=1),
-        "max_tokens": Setting(24, "tokens that the last of them may generate", at_least=1),
+        "max_tokens": Setting(16, "tokens that the last of them may generate", at_least=1),
         "stagger": Setting(0, "tokens fewer for each request before the last", at_least=0),
         "prompt_len": Setting(16, "tokens of the first prompt; each has one more", at_least=1),
         "slot_tokens": Setting(128, "tokens that a slot holds", at_least=1),
