@@ -48,8 +48,9 @@ def idle_while(
         .agg(at_worst.sort_by(pl.col("ts_ns").filter(is_worst)).first(), pl.col("lost_ns").sum())
     )
     share = pl.col("lost_ns") / (pl.col("members") * pl.col("used_ns"))
-    shares = lost.join(_used(spans), on=POOL).with_columns(share=share)
-    began = spans.select("rank", "step", ts_ns="ready_ns").drop_nulls().sort("ts_ns", "step")
+    used = once(trace, "how long each pool was used", lambda: _used(spans))
+    began = once(trace, "when the blocks of each step were ready first", lambda: _began(spans))
+    shares = lost.join(used, on=POOL).with_columns(share=share)
     return shares.sort("ts_ns").join_asof(began, on="ts_ns", by="rank", check_sortedness=False)
 
 
@@ -77,6 +78,12 @@ def _running(changes: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(*levels, end_ns=pl.col("ts_ns").shift(-1).over(POOL))
         .with_columns(lasts_ns=pl.col("end_ns") - pl.col("ts_ns"))
     )
+
+
+def _began(spans: pl.LazyFrame) -> pl.LazyFrame:
+    """When the first block of each step was ready, in order."""
+    known = spans.select("rank", "step", ts_ns="ready_ns").drop_nulls()
+    return known.group_by("rank", "step").agg(pl.col("ts_ns").min()).sort("ts_ns", "step")
 
 
 def _used(spans: pl.LazyFrame) -> pl.LazyFrame:
