@@ -6,8 +6,8 @@ steps, the median duration. It is slow when another path of the same trace does 
 a step of at least that width, or several narrower steps that make it up together. The path has to
 cost `max_ratio` times as much. Each path and width is one finding, the costliest first.
 
-Where the manifest declares the paths for decode (`declared_paths` in its config), a path that is not
-among them is found as well: it is one for prompts, whatever it costs.
+Where the manifest declares the paths for decode (`declared_paths` in its config), a path that is
+not among them is found as well: it is one for prompts, whatever it costs.
 
 Context lengths differ from step to step and are not corrected for, which is what the ratio and the
 median are for. Steps that were inferred from tags have no path, and are not judged.

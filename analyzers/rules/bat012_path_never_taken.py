@@ -3,8 +3,8 @@
 ## What it finds
 Code paths that the manifest declares (`declared_paths` in its config: for prefill and for decode
 the names of paths, or a map from names to the widths that each is for) and that no step with such
-rows ran; and of the paths that did run, the declared widths that did not occur on them. Each path is
-one finding. Without a declaration the rule says nothing.
+rows ran; and of the paths that did run, the declared widths that did not occur on them. Each path
+is one finding. Without a declaration the rule says nothing.
 
 ## Why it hurts
 It may not; it is worth knowing. A path that a load test never reaches is a path that production

@@ -5,9 +5,9 @@ Blocks and slots that an owner had when it finished, was rejected or was aborted
 never seen to let go of, although the trace goes on after that. All of a rank's blocks, or slots,
 are one finding, placed at the first request.
 
-Where rows of `allocations` may be missing nothing is said: the release may be one of them. Nor is it
-of an owner that was moved (`move`): which of its places its release is for is not certain. An owner
-of which no end is recorded may still need what it has.
+Where rows of `allocations` may be missing nothing is said: the release may be one of them. Nor is
+it of an owner that was moved (`move`): which of its places its release is for is not certain. An
+owner of which no end is recorded may still need what it has.
 
 ## Why it hurts
 The pool shrinks until nothing fits any more. First requests wait longer, then they preempt each

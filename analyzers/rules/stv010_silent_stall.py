@@ -63,7 +63,9 @@ class SilentStall:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such steps, placed at the longest run."""
-        is_stalled = is_idle(self.free_share) & pl.col("kv_blocks_free").is_not_null()
+        # A pool that is not told of is no pool that has room.
+        is_known = pl.col("kv_blocks_free", "kv_blocks_total").is_not_null()
+        is_stalled = is_idle(self.free_share) & pl.all_horizontal(is_known)
         runs = streaks(
             idle_seats(trace),
             is_stalled,
