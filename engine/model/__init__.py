@@ -25,7 +25,7 @@ In float64 two orders differ by some 1e-14, and the two largest logits by much m
 greedy token is the same; `sampler.margin` is by how much, and a test looks at it. Float32 differs
 by 1e-6, which a long enough output finds. The model is small, so the price is small too.
 
-Importing this package imports no torch; its modules do, but for `config`.
+Importing this package imports no torch; its modules do, but for `config` and `drafts`.
 """
 
 from __future__ import annotations
