@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore
 
 from stepscope.engine.parallel.protocol import as_signed_words, as_word
-from stepscope.engine.parallel.transport import Disconnected, Operation
+from stepscope.engine.parallel.transport import NOT_JOINED, Disconnected, Operation
 
 LOOPBACK = "127.0.0.1"
 # Ranks that are ready meet at once. This bounds how long one waits for another that died then.
@@ -86,7 +86,7 @@ class GlooTransport:
     def _told(self, operation: Operation, gloos_words: str) -> str:
         waits = f"rank {self.rank} waits in {operation}"
         if "Timed out" in gloos_words:
-            return f"{waits}, and no other rank joined within {self._timeout.total_seconds():g} s"
+            return f"{waits}, and {NOT_JOINED} within {self._timeout.total_seconds():g} s"
         if "closed by peer" in gloos_words or "reset by peer" in gloos_words:
             return f"{self._last_words()}; {waits}"
         return f"{waits}: {gloos_words.splitlines()[0]}"

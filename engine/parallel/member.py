@@ -22,7 +22,7 @@ from stepscope.ingest.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-SHUT_DOWN, REFUSED = "it was shut down", "it refused: "
+SHUT_DOWN = "it was shut down"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def serve(member: Member) -> str:
     except Disconnected as error:
         why = str(error)
     except ProtocolError as error:
-        why = f"{REFUSED}{error}"
+        why = f"it refused: {error}"
     except Exception as error:  # a rank that fails silently leaves the others waiting
         why = f"a bug in the worker: {type(error).__name__}: {error}"
     finally:

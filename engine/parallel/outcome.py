@@ -5,21 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from stepscope.engine.parallel.first_difference import first_difference
-from stepscope.engine.parallel.member import REFUSED
-from stepscope.engine.parallel.transport import Operation
+from stepscope.engine.parallel.transport import DEADLOCK, NOT_JOINED, Operation
 from stepscope.ingest.trace import Trace
 
 SERVED = "served"
 
 
-def outcome(stopped: str | None, journal: Path | None, *, is_real: bool) -> str:
-    """Return how a run ended that was `stopped`; real ranks know only from all their journals."""
+def outcome(stopped: str | None, journal: Path | None) -> str:
+    """Return how a run ended that was `stopped`.
+
+    Real ranks that time out know only their own side: what faced what is in their journals.
+    """
     if stopped is None:
         return SERVED
-    if is_real and journal and REFUSED not in stopped:
-        parted = told_by(journal)
-        return f"timeout: {parted}" if parted else stopped
-    return stopped.partition(";")[0]
+    how = "timeout" if NOT_JOINED in stopped else DEADLOCK if DEADLOCK in stopped else None
+    parted = told_by(journal) if journal and how else None
+    return f"{how} {parted}" if parted else stopped.partition(";")[0]
 
 
 def told_by(journal: Path) -> str | None:
@@ -27,14 +28,10 @@ def told_by(journal: Path) -> str | None:
     rows = Trace.open(journal).table("collectives").sort("rank", "ordinal").collect().to_dicts()
     histories: dict[int, list[Operation]] = {}
     for row in rows:
-        operation = Operation(
-            row["op"], row["dtype"], row["num_elements"], row["command"], row["slot"]
-        )
+        operation = Operation(row["op"], row["dtype"], row["num_elements"])
         histories.setdefault(row["rank"], []).append(operation)
     ordinal = first_difference(histories)
     if ordinal is None:
         return None
-    facing = " faces ".join(
-        str(each[ordinal]) if ordinal < len(each) else "nothing" for each in histories.values()
-    )
-    return f"at operation {ordinal} {facing}"
+    facing = (each[ordinal].op if ordinal < len(each) else "nothing" for each in histories.values())
+    return f"at operation {ordinal}: {' faces '.join(facing)}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.clock import Clock
 from stepscope.engine.parallel.first_difference import explain
-from stepscope.engine.parallel.transport import Disconnected, Operation
+from stepscope.engine.parallel.transport import DEADLOCK, Disconnected, Operation
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -98,7 +98,7 @@ class Rendezvous:
         histories = {
             rank: [*self._past, operation] for rank, operation in self._meeting.operations.items()
         }
-        return f"deadlock: {explain(histories, self._num_met - len(self._past))}"
+        return f"{DEADLOCK}: {explain(histories, self._num_met - len(self._past))}"
 
     def _told_gone(self) -> str:
         whys = "; ".join(f"rank {rank} has left: {why}" for rank, why in sorted(self._gone.items()))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BROADCAST, ALL_REDUCE = "broadcast", "all-reduce"
+DEADLOCK, NOT_JOINED = "deadlock", "no other rank joined"
 WORD_DTYPE, WORD_BYTES = "uint32", 4
 
 

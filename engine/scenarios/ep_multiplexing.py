@@ -51,7 +51,9 @@ real. `--set ranks=1` is one rank, which has nobody to talk to and issues no col
 ## The table
 First token of the luckiest and of the last request, mean and last finish, tokens a second, the mean
 step of the widest decode; `equal_to_solo` counts the requests whose tokens are those that the model
-says to them alone, computed densely; `outcome` is `served`, or what the ranks waited for.
+says to them alone, computed densely; `outcome` is `served`, or what the ranks waited for: all of
+that is the cause of each abort in `lifecycle`. Under gloo a rank knows only its own side, and what
+faced what is found in both journals.
 
 ## References
 Atlas (Avarok-Cybersecurity) pull request 101, issue 99, ADR 0011; pull request 118 for one rank.
@@ -175,7 +177,7 @@ class EpMultiplexing:
             "protocol": f"v{parallel.head_version}",
             **_metrics(engine, executor, asked),
             "equal_to_solo": f"{executor.equal_to_solo(engine.ended)}/{len(asked)}",
-            "outcome": outcome(executor.stopped, out, is_real=is_real),
+            "outcome": outcome(executor.stopped, out),
         }
         return RunResult(self.name, variant, out, metrics)
 

@@ -298,7 +298,9 @@ def test_preambles_up_front_deadlock_at_the_first_operation_that_differs(folder:
         "all-reduce", "decode", 3,
     )  # fmt: skip
     assert head[-1]["dur_ns"] is worker[-1]["dur_ns"] is None
-    assert f"deadlock: at operation {head[-1]['ordinal']} " in str(metrics["outcome"])
+    assert metrics["outcome"] == (
+        f"deadlock at operation {head[-1]['ordinal']}: broadcast faces all-reduce"
+    )
     causes = {row["cause"] for row in rows.of("lifecycle", event="abort")}
     assert len(causes) == 1
     assert "B(slot 3) B(decode 3) >B(slot 2)<" in str(causes)
