@@ -61,6 +61,8 @@ class DependencyViolated:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per pair of kernels, the one with most edges first."""
+        if not self._any(trace):
+            return []
         edges = with_kernel(_edges(trace).collect().lazy(), trace)
         edges = with_kernel(edges, trace, "from_task", "from_kernel")
         pair = ("rank", "from_kernel", "kernel")
@@ -71,10 +73,22 @@ class DependencyViolated:
             .group_by(pair)
             .agg(worst.last(), count=pl.len())
         )
-        named = with_label(broken, trace)
+        found = _with_last_block(broken.collect().lazy(), holds(trace))
+        named = with_label(found.collect().lazy(), trace)
         named = with_label(named, trace, "from_task", "from_block", "from_label")
         rows = named.sort(-pl.col("count").cast(pl.Int64), *pair).collect()
         return each(self, rows, self._finding, FIX, self.limit)
+
+    def _any(self, trace: Trace) -> bool:
+        """Whether any edge is broken, which is cheaper to say than which: mostly none is."""
+        edges, key = trace.task_edges.select("rank", "from_task", "to_task"), ["rank", "from_task"]
+        began = holds(trace).group_by("rank", to_task="task").agg(pl.col("ts_ns").min())
+        later = edges.join(began, on=["rank", "to_task"], how="inner").collect().lazy()
+        early_ns = pl.col("ended_ns") - pl.col("ts_ns")
+        broken = later.join(_ended(holds(trace), trace), on=key, how="inner").select(
+            (early_ns >= self.early_ns).any()
+        )
+        return bool(broken.collect().item())
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         never = row["ended_ns"] >= FAR_NS
@@ -103,35 +117,33 @@ def _edges(trace: Trace) -> pl.LazyFrame:
     edges = trace.task_edges.group_by("rank", "from_task", to_task="to_task").agg(
         pl.col("source").min()
     )
-    return (
-        edges.rename({"to_task": "task"})
-        .join(began, on=TASK, how="left")
-        .filter(pl.col("ts_ns").is_not_null())
-        .join(_ended(spans, trace), on=["rank", "from_task"], how="left")
-        .filter(pl.col("ended_ns").is_not_null())
-        .with_columns(early_ns=pl.col("ended_ns") - pl.col("ts_ns"))
+    # Two joins that are collected one by one: as one plan, Polars may join on the rank alone first.
+    later = edges.rename({"to_task": "task"}).join(began, on=TASK, how="inner").collect().lazy()
+    return later.join(_ended(spans, trace), on=["rank", "from_task"], how="inner").with_columns(
+        early_ns=pl.col("ended_ns") - pl.col("ts_ns")
     )
 
 
 def _ended(spans: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
-    """When each task ended: its last block, or its retirement when it ran on no core."""
-    last = pl.col("block", "end_ns").sort_by("end_ns", "block").last()
-    on_cores = spans.group_by(TASK).agg(last)
+    """When each task ended: rank, from_task, ended_ns; its last block, or else its retirement."""
+    on_cores = spans.group_by("rank", from_task="task").agg(ended_ns=pl.col("end_ns").max())
     retired = pl.col("retired_ns").clip(-FAR_NS, FAR_NS)
     pending = pl.when(pl.col("outcome") == "pending").then(FAR_NS)
-    elsewhere = trace.tasks.group_by(TASK).agg(
-        _otherwise=(pl.coalesce(retired, pending) if is_whole(trace, "tasks") else retired).max()
+    moment = pl.coalesce(retired, pending) if is_whole(trace, "tasks") else retired
+    elsewhere = (
+        trace.tasks.select("rank", from_task="task", ended_ns=moment)
+        .drop_nulls("ended_ns")
+        .join(spans.select("rank", from_task="task"), on=["rank", "from_task"], how="anti")
+        .group_by("rank", "from_task")
+        .agg(pl.col("ended_ns").max())
     )
-    ended = (
-        pl.concat([on_cores.select(TASK), elsewhere.select(TASK)])
-        .unique()
-        .join(on_cores, on=TASK, how="left")
-        .join(elsewhere, on=TASK, how="left")
-        .select(
-            "rank",
-            from_task="task",
-            from_block="block",
-            ended_ns=pl.coalesce("end_ns", "_otherwise"),
-        )
-    )
+    ended = pl.concat([on_cores, elsewhere]).collect().lazy()
     return ended if is_whole(trace) else ended.filter(pl.col("ended_ns") < FAR_NS)
+
+
+def _with_last_block(edges: pl.LazyFrame, spans: pl.LazyFrame) -> pl.LazyFrame:
+    """Add from_block, the block of the earlier task that ended last."""
+    last = pl.col("block").sort_by("end_ns", "block").last()
+    of_edges = spans.rename({"task": "from_task"}).join(edges, on=["rank", "from_task"], how="semi")
+    blocks = of_edges.group_by("rank", "from_task").agg(from_block=last)
+    return edges.join(blocks, on=["rank", "from_task"], how="left")

@@ -21,20 +21,20 @@ from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 
 RUNS = 5
-BIG_ROWS = 1_000_000
+BIG_ROWS = (1_000_000, 10_000_000)
 TASKS_OF_A_COPY = 1 << 40
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 
 
-def measure(big_rows: int = BIG_ROWS) -> list[dict[str, Any]]:
-    """Return a row per command, and one for all rules on about `big_rows` core spans."""
+def measure(big_rows: tuple[int, ...] = BIG_ROWS) -> list[dict[str, Any]]:
+    """Return a row per command, and for each of `big_rows` one for all rules on as many spans."""
     commands = [["--version"], *(["check", str(path)] for path in _samples())]
     rows: list[dict[str, Any]] = [
         {"what": " ".join(Path(word).name for word in command), "s": _median_s(command)}
         for command in commands
     ]
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return [*rows, pool.apply(_check_big, (big_rows,))]
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        return rows + pool.map(_check_big, big_rows, chunksize=1)
 
 
 def _samples() -> list[Path]:
@@ -69,13 +69,13 @@ def tiled(trace: Trace, copies: int) -> Trace:
     length_ns, num_steps = int((steps["ts_ns"] + steps["dur_ns"]).max()), len(steps)  # type: ignore[arg-type]
     copy = pl.LazyFrame({"copy": range(copies)}, schema={"copy": pl.Int64})
     tables = {}
-    for name in ("steps", "tasks", "core_spans", "decisions"):
+    for name in ("steps", "tasks", "core_spans", "task_edges", "decisions"):
         frame = trace.table(name)
         columns = frame.collect_schema().names()
         times = [c for c in columns if c.endswith("_ns") and c != "dur_ns"]
         shifts = [pl.col(c) + pl.col("copy") * length_ns for c in times]
         shifts.append(pl.col("step") + pl.col("copy") * num_steps)
-        if "task" in columns:
-            shifts.append(pl.col("task") + (pl.col("copy") * TASKS_OF_A_COPY))
+        tasks = [c for c in ("task", "from_task", "to_task") if c in columns]
+        shifts += [pl.col(c) + (pl.col("copy") * TASKS_OF_A_COPY) for c in tasks]
         tables[name] = frame.join(copy, how="cross").with_columns(shifts).select(columns).collect()
     return Trace.from_tables(tables, trace.manifest)
