@@ -20,7 +20,7 @@ class Arrivals:
         self._workload = iter(workload)
         self._followers: defaultdict[str, list[Request]] = defaultdict(list)
         self._due: list[tuple[int, int, Request]] = []
-        self._num_followers = 0
+        self._num_added = 0
         self._num_arrived = 0
         self._next_in_line()
 
@@ -32,8 +32,8 @@ class Arrivals:
     def take(self, now_ns: int) -> Iterable[Request]:
         """Give those who have arrived by now, one by one, and number them."""
         while self._due and self._due[0][0] <= now_ns:
-            _, is_follower, request = heappop(self._due)
-            if not is_follower:
+            _, is_added, request = heappop(self._due)
+            if not is_added:
                 self._next_in_line()
             self._num_arrived += 1
             request.arrival_order = self._num_arrived
@@ -43,8 +43,12 @@ class Arrivals:
         """Send those who waited for `request` to end."""
         for follower in self._followers.pop(request.id, ()):
             follower.arrival_ns += now_ns
-            self._num_followers += 1
-            heappush(self._due, (follower.arrival_ns, self._num_followers, follower))
+            self.add(follower)
+
+    def add(self, request: Request) -> None:
+        """Let a request come that is not in line, at its time of arrival."""
+        self._num_added += 1
+        heappush(self._due, (request.arrival_ns, self._num_added, request))
 
     def _next_in_line(self) -> None:
         for request in self._workload:

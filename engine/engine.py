@@ -56,6 +56,7 @@ class Engine:
         clock: Clock,
         recorder: Recorder | None = None,
         observer: Observer | None = None,
+        on_end: Callable[[Ended], None] | None = None,
     ) -> None:
         self.config = config
         self.scheduler = scheduler
@@ -68,7 +69,9 @@ class Engine:
         self._observer = observer
         self._record = Recording(recorder, self.state, clock) if recorder else None
         self._allocate = Allocator(self.state, self._record)
-        self._lifecycle = Lifecycle(self.state, workload, self._allocate, self._record, clock)
+        self._lifecycle = Lifecycle(
+            self.state, workload, self._allocate, self._record, clock, on_end
+        )
         self._seating = Seating(self.state, self._allocate, self._record)
         self.outputs = Outputs(self.state, self._lifecycle, self._record, clock)
 
@@ -133,6 +136,11 @@ class Engine:
     def take_arrivals(self) -> None:
         """Queue those who have arrived by now."""
         self._lifecycle.take_arrivals()
+
+    def submit(self, request: Request) -> None:
+        """Take a request beside those of the workload; it arrives at its time, or now if later."""
+        request.arrival_ns = max(request.arrival_ns, self.clock.now_ns())
+        self._lifecycle.arrivals.add(request)
 
     @property
     def next_arrival_ns(self) -> int | None:

@@ -49,6 +49,22 @@ FCFS_FAULTS = (
         "one-victim-then-ignored",
         FCFS,
         "one victim is preempted for a request; when that is too little, the request is dropped",
+        settings={"requests": "24", "num_kv_blocks": "75", "patience": "0"},
+    ),
+    Fault(
+        "victim-popped-instead-of-admitted",
+        FCFS,
+        "the front of the queue is taken out for an admission, and a victim has come there since",
+        settings={
+            "requests": "12",
+            "urgent": "11",
+            "patience": "2",
+            "prompt_len": "160",
+            "max_tokens": "32",
+            "burst": "10",
+            "gap_ms": "1500",
+            "num_kv_blocks": "60",
+        },
     ),
 )
 
@@ -284,13 +300,13 @@ EP_FAULTS = (
         "compaction-on-one-side",
         EP,
         "when a request has ended, the head moves another into its slot, and the worker does not",
-        settings={"stagger": "6"},
+        settings={"stagger": "4"},
     ),
     Fault(
         "sentinel-as-slot",
         EP,
         "the slot of a request that has ended is 2^64 - 1; its low 32 bits are the word shutdown",
-        settings={"stagger": "6"},
+        settings={"stagger": "4"},
     ),
     Fault(
         "v1-head-v2-worker",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from stepscope.engine.allocator import Allocator
@@ -36,11 +36,14 @@ class Lifecycle:
         allocate: Allocator,
         record: Recording | None,
         clock: Clock,
+        on_end: Callable[[Ended], None] | None = None,
     ) -> None:
         self.ended: list[Ended] = []
+        self._on_end = on_end or self.ended.append
         self.last_in_slot: dict[int, Request] = {}
         self.arrivals = Arrivals(workload)
         self._state = state
+        self._takes_wrong_one = "victim-popped-instead-of-admitted" in state.config.faults
         self._allocate = allocate
         self._record = record
         self._clock = clock
@@ -55,6 +58,9 @@ class Lifecycle:
 
     def admit(self, request: Request) -> None:
         """Let a waiting request run, with blocks for all its tokens, and a slot."""
+        if self._takes_wrong_one and request.status is Status.RUNNING:
+            self._admit_again(request)
+            return
         if request.status is not Status.WAITING:
             raise PlanRefused(f"{request.id} is admitted and {request.status.value}")
         if not self._state.num_free_seats:
@@ -69,6 +75,12 @@ class Lifecycle:
         self._allocate.claim_slot(request)
         if request.slot is not None:
             self.last_in_slot[request.slot] = request
+        if self._record:
+            self._record.event(request, "resume" if request.num_preemptions else "admit")
+
+    def _admit_again(self, request: Request) -> None:
+        """Somebody else was taken from the queue when `request` was admitted, and it is there."""
+        self._leave_queue(request)
         if self._record:
             self._record.event(request, "resume" if request.num_preemptions else "admit")
 
@@ -122,13 +134,14 @@ class Lifecycle:
         now_ns = self._clock.now_ns()
         self._allocate.release(request)
         request.status = Status.ENDED
-        self.ended.append(Ended(request, event, now_ns))
+        request.block_hashes = None
+        self._on_end(Ended(request, event, now_ns))
         self.arrivals.ended(request, now_ns)
         if self._record:
             self._record.event(request, event, cause)
 
     def _leave_queue(self, request: Request) -> None:
-        if self._state.waiting[0] is request:
+        if self._state.waiting[0] is request or self._takes_wrong_one:
             self._state.waiting.popleft()
         else:
             self._state.waiting.remove(request)

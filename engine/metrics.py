@@ -3,31 +3,62 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from stepscope.engine.lifecycle import Ended
 from stepscope.engine.scenario import Metric
 from stepscope.engine.workload import SECOND
 
 
-def serving_metrics(ended: Sequence[Ended], num_requests: int) -> dict[str, Metric]:
-    """Return counts and times of a run that was asked for `num_requests`.
+@dataclass(slots=True)
+class Totals:
+    """What the requests of a run came to, summed up as they end; none of them is kept."""
 
-    Late is every request that did not finish by its deadline, also one that the run did not live
-    to see arrive; latencies are of those that finished at all, `makespan_s` runs until the last
-    request ended, however it did.
-    """
-    finished = [each for each in ended if each.event == "finish"]
-    latencies_ns = [each.end_ns - each.request.arrival_ns for each in finished]
-    return {
-        "requests": num_requests,
-        "late": num_requests - sum(is_in_time(each) for each in ended),
-        "finished": len(finished),
-        "preempted": sum(each.request.num_preemptions for each in ended),
-        "recomputed_tokens": sum(each.request.num_recomputed for each in ended),
-        "makespan_s": _seconds(max((each.end_ns for each in ended), default=0)),
-        "mean_latency_s": _seconds(sum(latencies_ns) / len(finished)) if finished else 0.0,
-    }
+    num_in_time: int = 0
+    num_finished: int = 0
+    num_preemptions: int = 0
+    num_recomputed: int = 0
+    num_generated: int = 0
+    latency_ns: int = 0
+    last_end_ns: int = 0
+
+    def add(self, ended: Ended) -> None:
+        """Count a request that ended."""
+        request, event, end_ns = ended
+        self.num_in_time += is_in_time(ended)
+        self.num_preemptions += request.num_preemptions
+        self.num_recomputed += request.num_recomputed
+        self.num_generated += request.num_generated
+        self.last_end_ns = max(self.last_end_ns, end_ns)
+        if event == "finish":
+            self.num_finished += 1
+            self.latency_ns += end_ns - request.arrival_ns
+
+    def metrics(self, num_requests: int) -> dict[str, Metric]:
+        """Return counts and times of a run that was asked for `num_requests`.
+
+        Late is every request that did not finish by its deadline, also one that the run did not
+        live to see arrive; latencies are of those that finished at all, `makespan_s` runs until the
+        last request ended, however it did.
+        """
+        return {
+            "requests": num_requests,
+            "late": num_requests - self.num_in_time,
+            "finished": self.num_finished,
+            "preempted": self.num_preemptions,
+            "recomputed_tokens": self.num_recomputed,
+            "makespan_s": _seconds(self.last_end_ns),
+            "mean_latency_s": _seconds(self.latency_ns / max(1, self.num_finished)),
+        }
+
+
+def serving_metrics(ended: Iterable[Ended], num_requests: int) -> dict[str, Metric]:
+    """Return the metrics of requests that were kept until the run was over."""
+    totals = Totals()
+    for each in ended:
+        totals.add(each)
+    return totals.metrics(num_requests)
 
 
 def is_in_time(ended: Ended) -> bool:

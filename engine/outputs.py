@@ -22,7 +22,7 @@ class Outputs:
 
     Where output is deferred, a token is first a placeholder, and a token one step later; so a
     request ends one step late, and the row that it had meanwhile is thrown away. `gaps_ns` counts
-    the times between two tokens of a request.
+    the times between two tokens of a request, each to 8 binary digits.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Outputs:
             request.first_token_ns = now_ns
         else:
             gap_ns = now_ns - request.last_token_ns
-            self.gaps_ns[gap_ns] += 1
+            self.gaps_ns[_coarse(gap_ns)] += 1
             request.worst_gap_ns = max(request.worst_gap_ns, gap_ns)
         request.last_token_ns = now_ns
 
@@ -94,3 +94,9 @@ def _sampled(execution: Execution, request: Request) -> Sampled:
     """Return the tokens that were sampled for a request, each with its digest if it has one."""
     digests = execution.digests.get(request.id) or repeat(None)
     return tuple(zip(execution.tokens.get(request.id, ()), digests, strict=False))
+
+
+def _coarse(ns: int) -> int:
+    """Round down to 8 binary digits: counts of exact times would grow for as long as a run does."""
+    shift = max(0, ns.bit_length() - 8)
+    return ns >> shift << shift

@@ -56,6 +56,13 @@ class Workload:
         """Return the same requests, each to be finished `deadline_ns` into the run."""
         return Workload(replace(spec, deadline_ns=deadline_ns) for spec in self.specs)
 
+    def with_urgent(self, every: int) -> Workload:
+        """Return the same requests, each `every`-th one served before the rest."""
+        return Workload(
+            replace(spec, priority=-1) if number % every == 0 else spec
+            for number, spec in enumerate(self.specs, 1)
+        )
+
     def first(self, num_requests: int) -> Workload:
         """Return the first `num_requests` to arrive."""
         return Workload(self.specs[:num_requests])

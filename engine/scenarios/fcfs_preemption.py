@@ -92,9 +92,11 @@ def _settings() -> dict[str, Setting]:
         "max_tokens": Setting(100, "completion tokens of each", at_least=1),
         "burst": Setting(16, "requests sent at a time", at_least=1),
         "gap_ms": Setting(4000, "milliseconds between bursts", at_least=0),
+        "urgent": Setting(0, "every so many requests is urgent, 0: none", at_least=0),
         "jitter_ms": Setting(20, "milliseconds within which a burst is sent", at_least=0),
         "num_kv_blocks": Setting(120, "blocks of the KV pool", at_least=1),
         "block_size": Setting(32, "tokens of a block", at_least=1),
+        "patience": Setting(64, "steps that a request is held before others give way", at_least=0),
         "deadline": Setting(1.5, "deadline, in ends of the repaired run", at_least=1),
     }
     knobs = {
@@ -166,7 +168,8 @@ def _deadline_ns(workload: Workload, values: Mapping[str, Any], cost: CostModel)
 def _workload(values: Mapping[str, Any], seed: int) -> Workload:
     lengths = fixed(values["prompt_len"], values["max_tokens"])
     gap_ns, jitter_ns = values["gap_ms"] * MS, values["jitter_ms"] * MS
-    return bursty(values["requests"], values["burst"], gap_ns, lengths, seed, jitter_ns)
+    asked = bursty(values["requests"], values["burst"], gap_ns, lengths, seed, jitter_ns)
+    return asked.with_urgent(values["urgent"]) if values["urgent"] else asked
 
 
 def _config(values: Mapping[str, Any]) -> EngineConfig:
@@ -175,4 +178,4 @@ def _config(values: Mapping[str, Any]) -> EngineConfig:
 
 def _scheduler(faults: frozenset[str], values: Mapping[str, Any]) -> Bucketed:
     asked = {knob: values[knob] for knob in KNOBS if values[knob] != AS_VARIANT}
-    return replace(Bucketed().with_faults(faults), **asked)
+    return replace(Bucketed().with_faults(faults), patience=values["patience"], **asked)

@@ -85,8 +85,10 @@ class Bucketed:
                 yield hold
                 return
             elif (yield from self._fits(state, request, prompts)):
+                was_running = request.status is Status.RUNNING
                 yield Admit(request)
-                prompts.append(request)
+                if not was_running:
+                    prompts.append(request)
             elif request.status is Status.WAITING:
                 return
 
@@ -145,7 +147,7 @@ class Bucketed:
         for request in requests:
             buckets.setdefault(_bucket_of(request), []).append(request)
         oldest = {bucket: min(members, key=_age) for bucket, members in buckets.items()}
-        by_age = sorted(buckets, key=lambda bucket: oldest[bucket].age)
+        by_age = sorted(buckets, key=lambda bucket: _age(oldest[bucket]))
         chosen = by_age[0] if self.bucket == "oldest" else min(by_age, key=_length)
         if len(buckets) > 1:
             for bucket in dict.fromkeys((chosen, *by_age[:MAX_WEIGHED])):
@@ -225,8 +227,9 @@ def _length(bucket: Bucket) -> int:
     return bucket.length
 
 
-def _age(request: Request) -> tuple[int, int]:
-    return request.age
+def _age(request: Request) -> tuple[int, int, int]:
+    """The more urgent is as good as older."""
+    return request.priority, *request.age
 
 
 def _never_fits(state: State, request: Request) -> Reject | None:

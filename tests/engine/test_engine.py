@@ -10,7 +10,9 @@ from stepscope.engine.config import EngineConfig
 from stepscope.engine.engine import Engine
 from stepscope.engine.executors.simulated import CostModel, Simulated
 from stepscope.engine.faults import check_faults
+from stepscope.engine.metrics import Totals, serving_metrics
 from stepscope.engine.plan import Action, Admit, PlanRefused, Preempt, Run
+from stepscope.engine.request import Request
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.state import State
 from stepscope.engine.workload import Workload
@@ -173,3 +175,28 @@ def test_sizes_that_cannot_work_are_refused() -> None:
         EngineConfig(num_kv_blocks=0)
     with pytest.raises(ConfigError, match="would not fit a step"):
         EngineConfig(max_num_batched_tokens=4, max_num_seqs=5)
+
+
+def test_who_is_told_of_the_ends_keeps_what_it_wants_of_them() -> None:
+    totals = Totals()
+    specs = [request("a"), request("b", arrival_ns=2), request("too long", prompt_len=90_000)]
+    kept, _ = serve(specs)
+    told = Engine(
+        EngineConfig(), Workload(specs), Bucketed(), Simulated(UNIT_COST), VirtualClock(),
+        on_end=totals.add,
+    )  # fmt: skip
+    told.run()
+
+    assert told.ended == []
+    assert totals.metrics(3) == serving_metrics(kept.ended, 3)
+    assert totals.metrics(3)["finished"] == 2
+
+
+def test_a_request_may_be_submitted_while_others_are_served() -> None:
+    engine, rows = serve([request("a", max_tokens=3)])
+    late = Request("late", 0, 4, 2)
+    engine.submit(late)
+    engine.run()
+
+    assert [each.request.id for each in engine.ended] == ["a", "late"]
+    assert late.arrival_ns == rows.of("lifecycle", request="late", event="arrive")[0]["ts_ns"] > 0

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from stepscope.engine.faults import fault
 from stepscope.engine.scenario import RunResult
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.workload import Workload, identical
@@ -123,3 +124,42 @@ def _recorded(path: Path, variant: str) -> Path:
 def _cohorts(text: str) -> tuple[list[int], list[float]]:
     pairs = [cohort.removesuffix(" s").split(" at ") for cohort in text.split(", ")]
     return [int(size) for size, _ in pairs], [float(end_s) for _, end_s in pairs]
+
+
+def test_a_victim_popped_in_place_of_the_admitted_one_is_in_no_queue_any_more(
+    tmp_path: Path,
+) -> None:
+    needed = fault("victim-popped-instead-of-admitted").settings
+    settings = {**needed, "fault": "victim-popped-instead-of-admitted"}
+
+    result = SCENARIO.record("after", tmp_path / "run.trace", asked(settings))
+
+    rows = Rows.read(Trace.open(tmp_path / "run.trace"))
+    (preempted,) = rows.of("lifecycle", event="preempt")
+    victim, admitted = preempted["request"], preempted["by_request"]
+    assert rows.of("lifecycle", request=victim)[-1]["event"] == "preempt"
+    assert len(rows.of("lifecycle", request=admitted, event="admit")) == 2
+    assert (result.metrics["finished"], result.metrics["late"]) == (11, 1)
+    assert SCENARIO.record("after", None, asked(needed)).metrics["finished"] == 12
+
+
+def test_an_urgent_request_does_not_wait_for_those_that_came_before_it() -> None:
+    needed = fault("victim-popped-instead-of-admitted").settings
+    seen: list[dict[str, Any]] = []
+
+    SCENARIO.record("after", None, asked(needed, observer=seen.append))
+
+    running = [request for snapshot in seen for request, _, _ in snapshot["batch"]]
+    last_seen = {request: i for i, request in enumerate(running)}
+    assert last_seen["req-10"] < last_seen["req-09"]
+
+
+def test_requests_that_are_given_up_are_dropped_though_the_pool_could_hold_them(
+    tmp_path: Path,
+) -> None:
+    settings = {**fault("one-victim-then-ignored").settings, "fault": "one-victim-then-ignored"}
+    SCENARIO.record("after", tmp_path / "run.trace", asked(settings))
+
+    rejected = Rows.read(Trace.open(tmp_path / "run.trace")).of("lifecycle", event="reject")
+    assert rejected
+    assert {row["cause"] for row in rejected} == {"ignored: too few KV blocks"}

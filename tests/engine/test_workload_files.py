@@ -125,6 +125,7 @@ def test_a_file_that_is_wrong_is_refused_and_told_where(
         (gzip.compress(AZURE.encode())[:-9], "damaged gzip"),
         (b"\x1f\x8b junk", "damaged gzip"),
     ],
+    ids=["latin", "utf-16", "gzip cut short", "no gzip"],
 )
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path, raw: bytes, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
