@@ -6,7 +6,7 @@ and so can have one sequence only.
 
 | command | word | what follows |
 |---|---|---|
-| decode | the token, up to FFFFFFDF | the layers, one row |
+| decode | the token: up to FFFFFFEF, but for decode-batch | the layers, one row |
 | decode-batch | FFFFFFE0 | B(N), B(slots[N]), B(tokens[N]), then the layers, N rows |
 | prefill | FFFFFFF0 | B(chunk length), B(start), B(full length), B(tokens), then the layers |
 | allocate | FFFFFFF1 | nothing: the slot's occupant is freed, a new one gets it |
