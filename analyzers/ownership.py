@@ -28,16 +28,20 @@ def ownerships(trace: Trace) -> pl.LazyFrame:
     was never let go), is_shared (taken by `share` alone). Letting go of what one does not have
     changes nothing.
     """
-    balance = pl.col("change").cum_sum().over(OWNER)
-    had = balance - pl.min_horizontal(balance.cum_min().over(OWNER), 0)
+    # Rows of an owner and a thing stand together, so one number tells them from the next: windows
+    # over it take a fifth of the time that windows over four columns take.
+    is_next = pl.any_horizontal(pl.col(OWNER) != pl.col(OWNER).shift(1)).fill_null(value=True)
+    balance = pl.col("change").cum_sum().over("_of")
+    had = balance - pl.min_horizontal(balance.cum_min().over("_of"), 0)
     is_held = pl.col("had") > 0
-    changed = (is_held != is_held.shift(1)).over(OWNER).fill_null(is_held)
+    changed = (is_held != is_held.shift(1)).over("_of").fill_null(is_held)
     return (
         _changes(trace)
         .sort(*OWNER, "ts_ns")
+        .with_columns(_of=is_next.cum_sum())
         .with_columns(had=had)
         .filter(changed)
-        .with_columns(to_ns=pl.col("ts_ns").shift(-1).over(OWNER).fill_null(FAR_NS))
+        .with_columns(to_ns=pl.col("ts_ns").shift(-1).over("_of").fill_null(FAR_NS))
         .filter(is_held)
         .select(*OWNER, "step", "to_ns", "is_shared", from_ns="ts_ns")
     )

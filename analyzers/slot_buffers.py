@@ -42,13 +42,10 @@ def slot_accesses(trace: Trace) -> pl.LazyFrame | None:
             slot=pl.col("first") // size,
             num_bytes=(pl.col("last") - pl.col("first")).clip(0, FAR_NS),
         )
-        .with_columns(born_ns=_born())
     )  # fmt: skip
-    return _with_owner(accesses, trace)
-
-
-def _born() -> pl.Expr:
-    return pl.col("ts_ns").filter(pl.col("op") == "write").min().over("rank", "epoch")
+    written = accesses.filter(pl.col("op") == "write")
+    born = written.group_by("rank", "epoch").agg(born_ns=pl.col("ts_ns").min())
+    return _with_owner(accesses.join(born, on=["rank", "epoch"], how="left"), trace)
 
 
 def _with_owner(accesses: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:

@@ -112,23 +112,22 @@ def _leaks(frame: pl.LazyFrame, what: str, at_most: pl.Expr | None = None) -> pl
 
 def _partial(trace: Trace) -> pl.LazyFrame:
     """Tokens from the logits of a chunk that does not end its prompt."""
-    key = ["rank", "from_step", "request"]
-    chunks = (
-        rows(trace)
-        .group_by(*STEP, "request")
-        .agg(is_partial=(pl.col("phase").eq("prefill") & ~pl.col("is_final_chunk")).all())
-        .filter(pl.col("is_partial"))
-        .rename({"step": "from_step"})
-    )
-    return _leaks(tokens(trace).join(chunks, on=key, how="semi"), "partial")
+    key = [*STEP, "request"]
+    is_partial = (pl.col("phase") == "prefill") & ~pl.col("is_final_chunk").fill_null(value=True)
+    seated = rows(trace).select(*key, is_partial=is_partial)
+    ends_too = seated.filter(~pl.col("is_partial"))
+    chunks = seated.filter("is_partial").unique().join(ends_too, on=key, how="anti")
+    chunks = chunks.rename({"step": "from_step"})
+    leaked = tokens(trace).join(chunks, on=["rank", "from_step", "request"], how="semi")
+    return _leaks(leaked, "partial")
 
 
-def _in_batch(trace: Trace) -> pl.LazyFrame:
+def _in_batch(found: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Tokens of requests that are in the batch; all of them where batches were not recorded."""
     if not trace.has("batch_rows"):
-        return tokens(trace)
+        return found
     seated = rows(trace).select(*STEP, "request").rename({"step": "from_step"})
-    return tokens(trace).join(seated, on=["rank", "from_step", "request"], how="semi")
+    return found.join(seated, on=["rank", "from_step", "request"], how="semi")
 
 
 def _past_cap(trace: Trace) -> pl.LazyFrame:
@@ -138,12 +137,20 @@ def _past_cap(trace: Trace) -> pl.LazyFrame:
         .group_by(REQUEST)
         .agg(pl.col("max_tokens").max())
     )
-    past = (
-        _in_batch(trace)
+    # First who has a token too many: there are many tokens, and few such requests.
+    over = (
+        tokens(trace)
+        .group_by(REQUEST)
+        .agg(last=pl.col("position").max())
         .join(caps, on=REQUEST, how="left")
+        .filter(pl.col("last") >= pl.col("max_tokens"))
+    )
+    past = (
+        tokens(trace)
+        .join(over, on=REQUEST, how="inner")
         .filter(pl.col("position") >= pl.col("max_tokens"))
     )
-    return _leaks(past, "past cap", pl.col("max_tokens"))
+    return _leaks(_in_batch(past, trace), "past cap", pl.col("max_tokens"))
 
 
 def _about_ends(trace: Trace) -> list[pl.LazyFrame]:
@@ -151,15 +158,18 @@ def _about_ends(trace: Trace) -> list[pl.LazyFrame]:
     eos = eos_token(trace)
     if eos is None:
         return []
-    end = pl.col("position").filter(pl.col("token") == eos).min().over(REQUEST)
+    known = tokens(trace).filter(pl.col("position").is_not_null())
+    ended = known.filter(pl.col("token") == eos)
+    ended = _in_batch(ended, trace).group_by(REQUEST).agg(end=pl.col("position").min())
+    since = known.join(ended, on=REQUEST, how="inner").filter(pl.col("position") >= pl.col("end"))
+    since = _in_batch(since, trace)
     told = ends(trace).select(*REQUEST, "outcome", "cause")
-    known = _in_batch(trace).filter(pl.col("position").is_not_null()).with_columns(end=end)
-    is_last = pl.col("position") == pl.col("position").max().over(REQUEST)
     is_cut = (pl.col("outcome") == "finish") & pl.col("cause").ne_missing("eos")
+    is_last = pl.col("position") == pl.col("position").max().over(REQUEST)
     unseen = (
-        known.filter(is_last, pl.col("position") == pl.col("end"))
+        since.filter(is_last, pl.col("position") == pl.col("end"))
         .join(told, on=REQUEST, how="left")
         .filter(is_cut)
     )
-    behind = known.filter(pl.col("position") > pl.col("end"))
+    behind = since.filter(pl.col("position") > pl.col("end"))
     return [_leaks(behind, "past end", pl.col("end") + 1), _leaks(unseen, "end unseen")]

@@ -96,13 +96,20 @@ def _dirty(accesses: pl.LazyFrame) -> pl.LazyFrame:
     """Reads of an epoch older than the owner's first, with who wrote it: `before`."""
     owned = accesses.filter(pl.col("owner").is_not_null())
     is_own = (pl.col("op") == "write") & (pl.col("born_ns") >= pl.col("claim_ns"))
-    first_epoch = pl.col("epoch").filter(is_own).min().over(OWNED)
-    first_ns = pl.col("ts_ns").filter(is_own).min().over(OWNED)
+    since = (*SLOT, "claim_ns")
+    firsts = (
+        owned.filter(is_own)
+        .group_by(since)
+        .agg(first_epoch=pl.col("epoch").min(), first_ns=pl.col("ts_ns").min())
+    )
     writers = (
         owned.filter(is_own)
         .group_by(*SLOT, "epoch")
         .agg(before=pl.col("owner").sort_by("ts_ns", "owner").first())
     )
-    return owned.filter(
-        pl.col("op") == "read", pl.col("epoch") < first_epoch, pl.col("ts_ns") >= first_ns
-    ).join(writers, on=[*SLOT, "epoch"], how="left")
+    return (
+        owned.filter(pl.col("op") == "read")
+        .join(firsts, on=since, how="left")
+        .filter(pl.col("epoch") < pl.col("first_epoch"), pl.col("ts_ns") >= pl.col("first_ns"))
+        .join(writers, on=[*SLOT, "epoch"], how="left")
+    )
