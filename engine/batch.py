@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from stepscope.engine.request import Request
@@ -83,7 +84,15 @@ class Batch:
             return DECODE
         return "dummy" if self.dummy else "idle"
 
-    @property
-    def num_draft(self) -> int:
-        """Draft tokens of all rows."""
-        return sum(row.num_draft for row in self.rows)
+
+@dataclass(slots=True)
+class StepKinds:
+    """How many steps there were of each kind, and the number of the first of them."""
+
+    num_steps: Counter[str] = field(default_factory=Counter)
+    first: dict[str, int] = field(default_factory=dict)
+
+    def count(self, kind: str, step: int) -> None:
+        """Count step number `step`."""
+        self.num_steps[kind] += 1
+        self.first.setdefault(kind, step)

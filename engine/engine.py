@@ -7,11 +7,12 @@ written down as they happen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.allocator import Allocator
-from stepscope.engine.batch import Batch, Row
+from stepscope.engine.batch import Batch, Row, StepKinds
 from stepscope.engine.clock import Clock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors import Execution, Executor
@@ -44,7 +45,7 @@ class Engine:
     """Serves `workload`, requests in order of arrival, step by step on `clock`.
 
     `observer` gets a snapshot whenever a batch was formed. `ended` holds what became of every
-    request, in the order in which they ended.
+    request, in the order in which they ended, `kinds` what the steps were.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Engine:
         self.executor = executor
         self.clock = clock
         self.state = State(config)
+        self.kinds = StepKinds()
         self._num_idle_steps = 0
         self._livelock: str | None = None
         self._recorder = recorder
@@ -84,8 +86,8 @@ class Engine:
         """Step until every request has ended, or the horizon or the watchdog ends them."""
         self.take_arrivals()
         while self._is_unfinished():
-            if cause := self._cause_to_stop():
-                self._lifecycle.abort_all(cause)
+            if cause := self.cause_to_stop():
+                self.abort(cause)
                 return
             self.step()
 
@@ -95,6 +97,7 @@ class Engine:
         formed = self._counts()
         execution = self._run(batch)
         self.postprocess(batch, execution)
+        self.kinds.count(batch.kind, self.state.step)
         self._livelock = self._livelock or execution.stop
         if self._record:
             self._record.stepped(batch, execution, formed)
@@ -104,7 +107,7 @@ class Engine:
         """Let the scheduler form this step's batch, and perform what it asks for."""
         self.state.batch = Batch(dummy=dummy)
         num_left = self.config.max_actions_per_request * (self.state.num_requests + 1)
-        for action in () if dummy else self.scheduler.schedule(self.state):
+        for action in self._stand_by(dummy) if dummy else self.scheduler.schedule(self.state):
             self._perform(action)
             num_left -= 1
             if not num_left:
@@ -142,6 +145,23 @@ class Engine:
         request.arrival_ns = max(request.arrival_ns, self.clock.now_ns())
         self._lifecycle.arrivals.add(request)
 
+    def abort(self, cause: str) -> None:
+        """End whatever runs or waits."""
+        self._lifecycle.abort_all(cause)
+
+    def cause_to_stop(self) -> str | None:
+        """Return why the run must not go on, None if it may."""
+        if self.config.horizon_ns is not None and self.clock.now_ns() >= self.config.horizon_ns:
+            return "horizon: the run ends here"
+        if self._num_idle_steps > self.config.max_idle_steps:
+            return f"watchdog: nothing was scheduled in {self._num_idle_steps} steps"
+        return self._livelock
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether anybody waits or runs."""
+        return bool(self.state.waiting or self.state.running)
+
     @property
     def next_arrival_ns(self) -> int | None:
         """When the next request arrives, None if none does unless others end."""
@@ -166,6 +186,12 @@ class Engine:
         request.num_ever_computed = max(request.num_ever_computed, request.num_computed)
         if self.config.prefix_cache and request.status is Status.RUNNING:
             self._allocate.cache_prefix(request, row.num_computed, request.num_computed)
+
+    def _stand_by(self, dummy: str) -> Iterator[Action]:
+        for request in (*self.state.running, *islice(self.state.waiting, 1)):
+            yield Hold(
+                request, f"a rank runs {dummy}, and this one a dummy", "phase", instead=dummy
+            )
 
     def _perform(self, action: Action) -> None:
         try:
@@ -199,18 +225,11 @@ class Engine:
                 self.outputs.append_token(request, 0, self.state.step)
 
     def _is_unfinished(self) -> bool:
-        state, next_ns = self.state, self.next_arrival_ns
-        if next_ns is not None and not state.waiting and not state.running:
+        next_ns = self.next_arrival_ns
+        if next_ns is not None and not self.is_serving:
             self.clock.advance_to(next_ns)
             self.take_arrivals()
-        return bool(state.waiting or state.running)
-
-    def _cause_to_stop(self) -> str | None:
-        if self.config.horizon_ns is not None and self.clock.now_ns() >= self.config.horizon_ns:
-            return "horizon: the run ends here"
-        if self._num_idle_steps > self.config.max_idle_steps:
-            return f"watchdog: nothing was scheduled in {self._num_idle_steps} steps"
-        return self._livelock
+        return self.is_serving
 
     def _counts(self) -> tuple[int, int, int, int]:
         state = self.state

@@ -121,7 +121,7 @@ MIXED_FAULTS = (
         "reserve-for-every-seat",
         MIXED,
         "once anybody decodes, tokens are reserved for every seat: prompts get none of the budget",
-        settings={"budget": "256"},
+        settings={"budget": "256", "requests": "8"},
     ),
     Fault(
         "placeholder-read-as-token",
@@ -157,6 +157,7 @@ MIXED_FAULTS = (
         MIXED,
         "a rank foretells its kind from its queue and forgets the prompts that it has begun",
         variant="data-parallel",
+        settings={"requests": "8", "prompt_len": "16384"},
     ),
 )
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
 
+from stepscope.engine.batch import StepKinds
 from stepscope.engine.lifecycle import Ended
 from stepscope.engine.scenario import Metric
 from stepscope.engine.workload import SECOND
+
+if TYPE_CHECKING:
+    from stepscope.engine.engine import Engine
 
 
 @dataclass(slots=True)
@@ -59,6 +65,53 @@ def serving_metrics(ended: Iterable[Ended], num_requests: int) -> dict[str, Metr
     for each in ended:
         totals.add(each)
     return totals.metrics(num_requests)
+
+
+def token_metrics(engines: Sequence[Engine]) -> dict[str, Metric]:
+    """Return what clients saw of their tokens come, over all `engines` of a run.
+
+    The gaps are times between two tokens of a request: the longest of all, the 99th percentile of
+    all, and of each request its longest, of which the median and how many are over a second.
+    """
+    requests = [each.request for engine in engines for each in engine.ended]
+    gaps_ns = sum((engine.outputs.gaps_ns for engine in engines), Counter[int]())
+    worst_ns = [request.worst_gap_ns for request in requests]
+    ttft_ns = [
+        request.first_token_ns - request.arrival_ns
+        for request in requests
+        if request.first_token_ns is not None
+    ]
+    end_s = max(engine.clock.now_ns() for engine in engines) / SECOND
+    num_tokens = sum(request.num_generated for request in requests)
+    return {
+        "worst_gap_s": _seconds(max(worst_ns, default=0)),
+        "p99_gap_s": _seconds(percentile(gaps_ns, 99)),
+        "median_request_worst_gap_s": _seconds(median(worst_ns)) if worst_ns else 0.0,
+        "requests_stalled": sum(gap_ns > SECOND for gap_ns in worst_ns),
+        "median_ttft_s": _seconds(median(ttft_ns)) if ttft_ns else 0.0,
+        "tokens_per_s": round(num_tokens / end_s) if end_s else 0,
+    }
+
+
+def percentile(counts: Mapping[int, int], percent: int) -> int:
+    """Return the least number that is at least as large as `percent` of those counted, 0 of none.
+
+    `counts` says how often each number occurs (the nearest-rank method).
+    """
+    num_left = -(-sum(counts.values()) * percent // 100)
+    for number in sorted(counts):
+        num_left -= counts[number]
+        if num_left <= 0:
+            return number
+    return 0
+
+
+def kind_metrics(kinds: StepKinds) -> dict[str, Metric]:
+    """Return how many steps there were of each kind, and which was the first mixed one."""
+    metrics: dict[str, Metric] = {
+        f"{kind}_steps": kinds.num_steps[kind] for kind in ("prefill", "mixed", "decode", "dummy")
+    }
+    return metrics | {"first_mixed": kinds.first.get("mixed", 0)}
 
 
 def is_in_time(ended: Ended) -> bool:

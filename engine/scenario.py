@@ -153,6 +153,7 @@ def recorder_for(
     config: Mapping[str, Any],
     workload: Mapping[str, Any] | None,
     clock: ClockInfo = VIRTUAL,
+    rank: int = 0,
 ) -> Iterator[Recorder | None]:
     """Give a recorder that writes to `out`, or None where nothing is asked."""
     if out is None:
@@ -161,6 +162,7 @@ def recorder_for(
     with Recorder(
         out, producer=PRODUCER, clock=clock, config=dict(config),
         workload=in_manifest(workload) if workload else None, scenario=scenario, variant=variant,
+        rank=rank,
     ) as recorder:  # fmt: skip
         if workload:
             keep_beside(workload, out)

@@ -21,8 +21,8 @@ from stepscope.engine.workload_files import read_requests, requests_of
 from stepscope.ingest.errors import ConfigError
 
 __all__ = [
-    "SECOND", "Lengths", "RequestSpec", "Workload", "bursty", "fixed", "identical", "log_normal",
-    "poisson",
+    "SECOND", "Lengths", "RequestSpec", "Workload", "bursty", "closed_loop", "fixed", "identical",
+    "log_normal", "poisson", "sharing",
 ]  # fmt: skip
 
 SECOND = 1_000_000_000
@@ -153,6 +153,24 @@ def bursty(
     rng = Random(f"arrivals {seed}")  # noqa: S311 - it simulates, it guards nothing
     starts = (i // burst * gap_ns for i in range(num_requests))
     return _numbered((start + rng.randint(0, jitter_ns) for start in starts), lengths, seed)
+
+
+def closed_loop(num_clients: int, num_turns: int, prompt_len: int, max_tokens: int) -> Workload:
+    """Return what clients send of whom each waits for its answer before it asks again."""
+    return Workload(
+        RequestSpec(
+            f"client-{client:03d}-{turn}", 0, prompt_len, max_tokens,
+            after=f"client-{client:03d}-{turn - 1}" if turn else None,
+        )
+        for turn in range(num_turns)
+        for client in range(num_clients)
+    )  # fmt: skip
+
+
+def sharing(workload: Workload, prefix: Iterable[int]) -> Workload:
+    """Return the same requests, of which all prompts begin with what `prefix` names."""
+    numbers = tuple(prefix)
+    return Workload(replace(spec, prefix=numbers) for spec in workload.specs)
 
 
 def fixed(prompt_len: int, max_tokens: int) -> Lengths:

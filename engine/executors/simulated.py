@@ -92,7 +92,8 @@ class Simulated:
         return prepared.path, len(prepared.logits_tokens)
 
     def _tokens(self, row: Row) -> tuple[int, ...]:
-        return _tokens(row, 1 + row.num_fed_back + self._num_accepted(row))
+        num_accepted = self._num_accepted(row) if row.num_draft else 0
+        return _tokens(row, 1 + row.num_fed_back + num_accepted)
 
     def _num_accepted(self, row: Row) -> int:
         for number in range(row.num_draft):

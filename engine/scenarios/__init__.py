@@ -6,6 +6,7 @@ from stepscope.engine.scenario import Options, RunResult, Scenario, Setting, unk
 from stepscope.engine.scenarios.ep_multiplexing import EpMultiplexing
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.scenarios.mix_admission import MixAdmission
+from stepscope.engine.scenarios.mixed_batches import MixedBatches
 from stepscope.engine.scenarios.slot_recycling import SlotRecycling
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -13,6 +14,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     FcfsPreemption(),
     SlotRecycling(),
     EpMultiplexing(),
+    MixedBatches(),
 )
 
 

@@ -53,26 +53,38 @@ class Run:
     truth: Truth
 
 
+# Small enough for a snapshot of every step; prompts that begin alike share blocks, of which there
+# are too few, so that sharers come, go and are preempted.
+MIXED = {
+    "requests": "24", "prompt_len": "700", "max_tokens": "40", "budget": "256", "threshold": "224",
+    "seats": "32", "shared_prefix": "512", "prefix_cache": "true", "kv_blocks": "300",
+}  # fmt: skip
+
+
 @pytest.fixture(
     scope="module",
     params=[
-        ("fcfs-preemption", "before"),
-        ("fcfs-preemption", "after"),
-        ("mix-admission", "before"),
-        ("mix-admission", "after"),
-        ("slot-recycling", "before"),
-        ("slot-recycling", "after"),
+        ("fcfs-preemption", "before", {}),
+        ("fcfs-preemption", "after", {}),
+        ("mix-admission", "before", {}),
+        ("mix-admission", "after", {}),
+        ("slot-recycling", "before", {}),
+        ("slot-recycling", "after", {}),
+        ("mixed-batches", "before", MIXED),
+        ("mixed-batches", "after", MIXED),
+        ("mixed-batches", "deferred", MIXED),
+        ("mixed-batches", "mtp", MIXED),
     ],
-    ids=" ".join,
+    ids=lambda param: " ".join(param[:2]),
 )
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    name, variant = request.param
-    return recorded(name, variant, tmp_path_factory.mktemp("runs") / "run.trace")
+    name, variant, settings = request.param
+    return recorded(name, variant, tmp_path_factory.mktemp("runs") / "run.trace", settings)
 
 
-def recorded(name: str, variant: str, out: Path) -> Run:
+def recorded(name: str, variant: str, out: Path, settings: dict[str, str] | None = None) -> Run:
     truth = Truth()
-    scenario(name).record(variant, out, Options(observer=truth))
+    scenario(name).record(variant, out, Options(settings=settings or {}, observer=truth))
     return Run(Trace.open(out), truth)
 
 
