@@ -104,8 +104,10 @@ class Recording:
 
     def queued(self) -> None:
         """Note, for those whom the policy did not come to, behind whom they wait."""
-        head = None
-        for request in islice(self._state.waiting, QUEUE_DEPTH):
+        queue = list(islice(self._state.waiting, QUEUE_DEPTH))
+        # Where priority is the order, the first to be looked at is not the first in the queue.
+        head = next((request for request in queue if request.id in self._explained), None)
+        for request in queue:
             if request.id in self._explained:
                 head = request
             elif head and self._last.get(request.id) != ("behind", head.id):
