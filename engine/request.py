@@ -74,7 +74,8 @@ class Request:
     @property
     def is_prefill(self) -> bool:
         """More than the last sampled token still has to be computed."""
-        return self.num_computed < max(self.prompt_len, self.num_tokens - 1)
+        num_computed = self.num_computed
+        return num_computed < self.prompt_len or num_computed < self.num_tokens - 1
 
     @property
     def age(self) -> tuple[int, int]:

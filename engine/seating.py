@@ -6,7 +6,7 @@ from stepscope.engine.allocator import Allocator
 from stepscope.engine.batch import DECODE, PREFILL, Row
 from stepscope.engine.plan import PlanRefused, Run
 from stepscope.engine.recording import Recording
-from stepscope.engine.request import Request, Status
+from stepscope.engine.request import Status
 from stepscope.engine.state import State
 
 
@@ -25,16 +25,17 @@ class Seating:
         if request.id in batch.seated and "scheduled-twice" in self._config.faults:
             row = Row(request, DECODE, run.num_tokens, request.num_tokens, True, False)
         else:
+            phase = PREFILL if request.is_prefill else DECODE
             self._check(run)
-            row = self._row(run)
+            self._check_budget(run, phase)
+            row = self._row(run, phase)
         self._allocate.claim_blocks(request, row.num_kv_tokens)
         batch.append(row)
         if self._record:
             self._record.row(row)
 
-    def _row(self, run: Run) -> Row:
+    def _row(self, run: Run, phase: str) -> Row:
         request = run.request
-        phase = PREFILL if request.is_prefill else DECODE
         end = request.num_computed + run.num_tokens
         num_again = min(end, request.num_ever_computed) - request.num_computed
         request.num_recomputed += max(0, num_again)
@@ -60,13 +61,11 @@ class Seating:
             raise PlanRefused(f"{run.num_tokens} tokens of {request.id} are not there to compute")
         if run.num_draft and self._config.deferred_output:
             raise PlanRefused(f"{request.id} has drafts, and nobody knows yet what they follow")
-        self._check_budget(request, run.num_tokens)
 
-    def _check_budget(self, request: Request, num_tokens: int) -> None:
-        batch, budget = self._state.batch, self._config.max_num_batched_tokens
-        if batch.num_batched_tokens + num_tokens > budget:
-            raise PlanRefused(f"the tokens of {request.id} are over the budget")
-        if batch.num_reserved and request.is_prefill:
-            num_left = budget - batch.num_reserved - batch.num_prefill_tokens
-            if num_tokens > num_left:
-                raise PlanRefused(f"the tokens of {request.id} are reserved for decodes")
+    def _check_budget(self, run: Run, phase: str) -> None:
+        batch = self._state.batch
+        num_left = self._config.max_num_batched_tokens - batch.num_batched_tokens
+        if run.num_tokens > num_left:
+            raise PlanRefused(f"the tokens of {run.request.id} are over the budget")
+        if phase is PREFILL and run.num_tokens > num_left - batch.num_reserved:
+            raise PlanRefused(f"the tokens of {run.request.id} are reserved for decodes")

@@ -53,8 +53,7 @@ class Paged:
 
     def schedule(self, state: State) -> Iterator[Action]:
         """Resume prompts, admit more of them, and decode, in the order of the rows."""
-        prompts = [request for request in state.running if request.is_prefill]
-        decodes = [request for request in state.running if not request.is_prefill]
+        prompts, decodes = _by_phase(state.running)
         if reserved := self._reserved(state, len(decodes)):
             yield Reserve(reserved)
         yield from self._resume(state, prompts)
@@ -72,9 +71,8 @@ class Paged:
 
         A mixed batch is a prefill for them.
         """
-        prompts = [request for request in state.running if request.is_prefill]
-        num_decodes = len(state.running) - len(prompts)
-        left = state.config.max_num_batched_tokens - self._reserved(state, num_decodes)
+        prompts, decodes = _by_phase(state.running)
+        left = state.config.max_num_batched_tokens - self._reserved(state, len(decodes))
         if "peer-kind-from-queue" in self.faults:
             prompts = []
         fitting = (each for each in state.waiting if not _never_fits(state, each))
@@ -83,7 +81,7 @@ class Paged:
             head and not self._obstacle(state, head, left)
         ):
             return PREFILL
-        return DECODE if num_decodes else None
+        return DECODE if decodes else None
 
     def _reserved(self, state: State, num_decodes: int) -> int:
         config = state.config
@@ -168,6 +166,15 @@ class Paged:
         kept = frozenset() if "victim-in-batch" in self.faults else state.batch.seated
         running = (request for request in state.running if request.id not in kept)
         return max(running, key=lambda request: (request.priority, request.age))
+
+
+def _by_phase(running: Iterable[Request]) -> tuple[list[Request], list[Request]]:
+    """Split requests into those whose prompt is being computed and those that decode."""
+    prompts: list[Request] = []
+    decodes: list[Request] = []
+    for request in running:
+        (prompts if request.is_prefill else decodes).append(request)
+    return prompts, decodes
 
 
 def _once_more(state: State) -> Iterator[Action]:
