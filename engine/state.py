@@ -50,13 +50,14 @@ class State:
         return request.block_hashes
 
     def cached_prefix(self, request: Request) -> list[int]:
-        """Return the blocks that hold the beginning of `request`; its last token is never in one.
+        """Return the blocks that hold the beginning of `request`, but for its prompt's last token.
 
-        Something has to be computed for it, or there would be nothing to sample from.
+        Something has to be computed for it, or there would be nothing to sample from; and whoever
+        was preempted comes back as a prompt, whatever is left of it.
         """
         if not self.config.prefix_cache:
             return []
-        most = (request.num_tokens - 1) // self.config.block_size
+        most = (request.prompt_len - 1) // self.config.block_size
         return self.kv_blocks.cached(self.block_hashes(request)[:most])
 
     def num_blocks_to_admit(self, request: Request) -> int:

@@ -67,6 +67,13 @@ def test_a_preempted_request_finds_what_is_left_of_its_own_prompt() -> None:
     assert again["num_cached"] == 256
 
 
+def test_whoever_was_preempted_comes_back_as_a_prompt_even_if_all_of_it_is_cached() -> None:
+    specs = [request("a", 512, 300), request("b", 512, 300)]
+    _, rows = serve(specs, Paged(mixed=False), replace(CONFIG, num_kv_blocks=5))
+    assert rows.of("batch_rows", is_recompute=True)[0]["phase"] == "prefill"
+    assert not rows.of("steps", kind="mixed")
+
+
 operations = st.lists(
     st.tuples(st.sampled_from(["claim", "share", "cache", "release"]), st.integers(0, 9)),
     max_size=60,
