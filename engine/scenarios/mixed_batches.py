@@ -101,7 +101,7 @@ from stepscope.engine.scenario import (
     settled,
 )
 from stepscope.engine.schedulers.paged import Paged
-from stepscope.engine.workload import Workload, closed_loop, sharing
+from stepscope.engine.workload import Workload, closed_loop, identical, sharing
 from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class MixedBatches:
         scheduler = _scheduler(VARIANTS[variant], values, config)
         cost = options.cost or COST
         described = {
-            "engine": config.as_dict(),
+            "engine": config.as_dict() | {"refuses_mixed_drafts": True},
             "scheduler": asdict(scheduler) | {"faults": sorted(scheduler.faults)},
             "cost": asdict(cost), "settings": values, "seed": options.seed,
         }  # fmt: skip
@@ -231,10 +231,9 @@ def _engine(
 
 def _workload(values: Mapping[str, Any]) -> Workload:
     clients, turns, prompt_len, max_tokens = WORKLOADS[values["workload"]]
-    asked = closed_loop(
-        values["requests"] or clients, turns, values["prompt_len"] or prompt_len,
-        values["max_tokens"] or max_tokens,
-    )  # fmt: skip
+    lengths = values["prompt_len"] or prompt_len, values["max_tokens"] or max_tokens
+    clients = values["requests"] or clients
+    asked = closed_loop(clients, turns, *lengths) if turns > 1 else identical(clients, *lengths)
     return sharing(asked, range(values["shared_prefix"] // SEGMENT_TOKENS))
 
 

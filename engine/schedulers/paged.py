@@ -75,7 +75,8 @@ class Paged:
         left = state.config.max_num_batched_tokens - self._reserved(state, len(decodes))
         if "peer-kind-from-queue" in self.faults:
             prompts = []
-        fitting = (each for each in state.waiting if not _never_fits(state, each))
+        waiting = self._ordered(state.waiting)
+        fitting = (each for each in waiting if not _never_fits(state, each))
         head = next(fitting, None)
         if any(self._chunk(request, left) for request in prompts) or (
             head and not self._obstacle(state, head, left)
