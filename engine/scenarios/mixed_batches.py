@@ -61,6 +61,28 @@ are the report's, milliseconds are not; its own steps took ten times as long.
   `victim-in-batch`: a `preempt` of somebody who has a row in that step (BAT004);
   `mtp-with-mixed`: drafts in mixed batches, path `simulated-mixed+mtp` (BAT010);
   `peer-kind-from-queue` (of `data-parallel`): one rank runs a prefill, the other a decode (COL009).
+- or of how a mixed batch is split, each in `segments`, `steps` or `accesses` of mixed steps:
+  `lengths-not-rebased`: the decode segment's `first_cu_len` is not 0 (BAT007);
+  `input-ids-not-sliced`: its `input_ids_len` is that of the whole batch (BAT008);
+  `slot-mapping-missing`: its `slot_mapping_len` is null (BAT009);
+  `mixed-taken-for-prefill`: one segment, and the path of a prefill (BAT010);
+  `logits-per-token`, `logits-per-batch`: `logits_rows` are not those of the sequences (BAT006);
+  `decode-overwrites-shared-view`: segment 0 reads an epoch that was written for segment 1 (BUF002);
+  `pinned-buffer-overwritten`: the host writes `pinned` fields and has not waited for the copies
+  (BUF001); what arrives is wrong behind long chunks alone, `--set budget=1024` hides it.
+
+## On a real decoder
+`--executor torch` computes the same on a small decoder with weights of `--seed`, in real time, at
+sizes in proportion: 12 requests of 64 and 8 tokens, budget 32, no prompt over 28 in a step. Every
+output is compared with that of its request alone, and `equal_to_solo` is 12/12 in every variant but
+`data-parallel`, which runs on costs alone. Drafts are looked up in what the request has said. In
+`outputs`, `digest` and `solo_digest` differ from the first wrong token on (EQV001, EQV003).
+
+The faults of the split do what they would: metadata that do not fit stop the first mixed step with
+one line, the others change tokens, and `mixed-taken-for-prefill` changes nothing but the path.
+`pinned-buffer-overwritten` is hidden with `--set budget=16`. Two faults are of the attention alone:
+`empty-merge-nan`: a prompt that begins beside one that goes on gets NaN (EQV004);
+`history-seen-by-chunk-end` (with `--set window=8`): what a prompt says depends on its chunks.
 
 ## The table
 Steps by kind and the first mixed one; the longest gap between two tokens, the 99th percentile of
@@ -80,32 +102,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.content import SEGMENT_TOKENS
 from stepscope.engine.data_parallel import LockStep
 from stepscope.engine.engine import Engine
+from stepscope.engine.executors.runs import TORCH, run_for
 from stepscope.engine.executors.simulated import CostModel, Simulated
 from stepscope.engine.executors.split import Split
+from stepscope.engine.executors.staging import CopyQueue
 from stepscope.engine.metrics import kind_metrics, serving_metrics, token_metrics
+from stepscope.engine.model.config import ModelConfig
 from stepscope.engine.scenario import (
     DEFAULTS,
     Options,
     RunResult,
     Setting,
+    executor_of,
     recorder_for,
     settled,
 )
 from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.workload import Workload, closed_loop, identical, sharing
 from stepscope.ingest.errors import ConfigError
-
-if TYPE_CHECKING:
-    from stepscope.ingest.recorder import Recorder
 
 # DeepSeek-R1, 8 x MI300X, TP 8, half of the peak: 671 GB / 42.4 TB/s; 74 GFLOP / 10.5 PFLOP/s; the
 # host's work as of an NVIDIA L4's; 61 layers x 576 B, which every card reads in full, / 5.3 TB/s.
@@ -142,6 +165,11 @@ WORKLOADS = {
     "v4": (512, 1, 8192, 1024),
     "closed-loop": (256, 4, 4096, 512),
 }
+# What a decoder on a CPU computes in a second: the same shape, with the sizes in proportion.
+SMALL = {
+    "requests": "12", "prompt_len": "64", "max_tokens": "8", "budget": "32", "threshold": "28",
+    "seats": "8", "block_size": "4", "kv_blocks": "0", "turnaround_ns": "30",
+}  # fmt: skip
 AS_VARIANT, AS_WORKLOAD = "as-variant", 0
 
 
@@ -163,6 +191,17 @@ def _settings() -> dict[str, Setting]:
         ),
         "mtp_k": Setting(0, "tokens drafted for each decode; 0: as the variant", at_least=0),
         "acceptance": Setting(0.7, "share of drafts that are right", at_least=0),
+        "turnaround_ns": Setting(
+            2000, "from asking for a segment's copies to writing its buffers again", at_least=0
+        ),
+        "layers": Setting(2, "with torch: layers of the decoder", at_least=1),
+        "experts": Setting(0, "with torch: experts of each layer; 0: a dense MLP", at_least=0),
+        "window": Setting(
+            0, "with torch: tokens seen one by one, all others in blocks of 4; 0: all", at_least=0
+        ),
+        "attention_chunk": Setting(
+            16, "with torch: tokens of history attended to at a time", at_least=1
+        ),
     }
 
 
@@ -174,59 +213,71 @@ class MixedBatches:
     summary: str = "prompts and decodes in one batch: who gets the tokens of its budget"
     variants: tuple[str, ...] = tuple(VARIANTS)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
-    executors: tuple[str, ...] = ("simulated",)
+    executors: tuple[str, ...] = ("simulated", TORCH)
     columns: tuple[str, ...] = (
         "prefill_steps", "mixed_steps", "decode_steps", "first_mixed", "worst_gap_s", "p99_gap_s",
         "median_request_worst_gap_s", "requests_stalled", "median_ttft_s", "tokens_per_s",
-        "makespan_s",
+        "equal_to_solo", "makespan_s",
     )  # fmt: skip
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
-        """Run one variant until every request has ended; the seed is that of drafts alone."""
+        """Run one variant until every request has ended; the seed is that of drafts and weights."""
+        executor = executor_of(self, options)
+        if executor == TORCH:
+            options = replace(options, settings={**SMALL, **options.settings})
         values = settled(self, variant, options)
         asked = Workload.of(options.workload) if options.workload else _workload(values)
         config = _config(VARIANTS[variant], values, asked, options.faults)
         scheduler = _scheduler(VARIANTS[variant], values, config)
+        shares = _shares(asked, VARIANTS[variant].num_ranks, executor)
         cost = options.cost or COST
+        run = run_for(executor, options, cost, _model(values, options.seed), asked)
         described = {
-            "engine": config.as_dict() | {"refuses_mixed_drafts": True},
+            "engine": config.as_dict(),
             "scheduler": asdict(scheduler) | {"faults": sorted(scheduler.faults)},
-            "cost": asdict(cost), "settings": values, "seed": options.seed,
+            "settings": values, "seed": options.seed, **run.described,
         }  # fmt: skip
-        shares = _shares(asked, VARIANTS[variant].num_ranks)
         with ExitStack() as recordings:
+            recorders = [
+                recordings.enter_context(
+                    recorder_for(
+                        out, self.name, variant, described,
+                        None if rank else asked.as_dict(), run.clock_info, rank,
+                    )
+                )
+                for rank in range(len(shares))
+            ]  # fmt: skip
             engines = [
-                _engine(
-                    config, share, scheduler, _executor(cost, config, values, options.seed),
-                    recordings.enter_context(
-                        recorder_for(
-                            out, self.name, variant, described,
-                            None if rank else asked.as_dict(), rank=rank,
-                        )
-                    ),
-                    None if rank else options,
+                Engine(
+                    config, share, scheduler,
+                    run.paged(config, _priced(cost, config, values, options.seed)),
+                    VirtualClock() if rank else run.clock,
+                    recorders[rank],
+                    None if rank else options.observer,
                 )
                 for rank, share in enumerate(shares)
             ]  # fmt: skip
-            LockStep(engines, scheduler).run() if len(engines) > 1 else engines[0].run()
+            if len(engines) > 1:
+                LockStep(engines, scheduler).run()
+            else:
+                run.serve(engines[0], recorders[0])
         metrics = {
             **serving_metrics([each for engine in engines for each in engine.ended], len(asked)),
             **kind_metrics(engines[0].kinds),
             **token_metrics(engines),
+            **run.metrics(engines[0]),
         }
         return RunResult(self.name, variant, out, metrics)
 
 
-def _engine(
-    config: EngineConfig,
-    workload: Workload,
-    scheduler: Paged,
-    executor: Simulated,
-    recorder: Recorder | None,
-    options: Options | None,
-) -> Engine:
-    observer = options.observer if options else None
-    return Engine(config, workload, scheduler, executor, VirtualClock(), recorder, observer)
+def _model(values: Mapping[str, Any], seed: int) -> ModelConfig:
+    return ModelConfig(
+        num_layers=values["layers"],
+        num_experts=values["experts"],
+        window=values["window"],
+        chunk_tokens=values["attention_chunk"],
+        seed=seed,
+    )
 
 
 def _workload(values: Mapping[str, Any]) -> Workload:
@@ -237,9 +288,11 @@ def _workload(values: Mapping[str, Any]) -> Workload:
     return sharing(asked, range(values["shared_prefix"] // SEGMENT_TOKENS))
 
 
-def _shares(asked: Workload, num_ranks: int) -> Sequence[Workload]:
+def _shares(asked: Workload, num_ranks: int, executor: str) -> Sequence[Workload]:
     if num_ranks == 1:
         return (asked,)
+    if executor == TORCH:
+        raise ConfigError("data-parallel runs on costs alone", todo="leave --executor torch out")
     if any(spec.after for spec in asked.specs):
         raise ConfigError("clients who wait for answers cannot be dealt to several ranks")
     first, second = asked.specs[::2], asked.specs[1:-1:2]
@@ -277,8 +330,8 @@ def _scheduler(variant: Variant, values: Mapping[str, Any], config: EngineConfig
     )
 
 
-def _executor(
+def _priced(
     cost: CostModel, config: EngineConfig, values: Mapping[str, Any], seed: int
 ) -> Simulated:
-    split = Split(config.faults)
+    split = Split(config.faults, CopyQueue(turnaround_ns=values["turnaround_ns"]))
     return Simulated(cost, split, config.deferred_output, values["acceptance"], seed)
