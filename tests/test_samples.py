@@ -54,4 +54,16 @@ def test_a_sample_is_under_300_kb(path: Path) -> None:
 
 
 def test_there_is_a_sample_of_each_kind() -> None:
-    assert {path.name for path in SAMPLES} == {*maker().SIMULATED, "torch_profiler_cpu.json.gz"}
+    profiles = {"torch_profiler_cpu.json.gz", "torch_executor_cpu.json.gz"}
+
+    assert {path.name for path in SAMPLES} == {*maker().SIMULATED, *profiles}
+
+
+def test_the_executors_profile_has_the_steps_that_its_command_runs(sample_traces: Path) -> None:
+    trace = Trace.open(sample_traces / "torch_executor_cpu.json.gz")
+
+    kinds = trace.table("steps").collect()["kind"].to_list()
+    assert [kinds.count(kind) for kind in ("prefill", "mixed", "decode")] == [4, 3, 13]
+    assert {name for name in trace.table("spans").collect()["name"] if "segment" in name} == {
+        "prefill segment", "decode segment",
+    }  # fmt: skip
