@@ -21,9 +21,17 @@ FIRES: dict[str, tuple[str, ...]] = {
     "shortest-bucket": ("STV003",),
     "newest-first-oldest-preempted": ("STV002",),
     "bucket-preemption-with-free-blocks": ("KVB003",),
-    "mix-shift-wrap": ("COR002",),
+    "mix-shift-wrap": ("COR002", "COR010", "COR011"),
+    "lost-ring-advance": ("COR010",),
+    "stale-reservation": ("COR001", "COR002"),
+    "pop-returns-consumed-slot": ("COR007",),
+    "deferred-completion-lost": ("COR010",),
+    "left-over-mix-ignored": ("COR004",),
+    "sync-start-in-part": ("COR008",),
 }
-EXPECTED: dict[str, dict[str, str]] = {}
+EXPECTED: dict[str, dict[str, str]] = {
+    "mix-shift-wrap": {"COR001": "the part that wraps lands on a core that another block holds"},
+}
 CLEAN: tuple[tuple[str, str], ...] = (
     ("mix-admission", "after"),
     ("fcfs-preemption", "after"),

@@ -31,6 +31,7 @@ SHOWN_BY: dict[str, tuple[str, str, Mapping[str, str]]] = {
     "COR003": ("mix-admission", "before", {}),
     "COR005": ("mix-admission", "per-core-slot", {"workload": "mix-starvation"}),
     "COR006": ("mix-admission", "reserve-group", {}),
+    "COR009": ("mix-admission", "after", {"groups": "24", "threads": "1"}),
     "STV001": ("fcfs-preemption", "before", {}),
 }
 

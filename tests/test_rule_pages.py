@@ -9,7 +9,7 @@ from stepscope.analyzers.rule import Rule
 from tests.rule_pages import PAGES, PICTURES, fault_of, index, page, picture, shown_by
 
 AGAIN = "make docs"
-WITHOUT_A_PICTURE = frozenset({"TRC001", "TRC003"})
+WITHOUT_A_PICTURE = frozenset({"TRC001", "TRC002", "TRC003", "TRC004", "TRC005"})
 """Rules about a recording itself, not about what happened in it."""
 
 
