@@ -18,6 +18,7 @@ BENCHMARKS = (
     "bench_recorder",
     "bench_record_share",
     "bench_engine_rows",
+    "bench_mooncake",
     "bench_timeline",
     "bench_check",
     "bench_blame",
