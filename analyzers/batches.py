@@ -77,6 +77,12 @@ def _decodable(trace: Trace) -> pl.LazyFrame:
     )
 
 
+def num_rows(phase: str) -> pl.Expr:
+    """How many rows of a phase a kernel has to do with: one for each token, drafts included."""
+    by_request = pl.col(f"num_{phase}_reqs").cast(pl.Int64)
+    return pl.coalesce(pl.col(f"num_{phase}_tokens"), by_request)
+
+
 def path_names(executed_path: pl.Expr) -> pl.Expr:
     """The names of the paths that a step ran: it may name its kind first, and several of them.
 

@@ -47,6 +47,17 @@ def slot_bytes(trace: Trace) -> int | None:
     return tokens * token_bytes if tokens and token_bytes else None
 
 
+def refuses_mixed_drafts(trace: Trace) -> bool:
+    """Tell whether the engine is not to run drafts in mixed batches.
+
+    It says so by `engine.refuses_mixed_drafts`; the reference engine's paged scheduler never may.
+    """
+    is_ours = trace.manifest.producer == OUR_PRODUCER
+    return _at(trace, "engine", "refuses_mixed_drafts") is True or (
+        is_ours and _at(trace, "scheduler", "name") == "paged"
+    )
+
+
 def eos_token(trace: Trace) -> int | None:
     """The token that ends an output: declared as `engine.eos_token`, or the reference engine's."""
     ours = OUR_EOS_TOKEN if trace.manifest.producer == OUR_PRODUCER else None
@@ -58,7 +69,7 @@ def declared_paths(trace: Trace) -> pl.DataFrame:
     """The code paths that are declared for prefill and decode, and for which widths.
 
     `config["declared_paths"]` has a list of names for each phase, or a map from names to lists of
-    the widths (rows of a batch) that each is for. Columns: phase, path, width (null where nothing
+    the widths (tokens of a batch) that each is for. Columns: phase, path, width (null where nothing
     is said of widths).
     """
     rows = [

@@ -33,11 +33,13 @@ def idle_seats(trace: Trace) -> pl.LazyFrame:
 def is_idle(free_share: float) -> pl.Expr:
     """Whether a seat was idle: `free_share` of blocks and budget were left, and nobody came in.
 
-    A pool or a budget that is not told of is not short. Where the number of tokens in the batch is
-    not known, it is not known whether the budget was spent, and the step is not counted.
+    A pool or a budget that is not told of is not short; what is reserved for decodes is not left.
+    Where the number of tokens in the batch is not known, it is not known whether the budget was
+    spent, and the step is not counted.
     """
     blocks_left = pl.col("kv_blocks_free") >= free_share * pl.col("kv_blocks_total")
-    tokens_left = pl.col("token_budget") - pl.col("num_tokens")
+    taken = pl.max_horizontal("num_tokens", pl.col("reserved_tokens").fill_null(0))
+    tokens_left = pl.when(pl.col("num_tokens").is_not_null()).then(pl.col("token_budget") - taken)
     return (
         (pl.col("num_free_seats") > 0)
         & (pl.col("num_waiting") > 0)

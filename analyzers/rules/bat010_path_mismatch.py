@@ -6,7 +6,8 @@ Three kinds of mismatch, each a finding of its own:
 - a step or segment whose `executed_path` names one kind (prefill, decode or mixed) that is not its
   own. A path that names none or several of them (`ragged-decode, host-mirror`) is not judged;
 - a step whose segments do not have its rows: of each phase as many as the batch has;
-- draft tokens in a mixed batch, where the manifest's config says `engine.refuses_mixed_drafts`.
+- draft tokens in a mixed batch of an engine that refuses them (the manifest's config says so,
+  `engine.refuses_mixed_drafts`, or it is the reference engine).
 
 ## Why it hurts
 A mixed batch taken for a prefill computes its decodes by a kernel for prompts, with masks and
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.batches import STEP, formed, rows
+from stepscope.analyzers.declared import refuses_mixed_drafts
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
@@ -125,9 +127,8 @@ def _uncovered(trace: Trace) -> pl.LazyFrame:
 
 
 def _drafts(trace: Trace) -> pl.LazyFrame:
-    engine = trace.manifest.config.get("engine")
-    refuses = isinstance(engine, dict) and engine.get("refuses_mixed_drafts") is True
-    drafted = rows(trace).filter(pl.lit(refuses), pl.col("num_draft") > 0).select(STEP).unique()
+    refuses = pl.lit(refuses_mixed_drafts(trace))
+    drafted = rows(trace).filter(refuses, pl.col("num_draft") > 0).select(STEP).unique()
     mixed = formed(trace).filter(pl.col("kind") == "mixed").join(drafted, on=STEP, how="semi")
     return _wrong(mixed, "step", "kind", pl.lit("with draft tokens, which it refuses"))
 

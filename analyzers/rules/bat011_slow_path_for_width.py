@@ -1,10 +1,10 @@
 """slow-path-for-width: decode steps of a width ran on a path that costs more than another one.
 
 ## What it finds
-For each code path (`executed_path`) and width (rows of a decode-only step) with at least `at_least`
-steps, the median duration. It is slow when another path of the same trace does as much for less:
-a step of at least that width, or several narrower steps that make it up together. The path has to
-cost `max_ratio` times as much. Each path and width is one finding, the costliest first.
+For each code path (`executed_path`) and width (tokens of a decode-only step) with at least
+`at_least` steps, the median duration. It is slow when another path of the same trace does as much
+for less: a step of at least that width, or several narrower steps that make it up together. The
+path has to cost `max_ratio` times as much. Each path and width is one finding, the costliest first.
 
 Where the manifest declares the paths for decode (`declared_paths` in its config), a path that is
 not among them is found as well: it is one for prompts, whatever it costs.
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.batches import formed, path_names
+from stepscope.analyzers.batches import formed, num_rows, path_names
 from stepscope.analyzers.declared import declared_paths
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
@@ -65,9 +65,14 @@ class SlowPathForWidth:
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per path and width, with the number of steps, the costliest first."""
         cells = self._cells(trace)
+        slow = self._slow(cells)
+        # What is slow by a comparison is told once, with the comparison.
+        foreign = _undeclared(cells, trace).join(
+            slow.select(CELL), on=CELL, how="anti", maintain_order="left"
+        )
         return [
-            *each(self, _undeclared(cells, trace).collect(), self._foreign, FIX, self.limit),
-            *each(self, self._slow(cells).collect(), self._finding, FIX, self.limit),
+            *each(self, foreign.collect(), self._foreign, FIX, self.limit),
+            *each(self, slow.collect(), self._finding, FIX, self.limit),
         ]
 
     def _slow(self, cells: pl.LazyFrame) -> pl.LazyFrame:
@@ -102,7 +107,7 @@ class SlowPathForWidth:
                 pl.col("num_decode_reqs") > 0,
                 pl.col("dur_ns") > 0,
             )
-            .group_by("rank", "executed_path", width=pl.col("num_decode_reqs").cast(pl.Int64))
+            .group_by("rank", "executed_path", width=num_rows("decode"))
             .agg(
                 pl.col(first).sort_by(first).first(),
                 median_ns=(pl.col("end_ns") - pl.col("ts_ns")).median(),

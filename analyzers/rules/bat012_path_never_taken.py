@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.batches import formed, path_names
+from stepscope.analyzers.batches import formed, num_rows, path_names
 from stepscope.analyzers.declared import declared_paths
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
@@ -94,7 +94,7 @@ def _ran(trace: Trace) -> pl.LazyFrame:
         .select(
             phase=pl.lit(phase),
             path=path_names(pl.col("executed_path")),
-            width=pl.col(f"num_{phase}_reqs").cast(pl.Int64),
+            width=num_rows(phase),
         )
         for phase in PHASES
     ]

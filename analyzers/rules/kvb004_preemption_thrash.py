@@ -112,7 +112,9 @@ class PreemptionThrash:
 def _computed(trace: Trace) -> pl.LazyFrame:
     """What each request computed again and anew, and when it first computed anything again."""
     end = pl.col("num_computed") + pl.col("num_tokens")
-    reached = end.cum_max().shift(1).over(REQUEST).fill_null(0)
+    # A draft that is refused is computed anew, not again: it is certain only of the rest of a row.
+    kept = end - pl.col("num_draft").fill_null(0)
+    reached = kept.cum_max().shift(1).over(REQUEST).fill_null(0)
     again = (pl.min_horizontal(end, reached) - pl.col("num_computed")).clip(lower_bound=0)
     marked = pl.when("is_recompute").then("num_tokens").otherwise(0)
     is_again = pl.col("again") > 0

@@ -82,6 +82,18 @@ def test_steps_that_were_read_from_tags_have_no_path(shared_data: Path) -> None:
     assert SlowPathForWidth(max_ratio=0.0, at_least=1).check(trace) == []
 
 
+def test_the_path_of_prompts_is_slow_for_four_rows(record: Record) -> None:
+    pytest.importorskip("torch")
+
+    at_four = SlowPathForWidth().check(record("ep-multiplexing", "v2-grouped-gemm"))
+    at_all = SlowPathForWidth().check(record("ep-multiplexing", "v2-grouped-gemm", stagger="6"))
+
+    assert {each.rank for each in at_four} == {0, 1}
+    assert "only fused or per-token is declared for decode" in at_four[0].message
+    assert any("2 steps of width 1 on decode: per-token take" in each.message for each in at_all)
+    assert SlowPathForWidth().check(record("ep-multiplexing", stagger="6")) == []
+
+
 @pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert SlowPathForWidth().check(record(scenario)) == []

@@ -15,7 +15,8 @@ from tests.traces import trace_of
 
 RAN = [
     decode(1, 2, executed_path="decode: fused"),
-    prefill(2, 9, 4, executed_path="mixed: grouped-gemm + per-token", num_decode_reqs=1),
+    prefill(2, 9, 4, executed_path="mixed: grouped-gemm + per-token")
+    | {"num_decode_reqs": 1, "num_decode_tokens": 1},
 ]
 
 
@@ -49,6 +50,16 @@ def test_a_path_that_ran_for_the_other_phase_only_is_found() -> None:
 @pytest.mark.parametrize("declared", [None, "fused", {"decode": 3}, {"decode": [1, None]}, {}])
 def test_without_a_declaration_nothing_is_said(declared: Any) -> None:
     assert missed(declared) == []
+
+
+def test_a_path_that_an_early_return_hides_is_found(record: Record) -> None:
+    pytest.importorskip("torch")
+    hidden = record("ep-multiplexing", fault="path-never-reached")
+
+    (found,) = PathNeverTaken().check(hidden)
+
+    assert found.evidence["path"] == "fused"
+    assert PathNeverTaken().check(record("ep-multiplexing", stagger="6")) == []
 
 
 def test_engines_that_declare_no_paths_are_clean(record: Record) -> None:

@@ -49,6 +49,12 @@ def test_where_rows_do_not_say_where_they_begin_the_mark_counts() -> None:
     assert thrash(*(chunk(n, "a", 40) for n in (1, 2, 3))) == []
 
 
+def test_drafts_that_are_refused_are_not_recomputed() -> None:
+    rows = [row(n, "a", 4, num_computed=20 + n, num_draft=3) for n in range(9)]
+
+    assert thrash(*rows) == []
+
+
 def test_the_worst_five_are_named() -> None:
     rows = [each | {"request": f"r{n}"} for n in range(8) for each in again(1, 2, 3)]
 

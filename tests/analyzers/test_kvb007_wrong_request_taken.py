@@ -71,6 +71,17 @@ def test_a_front_that_is_popped_after_a_preemption_is_found_in_a_recorded_run(
     assert found.request == victim["by_request"]
 
 
+def test_a_victim_that_is_popped_in_place_of_the_admitted_is_found(record: Record) -> None:
+    fault = "victim-popped-instead-of-admitted"
+
+    (found,) = WrongRequestTaken().check(record("fcfs-preemption", fault=fault))
+
+    assert found.message == (
+        "req-10 was admitted 1 time while it ran: first in step 23; req-09, preempted for it, "
+        "was lost"
+    )
+
+
 @pytest.mark.parametrize("variant", ["before", "after", "order-only", "defer-only"])
 def test_engines_that_take_whom_they_admit_are_clean(record: Record, variant: str) -> None:
     assert WrongRequestTaken().check(record("fcfs-preemption", variant)) == []

@@ -86,6 +86,17 @@ def test_waiting_while_nothing_is_known_to_be_free_is_clean(config: dict[str, An
     assert served_alone(config, num_running=4) == []
 
 
+def test_a_protocol_that_serves_one_sequence_is_found_and_one_with_slots_is_not(
+    record: Record,
+) -> None:
+    pytest.importorskip("torch")
+
+    (found,) = HeadOfLineBlocked().check(record("ep-multiplexing", "before"))
+
+    assert found.request == "req-03"
+    assert HeadOfLineBlocked().check(record("ep-multiplexing")) == []
+
+
 @pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert HeadOfLineBlocked().check(record(scenario)) == []

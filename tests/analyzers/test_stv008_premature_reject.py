@@ -73,6 +73,12 @@ def test_a_request_that_one_victim_was_too_little_for_is_found(record: Record) -
     assert found.evidence["the whole"] == 30
 
 
+def test_requests_that_one_victim_was_too_little_for_are_one_finding(record: Record) -> None:
+    (found,) = PrematureReject().check(record("fcfs-preemption", fault="one-victim-then-ignored"))
+
+    assert (found.request, found.count) == ("req-00", 3)
+
+
 @pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert PrematureReject().check(record(scenario)) == []
