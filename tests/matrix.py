@@ -21,6 +21,29 @@ FIRES: dict[str, tuple[str, ...]] = {
     "shortest-bucket": ("STV003",),
     "newest-first-oldest-preempted": ("STV002",),
     "bucket-preemption-with-free-blocks": ("KVB003",),
+    "incompatible-requeued-on-drained-queue": ("STV007",),
+    "one-victim-then-ignored": ("STV008",),
+    "victim-popped-instead-of-admitted": ("KVB007",),
+    "skip-mirror-refresh": ("BUF006",),
+    "recycle-without-clearing": ("KVB005",),
+    "masked-row-leak": ("BAT013",),
+    "refill-when-drained": ("STV009",),
+    "token-after-eos": ("BAT005",),
+    "token-past-cap": ("BAT005",),
+    "cap-before-eos": ("BAT005",),
+    "prefill-eats-the-budget": ("BAT001", "STV004", "STV011"),
+    "no-request-cap": ("BAT002",),
+    "reserve-for-every-seat": ("STV005",),
+    "token-of-partial-prefill": ("BAT005",),
+    "scheduled-twice": ("BAT004",),
+    "victim-in-batch": ("BAT004",),
+    "mtp-with-mixed": ("BAT010",),
+    "lengths-not-rebased": ("BAT007",),
+    "input-ids-not-sliced": ("BAT008",),
+    "slot-mapping-missing": ("BAT009",),
+    "mixed-taken-for-prefill": ("BAT010",),
+    "logits-per-token": ("BAT006",),
+    "logits-per-batch": ("BAT006",),
     "mix-shift-wrap": ("COR002", "COR010", "COR011"),
     "lost-ring-advance": ("COR010",),
     "stale-reservation": ("COR001", "COR002"),
@@ -30,13 +53,23 @@ FIRES: dict[str, tuple[str, ...]] = {
     "sync-start-in-part": ("COR008",),
 }
 EXPECTED: dict[str, dict[str, str]] = {
+    "bucket-preemption-with-free-blocks": {
+        "STV001": "whoever is preempted in every other step does not get anywhere",
+    },
+    "one-victim-then-ignored": {
+        "STV011": "those who were preempted in vain come back as prompts, one a step",
+    },
+    "no-request-cap": {"STV011": "`before` reserves nothing for decodes"},
+    "placeholder-read-as-token": {"STV011": "`before` reserves nothing for decodes"},
+    "token-of-partial-prefill": {"BAT006": "a chunk that samples has a row of logits for it"},
     "mix-shift-wrap": {"COR001": "the part that wraps lands on a core that another block holds"},
 }
 CLEAN: tuple[tuple[str, str], ...] = (
     ("mix-admission", "after"),
     ("fcfs-preemption", "after"),
-    ("slot-recycling", "before"),
     ("slot-recycling", "after"),
+    ("mixed-batches", "after"),
+    ("ep-multiplexing", "after"),
 )
 """Variants with nothing wrong in them; a `before` that a report is about is not one."""
 

@@ -37,7 +37,8 @@ def served(fault: str | None = None, num_reqs: int = 32, **sizes: Any) -> CheckR
     Engine(config, asked, scheduler, executor, VirtualClock(), rows.recorder).run()
     described = {"engine": config.as_dict(), "scheduler": {"name": scheduler.name}}
     told: dict[str, Any] = {"producer": "stepscope-engine", "config": described}
-    return check(trace_of(**told, **rows.tables))
+    told |= rows.tables
+    return check(trace_of(**told))
 
 
 def loud(result: CheckResult) -> set[str]:
