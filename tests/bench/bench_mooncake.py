@@ -27,7 +27,6 @@ from stepscope.engine.request import Request
 from stepscope.engine.scenario import recorder_for
 from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.workload import Workload
-from stepscope.ingest.trace import Trace
 
 MOONCAKE = Path(__file__).parents[3] / "shared/data/requests/mooncake_conversation_trace.jsonl"
 ALL = 12_031
@@ -73,7 +72,7 @@ def _run(kind: str, num_requests: int) -> dict[str, Any]:
         closed_s = time.perf_counter() - began
         peak_mb = _peak_mb()
         files = [file for file in trace.rglob("*") if file.is_file()]
-        num_rows = Trace.open(trace).num_rows("batch_rows")
+        num_rows = _num_rows(trace)
         return {
             "workload": kind,
             "requests": num_requests,
@@ -87,6 +86,12 @@ def _run(kind: str, num_requests: int) -> dict[str, Any]:
             "peak_mb": peak_mb,
             "trace_mb": sum(file.stat().st_size for file in files) / 1e6,
         }
+
+
+def _num_rows(trace: Path) -> int:
+    from stepscope.ingest.trace import Trace  # noqa: PLC0415 - brings Polars, and its memory
+
+    return Trace.open(trace).num_rows("batch_rows")
 
 
 def _made_up(num_requests: int) -> Iterator[Request]:
