@@ -14,9 +14,6 @@ from stepscope.ingest.schema import PHASES
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-OUR_EOS_TOKEN = 2  # with which the reference engine's models end an output
-OUR_PRODUCER = "stepscope-engine"
-
 
 def is_whole(trace: Trace, *tables: str) -> bool:
     """Tell whether no row of `tables` can be missing, so that what is not there never happened."""
@@ -48,21 +45,13 @@ def slot_bytes(trace: Trace) -> int | None:
 
 
 def refuses_mixed_drafts(trace: Trace) -> bool:
-    """Tell whether the engine is not to run drafts in mixed batches.
-
-    It says so by `engine.refuses_mixed_drafts`; the reference engine's paged scheduler never may.
-    """
-    is_ours = trace.manifest.producer == OUR_PRODUCER
-    return _at(trace, "engine", "refuses_mixed_drafts") is True or (
-        is_ours and _at(trace, "scheduler", "name") == "paged"
-    )
+    """Tell whether the engine is not to run drafts in mixed batches, as far as it says so."""
+    return _at(trace, "engine", "refuses_mixed_drafts") is True
 
 
 def eos_token(trace: Trace) -> int | None:
-    """The token that ends an output: declared as `engine.eos_token`, or the reference engine's."""
-    ours = OUR_EOS_TOKEN if trace.manifest.producer == OUR_PRODUCER else None
-    declared = _number(trace, "engine", "eos_token")
-    return ours if declared is None else declared
+    """The token that ends an output."""
+    return _number(trace, "engine", "eos_token")
 
 
 def declared_paths(trace: Trace) -> pl.DataFrame:

@@ -50,8 +50,11 @@ def is_idle(free_share: float) -> pl.Expr:
 
 
 def why(streaks: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
-    """Add reason: what was told last of a request that was left out, before the streak ended."""
-    told = ("reason", "subject")
+    """Add reason: what was told last of a request that was left out, before the streak ended.
+
+    Adds resource and needed too: what it lacked.
+    """
+    told = ("reason", "resource", "needed", "subject")
     is_left_out = (
         (pl.col("subject_kind") == "request")
         & (pl.col("verdict") == "deferred")
@@ -61,7 +64,7 @@ def why(streaks: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
         trace.decisions.filter(is_left_out, pl.col("ts_ns").is_not_null())
         .group_by("rank", pl.col("ts_ns").clip(-FAR_NS, FAR_NS).alias("told_ns"))
         .agg(pl.col(told).sort_by(told).last())
-        .select("rank", "told_ns", "reason")
+        .select("rank", "told_ns", "reason", "resource", "needed")
         .sort("told_ns")
     )
     return streaks.sort("end_ns").join_asof(

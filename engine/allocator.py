@@ -15,6 +15,8 @@ class Allocator:
         self._state = state
         self._blocks = state.kv_blocks
         self._record = record
+        self._frees_again = "block-given-twice" in state.config.faults
+        self._went_back: dict[str, int] = {}
 
     def share_prefix(self, request: Request) -> None:
         """Give `request` the blocks that already hold the beginning of what it says."""
@@ -52,6 +54,8 @@ class Allocator:
 
     def release(self, request: Request) -> None:
         """Take all that `request` holds; of a cached prefix the end is the first to be reused."""
+        if self._frees_again:
+            self._free_again(request)
         is_cached = self._state.config.prefix_cache
         for block in reversed(request.block_table) if is_cached else request.block_table:
             generation = self._blocks.release(block, request.id)
@@ -61,6 +65,13 @@ class Allocator:
             generation = self._state.slots.release(request.slot)
             self._note("slot", request.slot, "release", request, generation)
             request.slot = None
+
+    def _free_again(self, request: Request) -> None:
+        """Free the last block that went back when `request` was preempted; it may have an owner."""
+        if request.id in self._went_back:
+            self._blocks.free_again(self._went_back.pop(request.id))
+        if request.block_table:
+            self._went_back[request.id] = request.block_table[-1]
 
     def _note(self, resource: str, number: int, op: str, request: Request, generation: int) -> None:
         if self._record:

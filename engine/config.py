@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from stepscope.engine.faults import check_faults
+from stepscope.engine.request import EOS_TOKEN
 from stepscope.ingest.errors import ConfigError
 
 MS = 1_000_000
@@ -51,5 +52,5 @@ class EngineConfig:
         check_faults(self.faults)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON can hold them, for a trace's manifest."""
-        return {**asdict(self), "faults": sorted(self.faults)}
+        """Return the fields as JSON can hold them, for a manifest, and what ends an output."""
+        return {**asdict(self), "faults": sorted(self.faults), "eos_token": EOS_TOKEN}

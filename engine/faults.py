@@ -66,6 +66,18 @@ FCFS_FAULTS = (
             "num_kv_blocks": "60",
         },
     ),
+    Fault(
+        "block-given-twice",
+        FCFS,
+        "a block that went back with a preemption goes back again at the end, whoever has it then",
+        settings={"requests": "24", "num_kv_blocks": "60"},
+    ),
+    Fault("block-leaked", FCFS, "the last block of a request that finishes is never released"),
+    Fault(
+        "batch-full-latched",
+        FCFS,
+        "once the head of the queue did not fit, the batch counts as full, and nobody looks again",
+    ),
 )
 
 SLOT_FAULTS = (

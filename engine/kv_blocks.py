@@ -52,6 +52,8 @@ class KVBlocks:
         block = self._free.popleft() if self._free else self._evicted()
         generation = self.generation[block]
         self.generation[block] = generation + 1
+        if block in self.owner:  # it was freed once too often
+            self._sharers.setdefault(block, []).append(self.owner[block])
         self.owner[block] = request_id
         return block, generation
 
@@ -76,6 +78,10 @@ class KVBlocks:
         if sharers is not None and not sharers:
             del self._sharers[block]
         return self.generation[block] - 1
+
+    def free_again(self, block: int) -> None:
+        """Count a reference down once too often: whoever has the block, it is handed out again."""
+        self._free.append(block)
 
     def cache(self, block: int, content: int) -> None:
         """Remember what a block holds, by the hash of it and of all before it."""

@@ -44,6 +44,7 @@ class Lifecycle:
         self.arrivals = Arrivals(workload)
         self._state = state
         self._takes_wrong_one = "victim-popped-instead-of-admitted" in state.config.faults
+        self._leaks = "block-leaked" in state.config.faults
         self._allocate = allocate
         self._record = record
         self._clock = clock
@@ -115,6 +116,8 @@ class Lifecycle:
             self._state.running.remove(request)
         else:
             self._leave_queue(request)
+        if self._leaks:
+            del request.block_table[-1:]
         self._end(request, "finish", cause)
 
     def abort_all(self, cause: str) -> None:

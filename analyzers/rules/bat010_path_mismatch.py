@@ -6,8 +6,8 @@ Three kinds of mismatch, each a finding of its own:
 - a step or segment whose `executed_path` names one kind (prefill, decode or mixed) that is not its
   own. A path that names none or several of them (`ragged-decode, host-mirror`) is not judged;
 - a step whose segments do not have its rows: of each phase as many as the batch has;
-- draft tokens in a mixed batch of an engine that refuses them (the manifest's config says so,
-  `engine.refuses_mixed_drafts`, or it is the reference engine).
+- draft tokens in a mixed batch of an engine that refuses them (`engine.refuses_mixed_drafts` of the
+  manifest's config says so).
 
 ## Why it hurts
 A mixed batch taken for a prefill computes its decodes by a kernel for prompts, with masks and

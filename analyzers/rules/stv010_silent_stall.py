@@ -4,8 +4,9 @@
 Runs of more than `max_steps` steps in which requests waited, a seat was free, at least `free_share`
 of the KV blocks and of the token budget were free, and no prompt was worked on; and no decision
 that was recorded in or before that time says that a waiting request lacked anything. An engine that
-gives a reason is not silent (see STV009). Without KV blocks in the trace, or without any idea of
-how many seats there are, the rule says nothing.
+gives a reason is not silent (see STV009); but that so many KV blocks were lacking as have been free
+ever since is no reason. Without KV blocks in the trace, or without any idea of how many seats there
+are, the rule says nothing.
 
 ## Why it hurts
 Health checks pass, decodes that are under way go on, and new requests get no first token until a
@@ -48,6 +49,12 @@ FIX = (
 )
 
 
+# What was told to be lacking, and was there in every step of the run.
+_IS_PAST = (
+    (pl.col("resource") == "kv-block") & (pl.col("needed") <= pl.col("kv_blocks_free"))
+).fill_null(value=False)
+
+
 @dataclass(frozen=True, slots=True)
 class SilentStall:
     """Nobody was let in for more than `max_steps` steps running, with room and without a reason."""
@@ -72,7 +79,7 @@ class SilentStall:
             pl.col("num_waiting", "seats", "kv_blocks_total").max(),
             pl.col("num_free_seats", "kv_blocks_free").min(),
         ).filter(pl.col("num_steps") > self.max_steps)
-        silent = why(runs, trace).filter(pl.col("reason").is_null())
+        silent = why(runs, trace).filter(pl.col("reason").is_null() | _IS_PAST)
         rows = worst_of_each_rank(silent).sort("rank").collect()
         return each(self, rows, self._finding, FIX, self.limit)
 

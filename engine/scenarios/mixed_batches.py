@@ -233,7 +233,7 @@ class MixedBatches:
         cost = options.cost or COST
         run = run_for(executor, options, cost, _model(values, options.seed), asked)
         described = {
-            "engine": config.as_dict(),
+            "engine": config.as_dict() | {"refuses_mixed_drafts": True},
             "scheduler": asdict(scheduler) | {"faults": sorted(scheduler.faults)},
             "settings": values, "seed": options.seed, **run.described,
         }  # fmt: skip

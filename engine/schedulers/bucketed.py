@@ -45,6 +45,7 @@ class Bucketed:
       which puts them back on the very queue that is being drained.
     - `nothing_fits`: what happens to a request for which that was too little, `ignore` drops it,
       `hold` leaves it in the queue.
+    - `latches`: whether a batch that was once too full for the head of the queue stays so for it.
     """
 
     bucket: str = "oldest"
@@ -53,6 +54,7 @@ class Bucketed:
     incompatible: str = "defer"
     nothing_fits: str = "hold"
     patience: int = 64
+    latches: bool = False
     name: str = "bucketed"
 
     def __post_init__(self) -> None:
@@ -79,6 +81,8 @@ class Bucketed:
     def _admit(self, state: State, prompts: list[Request]) -> Iterator[Action]:
         while state.waiting:
             request = state.waiting[0]
+            if self.latches and request.num_holds:
+                return
             if rejection := _never_fits(state, request):
                 yield rejection
             elif hold := self._cannot_join(state, request, prompts):
@@ -201,12 +205,13 @@ KNOBS = {
     "incompatible": ("defer", "preempt", "requeue"),
     "nothing_fits": ("hold", "ignore"),
 }
-FAULTY_KNOBS = {
+FAULTY_KNOBS: dict[str, dict[str, Any]] = {
     "shortest-bucket": {"bucket": "shortest"},
     "newest-first-oldest-preempted": {"order": "newest-first"},
     "bucket-preemption-with-free-blocks": {"incompatible": "preempt"},
     "incompatible-requeued-on-drained-queue": {"incompatible": "requeue"},
     "one-victim-then-ignored": {"victims": "one", "nothing_fits": "ignore"},
+    "batch-full-latched": {"latches": True},
 }
 
 

@@ -107,3 +107,13 @@ def test_a_release_that_comes_too_early_is_found_in_a_recorded_run(record: Recor
 )  # fmt: skip
 def test_engines_that_share_nothing_are_clean(record: Record, scenario: str, variant: str) -> None:
     assert BlockDoubleOwned().check(record(scenario, variant)) == []
+
+
+def test_an_engine_that_frees_a_block_again_is_found(record: Record) -> None:
+    found = BlockDoubleOwned().check(record("fcfs-preemption", fault="block-given-twice"))
+
+    assert [(each.request, each.evidence["holder"]) for each in found] == [
+        ("req-16", "req-23"), ("req-22", "req-23"), ("req-21", "req-23"),
+    ]  # fmt: skip
+    sound = record("fcfs-preemption", requests="24", num_kv_blocks="60")
+    assert BlockDoubleOwned().check(sound) == []

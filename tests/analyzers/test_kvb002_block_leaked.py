@@ -92,3 +92,10 @@ def test_an_end_that_releases_nothing_is_found_in_a_recorded_run(record: Record)
 )  # fmt: skip
 def test_engines_that_release_are_clean(record: Record, scenario: str, variant: str) -> None:
     assert BlockLeaked().check(record(scenario, variant)) == []
+
+
+def test_an_engine_whose_requests_keep_their_last_block_is_found(record: Record) -> None:
+    (found,) = BlockLeaked().check(record("fcfs-preemption", fault="block-leaked"))
+
+    # The last eight end with the trace: nobody can tell yet that theirs are not released.
+    assert (found.request, found.count, found.evidence["requests"]) == ("req-00", 32, 32)

@@ -84,3 +84,19 @@ def test_steps_that_were_read_from_tags_do_not_say_who_waits(shared_data: Path) 
 @pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert SilentStall().check(record(scenario)) == []
+
+
+def test_blocks_that_were_lacking_and_are_free_since_are_no_reason() -> None:
+    lacked = {"reason": "too few KV blocks are free", "resource": "kv-block", "available": 0}
+    steps = [decode(n, 3, **ROOM) for n in range(1, 9)]
+
+    for needed, count in ((60, 1), (61, 0), (None, 0)):
+        told = [decision("request", "r1", "deferred", 5, needed=needed, **lacked)]
+        assert len(stalled(*steps, told=told)) == count
+
+
+def test_an_engine_that_remembers_that_its_batch_was_full_is_found(record: Record) -> None:
+    (found,) = SilentStall().check(record("fcfs-preemption", fault="batch-full-latched"))
+
+    assert found.evidence["longest run_steps"] == 1_100
+    assert found.evidence["waiting at most"] == 12
