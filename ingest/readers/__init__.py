@@ -10,8 +10,10 @@ from typing import Protocol
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.readers.engine_log import EngineLogReader
 from stepscope.ingest.readers.inflate import salvaged
 from stepscope.ingest.readers.kineto import KinetoReader
+from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.native import NativeReader
 from stepscope.ingest.readers.swimlane import SwimlaneReader
 from stepscope.ingest.trace import Progress
@@ -36,7 +38,9 @@ class Reader(Protocol):
         """Read the tables and the manifest; raises `TraceError`."""
 
 
-READERS: tuple[Reader, ...] = (NativeReader(), SwimlaneReader(), KinetoReader())
+READERS: tuple[Reader, ...] = (
+    NativeReader(), SwimlaneReader(), KinetoReader(), KvEventsReader(), EngineLogReader(),
+)  # fmt: skip
 
 
 def reader_of(path: Path) -> Reader:

@@ -1,0 +1,190 @@
+"""Reader of the logs of inference engines, several in one file, other lines in between, or torn.
+
+A file is a log when a line of it reads as one of an engine's; how far is looked for one is limited.
+What is not a line of an engine is counted and left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.ingest.derive.log_steps import with_lengths
+from stepscope.ingest.errors import LimitExceeded, TraceError
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.readers.inflate import Inflater
+from stepscope.ingest.readers.log_atom import AtomLines
+from stepscope.ingest.readers.log_format import LineFormat
+from stepscope.ingest.readers.log_lines import LINE_LIMIT_BYTES, Lines, origin_of, text_of
+from stepscope.ingest.readers.log_llamacpp import LlamacppLines
+from stepscope.ingest.readers.log_mistralrs import MistralrsLines
+from stepscope.ingest.readers.log_rows import Line, LogRows
+from stepscope.ingest.readers.log_sglang import SglangLines
+from stepscope.ingest.readers.log_trtllm import TrtllmLines
+from stepscope.ingest.readers.log_vllm import VllmLines
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Progress
+
+LINE_FORMATS: tuple[type[LineFormat], ...] = (
+    VllmLines, SglangLines, AtomLines, TrtllmLines, LlamacppLines, MistralrsLines,
+)  # fmt: skip
+SNIFF_BYTES = 64 << 20
+"""How far into a text a line of an engine is looked for: a server says much before it serves."""
+OTHER_LINES = "lines of no engine's steps"
+TOO_LONG = f"lines of more than {LINE_LIMIT_BYTES >> 20} MiB"
+CUT_OFF = "cut off by the end of the file"
+NO_END = "last line read without its end"
+LENGTHS = "lengths of steps, each until the line of the next, 10 s at most"
+_INFERRED = ("steps", "batch_rows", "lifecycle", "allocations")
+
+
+class EngineLog:
+    """The lines of a log read one after the other, into rows."""
+
+    def __init__(self) -> None:
+        self.rows = LogRows()
+        self.is_cut_off = False
+        self._formats = [made() for made in LINE_FORMATS]
+        self._by_marker = {mark: each for each in self._formats for mark in each.markers}
+        marks = sorted(self._by_marker, key=len, reverse=True)
+        self._marker = re.compile("|".join(map(re.escape, marks)).encode())
+
+    def read(self, lines: Iterable[tuple[bytes, bool]]) -> Iterator[str]:
+        """Read lines; gives the kind of each that is an engine's."""
+        for content, is_whole in lines:
+            match = self._marker.search(content)
+            if match is None:
+                self.rows.skipped[OTHER_LINES] += 1
+            elif kind := self._take(self._by_marker[match[0].decode()], content, is_whole=is_whole):
+                yield kind
+        for each in self._formats:
+            each.end(self.rows)
+
+    def _take(self, reads: LineFormat, content: bytes, *, is_whole: bool) -> str | None:
+        text, packed_time = text_of(content)
+        origin, _ = origin_of(text)
+        kind = reads.take(Line(text, origin, packed_time, is_whole), self.rows)
+        if kind:
+            self.rows.read[kind] += 1
+            self.rows.repaired[NO_END] += not is_whole
+        elif is_whole:
+            self.rows.skipped[f"{reads.name} lines that do not read as any known"] += 1
+        else:
+            self.is_cut_off = True
+            self.rows.skipped[CUT_OFF] += 1
+        return kind
+
+
+class EngineLogReader:
+    """Reads steps, counters and what is told of requests; names every log line it is from."""
+
+    name = f"log of an engine ({', '.join(made.name for made in LINE_FORMATS)})"  # type: ignore[misc]
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Tell a text in which a line of an engine is; looks beyond the head where it must."""
+        if not head or b"\0" in head or path.is_dir():
+            return False
+        return self._is_in([head]) or self._is_in(_first_bytes(path))
+
+    def _is_in(self, blocks: Iterable[bytes]) -> bool:
+        try:
+            return any(EngineLog().read(Lines(blocks)))
+        except TraceError:
+            return False
+
+    def read(self, path: Path, progress: Progress | None) -> tuple[dict[str, Frame], Manifest]:
+        """Read the tables and the manifest; raises `TraceError`."""
+        blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
+        lines, log = Lines(blocks), EngineLog()
+        try:
+            for _ in log.read(lines):
+                pass
+        except LimitExceeded as error:
+            raise LimitExceeded(error.what, where=str(path)) from None
+        if not log.rows.read:
+            raise TraceError("no line of an engine that is known in it", where=str(path))
+        if lines.num_too_long:
+            log.rows.skipped[TOO_LONG] += lines.num_too_long
+        tables = _tables(log.rows)
+        closed = not log.is_cut_off and blocks.damage is None
+        return tables, _manifest(log.rows, tables, blocks.damage, closed=closed)
+
+
+def _tables(rows: LogRows) -> dict[str, Frame]:
+    tables = dict(rows.tables())
+    if "steps" in tables:
+        tables["steps"], num = with_lengths(tables["steps"])
+        rows.inferred[LENGTHS] += num
+    return dict(tables)
+
+
+def _first_bytes(path: Path) -> Iterator[bytes]:
+    left = SNIFF_BYTES
+    for block in Inflater(path):
+        yield block[:left]
+        left -= len(block)
+        if left <= 0:
+            return
+
+
+def _manifest(
+    rows: LogRows, tables: dict[str, Frame], damage: str | None, *, closed: bool
+) -> Manifest:
+    sources = sorted(rows.sources.values(), key=lambda source: source.rank)
+    engines = list(dict.fromkeys(engine for engine, _, _ in rows.sources))
+    report = ReadReport(
+        read=dict(rows.read),
+        skipped={what: num for what, num in rows.skipped.items() if num},
+        repaired={what: num for what, num in rows.repaired.items() if num},
+        inferred={what: num for what, num in rows.inferred.items() if num},
+        notes=tuple(chain(rows.notes, _about_times(rows), _about_ranks(rows), _damage(damage))),
+    )
+    return Manifest(
+        producer=" and ".join(engines),
+        clock=ClockInfo(_clock(rows)),
+        ranks=tuple(source.rank for source in sources) or (0,),
+        config={"sources": {str(source.rank): source.name for source in sources}},
+        tables={
+            name: "inferred" if name in _INFERRED else "complete" if closed else "partial"
+            for name in tables
+        },
+        closed=closed,
+        report=report,
+    )
+
+
+def _stamps(rows: LogRows) -> set[str]:
+    return {kind for source in rows.sources.values() for kind in source.stamps}
+
+
+def _clock(rows: LogRows) -> str:
+    found = _stamps(rows)
+    if found & {"dated", "undated"}:
+        return "wall"
+    return "profiler" if "uptime" in found else "virtual"
+
+
+def _about_times(rows: LogRows) -> Iterator[str]:
+    found = _stamps(rows)
+    if "position" in found:
+        yield "lines without a time are placed 1 us behind the line before"
+    if "undated" in found:
+        yield "times without a year or a day are shown from 1 January 2000"
+    if found & {"dated", "undated"}:
+        yield "times without a zone are read as UTC"
+
+
+def _about_ranks(rows: LogRows) -> Iterator[str]:
+    if len(rows.sources) > 1:
+        listed = sorted(rows.sources.values(), key=lambda source: source.rank)[:32]
+        yield "ranks: " + ", ".join(f"{source.rank} is {source.name}" for source in listed)
+
+
+def _damage(damage: str | None) -> Iterator[str]:
+    if damage:
+        yield f"{damage}; all lines before are kept"

@@ -1,0 +1,25 @@
+"""What a reader of one engine's log lines is; one file per engine, one line in `LINE_FORMATS`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from stepscope.ingest.readers.log_rows import Line, LogRows
+
+
+class LineFormat(Protocol):
+    """Reads the lines of one engine; made anew for every log, so it may remember lines."""
+
+    @property
+    def name(self) -> str:
+        """The engine."""
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Texts of which a line of this engine has one; what has none is not looked at."""
+
+    def take(self, line: Line, rows: LogRows) -> str | None:
+        """Add what a line says; gives the kind of line, or None where it is not whole."""
+
+    def end(self, rows: LogRows) -> None:
+        """Add what was still open when the log ended."""

@@ -1,0 +1,85 @@
+"""Lines of a log, whatever wrote or forwarded it: any line end, coloured, packed in JSON, torn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+LINE_LIMIT_BYTES = 1 << 20
+NO_STAMP = ""
+_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
+# What a container runtime, or journald as JSON, calls the line and the time at which it came.
+_PACKED = (("log", "time"), ("MESSAGE", "__REALTIME_TIMESTAMP"), ("message", "timestamp"))
+# Who wrote a line, told by what forwards the lines of several.
+_ORIGINS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\[(pod/[\w.-]{1,253}/[\w.-]{1,253})\] ",  # kubectl logs --prefix
+        r"([\w.-]{1,128}) {0,64}\| ",  # docker compose
+        r"[A-Z][a-z]{2} [ \d]\d [\d:]{8} ([\w.-]{1,253} [\w./@-]{1,128}\[\d{1,9}\]): ",  # journald
+        r"([a-z\d](?:[a-z\d-]{0,200})-[a-z\d]{5} [a-z\d-]{1,63}) (?=\S)",  # stern
+    )
+)
+
+
+class Lines:
+    """Iterates over the lines in blocks of bytes, with whether each has its end.
+
+    Empty lines are left out. `num_lines` were given, and `num_too_long`, of more than a MiB, not.
+    """
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self.num_lines = 0
+        self.num_too_long = 0
+        self._blocks = blocks
+
+    def __iter__(self) -> Iterator[tuple[bytes, bool]]:
+        rest = b""
+        for block in self._blocks:
+            *lines, rest = _split(rest + block)
+            yield from self._kept(lines, is_whole=True)
+            if len(rest) > LINE_LIMIT_BYTES:
+                rest = rest[: LINE_LIMIT_BYTES + 1]  # enough to know it by; the rest is not kept
+        yield from self._kept([rest], is_whole=False)
+
+    def _kept(self, lines: list[bytes], *, is_whole: bool) -> Iterator[tuple[bytes, bool]]:
+        for line in lines:
+            if len(line) > LINE_LIMIT_BYTES:
+                self.num_too_long += 1
+            elif line:
+                self.num_lines += 1
+                yield line, is_whole
+
+
+def _split(window: bytes) -> list[bytes]:
+    """The lines of a window, the last one without its end, which may be empty."""
+    lines = window.splitlines()
+    if not lines or window.endswith((b"\n", b"\r")):
+        lines.append(b"")
+    return lines
+
+
+def text_of(line: bytes) -> tuple[str, str]:
+    """A line as its writer wrote it, and the time that whoever packed it in JSON gave it."""
+    text = _COLOUR.sub("", line.decode("utf-8", "replace"))
+    if not text.startswith("{"):
+        return text, NO_STAMP
+    try:
+        packed = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text, NO_STAMP
+    for name, time in _PACKED:
+        if isinstance(said := packed.get(name), str):
+            stamp = packed.get(time)
+            return _COLOUR.sub("", said).strip(), stamp if isinstance(stamp, str) else NO_STAMP
+    return text, NO_STAMP
+
+
+def origin_of(text: str) -> tuple[str, int]:
+    """Who wrote a line, where what forwarded it says so, and where its own text begins."""
+    for pattern in _ORIGINS:
+        if match := pattern.match(text):
+            return match[1], match.end()
+    return "", 0

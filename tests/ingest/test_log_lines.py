@@ -1,0 +1,221 @@
+"""Logs as they are found: coloured, forwarded, packed, of other machines; and their times."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from stepscope.ingest.errors import TraceError, UnknownFormat
+from stepscope.ingest.readers import engine_log, log_lines, log_rows
+from stepscope.ingest.readers.log_lines import Lines
+from stepscope.ingest.readers.log_times import stamp_of
+from stepscope.ingest.trace import Trace
+from tests.ingest.log_files import LOGS, SGLANG, VLLM, open_log, report_of, rows
+
+ITERATION = (
+    "Iteration({}): 1 context requests, 8 context tokens, 0 generation requests, "
+    "0 generation tokens, iteration elapsed time: 1.00 ms"
+)
+NOON_NS = 1_780_056_000_000_000_000  # 2026-05-29T12:00:00Z
+
+FORWARDED = {
+    "docker": "2026-05-29T12:00:00.000000000Z {}",
+    "cri": "2026-05-29T12:00:00.000000000Z stdout F {}",
+    "journald": "2026-05-29T14:00:00.000000+0200 host vllm[59332]: {}",
+    "compose": "vllm-1  | INFO 2026-05-29 12:00:00 [core.py:359] {}",
+    "coloured": "\x1b[0;36m(EngineCore pid=1)\x1b[0;0m INFO 2026-05-29 12:00:00 [core.py:359] {}",
+    "engine behind docker": "2026-05-29T12:00:07.5Z INFO 05-29 12:00:00 [core.py:359] {}",
+    "tensorrt": "[05/29/2026-12:00:00] [TRT-LLM] [I] {}",
+}
+
+
+@pytest.mark.parametrize("how", FORWARDED)
+def test_the_time_of_a_line_is_the_engine_s_own_however_it_was_forwarded(
+    tmp_path: Path, how: str
+) -> None:
+    trace = open_log(tmp_path, FORWARDED[how].format(ITERATION.format(7)) + "\n")
+
+    assert rows(trace, "steps", "step", "ts_ns") == [(7, NOON_NS - 1_000_000)]
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        {"log": ITERATION.format(7) + "\n", "stream": "stderr", "time": "2026-05-29T12:00:00Z"},
+        {"MESSAGE": ITERATION.format(7), "__REALTIME_TIMESTAMP": str(NOON_NS // 1000)},
+    ],
+)
+def test_a_line_packed_in_json_is_unpacked(tmp_path: Path, packed: dict[str, str]) -> None:
+    trace = open_log(tmp_path, json.dumps(packed) + "\n")
+
+    assert rows(trace, "steps", "ts_ns") == [NOON_NS - 1_000_000]
+
+
+@pytest.mark.parametrize("engine", LOGS)
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_line_ends_make_no_difference(tmp_path: Path, engine: str, end: str) -> None:
+    plain = open_log(tmp_path, LOGS[engine])
+    other = open_log(tmp_path, LOGS[engine].replace("\n", end))
+
+    for table in plain.manifest.tables:
+        assert other.table(table).collect().equals(plain.table(table).collect())
+
+
+@pytest.mark.parametrize("engine", LOGS)
+def test_a_gzip_log_is_the_same_trace(tmp_path: Path, engine: str) -> None:
+    plain = open_log(tmp_path, LOGS[engine])
+    packed = open_log(tmp_path, gzip.compress(LOGS[engine].encode()))
+
+    assert packed.manifest == plain.manifest
+    for table in plain.manifest.tables:
+        assert packed.table(table).collect().equals(plain.table(table).collect())
+
+
+def test_containers_that_write_into_one_log_are_ranks(tmp_path: Path) -> None:
+    lines = [f"vllm-{number}  | {ITERATION.format(5)}" for number in (1, 2, 1)]
+
+    trace = open_log(tmp_path, "\n".join(lines) + "\n")
+
+    assert rows(trace, "steps", "rank", "step") == [(0, 5), (0, 6), (1, 5)]
+    assert trace.manifest.config["sources"] == {"0": "vLLM 0 vllm-1", "1": "vLLM 0 vllm-2"}
+
+
+def test_numbers_that_start_over_are_counted_on(tmp_path: Path) -> None:
+    lines = [ITERATION.format(number) for number in (1, 2, 1, 2, 3)]
+
+    trace = open_log(tmp_path, "\n".join(lines) + "\n")
+
+    assert rows(trace, "steps", "step") == [1, 2, 3, 4, 5]
+    assert sum(report_of(trace).repaired.values()) == 1
+
+
+def test_lines_without_a_time_are_placed_by_their_position(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, "\n".join(ITERATION.format(number) for number in (1, 2)) + "\n")
+
+    first, second = rows(trace, "steps", "ts_ns")
+    assert second >= first + 1_000_000
+    assert trace.manifest.clock.kind == "virtual"
+    assert report_of(trace).inferred["times from the position of the line"] == 2
+    assert "lines without a time are placed 1 us behind the line before" in report_of(trace).notes
+
+
+def test_a_clock_that_is_set_back_is_left_as_it_is(tmp_path: Path) -> None:
+    stamps = ("2026-05-29 12:00:09", "2026-05-29 12:00:00")
+    lines = [f"INFO {stamp} {ITERATION.format(at)}" for at, stamp in enumerate(stamps)]
+
+    first, second = rows(open_log(tmp_path, "\n".join(lines) + "\n"), "steps", "ts_ns")
+
+    assert first - second == 9_000_000_000
+
+
+def test_a_log_is_known_by_a_line_far_behind_its_beginning(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, "loading weights\n" * 9_000 + VLLM)
+
+    assert trace.num_rows("steps") == 3
+
+
+def test_a_text_without_a_line_of_an_engine_is_not_known(tmp_path: Path) -> None:
+    with pytest.raises(UnknownFormat, match="log of an engine"):
+        open_log(tmp_path, "Prefill batch of cookies\nIteration(1) of the recipe\n")
+
+
+def test_lines_that_do_not_read_as_they_should_are_counted(tmp_path: Path) -> None:
+    odd = "Iteration(x): 1 context requests\nDecode batch, #running-req: many\n"
+
+    assert report_of(open_log(tmp_path, odd + SGLANG)).skipped == {
+        "vLLM lines that do not read as any known": 1,
+        "SGLang lines that do not read as any known": 1,
+        "lines of no engine's steps": 1,
+    }
+
+
+def test_a_line_that_is_too_long_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "LINE_LIMIT_BYTES", 2_000)
+    blocks = [VLLM.encode(), b"x" * 1_500, b"x" * 1_500, b"x" * 1_500, b"\n" + SGLANG.encode()]
+
+    lines = Lines(blocks)
+
+    assert len(list(lines)) == len(VLLM.splitlines()) + len(SGLANG.splitlines())
+    assert lines.num_too_long == 1
+
+
+def test_more_engines_than_the_limit_are_taken_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_rows, "LIMIT_SOURCES", 2)
+    lines = [f"vllm-{number} | {ITERATION.format(1)}" for number in range(5)]
+
+    trace = open_log(tmp_path, "\n".join(lines) + "\n")
+
+    assert trace.manifest.ranks == (0, 1, 2)
+    assert trace.num_rows("steps") == 5
+
+
+def test_more_rows_than_the_limit_are_an_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_rows, "LIMIT_ROWS", 2)
+
+    with pytest.raises(TraceError, match=r"server.txt: more than 2 rows"):
+        open_log(tmp_path, VLLM)
+
+
+def test_more_counters_than_the_limit_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_rows, "LIMIT_NAMES", 3)
+
+    trace = open_log(tmp_path, VLLM)
+
+    assert len(set(rows(trace, "counters", "name"))) == 3
+    assert report_of(trace).skipped["samples of more than 3 counters"] == 2
+
+
+def test_how_far_a_line_of_an_engine_is_looked_for_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_log, "SNIFF_BYTES", 70_000)
+
+    with pytest.raises(UnknownFormat):
+        open_log(tmp_path, "loading weights\n" * 9_000 + VLLM)
+
+
+@pytest.mark.parametrize(
+    ("text", "ns", "resolution_ns"),
+    [
+        ("2026-05-29T12:00:00Z", NOON_NS, 10**9),
+        ("2026-05-29 12:00:00,123 x", NOON_NS + 123_000_000, 10**6),
+        ("2026-05-29T05:30:00-06:30", NOON_NS, 10**9),
+        ("at 05-29-2026 12:00:00.5", NOON_NS + 500_000_000, 10**8),
+        ("May 29 12:00:00 host vllm[1]: ", NOON_NS, 10**9),
+        ("INFO 05-29 12:00:00 [core.py:1]", NOON_NS, 10**9),
+        ("[atom 12:00:00] Scheduled", NOON_NS, 10**9),
+        (str(NOON_NS // 1000), NOON_NS, 1000),
+        ("2.25.767.681 I slot", 145_767_681_000, 1000),
+    ],
+)
+def test_times_are_read_as_engines_write_them(text: str, ns: int, resolution_ns: int) -> None:
+    stamp = stamp_of(text, NOON_NS - 3 * 3600 * 10**9)
+
+    assert stamp is not None
+    assert (stamp.ns, stamp.resolution_ns) == (ns, resolution_ns)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2026-13-45 99:99:99", "May 32 12:00:00", "12:00", "9999-01-01 00:00:00"]
+)
+def test_what_is_no_time_is_none(text: str) -> None:
+    assert stamp_of(text) is None
+
+
+def test_a_trace_of_a_log_can_be_saved_and_opened_again(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, VLLM + SGLANG)
+
+    trace.save(tmp_path / "out.trace")
+
+    again = Trace.open(tmp_path / "out.trace")
+    assert again.manifest.report == trace.manifest.report
+    assert again.num_rows("steps") == trace.num_rows("steps")
