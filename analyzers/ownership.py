@@ -28,41 +28,66 @@ def ownerships(trace: Trace) -> pl.LazyFrame:
     was never let go), is_shared (taken by `share` alone). Letting go of what one does not have
     changes nothing.
     """
-    # Rows of an owner and a thing stand together, so one number tells them from the next: windows
-    # over it take a fifth of the time that windows over four columns take.
-    is_next = pl.any_horizontal(pl.col(OWNER) != pl.col(OWNER).shift(1)).fill_null(value=True)
-    balance = pl.col("change").cum_sum().over("_of")
-    had = balance - pl.min_horizontal(balance.cum_min().over("_of"), 0)
+    changes = _of_moments(_changes(trace).collect())
     is_held = pl.col("had") > 0
-    changed = (is_held != is_held.shift(1)).over("_of").fill_null(is_held)
-    return (
-        _changes(trace)
-        .sort(*OWNER, "ts_ns")
-        .with_columns(_of=is_next.cum_sum())
-        .with_columns(had=had)
-        .filter(changed)
-        .with_columns(to_ns=pl.col("ts_ns").shift(-1).over("_of").fill_null(FAR_NS))
-        .filter(is_held)
-        .select(*OWNER, "step", "to_ns", "is_shared", from_ns="ts_ns")
-    )
+    changed = pl.when(pl.col("is_first")).then(is_held).otherwise(is_held != is_held.shift(1))
+    taken = changes.lazy().with_columns(had=_had(changes)).filter(changed)
+    is_last = (pl.col("of") != pl.col("of").shift(-1)).fill_null(value=True)
+    to_ns = pl.when(is_last).then(FAR_NS).otherwise(pl.col("ts_ns").shift(-1))
+    held = taken.with_columns(to_ns=to_ns).filter(is_held)
+    return held.select(*OWNER, "step", "to_ns", "is_shared", from_ns="ts_ns")
+
+
+def _had(changes: pl.DataFrame) -> pl.Expr:
+    """How often an owner has taken a thing and not let it go, after each change.
+
+    All changes of an owner and a thing stand together, so one sum over all rows will do, less what
+    it was before them: windows over millions of owners would take most of the time.
+    """
+    total = pl.col("change").cum_sum()
+    before = pl.when(pl.col("is_first")).then(total - pl.col("change")).forward_fill()
+    balance = total - before
+    if changes.select((balance < 0).any()).item():
+        return balance - pl.min_horizontal(balance.cum_min().over("of"), 0)
+    return balance
+
+
+def _of_moments(changes: pl.DataFrame) -> pl.DataFrame:
+    """Sort changes by what they are of and by time, and add up those of one moment."""
+    key = ("of", "ts_ns")
+    ordered = changes.sort(*key)
+    is_again = pl.all_horizontal(pl.col(key) == pl.col(key).shift(1)).fill_null(value=False)
+    again = ordered.select(is_again).to_series()
+    if again.any():
+        shared = again | again.shift(-1, fill_value=False)
+        summed = (
+            ordered.filter(shared)
+            .group_by(*key)
+            .agg(
+                pl.col(OWNER).first(),
+                pl.col("step").min(),
+                pl.col("change").sum(),
+                pl.col("is_shared").all(),
+            )
+        )
+        ordered = pl.concat([ordered.filter(~shared), summed.select(ordered.columns)]).sort(*key)
+    is_first = (pl.col("of") != pl.col("of").shift(1)).fill_null(value=True)
+    return ordered.with_columns(is_first=is_first)
 
 
 def _changes(trace: Trace) -> pl.LazyFrame:
-    """What an owner took (positive) and let go of in each moment."""
+    """What an owner took (positive) and let go of; `of` tells owner and thing from all others."""
     known = [pl.col(name).is_not_null() for name in ("ts_ns", "resource", "id", "owner")]
     told = trace.allocations.filter(*known).with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
     taken = told.filter(pl.col("op") != "release")
     let_go = pl.concat([told.filter(pl.col("op") == "release").select(_COLUMNS), _left(taken)])
-    return (
-        pl.concat(
-            [
-                taken.select(_COLUMNS, change=pl.lit(1), is_shared=pl.col("op") == "share"),
-                let_go.with_columns(change=pl.lit(-1), is_shared=pl.lit(value=True)),
-            ]
-        )
-        .group_by(*OWNER, "ts_ns")
-        .agg(pl.col("step").min(), pl.col("change").sum(), pl.col("is_shared").all())
+    changes = pl.concat(
+        [
+            taken.select(_COLUMNS, change=pl.lit(1), is_shared=pl.col("op") == "share"),
+            let_go.with_columns(change=pl.lit(-1), is_shared=pl.lit(value=True)),
+        ]
     )
+    return changes.with_columns(of=pl.struct(OWNER).hash())
 
 
 _COLUMNS = (*OWNER, "step", "ts_ns")

@@ -77,6 +77,7 @@ class BlockDoubleOwned:
         owned = ownerships(trace)
         if not is_whole(trace, "allocations"):
             owned = owned.filter(pl.col("to_ns") < FAR_NS)
+        owned = self._of_doubtful(owned.collect())
         lasts = pl.col("to_ns") == pl.col("to_ns").cum_max().over(THING)
         holder = [
             pl.when(lasts).then(column).forward_fill().shift(1).over(THING).alias(into)
@@ -92,6 +93,16 @@ class BlockDoubleOwned:
                 until_ns - pl.col("from_ns") >= self.overlap_ns,
             )
             .with_columns(ts_ns="from_ns", end_ns=pl.when(until_ns < FAR_NS).then(until_ns))
+        )
+
+    def _of_doubtful(self, owned: pl.DataFrame) -> pl.LazyFrame:
+        """Leave out the things that nobody claimed before the last had let go: nearly all."""
+        had_until = pl.col("to_ns").cum_max().shift(1).over("thing")
+        is_doubtful = ~pl.col("is_shared") & (had_until - pl.col("from_ns") >= self.overlap_ns)
+        spans = owned.lazy().select("is_shared", "from_ns", "to_ns", thing=pl.struct(THING).hash())
+        things = spans.sort("thing", "from_ns").filter(is_doubtful).select("thing").unique()
+        return owned.lazy().filter(
+            pl.struct(THING).hash().is_in(things.collect()["thing"].implode())
         )
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
