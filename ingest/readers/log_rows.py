@@ -28,6 +28,7 @@ LIMIT_NAMES = 4_096
 LIMIT_TAG_CHARS = 1_024
 _CHUNK_ROWS = 32_768
 _LAST_STEP = 1 << 53
+_COLUMNS = {name: table.names for name, table in BY_NAME.items()}
 Value = int | float | str | bool | None
 
 
@@ -194,7 +195,7 @@ class LogRows:
             raise LimitExceeded(f"more than {LIMIT_ROWS:,} rows in one log")
         known = {"rank": source.rank, "ts_ns": ts_ns, **columns}
         rows = self._open.setdefault(table, [])
-        rows.append([known.get(name) for name in BY_NAME[table].names])
+        rows.append([known.get(name) for name in _COLUMNS[table]])
         if len(rows) >= _CHUNK_ROWS:
             self._close(table)
 

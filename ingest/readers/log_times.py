@@ -30,6 +30,8 @@ _FORMS = tuple(
         rf"\[\w{{1,32}} {_CLOCK}\]",
     )
 )
+_HOURS = re.compile(r"(?<!\d)\d\d:\d\d:\d\d")
+_DATE_CHARS, _REST_CHARS = 40, 20  # how far around a clock its date, fraction and zone may reach
 # llama.cpp: minutes, seconds, milliseconds and microseconds since its start.
 _UPTIME = re.compile(r"(?:^|\s)(\d{1,6})\.([0-5]\d)\.(\d{3})\.(\d{3}) [A-Z] ")
 _MICROS = re.compile(r"\d{16}")
@@ -54,10 +56,9 @@ def stamp_of(text: str, near_ns: int | None = None) -> Stamp | None:
 
     `near_ns` is a time that it is close to, for what the stamp leaves out.
     """
-    found = sorted(_found(text[:HEAD_CHARS]), key=lambda match: match.start())
     near = UNDATED if near_ns is None else _EPOCH + timedelta(microseconds=near_ns // 1000)
     last: Stamp | None = None
-    for match in found:
+    for match in _found(text[:HEAD_CHARS]):
         if stamp := _stamp(match, near):
             last = replace(stamp, has_year=stamp.has_year or (last is not None and last.has_year))
             near = _EPOCH + timedelta(microseconds=stamp.ns // 1000)
@@ -65,8 +66,15 @@ def stamp_of(text: str, near_ns: int | None = None) -> Stamp | None:
 
 
 def _found(head: str) -> Iterator[re.Match[str]]:
-    for form in _FORMS:
-        yield from form.finditer(head)
+    """What has the form of a time, looked for where a clock is."""
+    last = 0
+    for clock in _HOURS.finditer(head):
+        begin, end = max(last, clock.start() - _DATE_CHARS), clock.end() + _REST_CHARS
+        last = clock.end()
+        for form in _FORMS:
+            match = form.search(head, begin, end)
+            if match and match.start("h") == clock.start():
+                yield match
 
 
 def _stamp(match: re.Match[str], near: datetime) -> Stamp | None:

@@ -97,7 +97,8 @@ def test_a_damaged_gzip_log_keeps_the_lines_before(tmp_path: Path) -> None:
 
 
 JUNK = (
-    b"", b"\n", b"\r", b"\0", b"\xff", b"\x1b[", b"9" * 40, b", ", b": ", b" = ", b"{", b"]", b"nan",
+    b"", b"\n", b"\r", b"\0", b"\xff", b"\x1b[", b"9" * 40, b", ", b": ", b" = ", b"{",
+    b"]", b"nan",
 )  # fmt: skip
 BATCH = b"Scheduled prefill batch: 1 reqs, 5 tokens"
 

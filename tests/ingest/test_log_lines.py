@@ -193,6 +193,8 @@ def test_how_far_a_line_of_an_engine_is_looked_for_is_limited(
         ("May 29 12:00:00 host vllm[1]: ", NOON_NS, 10**9),
         ("INFO 05-29 12:00:00 [core.py:1]", NOON_NS, 10**9),
         ("[atom 12:00:00] Scheduled", NOON_NS, 10**9),
+        ("2026-05-29 12:00:09 2026-05-29 12:00:00 x", NOON_NS, 10**9),
+        ("May 29 12:00:09 host [11:00:07] 05-29 12:00:00.0", NOON_NS, 10**8),
         (str(NOON_NS // 1000), NOON_NS, 1000),
         ("2.25.767.681 I slot", 145_767_681_000, 1000),
     ],
