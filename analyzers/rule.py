@@ -8,7 +8,7 @@ windows over whole columns. Only the few findings become Python objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -21,7 +21,10 @@ PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")
 
 
 class Rule(Protocol):
-    """One kind of fault; `needs` are the tables without which it answers *not applicable*."""
+    """One kind of fault; `needs` are the tables without which it answers *not applicable*.
+
+    A rule that needs more than tables to judge is `Particular` too.
+    """
 
     code: ClassVar[str]
     name: ClassVar[str]
@@ -29,8 +32,27 @@ class Rule(Protocol):
     needs: ClassVar[tuple[str, ...]]
 
     def check(self, trace: Trace) -> list[Finding]:
-        """Find the fault in a trace that has every table in `needs`."""
+        """Find the fault in a trace that the rule is applicable to."""
         ...
+
+
+@runtime_checkable
+class Particular(Protocol):
+    """What a rule adds that is not applicable to every trace with its tables.
+
+    It needs a size that the manifest declares, say, or tables of which no row is missing.
+    """
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether there is what `check` needs, in a trace that has every table in `needs`."""
+        ...
+
+
+def is_applicable(rule: Rule, trace: Trace) -> bool:
+    """Tell whether `rule` can judge `trace`: where it cannot, finding nothing is not *clean*."""
+    if not all(trace.has(table) for table in rule.needs):
+        return False
+    return not isinstance(rule, Particular) or rule.applies(trace)
 
 
 def finding(

@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Finding, by_severity_then_time
 from stepscope.analyzers.registry import RULES
-from stepscope.analyzers.rule import Rule
+from stepscope.analyzers.rule import Rule, is_applicable
 from stepscope.ingest.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ class CheckResult:
     """What a check of one trace came to.
 
     `findings` are ranked: severity, then time. `counts` has every rule that could be applied and
-    the number of its occurrences (0 is *clean*), `not_applicable` those whose tables are absent.
+    the number of its occurrences (0 is *clean*), `not_applicable` those to which the trace lacks
+    what they need: tables, or what they ask for besides.
     """
 
     trace: str
@@ -55,19 +56,20 @@ def check(
     for done, rule in enumerate(rules):
         if progress:
             progress(rule.code, done, len(rules))
-        if not all(trace.has(table) for table in rule.needs):
+        found = _apply(rule, trace)
+        if found is None:
             not_applicable.append(rule.code)
             continue
-        found = _apply(rule, trace)
         findings += found
         counts[rule.code] = sum(finding.count for finding in found)
     ranked = tuple(sorted(findings, key=by_severity_then_time))
     return CheckResult(trace.name, ranked, tuple(not_applicable), counts)
 
 
-def _apply(rule: Rule, trace: Trace) -> list[Finding]:
+def _apply(rule: Rule, trace: Trace) -> list[Finding] | None:
+    """Return what the rule finds, None where it is not applicable."""
     try:
-        return rule.check(trace)
+        return rule.check(trace) if is_applicable(rule, trace) else None
     except (StepscopeError, pl.exceptions.ComputeError):
         # The latter is a damaged file, which no rule can help.
         raise

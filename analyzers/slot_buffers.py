@@ -21,16 +21,14 @@ if TYPE_CHECKING:
 SLOT = ("rank", "slot")
 
 
-def slot_accesses(trace: Trace) -> pl.LazyFrame | None:
-    """Reads and writes of slots, None where the manifest does not say how large a slot is.
+def slot_accesses(trace: Trace) -> pl.LazyFrame:
+    """Reads and writes of slots, whose numbers are null where no size of a slot is declared.
 
     Columns: rank, step, ts_ns, buffer, op (read or write), slot, num_bytes, epoch, born_ns (when
     the contents were first written), owner of the slot at that time, claim_ns and claim_step (when
     the owner took it; null where nobody has it). An access of several slots counts for the first.
     """
-    size = slot_bytes(trace)
-    if not size:
-        return None
+    size = pl.lit(slot_bytes(trace), pl.Int64)
     known = [pl.col(name).is_not_null() for name in ("ts_ns", "buffer", "first", "epoch")]
     op = pl.when(pl.col("op") == "copy").then(pl.lit("write")).otherwise("op")
     accesses = (

@@ -23,7 +23,7 @@ def format_result(result: CheckResult, start_ns: int = 0, *, show_all: bool = Fa
     for findings in by_rule.values():
         lines += ["", *_rule_lines(findings, start_ns, show_all)]
     if result.not_applicable:
-        lines += ["", f"not applicable (tables missing): {', '.join(result.not_applicable)}"]
+        lines += ["", f"not applicable (not recorded): {', '.join(result.not_applicable)}"]
     return "\n".join(lines)
 
 

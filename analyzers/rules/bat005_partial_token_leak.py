@@ -5,8 +5,7 @@ Tokens in `outputs` of four kinds, each a finding of its own:
 
 - sampled by a chunk that does not end the prompt (`is_final_chunk` is false);
 - at or past the request's cap (`max_tokens`);
-- behind the token that ends the output (`engine.eos_token` of the manifest's config; the reference
-  engine's is known);
+- behind the token that ends the output (`engine.eos_token` of the manifest's config);
 - an end that was not taken for one: the last token is the one that ends the output, and the request
   finished without the cause `eos`, so the client is told that its output was cut.
 

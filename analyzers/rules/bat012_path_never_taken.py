@@ -55,6 +55,10 @@ class PathNeverTaken:
 
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether any path is declared."""
+        return not declared_paths(trace).is_empty()
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per path, with the number of its widths that were never reached."""
         path = ["phase", "path"]

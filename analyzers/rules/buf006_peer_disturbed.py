@@ -6,7 +6,7 @@ slot held already. All such writes of one step are one finding; it names the req
 were disturbed, and who was admitted in the step.
 
 Needs to know whose a slot was (`allocations`) and how large one is (`layout` in the manifest's
-config); without the latter it says nothing.
+config); without either it is not applicable.
 
 ## Why it hurts
 The tokens that the live request decoded since are gone from its KV, and it goes on as if they were
@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.slot_buffers import slot_accesses
@@ -57,14 +58,15 @@ class PeerDisturbed:
 
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether the size of a slot is declared."""
+        return slot_bytes(trace) is not None
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step, with the number of slots that it disturbed, in order of time."""
-        accesses = slot_accesses(trace)
-        if accesses is None:
-            return []
         first = ("ts_ns", "slot", "owner", "buffer", "newest", "epoch")
         steps = (
-            _gone_back(accesses)
+            _gone_back(slot_accesses(trace))
             .group_by(STEP)
             .agg(
                 pl.col(first).sort_by(first).first(),

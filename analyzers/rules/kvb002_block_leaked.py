@@ -5,9 +5,9 @@ Blocks and slots that an owner had when it finished, was rejected or was aborted
 never seen to let go of, although the trace goes on after that. All of a rank's blocks, or slots,
 are one finding, placed at the first request.
 
-Where rows of `allocations` may be missing nothing is said: the release may be one of them. Nor is
-it of an owner that was moved (`move`): which of its places its release is for is not certain. An
-owner of which no end is recorded may still need what it has.
+Where rows of `allocations` may be missing the rule is not applicable: the release may be one of
+them. Nothing is said of an owner that was moved (`move`): which of its places its release is for is
+not certain. An owner of which no end is recorded may still need what it has.
 
 ## Why it hurts
 The pool shrinks until nothing fits any more. First requests wait longer, then they preempt each
@@ -60,10 +60,12 @@ class BlockLeaked:
     grace_ns: int = 1
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether no release, and no end, can be missing."""
+        return is_whole(trace, "allocations", "lifecycle")
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and kind of thing, with the number that leaked."""
-        if not is_whole(trace, "allocations", "lifecycle"):
-            return []
         ended = ends(trace).join(last_moment(trace), on="rank", how="left")
         moved = trace.allocations.filter(pl.col("op") == "move").select("rank", "owner").unique()
         of_request = (

@@ -6,7 +6,7 @@ owner had written to it. Reads before that, such as a copy of all slots that sav
 are no harm. All such reads of one owner of a slot are one finding.
 
 Needs to know whose a slot was (`allocations`) and how large one is (`layout` in the manifest's
-config: `slot_tokens` times `token_bytes`); without the latter it says nothing.
+config: `slot_tokens` times `token_bytes`); without either it is not applicable.
 
 ## Why it hurts
 The new request attends to the old one's keys and values behind its own. Its output depends on who
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.slot_buffers import SLOT, slot_accesses
@@ -55,14 +56,15 @@ class DirtyRecycle:
 
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether the size of a slot is declared."""
+        return slot_bytes(trace) is not None
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per owner of a slot, with the number of dirty reads, in order of time."""
-        accesses = slot_accesses(trace)
-        if accesses is None:
-            return []
         first = ("ts_ns", "step", "buffer", "num_bytes", "before")
         dirty = (
-            _dirty(accesses)
+            _dirty(slot_accesses(trace))
             .group_by(OWNED)
             .agg(
                 pl.col(first).sort_by(first).first(),

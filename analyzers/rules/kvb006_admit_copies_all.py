@@ -5,7 +5,7 @@ Steps that admitted requests to slots and copied bytes of slots that were not ad
 more than `max_ratio` times what the admitted slots hold. A copy is a write of contents that were
 written somewhere else before. All such steps of a rank are one finding.
 
-Needs the size of a slot (`layout` in the manifest's config); without it the rule says nothing.
+Needs the size of a slot (`layout` in the manifest's config); without it the rule is not applicable.
 
 ## Why it hurts
 The price of an admission grows with the number of slots, and everybody who is decoding waits for
@@ -56,14 +56,15 @@ class AdmitCopiesAll:
     max_ratio: float = 1.0
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether the size of a slot is declared."""
+        return slot_bytes(trace) is not None
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of admissions, placed at the worst step."""
-        accesses, size = slot_accesses(trace), slot_bytes(trace)
-        if accesses is None or size is None:
-            return []
         worst = ("copied_bytes", "ts_ns", "step", "own_bytes")
         costly = (
-            _admissions(accesses, trace, size)
+            _admissions(trace)
             .filter(pl.col("copied_bytes") > self.max_ratio * pl.col("own_bytes"))
             .group_by("rank")
             .agg(
@@ -95,7 +96,7 @@ class AdmitCopiesAll:
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
 
 
-def _admissions(accesses: pl.LazyFrame, trace: Trace, size: int) -> pl.LazyFrame:
+def _admissions(trace: Trace) -> pl.LazyFrame:
     """Steps that admitted to slots: what they copied of other slots, and what their own hold."""
     step = ("rank", "step")
     admitted = (
@@ -109,7 +110,8 @@ def _admissions(accesses: pl.LazyFrame, trace: Trace, size: int) -> pl.LazyFrame
     is_copy = (pl.col("op") == "write") & (pl.col("ts_ns") > pl.col("born_ns"))
     was_admitted = (pl.col("claim_step") == pl.col("step")).fill_null(value=False)
     return (
-        accesses.filter(is_copy, ~was_admitted)
+        slot_accesses(trace)
+        .filter(is_copy, ~was_admitted)
         .group_by(step)
         .agg(
             pl.col("ts_ns").min(), end_ns=pl.col("ts_ns").max(),
@@ -117,5 +119,5 @@ def _admissions(accesses: pl.LazyFrame, trace: Trace, size: int) -> pl.LazyFrame
         )
         .join(admitted, on=step, how="left")
         .filter(pl.col("num_admitted") > 0)
-        .with_columns(own_bytes=pl.col("num_admitted") * size)
+        .with_columns(own_bytes=pl.col("num_admitted") * pl.lit(slot_bytes(trace), pl.Int64))
     )  # fmt: skip

@@ -101,7 +101,7 @@ def _remark(checked: Checked) -> str:
     if checked.num_known:
         remarks.append(f"{checked.num_known:,} known, in the baseline")
     if result.not_applicable:
-        remarks.append(f"not applicable (tables missing): {', '.join(result.not_applicable)}")
+        remarks.append(f"not applicable (not recorded): {', '.join(result.not_applicable)}")
     return f"- {_literal(result.trace)}: {_literal('; '.join(remarks) or 'every rule applied')}"
 
 

@@ -61,7 +61,7 @@ def _case(code: str, found: list[Finding], start_ns: int, fail_on: str) -> TestC
 
 def _skipped(code: str) -> TestCase:
     case = _named(code)
-    case.result = [Skipped("not applicable: the trace lacks tables that the rule needs")]
+    case.result = [Skipped("not applicable: the trace lacks what the rule needs")]
     return case
 
 

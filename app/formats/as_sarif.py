@@ -135,7 +135,7 @@ def _notes(checked: Sequence[Checked], num_shown: int, num_found: int) -> list[s
             notes.append(f"{each.result.trace}: in the baseline, and left out: {each.num_known:,}")
         if each.result.not_applicable:
             codes = ", ".join(each.result.not_applicable)
-            notes.append(f"{each.result.trace}: not applicable (tables missing): {codes}")
+            notes.append(f"{each.result.trace}: not applicable (not recorded): {codes}")
     return notes
 
 

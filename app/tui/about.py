@@ -159,4 +159,4 @@ def _found(result: CheckResult) -> Iterator[Block]:
     if clean:
         yield Fact("✔ clean", (" ".join(clean),), MUTED)
     if result.not_applicable:
-        yield Fact("○ no rows", (" ".join(result.not_applicable),), MUTED)
+        yield Fact("○ unjudged", (" ".join(result.not_applicable),), MUTED)

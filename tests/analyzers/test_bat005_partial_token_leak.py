@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.bat005_partial_token_leak import PartialTokenLeak
+from stepscope.engine.request import EOS_TOKEN
+from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event
 from tests.analyzers.serving_rows import chunk, row, token
@@ -110,3 +113,14 @@ def test_sound_engines_are_clean(record: Record, scenario: str, variant: str) ->
 def test_ends_and_caps_that_are_kept_are_clean(record: Record) -> None:
     assert PartialTokenLeak().check(record("slot-recycling", eos_after="5")) == []
     assert PartialTokenLeak().check(record("slot-recycling", eos_after="14")) == []
+
+
+def test_the_reference_engine_declares_what_ends_an_output(record: Record) -> None:
+    trace = record("slot-recycling", fault="token-after-eos")
+    engine = {**trace.manifest.config["engine"], "eos_token": None}
+    silent = replace(trace.manifest, config={**trace.manifest.config, "engine": engine})
+    tables = {name: trace.table(name).collect() for name in ("outputs", "lifecycle")}
+
+    assert trace.manifest.config["engine"]["eos_token"] == EOS_TOKEN
+    assert PartialTokenLeak().check(Trace.from_tables(tables, silent)) == []
+    assert len(PartialTokenLeak().check(Trace.from_tables(tables, trace.manifest))) == 1

@@ -22,6 +22,9 @@ def mismatch(*steps: Row, **tables: Any) -> list[Finding]:
     return PathMismatch().check(trace_of(steps=steps, **tables))
 
 
+FEW = {"requests": "8", "prompt_len": "512", "max_tokens": "8"}
+
+
 def test_a_mixed_batch_that_ran_as_a_prefill_is_found() -> None:
     (found,) = mismatch(mixed(1), mixed(2, "simulated-prefill"), mixed(3, "simulated-prefill"))
 
@@ -75,3 +78,19 @@ def test_drafts_in_a_mixed_batch_are_found_where_they_are_refused(
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_sound_engines_are_clean(record: Record, scenario: str, variant: str) -> None:
     assert PathMismatch().check(record(scenario, variant)) == []
+
+
+def test_an_engine_is_judged_by_what_it_refuses_and_not_by_its_name() -> None:
+    rows = [row(1, "a", 3, num_draft=2)]
+    ours = {"producer": "stepscope-engine", "batch_rows": rows}
+    named = {"scheduler": {"name": "paged"}}
+
+    assert mismatch(mixed(1), config=named, **ours) == []
+    refuses = {**named, "engine": {"refuses_mixed_drafts": True}}
+    assert len(mismatch(mixed(1), config=refuses, **ours)) == 1
+
+
+def test_mixed_batches_of_the_reference_engine_refuse_drafts(record: Record) -> None:
+    (found,) = PathMismatch().check(record("mixed-batches", fault="mtp-with-mixed", **FEW))
+
+    assert "with draft tokens, which it refuses" in found.message

@@ -8,8 +8,9 @@ import pytest
 
 from stepscope.analyzers.finding import Finding, Severity
 from stepscope.analyzers.rules.bat012_path_never_taken import PathNeverTaken
+from stepscope.analyzers.run import check
+from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
-from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import decode, prefill
 from tests.traces import trace_of
 
@@ -20,9 +21,12 @@ RAN = [
 ]
 
 
-def missed(declared: Any, steps: list[Row] | None = None) -> list[Finding]:
-    config = {"declared_paths": declared}
-    return PathNeverTaken().check(trace_of(steps=steps or RAN, config=config))
+def ran(declared: Any) -> Trace:
+    return trace_of(steps=RAN, config={"declared_paths": declared})
+
+
+def missed(declared: Any) -> list[Finding]:
+    return PathNeverTaken().check(ran(declared))
 
 
 def test_a_declared_path_that_never_ran_is_found() -> None:
@@ -48,8 +52,8 @@ def test_a_path_that_ran_for_the_other_phase_only_is_found() -> None:
 
 
 @pytest.mark.parametrize("declared", [None, "fused", {"decode": 3}, {"decode": [1, None]}, {}])
-def test_without_a_declaration_nothing_is_said(declared: Any) -> None:
-    assert missed(declared) == []
+def test_without_a_declaration_it_is_not_applicable(declared: Any) -> None:
+    assert check(ran(declared), (PathNeverTaken(),)).not_applicable == ("BAT012",)
 
 
 def test_a_path_that_an_early_return_hides_is_found(record: Record) -> None:
@@ -62,5 +66,7 @@ def test_a_path_that_an_early_return_hides_is_found(record: Record) -> None:
     assert PathNeverTaken().check(record("ep-multiplexing", stagger="6")) == []
 
 
-def test_engines_that_declare_no_paths_are_clean(record: Record) -> None:
-    assert PathNeverTaken().check(record("fcfs-preemption")) == []
+def test_engines_that_declare_no_paths_cannot_be_judged(record: Record) -> None:
+    result = check(record("fcfs-preemption"), (PathNeverTaken(),))
+
+    assert result.not_applicable == ("BAT012",)

@@ -6,6 +6,7 @@ import pytest
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.buf006_peer_disturbed import PeerDisturbed
+from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import owned
@@ -62,3 +63,11 @@ def test_neighbours_that_are_left_alone_are_clean(record: Record, variant: str) 
 
     assert PeerDisturbed().check(record("slot-recycling", variant)) == []
     assert PeerDisturbed().check(record("slot-recycling", variant, **settings)) == []
+
+
+def test_slots_of_unknown_size_cannot_be_judged(record: Record) -> None:
+    pytest.importorskip("torch")
+
+    result = check(record("ep-multiplexing"), (PeerDisturbed(),))
+
+    assert result.not_applicable == ("BUF006",)

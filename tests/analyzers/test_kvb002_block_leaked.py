@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.kvb002_block_leaked import BlockLeaked
+from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event
@@ -18,9 +19,13 @@ from tests.traces import trace_of
 LIFE = [event("a", "arrive", 0), event("b", "arrive", 0), event("b", "finish", 1_000)]
 
 
-def leaked(*rows: Row, ended: Row | None = None, **manifest: Any) -> list[Finding]:
+def kept(*rows: Row, ended: Row | None = None, **manifest: Any) -> Trace:
     life = [*LIFE, ended or event("a", "abort", 400, cause="the client hung up")]
-    return BlockLeaked().check(trace_of(allocations=rows, lifecycle=life, **manifest))
+    return trace_of(allocations=rows, lifecycle=life, **manifest)
+
+
+def leaked(*rows: Row, ended: Row | None = None) -> list[Finding]:
+    return BlockLeaked().check(kept(*rows, ended=ended))
 
 
 def test_blocks_of_a_request_that_ended_are_found() -> None:
@@ -66,8 +71,10 @@ def test_slots_and_blocks_are_findings_of_their_own() -> None:
 @pytest.mark.parametrize(
     "doubt", [{"closed": False}, {"tables": {"allocations": "partial", "lifecycle": "complete"}}]
 )
-def test_nothing_is_said_when_rows_may_be_missing(doubt: dict[str, Any]) -> None:
-    assert leaked(owned("claim", 4, "a", 10), **doubt) == []
+def test_it_is_not_applicable_when_rows_may_be_missing(doubt: dict[str, Any]) -> None:
+    trace = kept(owned("claim", 4, "a", 10), **doubt)
+
+    assert check(trace, (BlockLeaked(),)).not_applicable == ("KVB002",)
 
 
 def test_an_end_that_releases_nothing_is_found_in_a_recorded_run(record: Record) -> None:
@@ -76,9 +83,9 @@ def test_an_end_that_releases_nothing_is_found_in_a_recorded_run(record: Record)
     first = life.filter(pl.col("event") == "finish")["request"][0]
     is_release = (pl.col("op") == "release") & (pl.col("owner") == first)
     held = rows.filter(is_release).height
-    kept = {"allocations": rows.filter(~is_release), "lifecycle": life}
+    tables = {"allocations": rows.filter(~is_release), "lifecycle": life}
 
-    (found,) = BlockLeaked().check(Trace.from_tables(kept, trace.manifest))
+    (found,) = BlockLeaked().check(Trace.from_tables(tables, trace.manifest))
 
     assert (found.request, found.count) == (first, held)
 

@@ -8,6 +8,8 @@ import pytest
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.kvb005_dirty_recycle import DirtyRecycle
+from stepscope.analyzers.run import check
+from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import owned
@@ -28,10 +30,13 @@ def access(op: str, ts_ns: int, epoch: int, slot: int = 1, **more: Any) -> Row:
     } | more  # fmt: skip
 
 
-def dirty(*reads: Row, config: dict[str, Any] | None = None) -> list[Finding]:
+def recycled(*reads: Row, config: dict[str, Any]) -> Trace:
     rows = [*(access(*each) for each in WRITTEN), *reads]
-    trace = trace_of(accesses=rows, allocations=OWNED, config=LAYOUT if config is None else config)
-    return DirtyRecycle().check(trace)
+    return trace_of(accesses=rows, allocations=OWNED, config=config)
+
+
+def dirty(*reads: Row) -> list[Finding]:
+    return DirtyRecycle().check(recycled(*reads, config=LAYOUT))
 
 
 def test_a_read_of_what_an_earlier_owner_wrote_is_found() -> None:
@@ -57,8 +62,11 @@ def test_other_reads_are_clean(read: Row) -> None:
 
 
 @pytest.mark.parametrize("config", [{}, {"layout": {"slot_tokens": "8"}}, {"layout": 3}])
-def test_without_the_size_of_a_slot_nothing_is_said(config: dict[str, Any]) -> None:
-    assert dirty(access("read", 70, 2), config=config) == []
+def test_without_the_size_of_a_slot_it_is_not_applicable(config: dict[str, Any]) -> None:
+    trace = recycled(access("read", 70, 2), config=config)
+
+    assert check(trace, (DirtyRecycle(),)).not_applicable == ("KVB005",)
+    assert DirtyRecycle().check(trace) == []
 
 
 def test_a_slot_that_is_recycled_without_clearing_is_found(record: Record) -> None:

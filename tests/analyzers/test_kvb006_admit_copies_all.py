@@ -6,6 +6,7 @@ import pytest
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.kvb006_admit_copies_all import AdmitCopiesAll
+from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import owned
@@ -69,3 +70,11 @@ def test_the_host_mirror_is_found_and_the_device_write_is_clean(record: Record) 
 @pytest.mark.parametrize("scenario", ["fcfs-preemption", "mix-admission"])
 def test_engines_without_slots_are_clean(record: Record, scenario: str) -> None:
     assert AdmitCopiesAll().check(record(scenario)) == []
+
+
+def test_slots_of_unknown_size_cannot_be_judged(record: Record) -> None:
+    pytest.importorskip("torch")
+
+    result = check(record("ep-multiplexing"), (AdmitCopiesAll(),))
+
+    assert result.not_applicable == ("KVB006",)

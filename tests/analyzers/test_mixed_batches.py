@@ -35,9 +35,8 @@ def served(fault: str | None = None, num_reqs: int = 32, **sizes: Any) -> CheckR
     rows = Rows()
     executor = Simulated(split=Split(faults))
     Engine(config, asked, scheduler, executor, VirtualClock(), rows.recorder).run()
-    described = {"engine": config.as_dict(), "scheduler": {"name": scheduler.name}}
-    told: dict[str, Any] = {"producer": "stepscope-engine", "config": described}
-    told |= rows.tables
+    engine = config.as_dict() | {"refuses_mixed_drafts": True}
+    told: dict[str, Any] = {"config": {"engine": engine}, **rows.tables}
     return check(trace_of(**told))
 
 

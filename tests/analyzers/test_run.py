@@ -71,6 +71,39 @@ def test_a_rule_whose_tables_are_missing_is_not_applicable_and_has_no_count() ->
     assert result.counts["STV002"] == 0
 
 
+@dataclass(frozen=True, slots=True)
+class Closed(Fixed):
+    """Judges what was closed."""
+
+    code: ClassVar[str] = "XYZ003"
+
+    def applies(self, trace: Trace) -> bool:
+        if self.error:
+            raise self.error
+        return trace.manifest.closed
+
+
+def test_a_rule_that_says_that_it_cannot_judge_is_not_applicable_and_never_clean() -> None:
+    rules = [Fixed(), Closed(((1, 1),))]
+
+    torn, whole = (check(trace_of(closed=closed), rules) for closed in (False, True))
+
+    assert (torn.not_applicable, torn.counts, torn.findings) == (("XYZ003",), {"XYZ001": 0}, ())
+    assert (whole.not_applicable, whole.counts) == ((), {"XYZ001": 0, "XYZ003": 1})
+
+
+def test_a_rule_is_asked_only_about_traces_that_have_its_tables() -> None:
+    class Tabled(Closed):
+        needs: ClassVar[tuple[str, ...]] = ("steps",)
+
+    assert check(trace_of(), [Tabled(error=ValueError("no steps"))]).not_applicable == ("XYZ003",)
+
+
+def test_a_rule_that_fails_when_it_is_asked_is_one_line_too() -> None:
+    with pytest.raises(StepscopeError, match="rule XYZ003 failed: KeyError: 'layout'"):
+        check(trace_of(), [Closed(error=KeyError("layout"))])
+
+
 def test_progress_is_told_which_rule_runs() -> None:
     told: list[tuple[str, int, int | None]] = []
 

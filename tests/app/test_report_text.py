@@ -34,7 +34,7 @@ def test_a_finding_says_where_what_and_how_to_fix_it() -> None:
 
 
 def test_a_rule_that_could_not_be_applied_is_named_and_never_called_clean() -> None:
-    assert "not applicable (tables missing): STV001" in format_result(result_of())
+    assert "not applicable (not recorded): STV001" in format_result(result_of())
 
 
 def test_many_findings_of_a_rule_are_cut_and_counted() -> None:

@@ -105,7 +105,7 @@ def test_the_summary_has_a_row_for_each_rule_that_found_something() -> None:
         ["warning KVB003 preempted-with-room", "4", "mix.trace"],
     ]
     assert "5 known, in the baseline" in html.unescape(summary)
-    assert "not applicable (tables missing): STV001" in html.unescape(summary)
+    assert "not applicable (not recorded): STV001" in html.unescape(summary)
 
 
 def test_the_summary_of_a_clean_trace_says_so() -> None:

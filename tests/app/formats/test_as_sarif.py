@@ -150,7 +150,7 @@ def test_a_trace_in_the_working_tree_is_named_from_there(
 def test_what_was_not_judged_and_what_is_known_is_told() -> None:
     notes = notes_of(checked(num_known=12))
 
-    assert "not applicable (tables missing): STV001" in notes
+    assert "not applicable (not recorded): STV001" in notes
     assert "in the baseline, and left out: 12" in notes
 
 
