@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from stepscope.analyzers.finding import Finding
@@ -97,3 +98,25 @@ def test_the_path_of_prompts_is_slow_for_four_rows(record: Record) -> None:
 @pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert SlowPathForWidth().check(record(scenario)) == []
+
+
+def test_rows_of_a_step_are_its_tokens_drafts_included() -> None:
+    both = {"executed_path": "per-token", "num_decode_reqs": 2}
+    verify = [
+        decode(n, 2, **both, num_decode_tokens=8, ts_ns=1_000 * n, dur_ns=200) for n in (1, 2, 3)
+    ]
+
+    assert slow(verify, ran("fused", 2, 60, 10)) == []
+    (found,) = slow(verify, ran("fused", 2, 30, 10))
+    assert (found.evidence["width"], found.evidence["other steps"]) == (8, 4)
+
+
+@pytest.mark.parametrize("width", ["3", "4"])
+def test_steps_that_verify_drafts_are_as_wide_as_their_rows(record: Record, width: str) -> None:
+    pytest.importorskip("torch")
+    trace = record("ep-multiplexing", verify_width=width, stagger="4")
+
+    assert (
+        trace.steps.filter(pl.col("num_decode_tokens") > pl.col("num_decode_reqs")).collect().height
+    )
+    assert SlowPathForWidth().check(trace) == []

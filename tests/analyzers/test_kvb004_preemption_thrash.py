@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from stepscope.analyzers.finding import Finding
@@ -81,3 +82,13 @@ def test_a_real_engine_that_preempted_does_not_say_whom_in_its_tags(shared_data:
     trace = Trace.open(shared_data / "kineto" / "vllm_cpu_tiny_llama_preemptions.json.gz")
 
     assert check(trace, (PreemptionThrash(),)).not_applicable == ("KVB004",)
+
+
+def test_drafts_that_a_verify_refuses_are_not_recomputed(record: Record) -> None:
+    pytest.importorskip("torch")
+    trace = record("ep-multiplexing", verify_width="4", stagger="4")
+    marked = trace.batch_rows.with_columns(num_draft=pl.lit(None, pl.UInt32)).collect()
+    tables = {"batch_rows": marked, "lifecycle": trace.lifecycle.collect()}
+
+    assert PreemptionThrash().check(trace) == []
+    assert len(PreemptionThrash().check(Trace.from_tables(tables, trace.manifest))) == 1
