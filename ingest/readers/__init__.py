@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -11,8 +10,9 @@ from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.readers.engine_log import EngineLogReader
-from stepscope.ingest.readers.inflate import salvaged
+from stepscope.ingest.readers.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
+from stepscope.ingest.readers.kineto_folder import KinetoFolderReader
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.native import NativeReader
 from stepscope.ingest.readers.swimlane import SwimlaneReader
@@ -39,7 +39,8 @@ class Reader(Protocol):
 
 
 READERS: tuple[Reader, ...] = (
-    NativeReader(), SwimlaneReader(), KinetoReader(), KvEventsReader(), EngineLogReader(),
+    NativeReader(), SwimlaneReader(), KinetoReader(), KinetoFolderReader(), KvEventsReader(),
+    EngineLogReader(),
 )  # fmt: skip
 
 
@@ -70,11 +71,4 @@ def _head(path: Path) -> bytes:
         raise TraceError(f"cannot be read: {why}", where=str(path)) from None
     if not start:
         raise TraceError("the file is empty", where=str(path))
-    return _inflated(start) if start[:2] == b"\x1f\x8b" else start
-
-
-def _inflated(start: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(wbits=31).decompress(start, HEAD_BYTES)
-    except zlib.error:
-        return salvaged(zlib.decompressobj(wbits=31), start)[:HEAD_BYTES]
+    return inflated(start, HEAD_BYTES)

@@ -65,6 +65,16 @@ class Inflater:
             self.damage = "the gzip data is cut off"
 
 
+def inflated(start: bytes, limit: int) -> bytes:
+    """What the first bytes of a file hold, inflated up to `limit` when they are gzip."""
+    if start[: len(_GZIP_MAGIC)] != _GZIP_MAGIC:
+        return start
+    try:
+        return zlib.decompressobj(_GZIP_WINDOW).decompress(start, limit)
+    except zlib.error:
+        return salvaged(zlib.decompressobj(_GZIP_WINDOW), start)[:limit]
+
+
 def salvaged(inflate: zlib._Decompress, step: bytes) -> bytes:
     """Inflate byte by byte up to the damage: a call that fails gives nothing of what it read.
 

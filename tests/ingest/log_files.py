@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace
@@ -98,9 +97,3 @@ def report_of(trace: Trace) -> ReadReport:
     """What the reader did."""
     assert trace.manifest.report is not None
     return trace.manifest.report
-
-
-def rows(trace: Trace, table: str, *columns: str) -> list[Any]:
-    """Rows of a table in order; bare values where there is one column."""
-    found = trace.table(table).select(*columns).collect()
-    return found.to_series().to_list() if len(columns) == 1 else found.rows()

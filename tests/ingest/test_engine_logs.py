@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.ingest.trace import Trace
+from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import (
     ATOM,
     LLAMACPP,
@@ -19,7 +20,6 @@ from tests.ingest.log_files import (
     VLLM,
     open_log,
     report_of,
-    rows,
 )
 
 COUNTS = (

@@ -17,7 +17,8 @@ from stepscope.ingest.readers import msgpack_stream
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.msgpack_stream import Messages, message_end
 from stepscope.ingest.trace import Trace
-from tests.ingest.log_files import report_of, rows
+from tests.ingest.kineto_files import rows
+from tests.ingest.log_files import report_of
 
 pack = msgspec.msgpack.encode
 BIG = (1 << 64) - 1

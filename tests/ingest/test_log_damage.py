@@ -20,7 +20,8 @@ from stepscope.ingest.readers.engine_log import (
 )
 from stepscope.ingest.readers.log_lines import Lines
 from stepscope.ingest.trace import Trace
-from tests.ingest.log_files import ATOM, LOGS, SGLANG, VLLM, open_log, report_of, rows
+from tests.ingest.kineto_files import rows
+from tests.ingest.log_files import ATOM, LOGS, SGLANG, VLLM, open_log, report_of
 
 MAY_DIFFER = ("tag", "ts_ns")
 

@@ -13,7 +13,8 @@ from stepscope.ingest.readers import engine_log, log_lines, log_rows
 from stepscope.ingest.readers.log_lines import Lines
 from stepscope.ingest.readers.log_times import stamp_of
 from stepscope.ingest.trace import Trace
-from tests.ingest.log_files import LOGS, SGLANG, VLLM, open_log, report_of, rows
+from tests.ingest.kineto_files import rows
+from tests.ingest.log_files import LOGS, SGLANG, VLLM, open_log, report_of
 
 ITERATION = (
     "Iteration({}): 1 context requests, 8 context tokens, 0 generation requests, "

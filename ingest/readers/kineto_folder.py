@@ -1,0 +1,193 @@
+"""Reader of a folder of torch.profiler files, one for each rank, as one trace.
+
+A file's rank is that of its `distributedInfo`, else of its name; one that is taken gets the next
+that is free. Clocks are aligned by the ends of collectives where these agree among themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.ingest.derive.clocks import Offset, clock_offsets
+from stepscope.ingest.errors import TraceError
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.manifest import Manifest, ReadReport, merged
+from stepscope.ingest.readers.inflate import inflated
+from stepscope.ingest.readers.kineto import KinetoReader
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Progress
+
+LIMIT_FILES = 4_096
+HEAD_BYTES = 64 << 10
+MOST_NOTES = 64
+OTHER_FILES, UNREADABLE = "files of another format", "files that cannot be read"
+TOO_MANY = f"files beyond {LIMIT_FILES:,}"
+
+
+@dataclass(slots=True)
+class _File:
+    """What was read of one rank's file."""
+
+    name: str
+    tables: dict[str, pl.DataFrame]
+    manifest: Manifest
+
+    @property
+    def rank(self) -> int:
+        return self.manifest.ranks[0]
+
+    def moved(self, by_ns: int) -> None:
+        """Shift all of its times."""
+        later = (pl.col("ts_ns") + by_ns).alias("ts_ns")
+        self.tables = {name: frame.with_columns(later) for name, frame in self.tables.items()}
+
+    def renamed(self, rank: int) -> None:
+        """Give it another rank."""
+        number = pl.lit(rank, pl.Int32).alias("rank")
+        self.tables = {name: frame.with_columns(number) for name, frame in self.tables.items()}
+        self.manifest = replace(self.manifest, ranks=(rank,))
+
+
+class KinetoFolderReader:
+    """Reads every torch.profiler file of a folder; the others are counted."""
+
+    name = "folder of torch.profiler files, one per rank"
+
+    def __init__(self) -> None:
+        self._one = KinetoReader()
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Tell a folder by one file in it that is of torch.profiler."""
+        return path.is_dir() and any(map(self._is_of_a_rank, _files(path)[:LIMIT_FILES]))
+
+    def read(self, path: Path, progress: Progress | None) -> tuple[dict[str, Frame], Manifest]:
+        """Read all ranks; raises `TraceError` where no file can be read."""
+        skipped: dict[str, int] = {}
+        notes: list[str] = []
+        files = list(self._read_each(path, progress, skipped, notes))
+        if not files:
+            raise TraceError(f"no file in it can be read: {notes[0]}", where=str(path))
+        files.sort(key=lambda file: file.rank)
+        notes += [*_with_own_ranks(files), *_on_one_epoch(files), *_aligned(files)]
+        return _together(files), _manifest(files, skipped, notes)
+
+    def _is_of_a_rank(self, file: Path) -> bool:
+        try:
+            with file.open("rb") as opened:
+                start = opened.read(HEAD_BYTES)
+        except OSError:
+            return False
+        return self._one.sniff(inflated(start, HEAD_BYTES), file)
+
+    def _read_each(
+        self, path: Path, progress: Progress | None, skipped: dict[str, int], notes: list[str]
+    ) -> Iterator[_File]:
+        listed = _files(path)
+        for file in listed[:LIMIT_FILES]:
+            if not self._is_of_a_rank(file):
+                skipped[OTHER_FILES] = skipped.get(OTHER_FILES, 0) + 1
+                continue
+            try:
+                tables, manifest = self._one.read(file, progress)
+            except TraceError as error:
+                skipped[UNREADABLE] = skipped.get(UNREADABLE, 0) + 1
+                notes.append(f"{file.name}: {error.what}")
+                continue
+            frames = {name: frame.lazy().collect() for name, frame in tables.items()}
+            yield _File(file.name, frames, manifest)
+        if len(listed) > LIMIT_FILES:
+            skipped[TOO_MANY] = len(listed) - LIMIT_FILES
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(file for file in folder.iterdir() if file.is_file())
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror}", where=str(folder)) from None
+
+
+def _with_own_ranks(files: list[_File]) -> Iterator[str]:
+    """Let no two files have one rank; the later one gets the next that is free."""
+    taken = {file.rank for file in files}
+    seen: set[int] = set()
+    for file in files:
+        said = file.rank
+        if said in seen:
+            rank = next(number for number in range(len(files) + len(taken)) if number not in taken)
+            taken.add(rank)
+            file.renamed(rank)
+            yield f"{file.name} is of rank {said}, as is another file: shown as rank {rank}"
+        seen.add(file.rank)
+
+
+def _on_one_epoch(files: list[_File]) -> Iterator[str]:
+    """Let all times count from where those of the first file do."""
+    first = files[0].manifest.clock
+    for file in files[1:]:
+        epoch_ns = file.manifest.clock.epoch_ns
+        if bool(epoch_ns) != bool(first.epoch_ns):
+            yield f"rank {file.rank} does not say from when its times count: left as they are"
+        elif epoch_ns != first.epoch_ns:
+            file.moved(epoch_ns - first.epoch_ns)
+
+
+def _aligned(files: list[_File]) -> Iterator[str]:
+    """Move the clocks of ranks to that of the first, as far as their collectives tell."""
+    first, *others = files
+    told = [file.tables["collectives"] for file in files if "collectives" in file.tables]
+    if not others or not told:
+        return
+    ranks = [file.rank for file in others]
+    offsets = clock_offsets(pl.concat(told, how="diagonal_relaxed"), first.rank, ranks)
+    for file, offset in zip(others, offsets, strict=True):
+        if offset.correction_ns:
+            file.moved(offset.correction_ns)
+    yield from (_said(offset, first.rank) for offset in offsets[:MOST_NOTES])
+
+
+def _said(offset: Offset, reference: int) -> str:
+    """What became of a rank's clock, with how far the ends of collectives are still apart."""
+    apart, residual = f"{offset.offset_ns / 1e6:+.3f} ms", f"{offset.residual_ns / 1e6:.3f} ms"
+    clock, ends = f"clock of rank {offset.rank}", f"the ends of {offset.num:,} collectives"
+    if not offset.num:
+        return f"{clock} is not compared: no collective that it and rank {reference} leave together"
+    if not offset.is_known:
+        return f"{clock} is left as it is: {ends} are {apart} apart, scattered by {residual}"
+    if not offset.correction_ns:
+        return (
+            f"{clock} agrees with rank {reference}'s: {ends} are {apart} apart, within {residual}"
+        )
+    moved = f"{offset.correction_ns / 1e6:+.3f} ms"
+    return (
+        f"{clock} is moved by {moved}: {ends} then agree with rank {reference}'s within {residual}"
+    )
+
+
+def _together(files: list[_File]) -> dict[str, Frame]:
+    names = dict.fromkeys(name for file in files for name in file.tables)
+    return {
+        name: pl.concat(
+            [file.tables[name] for file in files if name in file.tables], how="diagonal_relaxed"
+        )
+        for name in names
+    }
+
+
+def _manifest(files: list[_File], skipped: dict[str, int], notes: list[str]) -> Manifest:
+    found = merged(file.manifest for file in files)
+    report = found.report or ReadReport()
+    return replace(
+        found,
+        config={**found.config, "files": {str(file.rank): file.name for file in files}},
+        report=replace(
+            report,
+            skipped={**report.skipped, **skipped},
+            notes=(*notes, *report.notes),
+        ),
+    )

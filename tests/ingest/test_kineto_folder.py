@@ -1,0 +1,201 @@
+"""A folder of torch.profiler files: ranks, epochs, clocks, and what is in the way."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.ingest.derive.clocks import clock_offsets
+from stepscope.ingest.errors import TraceError, UnknownFormat
+from stepscope.ingest.readers import kineto_folder
+from stepscope.ingest.trace import Trace
+from tests.ingest.kineto_files import rows, slice_
+from tests.ingest.log_files import report_of
+
+ENDS_US = (1_000, 2_000, 3_000, 4_000, 5_000)
+
+
+def kernel(end_us: float, op: str = "AllReduce") -> dict[str, Any]:
+    name = f"ncclDevKernel_{op}_Sum_f32_RING_LL"
+    return slice_(name, end_us - 40, 40, cat="kernel", tid=7, args={"stream": 7})
+
+
+def rank_file(folder: Path, name: str, rank: int | None, late_us: float = 0, **more: Any) -> None:
+    """A rank that leaves all-reduces `late_us` after the others do, by its own clock."""
+    events = [kernel(end + late_us) for end in ENDS_US]
+    info = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": 2}}
+    content = json.dumps({"schemaVersion": 1, **info, **more, "traceEvents": events}).encode()
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+
+
+def first_ns(trace: Trace, table: str = "spans") -> dict[int, int]:
+    found = trace.table(table).group_by("rank").agg(pl.col("ts_ns").min()).collect()
+    return dict(found.iter_rows())
+
+
+def test_each_file_is_the_rank_that_it_says(tmp_path: Path) -> None:
+    rank_file(tmp_path, "b.json", 0)
+    rank_file(tmp_path, "a.json.gz", 3)
+    rank_file(tmp_path, "trace_rank-5.json", None)
+
+    trace = Trace.open(tmp_path)
+
+    assert trace.manifest.ranks == (0, 3, 5)
+    assert trace.manifest.config["files"] == {
+        "0": "b.json", "3": "a.json.gz", "5": "trace_rank-5.json",
+    }  # fmt: skip
+    assert first_ns(trace).keys() == {0, 3, 5}
+    assert report_of(trace).read["X"] == 15
+
+
+def test_a_clock_that_is_late_by_the_ends_of_collectives_is_moved(tmp_path: Path) -> None:
+    rank_file(tmp_path, "a.json", 0)
+    rank_file(tmp_path, "b.json", 1, late_us=2_500)
+
+    trace = Trace.open(tmp_path)
+
+    for table in ("spans", "collectives"):
+        starts = first_ns(trace, table)
+        assert starts[1] == starts[0]
+    assert (
+        "clock of rank 1 is moved by -2.500 ms: the ends of 5 collectives then agree with rank "
+        "0's within 0.000 ms"
+    ) in report_of(trace).notes
+
+
+def test_a_clock_that_agrees_is_left_as_it_is(tmp_path: Path) -> None:
+    rank_file(tmp_path, "a.json", 0)
+    rank_file(tmp_path, "b.json", 1)
+
+    notes = report_of(Trace.open(tmp_path)).notes
+
+    assert any(note.startswith("clock of rank 1 agrees with rank 0's") for note in notes)
+
+
+def test_clocks_are_not_moved_by_ends_that_are_scattered(tmp_path: Path) -> None:
+    rank_file(tmp_path, "a.json", 0)
+    events = [
+        kernel(end + late) for end, late in zip(ENDS_US, (9e3, 1, -4e3, 2e4, 7e3), strict=True)
+    ]
+    content = {"schemaVersion": 1, "distributedInfo": {"rank": 1}, "traceEvents": events}
+    (tmp_path / "b.json").write_text(json.dumps(content))
+    alone = first_ns(Trace.open(tmp_path / "b.json"))
+
+    trace = Trace.open(tmp_path)
+
+    assert first_ns(trace)[1] == alone[1]
+    assert any("clock of rank 1 is left as it is" in note for note in report_of(trace).notes)
+
+
+def test_files_whose_times_count_from_different_moments_are_put_on_one(tmp_path: Path) -> None:
+    base = 1_700_000_000_000_000_000
+    rank_file(tmp_path, "a.json", 0, baseTimeNanoseconds=base)
+    rank_file(tmp_path, "b.json", 1, late_us=-1_000_000, baseTimeNanoseconds=base + 10**9)
+
+    trace = Trace.open(tmp_path)
+
+    starts = first_ns(trace)
+    assert starts[0] == starts[1]
+    assert trace.manifest.clock.epoch_ns == base
+    assert any("agrees with rank 0's" in note for note in report_of(trace).notes)
+
+
+def test_two_files_of_one_rank_stay_apart(tmp_path: Path) -> None:
+    rank_file(tmp_path, "a.json", 0)
+    rank_file(tmp_path, "b.json", 0)
+    rank_file(tmp_path, "c.json", 1)
+
+    trace = Trace.open(tmp_path)
+
+    assert trace.manifest.ranks == (0, 1, 2)
+    assert trace.manifest.config["files"]["2"] == "b.json"
+    assert "b.json is of rank 0, as is another file: shown as rank 2" in report_of(trace).notes
+
+
+def test_what_cannot_be_read_is_counted_and_named(tmp_path: Path) -> None:
+    rank_file(tmp_path, "a.json", 0)
+    (tmp_path / "cut.json").write_text('{"traceEvents": [{"ph": "X"')
+    (tmp_path / "notes.txt").write_text("remember the milk")
+    (tmp_path / "below").mkdir()
+
+    trace = Trace.open(tmp_path)
+
+    assert report_of(trace).skipped == {
+        "files of another format": 1,
+        "files that cannot be read": 1,
+    }
+    assert any(note.startswith("cut.json: cut off after") for note in report_of(trace).notes)
+
+
+def test_a_folder_in_which_no_file_can_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cut.json").write_text('{"traceEvents": [{"ph": "X"')
+
+    with pytest.raises(TraceError, match=r"no file in it can be read: cut\.json: "):
+        Trace.open(tmp_path)
+
+
+def test_a_folder_of_other_files_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("remember the milk")
+
+    with pytest.raises(UnknownFormat, match="the directory holds no trace"):
+        Trace.open(tmp_path)
+
+
+def test_files_beyond_the_limit_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kineto_folder, "LIMIT_FILES", 2)
+    for rank in range(4):
+        rank_file(tmp_path, f"{rank}.json", rank)
+
+    trace = Trace.open(tmp_path)
+
+    assert trace.manifest.ranks == (0, 1)
+    assert list(report_of(trace).skipped.values()) == [2]
+
+
+@given(
+    st.integers(-(10**9), 10**9),
+    st.lists(st.integers(-1_000, 1_000), min_size=3, max_size=30),
+    st.integers(0, 10**12),
+)
+def test_the_offset_is_within_the_noise(late_ns: int, noise: list[int], far_ns: int) -> None:
+    places = range(len(noise))
+    ends = {0: [n * 10**6 for n in places], 1: [n * 10**6 + late_ns + noise[n] for n in places]}
+    collectives = pl.DataFrame(
+        [
+            {"rank": rank, "op": "allreduce", "ordinal": n, "group": "0", "stream": None,
+             "ts_ns": far_ns + end - 10, "dur_ns": 10}
+            for rank, listed in ends.items() for n, end in enumerate(listed)
+        ],
+        schema_overrides={"stream": pl.String},
+    )  # fmt: skip
+
+    (offset,) = clock_offsets(collectives, 0, [1])
+
+    assert offset.num == len(noise)
+    assert abs(offset.offset_ns - late_ns) <= 1_000
+    assert offset.residual_ns <= 2_000
+    assert abs(late_ns + offset.correction_ns) <= max(2_000, abs(offset.residual_ns) + 1_000)
+
+
+def test_a_real_pair_of_ranks_is_one_trace(shared_data: Path, tmp_path: Path) -> None:
+    ranks = [shared_data / "kineto" / f"hta_sampled_rank-{rank}.json.gz" for rank in (0, 1)]
+    for file in ranks:
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+
+    trace = Trace.open(tmp_path)
+
+    assert trace.manifest.ranks == (0, 1)
+    each = [Trace.open(file) for file in ranks]
+    for table in ("steps", "spans", "collectives"):
+        assert trace.num_rows(table) == sum(one.num_rows(table) for one in each)
+    assert rows(trace, "steps", "rank", "step") == [(0, 551), (0, 552), (1, 551), (1, 552)]
+    assert any("clock of rank 1 is not compared" in note for note in report_of(trace).notes)
