@@ -67,8 +67,7 @@ class EngineLog:
 
     def _take(self, reads: LineFormat, content: bytes, *, is_whole: bool) -> str | None:
         text, packed_time = text_of(content)
-        origin, _ = origin_of(text)
-        kind = reads.take(Line(text, origin, packed_time, is_whole), self.rows)
+        kind = reads.take(Line(text, origin_of(text), packed_time, is_whole), self.rows)
         if kind:
             self.rows.read[kind] += 1
             self.rows.repaired[NO_END] += not is_whole

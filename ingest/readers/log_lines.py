@@ -18,6 +18,7 @@ _ORIGINS = tuple(
     for pattern in (
         r"\[(pod/[\w.-]{1,253}/[\w.-]{1,253})\] ",  # kubectl logs --prefix
         r"([\w.-]{1,128}) {0,64}\| ",  # docker compose
+        r"\[(\d{4,5})\] (?=slot|\d{1,6}\.\d\d\.)",  # the router of llama.cpp: a model's port
         r"[A-Z][a-z]{2} [ \d]\d [\d:]{8} ([\w.-]{1,253} [\w./@-]{1,128}\[\d{1,9}\]): ",  # journald
         r"([a-z\d](?:[a-z\d-]{0,200})-[a-z\d]{5} [a-z\d-]{1,63}) (?=\S)",  # stern
     )
@@ -77,9 +78,9 @@ def text_of(line: bytes) -> tuple[str, str]:
     return text, NO_STAMP
 
 
-def origin_of(text: str) -> tuple[str, int]:
-    """Who wrote a line, where what forwarded it says so, and where its own text begins."""
+def origin_of(text: str) -> str:
+    """Who wrote a line, where what forwarded it says so; else empty."""
     for pattern in _ORIGINS:
         if match := pattern.match(text):
-            return match[1], match.end()
-    return "", 0
+            return match[1]
+    return ""

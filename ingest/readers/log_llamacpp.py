@@ -163,13 +163,26 @@ def _slot(
     if is_taken:
         server.slots[slot] = task
     _allocate(source, ts_ns, slot, "claim" if is_taken else "release", task, rows)
-    event = "admit" if is_taken else "finish"
-    total = _int(said.get("stop processing: n_tokens"))
-    prompt_len = known.prompt_len if known else None
-    is_known = total is not None and prompt_len is not None and total >= prompt_len
-    generated = total - prompt_len if is_known and total is not None and prompt_len else None
-    rows.add("lifecycle", source, ts_ns, request=_name(task), event=event, num_generated=generated)
+    rows.add(
+        "lifecycle",
+        source,
+        ts_ns,
+        request=_name(task),
+        event="admit" if is_taken else "finish",
+        num_generated=None if is_taken else _generated(known, said),
+    )
     return SLOTS
+
+
+def _generated(task: _Task | None, said: dict[str, str]) -> int | None:
+    """Tokens generated: those in the slot beyond the prompt, and the last one, which never got in.
+
+    None where a line of them is missing, or is of a version that calls them otherwise.
+    """
+    total = _int(said.get("stop processing: n_tokens"))
+    if total is None or task is None or task.prompt_len is None or total < task.prompt_len:
+        return None
+    return total - task.prompt_len + 1
 
 
 def _allocate(source: Source, ts_ns: int, slot: int, op: str, task: int, rows: LogRows) -> None:

@@ -14,6 +14,7 @@ from stepscope.ingest.readers.log_rows import Line, LogRows
 INTERVAL = "mistral.rs interval lines"
 HEAD = "Throughput (T/s) "
 _BACKWARDS = ("running", "waiting")
+_SHARES = ("prefill", "decode")
 
 
 class MistralrsLines:
@@ -24,13 +25,15 @@ class MistralrsLines:
 
     def take(self, line: Line, rows: LogRows) -> str | None:
         """Read an interval line."""
-        behind = line.text.partition(HEAD)[2].replace(" (prefill ", ", prefill ", 1)
-        total, *parts = behind.split(", ")
+        total, *parts = line.text.partition(HEAD)[2].replace(" (", ", ", 1).split(", ")
         told = {"Throughput": number(f"{total} T/s")}
         for part in parts:
             name, _, value = part.strip().rpartition(" ")
             name, value = (value, name) if value in _BACKWARDS else (name, value)
-            told[name] = number(value.rstrip(")"))
+            if name in _SHARES:
+                told[f"Throughput {name}"] = number(value.rstrip(")") + " T/s")
+            else:
+                told[name] = number(value)
         known: dict[str, Number] = {name: found for name, found in told.items() if name and found}
         if "Throughput" not in known or "waiting" not in known:
             return None

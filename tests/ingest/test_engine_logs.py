@@ -249,7 +249,7 @@ def test_slots_of_llamacpp_change_hands(tmp_path: Path) -> None:
         (3, "claim", "task 0"), (2, "claim", "task 5"), (3, "release", "task 0"),
     ]  # fmt: skip
     assert rows(trace, "lifecycle", "request", "event", "num_generated") == [
-        ("task 0", "admit", None), ("task 5", "admit", None), ("task 0", "finish", 508),
+        ("task 0", "admit", None), ("task 5", "admit", None), ("task 0", "finish", 509),
     ]  # fmt: skip
 
 
@@ -297,8 +297,8 @@ def test_interval_lines_of_mistralrs_are_counters(tmp_path: Path) -> None:
     second = at(2025, 7, 1, 10, 0, 5) + 250_000_000
     assert rows(trace, "counters", "ts_ns", "name", "value", "unit")[4:] == [
         (second, "Throughput", 20.0, "T/s"),
-        (second, "prefill", 15.0, None),
-        (second, "decode", 5.0, None),
+        (second, "Throughput prefill", 15.0, "T/s"),
+        (second, "Throughput decode", 5.0, "T/s"),
         (second, "Prefix cache hitrate", 50.0, "%"),
         (second, "running", 3.0, None),
         (second, "waiting", 0.0, None),

@@ -10,7 +10,7 @@ import pytest
 
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.readers import engine_log, log_lines, log_rows
-from stepscope.ingest.readers.log_lines import Lines
+from stepscope.ingest.readers.log_lines import Lines, origin_of
 from stepscope.ingest.readers.log_times import stamp_of
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
@@ -82,6 +82,22 @@ def test_containers_that_write_into_one_log_are_ranks(tmp_path: Path) -> None:
 
     assert rows(trace, "steps", "rank", "step") == [(0, 5), (0, 6), (1, 5)]
     assert trace.manifest.config["sources"] == {"0": "vLLM 0 vllm-1", "1": "vLLM 0 vllm-2"}
+
+
+@pytest.mark.parametrize(
+    ("forwarder", "origin"),
+    [
+        ("[pod/vllm-0/server] {}", "pod/vllm-0/server"),
+        ("May 29 12:00:00 host vllm[59332]: {}", "host vllm[59332]"),
+        ("decode-9666b4775-z8k46 vllm {}", "decode-9666b4775-z8k46 vllm"),
+        ("[48563] slot x: {}", "48563"),
+        ("INFO 05-29 12:00:00 [core.py:1] {}", ""),
+        ("slot update_slots: id  3 | task 0 | {}", ""),
+        ("2026-05-29 22:40:00.315 | slot | {}", ""),
+    ],
+)
+def test_who_wrote_a_line_is_told_by_who_forwarded_it(forwarder: str, origin: str) -> None:
+    assert origin_of(forwarder.format(ITERATION)) == origin
 
 
 def test_numbers_that_start_over_are_counted_on(tmp_path: Path) -> None:
