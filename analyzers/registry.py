@@ -19,7 +19,21 @@ from stepscope.analyzers.rules.bat010_path_mismatch import PathMismatch
 from stepscope.analyzers.rules.bat011_slow_path_for_width import SlowPathForWidth
 from stepscope.analyzers.rules.bat012_path_never_taken import PathNeverTaken
 from stepscope.analyzers.rules.bat013_masked_row_leak import MaskedRowLeak
+from stepscope.analyzers.rules.buf001_overwritten_in_flight import OverwrittenInFlight
+from stepscope.analyzers.rules.buf002_shared_view_clobbered import SharedViewClobbered
+from stepscope.analyzers.rules.buf003_unordered_read import UnorderedRead
+from stepscope.analyzers.rules.buf004_row_overwritten import RowOverwritten
+from stepscope.analyzers.rules.buf005_scratch_shared import ScratchShared
 from stepscope.analyzers.rules.buf006_peer_disturbed import PeerDisturbed
+from stepscope.analyzers.rules.col001_order_mismatch import OrderMismatch
+from stepscope.analyzers.rules.col002_rank_missing import RankMissing
+from stepscope.analyzers.rules.col003_slot_mismatch import SlotMismatch
+from stepscope.analyzers.rules.col004_unallocated_slot import UnallocatedSlot
+from stepscope.analyzers.rules.col005_reserved_code import ReservedCode
+from stepscope.analyzers.rules.col006_protocol_skew import ProtocolSkew
+from stepscope.analyzers.rules.col007_collective_alone import CollectiveAlone
+from stepscope.analyzers.rules.col008_straggler import Straggler
+from stepscope.analyzers.rules.col009_kind_disagreement import KindDisagreement
 from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.analyzers.rules.cor002_core_double_booked import CoreDoubleBooked
 from stepscope.analyzers.rules.cor003_mix_parts_skewed import MixPartsSkewed
@@ -31,6 +45,10 @@ from stepscope.analyzers.rules.cor008_sync_start_split import SyncStartSplit
 from stepscope.analyzers.rules.cor009_dispatch_bound import DispatchBound
 from stepscope.analyzers.rules.cor010_dispatch_stalled import DispatchStalled
 from stepscope.analyzers.rules.cor011_wrong_core import WrongCore
+from stepscope.analyzers.rules.eqv001_diverged_from_solo import DivergedFromSolo
+from stepscope.analyzers.rules.eqv002_placeholder_consumed import PlaceholderConsumed
+from stepscope.analyzers.rules.eqv003_chunking_changes_output import ChunkingChangesOutput
+from stepscope.analyzers.rules.eqv004_not_a_number import NotANumber
 from stepscope.analyzers.rules.kvb001_block_double_owned import BlockDoubleOwned
 from stepscope.analyzers.rules.kvb002_block_leaked import BlockLeaked
 from stepscope.analyzers.rules.kvb003_preempted_with_room import PreemptedWithRoom
@@ -99,7 +117,25 @@ RULES: tuple[Rule, ...] = (
     DirtyRecycle(),
     AdmitCopiesAll(),
     WrongRequestTaken(),
+    OverwrittenInFlight(),
+    SharedViewClobbered(),
+    UnorderedRead(),
+    RowOverwritten(),
+    ScratchShared(),
     PeerDisturbed(),
+    OrderMismatch(),
+    RankMissing(),
+    SlotMismatch(),
+    UnallocatedSlot(),
+    ReservedCode(),
+    ProtocolSkew(),
+    CollectiveAlone(),
+    Straggler(),
+    KindDisagreement(),
+    DivergedFromSolo(),
+    PlaceholderConsumed(),
+    ChunkingChangesOutput(),
+    NotANumber(),
     NotClosed(),
     ClockBackwards(),
     Inferred(),

@@ -16,7 +16,7 @@ Record = Callable[..., Trace]
 
 @pytest.fixture(scope="session")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
-    """Records a variant of a scenario with a fault and settings, each but once."""
+    """Records a variant of a scenario with a fault, executor and settings, each but once."""
     seen: dict[str, Trace] = {}
 
     def recorded(
@@ -24,13 +24,16 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
         variant: str = "after",
         fault: str | None = None,
         workload: Workload | None = None,
+        executor: str | None = None,
         **settings: str,
     ) -> Trace:
-        key = f"{name} {variant} {fault} {workload and workload.as_dict()} {settings}"
+        key = f"{name} {variant} {fault} {workload and workload.as_dict()} {executor} {settings}"
         if key not in seen:
             out = tmp_path_factory.mktemp(name) / "run.trace"
             faults = frozenset({fault} if fault else set())
-            options = Options(settings=settings, faults=faults, workload=workload)
+            options = Options(
+                settings=settings, faults=faults, workload=workload, executor=executor
+            )
             scenario(name).record(variant, out, options)
             seen[key] = Trace.open(out)
         return seen[key]

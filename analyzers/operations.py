@@ -1,0 +1,88 @@
+"""Collectives of several ranks side by side: which rows of which ranks are one collective.
+
+Within a group, which is its name and the ranks that should join, the n-th collective of one rank
+faces the n-th of each other rank. Sends and receives between two ranks are no collectives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.occupancy import FAR_NS
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+GROUP = ("group", "expected_ranks")
+MEETING = (*GROUP, "ordinal")
+# Nobody leaves these before all have entered; the root of a broadcast does.
+BLOCKING = ("allreduce", "allgather", "barrier", "alltoall", "reducescatter", "sendrecv")
+PAIRWISE = ("send", "recv", "isend", "irecv")
+_SHORT = {"broadcast": "B", "allreduce": "AR", "allgather": "AG", "reducescatter": "RS"}
+
+
+def operations(trace: Trace) -> pl.LazyFrame:
+    """`collectives` of which time and ordinal are known, in one spelling.
+
+    Adds kind: the operation in small letters, without what stands before a colon and without
+    anything between its letters. `group` is the stream where no group is named, and neither it nor
+    `expected_ranks` is null.
+    """
+    kind = pl.col("op").str.to_lowercase().str.split(":").list.last().str.replace_all(r"[^a-z]", "")
+    kind = kind.str.replace(r"(base|coalesced|tensor|single)+$", "")
+    known = [pl.col(name).is_not_null() for name in ("ts_ns", "ordinal", "op")]
+    return (
+        trace.collectives.filter(*known)
+        .with_columns(
+            pl.col("ts_ns").clip(-FAR_NS, FAR_NS),
+            pl.col("dur_ns").clip(0, FAR_NS),
+            pl.coalesce("group", "stream", pl.lit("")).alias("group"),
+            pl.col("expected_ranks").fill_null(""),
+            kind=kind,
+        )
+        .filter(~pl.col("kind").is_in(PAIRWISE))
+    )
+
+
+def meetings(trace: Trace) -> pl.LazyFrame:
+    """`operations` that several ranks entered, each once, with num_ranks.
+
+    A number that a rank has twice says nothing about which was meant.
+    """
+    num_ranks = pl.col("rank").n_unique().over(MEETING)
+    return (
+        operations(trace)
+        .with_columns(num_ranks=num_ranks, _num_rows=pl.len().over(MEETING))
+        .filter(pl.col("num_ranks") > 1, pl.col("num_ranks") == pl.col("_num_rows"))
+        .drop("_num_rows")
+    )
+
+
+def expected(operations: pl.LazyFrame, into: str) -> pl.LazyFrame:
+    """One row for each rank that should join, which is `into`; none where that is not known."""
+    ranks = (
+        pl.col("expected_ranks")
+        .str.split(",")
+        .list.eval(pl.element().str.strip_chars().cast(pl.Int32, strict=False))
+    )
+    named = operations.with_columns(ranks.alias(into)).explode(into, empty_as_null=True)
+    return named.filter(pl.col(into).is_not_null())
+
+
+def told(row: dict[str, object]) -> str:
+    """An operation as a sentence names it: `broadcast of 1 uint32 (prefill, slot 2)`."""
+    size = "" if row["num_elements"] is None else f" of {row['num_elements']:,}"
+    dtype = "" if row["dtype"] is None else f" {row['dtype']}"
+    slot = None if row["slot"] is None else f"slot {row['slot']}"
+    what = ", ".join(str(each) for each in (row["command"], slot) if each is not None)
+    return f"{row['op']}{size}{dtype}{f' ({what})' if what else ''}"
+
+
+def in_short(row: dict[str, object]) -> str:
+    """An operation as a sequence shows it: `B(slot 2)`, `AR(decode)`."""
+    name = _SHORT.get(str(row["kind"]), row["op"])
+    what = [str(row["command"])] if row["command"] is not None else []
+    what += [str(row["slot"])] if row["slot"] is not None else []
+    return f"{name}({' '.join(what)})" if what else str(name)

@@ -1,0 +1,93 @@
+"""scratch-shared: two sequences used the same scratch at the same time.
+
+## What it finds
+Reads of scratch, which one stream writes and reads itself, on behalf of one row of the batch
+(`segment`) which found what had been written there for another one since the reader's own write:
+the lifetimes of the two overlap. Such reads of a buffer are one finding.
+
+## Why it hurts
+What a kernel leaves in scratch for the next one is gone when another sequence writes there in
+between. All sequences compute on what the last one left. Nothing crashes, one sequence alone is
+right, and two together are wrong.
+
+## Example
+    moe-scratch was shared: 45 reads found what another sequence had written since, first row 0 for
+    req-00 in step 2, overwritten for req-03
+
+## How to fix
+Give each row of the batch scratch of its own, sized by the widest batch; or let the second sequence
+begin only when the first one has read what it left.
+
+## References
+Atlas pull request 101: scratch sized for one sequence behind a clamp that is lifted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.segment_reads import foreign_reads, with_requests
+from stepscope.analyzers.wording import times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = "give each row of the batch scratch of its own, sized by the widest batch"
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchShared:
+    """A sequence read scratch that another one had written since its own write."""
+
+    code: ClassVar[str] = "BUF005"
+    name: ClassVar[str] = "scratch-shared"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ("accesses",)
+
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per buffer, with the number of such reads, in order of time."""
+        shared = foreign_reads(trace).filter(
+            ~pl.col("is_split"),
+            pl.col("stream") == pl.col("writer_stream"),
+            pl.col("epoch") > pl.col("own_epoch"),
+        )
+        first = ("ts_ns", "step", "segment", "first", "writer", "epoch", "own_epoch")
+        buffers = (
+            shared.group_by("rank", "buffer")
+            .agg(
+                pl.col(first).sort_by(first).first(),
+                end_ns=pl.col("ts_ns").max(),
+                num_sequences=pl.col("segment").n_unique(),
+                count=pl.len(),
+            )
+            .sort("ts_ns", "rank", "buffer")
+        )
+        named = with_requests(buffers, trace).sort("ts_ns", "rank", "buffer")
+        return each(self, named.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        whose = row["request"] or f"row {row['segment']} of the batch"
+        whom = row["writer_request"] or f"row {row['writer']}"
+        place = "" if row["first"] is None else f"row {row['first']} "
+        message = (
+            f"{row['buffer']} was shared: {times(row['count'], 'read')} found what another "
+            f"sequence had written since, first {place}for {whose} in step {row['step']}, "
+            f"overwritten for {whom}"
+        )
+        evidence: Evidence = {
+            "buffer": row["buffer"],
+            "reads": row["count"],
+            "rows of the batch": row["num_sequences"],
+            "overwritten for": row["writer_request"],
+            "epoch found": row["epoch"],
+            "epoch of its own": row["own_epoch"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])

@@ -1,0 +1,85 @@
+"""collective-alone: a rank issued collectives though it is alone.
+
+## What it finds
+Collectives whose `expected_ranks` is one rank. One finding per rank and group, with what they took.
+
+## Why it hurts
+With one rank there is nobody to talk to. At best each one costs a launch and a synchronisation, in
+every layer of every step. At worst the communicator was never set up, because there is one rank,
+and the first broadcast crashes or waits for good: the path that everybody has who tries the engine
+out on one machine.
+
+## Example
+    rank 0 issued 183 collectives of ep, and no other rank is expected in them: first broadcast of 1
+    uint32 (slot, slot 0) in step 1
+
+## How to fix
+Ask for the world size where a collective is issued, in one place, and return what was given. Test
+with one rank.
+
+## References
+Atlas pull requests 101 and 118: at world size 1 every broadcast is a no-op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.operations import operations, told
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = "ask for the world size where a collective is issued, and return what was given"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveAlone:
+    """A collective that one rank alone is expected in."""
+
+    code: ClassVar[str] = "COL007"
+    name: ClassVar[str] = "collective-alone"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ("collectives",)
+
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per rank and group, placed at the first, in order of time."""
+        first = ("ts_ns", "step", "ordinal", "op", "dtype", "num_elements", "command", "slot")
+        lasted = pl.col("dur_ns").fill_null(0).clip(0, FAR_NS // 2**20)
+        alone = (
+            operations(trace)
+            .filter(pl.col("expected_ranks").str.contains(r"^\s*\d+\s*$"))
+            .group_by("rank", "group")
+            .agg(
+                pl.col(first).sort_by(first).first(),
+                end_ns=pl.col("ts_ns").max(),
+                took_ns=lasted.sum(),
+                count=pl.len(),
+            )
+            .sort("ts_ns", "rank", "group")
+        )
+        return each(self, alone.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        where = "" if row["step"] is None else f" in step {row['step']}"
+        them = "it" if row["count"] == 1 else "them"
+        message = (
+            f"rank {row['rank']} issued {times(row['count'], 'collective')} of {row['group']}, and "
+            f"no other rank is expected in {them}: first {told(dict(row))}{where}"
+        )
+        evidence: Evidence = {
+            "group": row["group"],
+            "collectives": row["count"],
+            "took_ns": row["took_ns"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])

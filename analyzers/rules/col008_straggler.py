@@ -1,0 +1,129 @@
+"""straggler: one rank comes last to collectives again and again, and the others wait for it.
+
+## What it finds
+Collectives that nobody leaves before all have entered (all-reduce, all-gather, reduce-scatter,
+all-to-all, barrier), of which every rank recorded how long it was in, and in which all were at one
+moment. All leave together, so the rank that was in it for the shortest time came last; that needs
+no common clock. It was late by what the next-to-last one was in it longer. A rank is reported that
+was late by `min_late_ns` or more at least `min_times`, in `min_share` of the group's collectives,
+and whose lateness adds up to `min_cost` of the time from the group's first to its last.
+
+A broadcast is left out: there the others wait for what the root has to say.
+
+## Why it hurts
+Every step takes as long as its slowest rank. A rank that is late by a little in each layer slows
+all of them down by that, in every step, and none of them looks busy.
+
+## Example
+    rank 3 was late to 612 of 640 allreduce collectives of tp, by 180.0 us on average: 110.2 ms, 9%
+    of the time
+
+## How to fix
+Look at what that rank does between collectives that others don't: more experts or tokens, a slower
+clock or link, a host that is shared, logging. Balance the work, or move the extra work off the
+critical path.
+
+## References
+Holistic Trace Analysis of Meta (communication and idle time between ranks); the stragglers of
+PyTorch's flight recorder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.operations import BLOCKING, GROUP, MEETING, meetings
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import duration
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = "look at what that rank does between collectives that the others don't, and balance it"
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """A rank comes last to most of its group's collectives, at a cost."""
+
+    code: ClassVar[str] = "COL008"
+    name: ClassVar[str] = "straggler"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[str, ...]] = ("collectives",)
+
+    min_late_ns: int = 1_000
+    min_times: int = 10
+    min_share: float = 0.75
+    min_cost: float = 0.02
+    limit: int = 50
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per group and late rank, the most costly one first."""
+        met = _met(trace).with_columns(
+            num_met=pl.len().over(GROUP),
+            span_ns=(pl.col("end_ns").max() - pl.col("ts_ns").min()).over(GROUP),
+        )
+        is_worst = (pl.col("late_ns"), -pl.col("ts_ns"), "ordinal")
+        late = (
+            met.filter(pl.col("late_ns") >= self.min_late_ns)
+            .group_by(*GROUP, "rank")
+            .agg(
+                pl.col("step", "ordinal", "op").sort_by(*is_worst).last(),
+                pl.col("ts_ns").min(), pl.col("end_ns").max(),
+                pl.col("num_met", "span_ns").first(),
+                worst_ns=pl.col("late_ns").max(), cost_ns=pl.col("late_ns").sum(),
+                waited_ns=pl.col("waited_ns").sum(), count=pl.len(),
+            )
+            .filter(
+                pl.col("count") >= self.min_times,
+                pl.col("count") >= self.min_share * pl.col("num_met"),
+                pl.col("cost_ns") >= self.min_cost * pl.col("span_ns"),
+            )
+            .sort(-pl.col("cost_ns"), *GROUP, "rank")
+        )  # fmt: skip
+        return each(self, late.collect(), self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        share = row["cost_ns"] / max(1, row["span_ns"])
+        message = (
+            f"rank {row['rank']} was late to {row['count']:,} of {row['num_met']:,} {row['op']} "
+            f"collectives of {row['group']}, by {duration(row['cost_ns'] / row['count'])} on "
+            f"average: {duration(row['cost_ns'])}, {share:.0%} of the time"
+        )
+        evidence: Evidence = {
+            "late": row["count"],
+            "collectives": row["num_met"],
+            "cost_ns": row["cost_ns"],
+            "cost_share": round(share, 4),
+            "worst_late_ns": row["worst_ns"],
+            "others_waited_ns": row["waited_ns"],
+            "worst in step": row["step"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _met(trace: Trace) -> pl.LazyFrame:
+    """Each collective with the rank that came last: rank, late_ns, and what the others waited."""
+    first = pl.col("rank", "step", "op").sort_by("dur_ns", "rank").first()
+    in_it = pl.col("dur_ns").sort()
+    left = pl.col("ts_ns") + pl.col("dur_ns")
+    return (
+        meetings(trace)
+        .filter(pl.col("kind").is_in(BLOCKING))
+        .group_by(MEETING)
+        .agg(
+            first,
+            pl.col("ts_ns").min(),
+            end_ns=left.max(),
+            late_ns=in_it.get(1, null_on_oob=True) - in_it.first(),
+            waited_ns=(pl.col("dur_ns") - pl.col("dur_ns").min()).sum(),
+            _is_whole=pl.col("dur_ns").is_not_null().all(),
+            _is_met=pl.col("ts_ns").max() <= left.min(),
+        )
+        .filter("_is_whole", "_is_met")
+    )

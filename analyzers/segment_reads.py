@@ -1,0 +1,61 @@
+"""Which segment of a batch read what another segment had written.
+
+A `segment` is a part of a batch that runs by itself, or a row of the batch where the step is not
+split (`segments` has no row for it). The `epoch` of an access numbers the write that the contents
+come from, so whose contents a read found needs no order of rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.occupancy import FAR_NS
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+STEP = ("rank", "step")
+CONTENTS = (*STEP, "buffer", "epoch")
+PLACE = (*STEP, "buffer", "first", "segment")
+
+
+def foreign_reads(trace: Trace) -> pl.LazyFrame:
+    """Reads whose segment did not write what it found, and another one did, in the same step.
+
+    Columns: those of an access, is_split (whether its step runs in segments), writer (the segment
+    that wrote what was found), writer_stream, own_epoch (of the segment's last write to that place;
+    null where it wrote none).
+    """
+    known = [pl.col(name).is_not_null() for name in (*STEP, "ts_ns", "buffer", "epoch", "segment")]
+    accesses = trace.accesses.filter(*known).with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
+    written = accesses.filter(pl.col("op") == "write")
+    who = pl.col("segment", "stream").sort_by("segment", "stream").first()
+    writers = (
+        written.group_by(CONTENTS).agg(who).rename({"segment": "writer", "stream": "writer_stream"})
+    )
+    own = written.group_by(PLACE).agg(own_epoch=pl.col("epoch").max())
+    split = trace.segments.select(*STEP).unique().with_columns(is_split=pl.lit(value=True))
+    return (
+        accesses.filter(pl.col("op") == "read")
+        .join(written.select(*CONTENTS, "segment").unique(), on=[*CONTENTS, "segment"], how="anti")
+        .join(writers, on=CONTENTS, how="left")
+        .filter(pl.col("writer").is_not_null())
+        .join(own, on=PLACE, how="left", nulls_equal=True)
+        .join(split, on=STEP, how="left")
+        .with_columns(pl.col("is_split").fill_null(value=False))
+        .select(
+            *STEP, "ts_ns", "buffer", "first", "last", "stream", "segment", "epoch", "is_split",
+            "writer", "writer_stream", "own_epoch",
+        )
+    )  # fmt: skip
+
+
+def with_requests(reads: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Add request and writer_request: whose the rows of the batch are; null where not recorded."""
+    rows = trace.batch_rows.group_by(*STEP, "row").agg(pl.col("request").min())
+    for row, request in (("segment", "request"), ("writer", "writer_request")):
+        named = rows.rename({"row": row, "request": request})
+        reads = reads.join(named, on=[*STEP, row], how="left")
+    return reads

@@ -1,0 +1,93 @@
+"""COL008: a rank is late to collectives again and again, and what that costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.rules.col008_straggler import Straggler
+from tests.analyzers.conftest import Record
+from tests.analyzers.profiles import joined
+from tests.analyzers.rank_rows import collective
+from tests.analyzers.rows import Row
+from tests.traces import trace_of
+
+MS = 1_000_000
+
+
+def met(ordinal: int, *entered: int, op: str = "all-reduce", **more: object) -> list[Row]:
+    """A collective that the ranks entered so late, and left at 90 ms of its 100."""
+    ranks = ",".join(map(str, range(len(entered))))
+    begin = 100 * MS * ordinal
+    return [
+        collective(
+            rank, ordinal, op, ts_ns=begin + late, dur_ns=90 * MS - late, expected_ranks=ranks
+        ) | more
+        for rank, late in enumerate(entered)
+    ]  # fmt: skip
+
+
+def straggling(*rows: Row) -> list[Finding]:
+    return Straggler().check(trace_of(collectives=rows))
+
+
+def test_a_rank_that_comes_last_again_and_again_is_found_with_its_cost() -> None:
+    rows = [row for n in range(20) for row in met(n, 0, MS, 11 * MS)]
+
+    (found,) = straggling(*rows)
+
+    assert found.message == (
+        "rank 2 was late to 20 of 20 all-reduce collectives of ep, by 10.0 ms on average: "
+        "200.0 ms, 10% of the time"
+    )
+    assert (found.rank, found.count) == (2, 20)
+    assert found.evidence["others_waited_ns"] == 20 * (10 + 11) * MS
+
+
+def test_clocks_that_differ_do_not_matter() -> None:
+    apart = [
+        row | {"ts_ns": row["ts_ns"] + 5 * MS * row["rank"]}
+        for n in range(20)
+        for row in met(n, 11 * MS, 0)
+    ]
+
+    (found,) = straggling(*apart)
+
+    assert (found.rank, found.evidence["cost_ns"]) == (0, 220 * MS)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([met(n, *((0, 9 * MS) if n % 2 else (9 * MS, 0))) for n in range(20)],
+                     id="now one is late, now the other"),
+        pytest.param([met(n, 0, 9 * MS) for n in range(5)], id="a few times"),
+        pytest.param([met(n, 0, 9 * MS * (n % 2)) for n in range(20)], id="half of the time"),
+        pytest.param([met(n, 0, MS // 10) for n in range(20)], id="by next to nothing"),
+        pytest.param([met(n, 0, 9 * MS, op="broadcast") for n in range(20)],
+                     id="waiting for what the root has to say"),
+        pytest.param([met(n, 0, 9 * MS)[:1] for n in range(20)], id="one rank alone"),
+        pytest.param([met(n, 0, 9 * MS, dur_ns=None) for n in range(20)], id="no lengths"),
+    ],
+)  # fmt: skip
+def test_ranks_that_nobody_waits_for_are_clean(rows: list[list[Row]]) -> None:
+    assert straggling(*(row for each in rows for row in each)) == []
+
+
+@pytest.mark.parametrize("variant", ["before", "after", "v2-host-staging"])
+def test_a_worker_that_waits_for_commands_is_clean(record: Record, variant: str) -> None:
+    pytest.importorskip("torch")
+
+    assert Straggler().check(record("ep-multiplexing", variant, max_tokens="5")) == []
+
+
+def test_of_two_real_ranks_only_what_they_met_in_is_compared(shared_data: Path) -> None:
+    trace = joined(shared_data, "hta_sampled_rank-0", "hta_sampled_rank-1")
+
+    # Ten kernels each, sampled: three pairs of one number overlap, two of them on stream 203.
+    assert Straggler().check(trace) == []
+    found = Straggler(min_late_ns=0, min_times=1, min_share=0.0, min_cost=0.0).check(trace)
+    assert {each.evidence["collectives"] for each in found} <= {1, 2, 3}
+    assert sum(each.count for each in found) <= 5
