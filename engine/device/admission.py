@@ -82,8 +82,8 @@ class Uniform(Admission):
         return all(core.is_idle for core in needed)
 
     def admits_pending(self, group: Group, needed: Sequence[Core]) -> bool:
-        """All needed cores are busy with room behind them."""
-        return all(core.can_queue for core in needed)
+        """All needed cores are busy; the dispatcher has seen that there is room behind them."""
+        return not any(core.is_idle for core in needed)
 
 
 class PerCoreSlot(Admission):

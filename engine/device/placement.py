@@ -131,7 +131,7 @@ class Placement:
         """Claim room for block after block, on any thread's cores."""
         if task.shape == "MIX":
             for group in self._device.groups:
-                if self._admits(group, task, is_pending=False):
+                if self._admits(thread, group, task, is_pending=False):
                     yield self._claim_group(thread, group, task)
             return
         for owner in self._device.threads:
@@ -145,7 +145,7 @@ class Placement:
         for group in thread.groups:
             if not task.blocks_left:
                 break
-            if self._admits(group, task, is_pending=is_pending):
+            if self._admits(thread, group, task, is_pending=is_pending):
                 parts += self._claim_group(thread, group, task)
         for part in hidden:
             part.core.claims.insert(0, part)
@@ -159,9 +159,9 @@ class Placement:
             part.core.claims.remove(part)
         return hidden
 
-    def _admits(self, group: Group, task: Task, *, is_pending: bool) -> bool:
+    def _admits(self, thread: Thread, group: Group, task: Task, *, is_pending: bool) -> bool:
         needed = group.needed(task.mask)
-        if not all(core.is_idle or core.can_queue for core in needed):
+        if not all(core.is_idle or core.can_queue(thread.id) for core in needed):
             return False
         if is_pending:
             return self._admission.admits_pending(group, needed)
@@ -173,7 +173,7 @@ class Placement:
         for core in thread.aics if shape == "AIC" else thread.aivs:
             group = self._device.groups[core.group]
             if is_pending:
-                if core.can_queue and admission.lends_pending(core, group):
+                if core.can_queue(thread.id) and admission.lends_pending(core, group):
                     yield core
             elif core.is_idle and admission.lends_idle(core, group):
                 yield core

@@ -44,17 +44,16 @@ class Core:
         """Nothing was given to it that has not been seen to end."""
         return not self.claims
 
-    @property
-    def can_queue(self) -> bool:
-        """One block was given to it, and its pending slot is free.
+    def can_queue(self, asking: int) -> bool:
+        """One block was given to it, and its pending slot is free for the thread that asks.
 
-        A block that another thread is still preparing for it, as an all-or-nothing start does, has
-        to arrive first.
+        A block that another thread is still preparing for it has to arrive first: for an
+        all-or-nothing start, a thread asks for the cores of others too.
         """
         if len(self.claims) != 1 or self.pending is not None:
             return False
         first = self.claims[0]
-        return first.thread == self.thread or first.dispatch_ns >= 0
+        return first.thread == asking or first.dispatch_ns >= 0
 
     @property
     def is_empty(self) -> bool:

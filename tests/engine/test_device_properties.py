@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from stepscope.engine.device.admission import Admission, admission
 from stepscope.engine.device.rings import Rings, RingSizes
@@ -30,8 +30,15 @@ def schedule_of(run: Run) -> list[tuple[int, ...]]:
     return [(p.task.id, p.block, p.core.id, p.dispatch_ns, p.start_ns, p.end_ns) for p in run.parts]
 
 
+BEHIND_WHAT_ANOTHER_THREAD_PREPARES = [
+    *[(1, [0], False, True, [], [])] * 4, (7, [0], False, True, [], []),
+    (3, [141], True, True, [], []),
+]  # fmt: skip
+
+
 @bounded
 @given(launches, policies, num_groups, num_threads)
+@example(BEHIND_WHAT_ANOTHER_THREAD_PREPARES, admission("per-core-slot"), 2, 2)
 def test_no_core_runs_two_blocks_at_once(
     given_launches: list[Launch], policy: Admission, groups: int, threads: int
 ) -> None:
