@@ -89,7 +89,7 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     Raises ConfigError, naming near matches, for a request that the trace does not have.
     """
     every_step = steps(trace).collect().lazy()
-    names_requests = trace.has("lifecycle") or _has_rows(trace)
+    names_requests = _names_requests(trace)
     in_batches = seats(trace, every_step) if names_requests else run_seats(every_step)
     asked = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
     if request is not None:
@@ -106,9 +106,13 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     )
 
 
-def _has_rows(trace: Trace) -> bool:
-    named = trace.batch_rows.filter(pl.col("request").is_not_null()).head(1)
-    return not named.collect().is_empty()
+def _names_requests(trace: Trace) -> bool:
+    """Whether any row says whose it is; the log of an engine may tell of requests without names."""
+    tables = (trace.lifecycle, trace.batch_rows)
+    named = [
+        each.filter(pl.col("request").is_not_null()).select("request").head(1) for each in tables
+    ]
+    return any(not found.is_empty() for found in pl.collect_all(named))
 
 
 def _check(asked: pl.DataFrame, request: str) -> None:

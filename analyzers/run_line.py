@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.stretches import CODE, NUMBER_OF
 
 
 def run_lines(steps: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per rank, with the columns of `stretches.lines`; the request is null."""
-    lasts = steps.group_by("rank").agg(pl.col("from_ns").min(), pl.col("to_ns").max())
+    """One row per rank, with the columns of `stretches.lines`; the request is null.
+
+    A last step of which no end is known does not count: nobody knows when the run ended.
+    """
+    is_known = pl.col("to_ns") < FAR_NS
+    to_ns = pl.max_horizontal(pl.col("to_ns").filter(is_known).max(), pl.col("from_ns").max())
+    lasts = steps.group_by("rank").agg(pl.col("from_ns").min(), to_ns)
     return (
         lasts.select(
             "rank",

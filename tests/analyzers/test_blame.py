@@ -267,3 +267,17 @@ def _one_decode(first_token: int | None = None, **tables: Any) -> Trace:
         lifecycle=life,
         **tables,
     )
+
+
+def test_a_log_that_names_no_request_is_blamed_as_a_run_until_its_last_known_moment() -> None:
+    trace = trace_of(
+        steps=[
+            {"step": 1, "ts_ns": 0, "dur_ns": 40, "kind": "prefill", "num_prefill_tokens": 8},
+            {"step": 2, "ts_ns": 100, "dur_ns": None, "kind": "decode", "num_decode_tokens": 1},
+        ],
+        lifecycle=[{"ts_ns": 50, "request": None, "event": "preempt"}],
+    )
+
+    (row,) = blame(trace).requests.to_dicts()
+
+    assert (row["latency_ns"], row["prefill_ns"], row["idle_ns"]) == (100, 40, 60)
