@@ -30,7 +30,7 @@ def schedule_of(run: Run) -> list[tuple[int, ...]]:
     return [(p.task.id, p.block, p.core.id, p.dispatch_ns, p.start_ns, p.end_ns) for p in run.parts]
 
 
-BEHIND_WHAT_ANOTHER_THREAD_PREPARES = [
+BEHIND_WHAT_ANOTHER_THREAD_PREPARES: list[Launch] = [
     *[(1, [0], False, True, [], [])] * 4, (7, [0], False, True, [], []),
     (3, [141], True, True, [], []),
 ]  # fmt: skip
