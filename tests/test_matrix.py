@@ -1,0 +1,50 @@
+"""Every fault fires its own rules and no other error; every clean variant is silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.registry import RULES
+from stepscope.analyzers.run import check
+from stepscope.engine.faults import FAULTS, Fault
+from stepscope.engine.scenarios import SCENARIOS, scenario
+from stepscope.ingest.trace import Trace
+from tests.matrix import CLEAN, EXPECTED, FIRES, of_fault, table
+
+NEEDS_TORCH = {"ep-multiplexing", "torch"}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_fires_its_own_rules_and_no_other_error(tmp_path: Path, fault: Fault) -> None:
+    if fault.scenario in NEEDS_TORCH or fault.executor in NEEDS_TORCH:
+        pytest.importorskip("torch")
+    cell = of_fault(fault, tmp_path)
+
+    own = set(FIRES[fault.name])
+    assert own <= {*cell.errors, *cell.warnings, *cell.notes}
+    assert set(cell.errors) - own == set(EXPECTED.get(fault.name, {}))
+    assert fault.name in table([cell])
+
+
+@pytest.mark.parametrize(("name", "variant"), CLEAN, ids=" ".join)
+def test_a_clean_variant_is_silent_at_error_and_warning(
+    tmp_path: Path, name: str, variant: str
+) -> None:
+    if name in NEEDS_TORCH:
+        pytest.importorskip("torch")
+    scenario(name).record(variant, tmp_path / "clean.trace")
+    result = check(Trace.open(tmp_path / "clean.trace"))
+
+    loud = [each for each in result.findings if each.severity is not Severity.INFO]
+    assert [f"{each.code}: {each.message}" for each in loud] == []
+
+
+def test_every_fault_has_a_rule_of_its_own_and_every_scenario_a_clean_variant() -> None:
+    assert {fault.name for fault in FAULTS} == set(FIRES)
+    assert all(FIRES.values())
+    assert {name for name, _ in CLEAN} == {each.name for each in SCENARIOS}
+    named = {code for own in FIRES.values() for code in own}
+    assert named <= {rule.code for rule in RULES}
