@@ -11,8 +11,10 @@ import pytest
 
 from stepscope.analyzers.registry import RULES
 from stepscope.app.cli.main import COMMANDS
+from stepscope.engine.faults import FAULTS
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.matrix import FIRES
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -71,6 +73,13 @@ def test_the_readme_lists_exactly_the_rules_there_are() -> None:
     assert sorted(listed) == sorted((rule.code, rule.name) for rule in RULES)
 
 
+def test_the_readme_lists_every_fault_with_the_rules_that_are_made_for_it() -> None:
+    listed = re.findall(r"^\| ([\w-]+) \| ([\w-]+) \| ([A-Z0-9 ]+) \|$", README, flags=re.MULTILINE)
+    made = [(fault.scenario, fault.name, " ".join(FIRES[fault.name])) for fault in FAULTS]
+
+    assert sorted(listed) == sorted(made)
+
+
 def test_every_picture_and_page_that_the_readme_links_is_there() -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
 
@@ -82,4 +91,5 @@ def test_every_make_target_in_the_readme_exists() -> None:
     targets = set(re.findall(r"make (\w+)", "\n".join(blocks("sh"))))
 
     assert targets == {"demo", "test"}
+    targets |= set(re.findall(r"`make (\w+)`", README))
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
