@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.rule import any_row
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -20,6 +21,7 @@ MEETING = (*GROUP, "ordinal")
 # Nobody leaves these before all have entered; the root of a broadcast does.
 BLOCKING = ("allreduce", "allgather", "barrier", "alltoall", "reducescatter", "sendrecv")
 PAIRWISE = ("send", "recv", "isend", "irecv")
+_MANY = pl.col("rank") > 1
 _SHORT = {"broadcast": "B", "allreduce": "AR", "allgather": "AG", "reducescatter": "RS"}
 
 
@@ -58,6 +60,11 @@ def meetings(trace: Trace) -> pl.LazyFrame:
         .filter(pl.col("num_ranks") > 1, pl.col("num_ranks") == pl.col("_num_rows"))
         .drop("_num_rows")
     )
+
+
+def have_met(trace: Trace) -> bool:
+    """Whether two ranks of the trace have collectives of one group."""
+    return any_row(operations(trace).group_by(GROUP).agg(pl.col("rank").n_unique()).filter(_MANY))
 
 
 def expected(operations: pl.LazyFrame, into: str) -> pl.LazyFrame:

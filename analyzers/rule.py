@@ -55,6 +55,11 @@ def is_applicable(rule: Rule, trace: Trace) -> bool:
     return not isinstance(rule, Particular) or rule.applies(trace)
 
 
+def any_row(rows: pl.LazyFrame) -> bool:
+    """Tell whether there is a row, for `applies`."""
+    return not rows.head(1).collect().is_empty()
+
+
 def finding(
     rule: Rule,
     message: str,

@@ -43,7 +43,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import GROUP, MEETING, in_short, meetings, operations, told
+from stepscope.analyzers.operations import (
+    GROUP,
+    MEETING,
+    have_met,
+    in_short,
+    meetings,
+    operations,
+    told,
+)
 from stepscope.analyzers.rule import finding
 
 if TYPE_CHECKING:
@@ -69,6 +77,10 @@ class OrderMismatch:
     needs: ClassVar[tuple[str, ...]] = ("collectives",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether two ranks recorded collectives of one group."""
+        return have_met(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group, at the first position that differs, in order of time."""

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import GROUP, MEETING, expected, operations, told
+from stepscope.analyzers.operations import GROUP, MEETING, expected, have_met, operations, told
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
@@ -54,6 +54,10 @@ class RankMissing:
     needs: ClassVar[tuple[str, ...]] = ("collectives",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether more than one rank was recorded."""
+        return len(trace.manifest.ranks) > 1 or have_met(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group and missing rank, placed at the first wait, in order of time."""

@@ -63,6 +63,10 @@ class SlotMismatch:
 
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether two ranks recorded whose slots are."""
+        return bool(_slots(trace).select(pl.col("rank").n_unique()).collect().item() > 1)
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per pair of ranks and kind, placed at the first, in order of time."""
         slots = _slots(trace)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ class ProtocolSkew:
     needs: ClassVar[tuple[str, ...]] = ("counters",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether a rank told the version that it speaks."""
+        return any_row(trace.counters.filter(pl.col("name") == COUNTER))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per version that is not the first rank's."""

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import BLOCKING, GROUP, MEETING, meetings
+from stepscope.analyzers.operations import BLOCKING, GROUP, MEETING, have_met, meetings
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
 
@@ -61,6 +61,10 @@ class Straggler:
     min_share: float = 0.75
     min_cost: float = 0.02
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether two ranks recorded collectives of one group."""
+        return have_met(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group and late rank, the most costly one first."""

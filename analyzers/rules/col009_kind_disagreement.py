@@ -59,6 +59,10 @@ class KindDisagreement:
 
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether ranks that schedule for themselves run in lock-step."""
+        return bool(_kinds(trace).select(pl.col("rank").n_unique()).collect().item() > 1)
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding for all such steps, placed at the first."""
         ran = pl.format("rank {} {}", "rank", "kind")

@@ -35,7 +35,7 @@ import polars as pl
 
 from stepscope.analyzers.chunked import wrong_by_chunks
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.solo import NOT_A_NUMBER, REQUEST, compared, diverged
 from stepscope.analyzers.wording import times
 
@@ -58,6 +58,10 @@ class DivergedFromSolo:
     needs: ClassVar[tuple[str, ...]] = ("outputs",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether a token has the digest of a solo run beside its own."""
+        return any_row(compared(trace))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per request, at its first token that differs, in order of time."""

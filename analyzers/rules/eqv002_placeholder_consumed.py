@@ -36,7 +36,7 @@ import polars as pl
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.requests import REQUEST
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class PlaceholderConsumed:
     needs: ClassVar[tuple[str, ...]] = ("accesses", "batch_rows", "outputs")
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it was recorded which tokens decodes read."""
+        return any_row(trace.accesses.filter(pl.col("buffer") == INPUT_IDS))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and kind, with the number of such reads, placed at the first."""

@@ -35,7 +35,7 @@ import polars as pl
 
 from stepscope.analyzers.chunked import prompt_tokens, wrong_by_chunks
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ class ChunkingChangesOutput:
     needs: ClassVar[tuple[str, ...]] = ("outputs", "batch_rows")
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether a prompt's token has the digest of a solo run beside its own."""
+        return any_row(prompt_tokens(trace))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of requests, placed at the first."""

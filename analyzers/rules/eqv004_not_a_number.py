@@ -32,7 +32,7 @@ import polars as pl
 
 from stepscope.analyzers.batches import tokens
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.solo import NOT_A_NUMBER
 from stepscope.analyzers.wording import times
 
@@ -52,6 +52,10 @@ class NotANumber:
     needs: ClassVar[tuple[str, ...]] = ("outputs",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether a token has a digest."""
+        return any_row(trace.outputs.filter(pl.col("digest").is_not_null()))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of tokens, placed at the first."""
