@@ -136,6 +136,11 @@ MIXED_FAULTS = (
         settings={"budget": "256", "requests": "8"},
     ),
     Fault(
+        "reserve-not-held",
+        MIXED,
+        "tokens are reserved for decodes, and prompts are given them all the same",
+    ),
+    Fault(
         "placeholder-read-as-token",
         MIXED,
         "a decode that idled a step reads the placeholder that stands for its last token",
@@ -349,6 +354,11 @@ EP_FAULTS = (
         EP,
         "an early return hides the fused path of the experts: rows are done one by one",
         settings={"requests": "2"},
+    ),
+    Fault(
+        "slow-worker",
+        EP,
+        "the worker computes its experts at half the speed: the head waits in every all-reduce",
     ),
 )
 FAULTS: tuple[Fault, ...] = (

@@ -36,6 +36,7 @@ FIRES: dict[str, tuple[str, ...]] = {
     "cap-before-eos": ("BAT005",),
     "prefill-eats-the-budget": ("BAT001", "STV004", "STV011"),
     "no-request-cap": ("BAT002",),
+    "reserve-not-held": ("BAT003",),
     "reserve-for-every-seat": ("STV005",),
     "placeholder-read-as-token": ("EQV002",),
     "token-of-partial-prefill": ("BAT005",),
@@ -70,6 +71,7 @@ FIRES: dict[str, tuple[str, ...]] = {
     "v1-head-v2-worker": ("COL006",),
     "collective-at-world-size-1": ("COL007",),
     "scratch-shared": ("BUF005",),
+    "slow-worker": ("COL008",),
     "full-accept-not-trimmed": ("EQV001",),
     "path-never-reached": ("BAT012",),
 }
@@ -80,6 +82,7 @@ EXPECTED: dict[str, dict[str, str]] = {
     "one-victim-then-ignored": {
         "STV011": "those who were preempted in vain come back as prompts, one a step",
     },
+    "reserve-not-held": {"STV011": "prompts leave the decodes nothing, as without a reserve"},
     "no-request-cap": {"STV011": "`before` reserves nothing for decodes"},
     "placeholder-read-as-token": {"STV011": "`before` reserves nothing for decodes"},
     "token-of-partial-prefill": {"BAT006": "a chunk that samples has a row of logits for it"},

@@ -36,7 +36,13 @@ def test_every_rule_has_a_picture_but_those_about_the_recording() -> None:
     assert pictured == {rule.code for rule in RULES if shown_by(rule)}
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if fault_of(rule)], ids=lambda r: r.code)
+def is_the_same_each_time(rule: Rule) -> bool:
+    """Whether the fault runs in virtual time; what the decoder really takes differs."""
+    fault = fault_of(rule)
+    return fault is not None and fault.executor is None
+
+
+@pytest.mark.parametrize("rule", filter(is_the_same_each_time, RULES), ids=lambda rule: rule.code)
 def test_a_picture_is_drawn_from_the_trace_of_its_fault(rule: Rule) -> None:
     drawn = (PAGES / PICTURES / f"{rule.code}.svg").read_text(encoding="utf-8")
 

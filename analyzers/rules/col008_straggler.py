@@ -5,8 +5,9 @@ Collectives that nobody leaves before all have entered (all-reduce, all-gather, 
 all-to-all, barrier), of which every rank recorded how long it was in, and in which all were at one
 moment. All leave together, so the rank that was in it for the shortest time came last; that needs
 no common clock. It was late by what the next-to-last one was in it longer. A rank is reported that
-was late by `min_late_ns` or more at least `min_times`, in `min_share` of the group's collectives,
-and whose lateness adds up to `min_cost` of the time from the group's first to its last.
+was late by `min_late_ns` or more at least `min_times`, which is in `min_share` of those of the
+group's collectives to which any rank was so late, and whose lateness adds up to `min_cost` of the
+time from the group's first to its last.
 
 A broadcast is left out: there the others wait for what the root has to say.
 
@@ -68,24 +69,26 @@ class Straggler:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group and late rank, the most costly one first."""
+        is_late = pl.col("late_ns") >= self.min_late_ns
         met = _met(trace).with_columns(
             num_met=pl.len().over(GROUP),
+            num_late=is_late.sum().over(GROUP),
             span_ns=(pl.col("end_ns").max() - pl.col("ts_ns").min()).over(GROUP),
         )
         is_worst = (pl.col("late_ns"), -pl.col("ts_ns"), "ordinal")
         late = (
-            met.filter(pl.col("late_ns") >= self.min_late_ns)
+            met.filter(is_late)
             .group_by(*GROUP, "rank")
             .agg(
                 pl.col("step", "ordinal", "op").sort_by(*is_worst).last(),
                 pl.col("ts_ns").min(), pl.col("end_ns").max(),
-                pl.col("num_met", "span_ns").first(),
+                pl.col("num_met", "num_late", "span_ns").first(),
                 worst_ns=pl.col("late_ns").max(), cost_ns=pl.col("late_ns").sum(),
                 waited_ns=pl.col("waited_ns").sum(), count=pl.len(),
             )
             .filter(
                 pl.col("count") >= self.min_times,
-                pl.col("count") >= self.min_share * pl.col("num_met"),
+                pl.col("count") >= self.min_share * pl.col("num_late"),
                 pl.col("cost_ns") >= self.min_cost * pl.col("span_ns"),
             )
             .sort(-pl.col("cost_ns"), *GROUP, "rank")

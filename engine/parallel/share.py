@@ -56,6 +56,7 @@ class Share:
         self._log = log
         self._costs = costs
         self._is_grouped = config.experts == GROUPED_GEMM
+        self._slowness = 1 + ("slow-worker" in config.faults and link.rank > 0)
         self._is_unreached = "path-never-reached" in config.faults
         self._decoder = decoder_of(config.seed)
         self._cache = KVCache(self._decoder.config, config.num_slots, config.slot_tokens)
@@ -130,7 +131,7 @@ class Share:
     ) -> Tensor:
         self.path, self.num_rows = path, len(slots)
         self._experts.path, self._experts.segments = path, segments
-        self._experts.layer_ns = cost_ns // self._decoder.config.num_layers
+        self._experts.layer_ns = self._slowness * cost_ns // self._decoder.config.num_layers
         rows = [self._row(slot, new) for slot, new in zip(slots, tokens, strict=True)]
         given = ModelInput.of(self._cache, rows, is_prefill=is_prefill)
         hidden: Tensor = self._decoder(given, self._cache)

@@ -55,6 +55,7 @@ are the report's, milliseconds are not; its own steps took ten times as long.
   `prefill-eats-the-budget`: `after` becomes `before`;
   `no-request-cap` (of `before`): one chunk is the whole budget (BAT002);
   `reserve-for-every-seat`: `reserved_tokens` is the whole budget, with prompts waiting (STV005);
+  `reserve-not-held`: prompts take more than `token_budget` less `reserved_tokens` (BAT003);
   `placeholder-read-as-token` (of `before`, deferred): a decode that idled reads epoch 0 (EQV002);
   `token-of-partial-prefill`: `outputs` of chunks that are not final (BAT005);
   `scheduled-twice`: a prompt's last chunk and a decode of it in one batch (BAT004);

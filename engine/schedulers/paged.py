@@ -204,8 +204,9 @@ def _over_budget(request: Request, needed: int, left: int) -> Hold:
 
 
 def _prefill_budget(state: State) -> int:
-    batch = state.batch
-    return state.config.max_num_batched_tokens - batch.num_reserved - batch.num_batched_tokens
+    batch, config = state.batch, state.config
+    num_reserved = 0 if "reserve-not-held" in config.faults else batch.num_reserved
+    return config.max_num_batched_tokens - num_reserved - batch.num_batched_tokens
 
 
 def _remaining(request: Request) -> int:

@@ -420,6 +420,17 @@ def test_an_early_return_leaves_the_declared_path_unreached(folder: Path) -> Non
     assert metrics["equal_to_solo"] == "2/2"
 
 
+def test_the_head_waits_for_a_slow_worker_in_the_all_reduces(folder: Path) -> None:
+    metrics, rows = of_fault(folder, "slow-worker")
+
+    waited_ns = [
+        max(row["dur_ns"] for row in rows.of("collectives", rank=rank, op="all-reduce"))
+        for rank in (0, 1)
+    ]
+    assert waited_ns[0] > 1_000 * waited_ns[1]
+    assert metrics["equal_to_solo"] == "4/4"
+
+
 @pytest.mark.parametrize("fault", EP_FAULTS, ids=lambda fault: fault.name)
 def test_every_fault_changes_the_trace(folder: Path, fault: Fault) -> None:
     assert of_fault(folder, fault.name)[1].tables != plain(folder, fault).tables

@@ -274,6 +274,18 @@ def test_a_reserve_for_every_seat_leaves_prompts_nothing(tmp_path: Path) -> None
     assert all(row["reserved_tokens"] < 32 for row in plain.of("steps"))
 
 
+def test_a_reserve_that_is_not_held_is_spent_on_prompts(tmp_path: Path) -> None:
+    taken = [
+        [
+            row["num_prefill_tokens"] > row["token_budget"] - row["reserved_tokens"]
+            for row in told.of("steps")
+            if row["reserved_tokens"]
+        ]
+        for told in (faulty(tmp_path, "reserve-not-held"), sound(tmp_path, "reserve-not-held"))
+    ]
+    assert [any(each) for each in taken] == [True, False]
+
+
 def test_a_decode_that_idled_reads_the_placeholder(tmp_path: Path) -> None:
     read = [
         Counter((row["stream"], row["epoch"] == 0) for row in told.of("accesses", op="read")
