@@ -74,8 +74,10 @@ class KindDisagreement:
                 pl.col("end_ns").max(),
                 ran=ran.sort_by("rank"),
                 num_kinds=pl.col("like").n_unique(),
+                is_once=pl.col("rank").n_unique() == pl.len(),
             )
-            .filter(pl.col("num_kinds") > 1)
+            # A step that a rank has twice says nothing about which was meant.
+            .filter(pl.col("num_kinds") > 1, "is_once")
         )
         first = ("ts_ns", "step", "ran")
         found = steps.select(

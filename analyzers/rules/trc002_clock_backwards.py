@@ -74,7 +74,7 @@ class ClockBackwards:
         return found + self._between(trace)
 
     def _within(self, what: str, rows: pl.LazyFrame) -> list[Finding]:
-        worst = pl.all().exclude("rank").sort_by("back_ns", -pl.col("ts_ns")).last()
+        worst = pl.all().exclude("rank").sort_by("back_ns", -pl.col("ts_ns"), "subject").last()
         ranks = (
             rows.filter(pl.col("back_ns") > self.tolerance_ns)
             .group_by("rank")
@@ -94,7 +94,7 @@ class ClockBackwards:
     def _between(self, trace: Trace) -> list[Finding]:
         pairs = _disagreements(trace).filter(pl.col("apart_ns") > self.skew_ns)
         pair = ("rank", "late_rank")
-        worst = pl.all().exclude(pair).sort_by("apart_ns", -pl.col("ts_ns"), "ordinal").last()
+        worst = pl.all().exclude(pair).sort_by("apart_ns", -pl.col("ts_ns"), "ordinal", "op").last()
         rows = pairs.group_by(pair).agg(worst, count=pl.len()).sort(pair).collect()
         return [self._apart(row) for row in rows.iter_rows(named=True)]
 

@@ -92,3 +92,7 @@ def test_head_and_worker_are_no_data_parallel_ranks(record: Record) -> None:
     pytest.importorskip("torch")
 
     assert KindDisagreement().check(record("ep-multiplexing", max_tokens="5")) == []
+
+
+def test_a_step_that_a_rank_has_twice_says_nothing() -> None:
+    assert disagreed(*LOCK_STEP, step(2, "prefill"), *pair(2, "decode", "decode")) == []

@@ -107,3 +107,13 @@ def test_a_real_profile_has_one_clock(shared_data: Path, name: str) -> None:
 @pytest.mark.parametrize("case", ["TestMixedExample_case1", "TestQwen2L_StressBatch16Seq3500"])
 def test_cores_and_scheduler_of_a_real_device_share_a_clock(shared_data: Path, case: str) -> None:
     assert ClockBackwards().check(Trace.open(shared_data / "swimlane" / case)) == []
+
+
+def test_of_contradictions_of_one_size_and_moment_the_same_is_named_in_any_order() -> None:
+    steps = [step(1, 90_000), step(2, 50_000), step(3, 50_000)]
+
+    told = [
+        ClockBackwards().check(trace_of(steps=rows))[0].message for rows in (steps, steps[::-1])
+    ]
+
+    assert told[0] == told[1]
