@@ -42,7 +42,9 @@ def is_the_same_each_time(rule: Rule) -> bool:
     return fault is not None and fault.executor is None
 
 
-@pytest.mark.parametrize("rule", filter(is_the_same_each_time, RULES), ids=lambda rule: rule.code)
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if is_the_same_each_time(rule)], ids=lambda rule: rule.code
+)
 def test_a_picture_is_drawn_from_the_trace_of_its_fault(rule: Rule) -> None:
     drawn = (PAGES / PICTURES / f"{rule.code}.svg").read_text(encoding="utf-8")
 
