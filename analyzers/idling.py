@@ -36,16 +36,21 @@ def idle_while(
     pools = taken.group_by(*POOL).agg(members=pl.col("unit").n_unique().cast(pl.Int64))
     changes = [_changes(taken, "num_busy"), _changes(waits, "num_waiting")]
     idle = pl.col("members") - pl.col("num_busy")
-    is_worst = pl.col("lost_ns") == pl.col("lost_ns").max()
-    at_worst = pl.col("members", "ts_ns", "end_ns", "num_idle", "num_waiting").filter(is_worst)
+    # The worst moment is looked for among whole rows: in Polars 2.1 an aggregation that filters,
+    # sorts and takes the first gave numbers from nowhere, now and then.
     lost = (
         _running(pl.concat(changes))
         .join(pools, on=POOL)
         .with_columns(num_idle=idle)
         .with_columns(lost_ns=pl.min_horizontal("num_idle", "num_waiting") * pl.col("lasts_ns"))
         .filter(pl.col("lost_ns") > 0)
-        .group_by(*POOL)
-        .agg(at_worst.sort_by(pl.col("ts_ns").filter(is_worst)).first(), pl.col("lost_ns").sum())
+        .with_columns(
+            _most=pl.col("lost_ns").max().over(POOL), _total=pl.col("lost_ns").sum().over(POOL)
+        )
+        .filter(pl.col("lost_ns") == pl.col("_most"))
+        .sort("ts_ns", "end_ns")
+        .unique(POOL, keep="first", maintain_order=True)
+        .select(*POOL, "members", "ts_ns", "end_ns", "num_idle", "num_waiting", lost_ns="_total")
     )
     share = pl.col("lost_ns") / (pl.col("members") * pl.col("used_ns"))
     used = once(trace, "how long each pool was used", lambda: _used(spans))

@@ -51,17 +51,15 @@ def pending_tasks(trace: Trace) -> pl.LazyFrame:
 def _on_cores(spans: pl.LazyFrame) -> pl.LazyFrame:
     """What the cores saw of each task: blocks, parts, and a part that never ended."""
     never = pl.col("end_ns") >= FAR_NS
-    stuck = (
-        pl.col("core", "group", "block")
-        .filter(never)
-        .sort_by(pl.col("ts_ns").filter(never), pl.col("core").filter(never))
-    )
-    return spans.group_by(TASK).agg(
-        stuck.first(),
+    seen = spans.group_by(TASK).agg(
         num_started=pl.col("block").n_unique().cast(pl.Int64),
         num_parts=pl.len().cast(pl.Int64),
         num_stuck=never.sum().cast(pl.Int64),
     )
+    stuck = (
+        spans.filter(never).sort("ts_ns", "core").unique(TASK, keep="first", maintain_order=True)
+    )
+    return seen.join(stuck.select(*TASK, "core", "group", "block"), on=TASK, how="left")
 
 
 def _waits(trace: Trace, left: pl.LazyFrame) -> pl.LazyFrame:
