@@ -48,17 +48,17 @@ def operations(trace: Trace) -> pl.LazyFrame:
     )
 
 
-def meetings(trace: Trace) -> pl.LazyFrame:
-    """`operations` that several ranks entered, each once, with num_ranks.
+def meetings(operations: pl.LazyFrame, *aggregates: pl.Expr, **named: pl.Expr) -> pl.LazyFrame:
+    """One row for each of `operations` that several ranks entered, with what is asked of its rows.
 
-    A number that a rank has twice says nothing about which was meant.
+    A number that a rank has twice says nothing about which was meant, and is left out.
     """
-    num_ranks = pl.col("rank").n_unique().over(MEETING)
+    num_ranks = pl.col("rank").n_unique()
     return (
-        operations(trace)
-        .with_columns(num_ranks=num_ranks, _num_rows=pl.len().over(MEETING))
-        .filter(pl.col("num_ranks") > 1, pl.col("num_ranks") == pl.col("_num_rows"))
-        .drop("_num_rows")
+        operations.group_by(MEETING)
+        .agg(*aggregates, **named, _is_met=(num_ranks > 1) & (num_ranks == pl.len()))
+        .filter("_is_met")
+        .drop("_is_met")
     )
 
 

@@ -22,7 +22,7 @@ def compared(trace: Trace) -> pl.LazyFrame:
         tokens(trace)
         .filter(known, pl.col("digest").is_not_null())
         .with_columns(differs=pl.col("digest") != pl.col("solo_digest"))
-        .sort(*REQUEST, "position", "ts_ns", "digest", "solo_digest")
+        .sort(*REQUEST, "position", "ts_ns", "digest", "solo_digest", "from_step", "step")
     )
 
 

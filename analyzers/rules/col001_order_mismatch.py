@@ -128,9 +128,8 @@ def _parted(trace: Trace) -> pl.LazyFrame:
     )  # fmt: skip
     is_first = pl.col("ordinal") == pl.col("ordinal").min().over(GROUP)
     return (
-        meetings(trace)
-        .group_by(MEETING)
-        .agg(
+        meetings(
+            operations(trace),
             first_ns=pl.col("ts_ns").min(), _inferred=pl.col("inferred").is_not_null().any(),
             _kind=differs("kind"), _dtype=differs("dtype"), _size=differs("num_elements"),
             _syntax=differs("command", "slot"), _stuck=is_stuck.any(), _left=is_left,
@@ -152,7 +151,7 @@ def _near(trace: Trace, parted: pl.LazyFrame) -> pl.LazyFrame:
         operations(trace)
         .join(at, on=GROUP, how="left")
         .filter(since.is_between(-NUM_BEFORE, NUM_BEHIND))
-        .sort(*GROUP, "rank", "ordinal", "ts_ns", "op")
+        .sort(*GROUP, "rank", "ordinal", "ts_ns", "op", "dtype", "num_elements", "command", "slot")
     )
 
 

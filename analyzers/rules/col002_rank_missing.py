@@ -65,7 +65,7 @@ class RankMissing:
             _missed(trace)
             .group_by(*GROUP, "missing")
             .agg(
-                pl.col(_WAITED).sort_by("ts_ns", "rank", "ordinal").first(),
+                pl.col(_WAITED).sort_by(_WAITED).first(),
                 num_waiting=pl.col("rank").n_unique(),
                 count=pl.col("ordinal").n_unique(),
             )
@@ -117,5 +117,5 @@ def _missed(trace: Trace) -> pl.LazyFrame:
 
 
 def _last_of_each(trace: Trace) -> pl.LazyFrame:
-    last = pl.col(_LAST).sort_by("ts_ns", "ordinal", "group").last().name.prefix("last_")
+    last = pl.col(_LAST).sort_by("ts_ns", "ordinal", *_LAST).last().name.prefix("last_")
     return operations(trace).group_by("rank").agg(last)

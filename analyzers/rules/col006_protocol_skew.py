@@ -62,7 +62,7 @@ class ProtocolSkew:
                 pl.col("ts_ns").is_not_null(),
             )
             .group_by("rank")
-            .agg(pl.col("ts_ns", "step", "value").sort_by("ts_ns", "value").last())
+            .agg(pl.col("ts_ns", "step", "value").sort_by("ts_ns", "value", "step").last())
             .sort("rank")
             .with_columns(
                 head=pl.col("rank").first(), head_value=pl.col("value").first(),

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import BLOCKING, GROUP, MEETING, have_met, meetings
+from stepscope.analyzers.operations import BLOCKING, GROUP, have_met, meetings, operations
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
 
@@ -69,7 +69,8 @@ class Straggler:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group and late rank, the most costly one first."""
-        is_late = pl.col("late_ns") >= self.min_late_ns
+        # Of two that were in it equally long nobody came last.
+        is_late = pl.col("late_ns") >= max(1, self.min_late_ns)
         met = _met(trace).with_columns(
             num_met=pl.len().over(GROUP),
             num_late=is_late.sum().over(GROUP),
@@ -116,21 +117,15 @@ class Straggler:
 
 def _met(trace: Trace) -> pl.LazyFrame:
     """Each collective with the rank that came last: rank, late_ns, and what the others waited."""
-    first = pl.col("rank", "step", "op").sort_by("dur_ns", "rank").first()
-    in_it = pl.col("dur_ns").sort()
-    left = pl.col("ts_ns") + pl.col("dur_ns")
-    return (
-        meetings(trace)
-        .filter(pl.col("kind").is_in(BLOCKING))
-        .group_by(MEETING)
-        .agg(
-            first,
-            pl.col("ts_ns").min(),
-            end_ns=left.max(),
-            late_ns=in_it.get(1, null_on_oob=True) - in_it.first(),
-            waited_ns=(pl.col("dur_ns") - pl.col("dur_ns").min()).sum(),
-            _is_whole=pl.col("dur_ns").is_not_null().all(),
-            _is_met=pl.col("ts_ns").max() <= left.min(),
-        )
-        .filter("_is_whole", "_is_met")
-    )
+    shortest_first = operations(trace).filter(pl.col("kind").is_in(BLOCKING)).sort("dur_ns", "rank")
+    in_it, left = pl.col("dur_ns"), pl.col("ts_ns") + pl.col("dur_ns")
+    return meetings(
+        shortest_first,
+        pl.col("rank", "step", "op").first(),
+        pl.col("ts_ns").min(),
+        end_ns=left.max(),
+        late_ns=in_it.get(1, null_on_oob=True) - in_it.first(),
+        waited_ns=in_it.sum() - in_it.min() * pl.len(),
+        _num_open=in_it.null_count(),
+        _overlap=pl.col("ts_ns").max() <= left.min(),
+    ).filter("_overlap", pl.col("_num_open") == 0)

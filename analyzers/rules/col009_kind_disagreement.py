@@ -34,7 +34,7 @@ import polars as pl
 
 from stepscope.analyzers.batches import formed
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import meetings
+from stepscope.analyzers.operations import meetings, operations
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
@@ -111,7 +111,9 @@ def _kinds(trace: Trace) -> pl.LazyFrame:
     in_step = pl.concat(
         [
             trace.steps.filter(is_dummy).select("rank"),
-            meetings(trace).filter(pl.col("kind") != "").select("rank"),
+            meetings(operations(trace), rank=pl.col("rank").unique())
+            .select("rank")
+            .explode("rank"),
         ]
     ).join(ranks, on="rank", how="semi")
     return (
