@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.readers.engine_log import EngineLogReader
 from stepscope.ingest.readers.inflate import inflated
@@ -34,8 +35,13 @@ class Reader(Protocol):
         `head` is its first 64 KiB, decompressed when gzipped, and empty for a directory.
         """
 
-    def read(self, path: Path, progress: Progress | None) -> tuple[Mapping[str, Frame], Manifest]:
-        """Read the tables and the manifest; raises `TraceError`."""
+    def sources(self, path: Path) -> Sequence[Path]:
+        """Every file that `read` looks at: what it gives is kept until one of them changes."""
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[Mapping[str, Frame], Manifest]:
+        """Read the tables and the manifest; raises `TraceError`, `LimitExceeded` among them."""
 
 
 READERS: tuple[Reader, ...] = (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from stepscope.ingest.derive.log_steps import with_lengths
 from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.log_atom import AtomLines
@@ -96,7 +97,13 @@ class EngineLogReader:
         except TraceError:
             return False
 
-    def read(self, path: Path, progress: Progress | None) -> tuple[dict[str, Frame], Manifest]:
+    def sources(self, path: Path) -> list[Path]:
+        """The file alone."""
+        return [path]
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[dict[str, Frame], Manifest]:
         """Read the tables and the manifest; raises `TraceError`."""
         blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
         lines, log = Lines(blocks), EngineLog()

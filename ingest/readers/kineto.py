@@ -17,6 +17,7 @@ from stepscope.ingest.derive.collectives import infer_collectives
 from stepscope.ingest.derive.steps import infer_steps, tag_spans
 from stepscope.ingest.errors import TruncatedTrace
 from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.chrome_events import LIMIT_NS, event_table
 from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
@@ -47,7 +48,13 @@ class KinetoReader:
         known = _KNOWN_FIELDS if start.startswith(b"{") else _PH
         return start[:1] in (b"{", b"[") and known.search(start) is not None
 
-    def read(self, path: Path, progress: Progress | None) -> tuple[dict[str, Frame], Manifest]:
+    def sources(self, path: Path) -> list[Path]:
+        """The file alone."""
+        return [path]
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[dict[str, Frame], Manifest]:
         """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
         blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
         stream = EventStream(blocks, str(path))

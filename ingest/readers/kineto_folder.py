@@ -16,6 +16,7 @@ import polars as pl
 from stepscope.ingest.derive.clocks import Offset, clock_offsets
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest, ReadReport, merged
 from stepscope.ingest.readers.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
@@ -66,7 +67,13 @@ class KinetoFolderReader:
         """Tell a folder by one file in it that is of torch.profiler."""
         return path.is_dir() and any(map(self._is_of_a_rank, _files(path)[:LIMIT_FILES]))
 
-    def read(self, path: Path, progress: Progress | None) -> tuple[dict[str, Frame], Manifest]:
+    def sources(self, path: Path) -> list[Path]:
+        """Every file of the folder."""
+        return _files(path)[: LIMIT_FILES + 1]
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[dict[str, Frame], Manifest]:
         """Read all ranks; raises `TraceError` where no file can be read."""
         skipped: dict[str, int] = {}
         notes: list[str] = []

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.log_fields import Number, whole
@@ -70,7 +71,13 @@ class KvEventsReader:
         is_list = head[:1] in {bytes([first]) for first in _FIRST_BYTES}
         return is_list and any(name.encode() in head for name in _NAMES)
 
-    def read(self, path: Path, progress: Progress | None) -> tuple[dict[str, Frame], Manifest]:
+    def sources(self, path: Path) -> list[Path]:
+        """The file alone."""
+        return [path]
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[dict[str, Frame], Manifest]:
         """Read allocations and the counter of held blocks; raises `TraceError`."""
         blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
         messages, events = Messages(blocks, str(path)), _Events()

@@ -17,6 +17,7 @@ import polars as pl
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import (
     Manifest,
     ReadReport,
@@ -48,7 +49,13 @@ class NativeReader:
         """Tell whether the directory holds a manifest or a journal of ours."""
         return not head and path.is_dir() and holds_trace(path)
 
-    def read(self, path: Path, progress: Progress | None) -> tuple[Mapping[str, Frame], Manifest]:
+    def sources(self, path: Path) -> list[Path]:
+        """The folder: it is kept as it is."""
+        return [path]
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[Mapping[str, Frame], Manifest]:
         """Scan the Parquet files and recover what is only in the journal; raises `TraceError`."""
         try:
             journals = [

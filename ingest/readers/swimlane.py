@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.ingest.errors import SchemaMismatch, TraceError
 from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.json_file import load_json
 from stepscope.ingest.readers.swimlane_records import Json, Tally, number
@@ -40,7 +41,15 @@ class SwimlaneReader:
             return (path / RECORDS).is_file()
         return head.lstrip().startswith(b"{") and b'"aicore_tasks"' in head
 
-    def read(self, path: Path, progress: Progress | None) -> tuple[dict[str, Frame], Manifest]:
+    def sources(self, path: Path) -> list[Path]:
+        """The records, and what may stand beside them."""
+        file = path / RECORDS if path.is_dir() else path
+        beside = [file.with_name(DEPS), file.with_name(SCOPES), *sorted(file.parent.glob(NAMES))]
+        return [file, *beside]
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[dict[str, Frame], Manifest]:
         """Read tasks, blocks, edges, phases and rings; raises `TraceError`."""
         file = path / RECORDS if path.is_dir() else path
         tally = Tally()
