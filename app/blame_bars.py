@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepscope.analyzers.causes import CAUSES, GROUPS
-from stepscope.app.timeline.palette import (
+from stepscope.app.palette import (
     DECODE,
     HELD,
     IDLE,

@@ -11,8 +11,8 @@ import polars as pl
 from stepscope.analyzers.blame import QUANTILES, spread
 from stepscope.analyzers.causes import CAUSES
 from stepscope.app.blame_bars import LOOKS, by_group, cells
+from stepscope.app.palette import INK, TEXT
 from stepscope.app.plain import plain
-from stepscope.app.timeline.palette import INK, TEXT
 from stepscope.app.units import duration
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from stepscope.analyzers.finding import Finding
+from stepscope.app.palette import STATES
 from stepscope.app.places import lane_name, place, when
 from stepscope.app.timeline import Lane, SpanView, Timeline
-from stepscope.app.timeline.palette import STATES
 from stepscope.app.units import count, duration
 from stepscope.ingest.trace import Trace
 

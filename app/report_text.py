@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from stepscope.analyzers.finding import Finding, Severity
 from stepscope.analyzers.run import CheckResult
+from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.plain import plain
-from stepscope.app.timeline.palette import SEVERITY_MARKS
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 SHOWN = 3  # findings printed per rule unless all are asked for

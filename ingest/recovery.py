@@ -15,18 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from stepscope.ingest.frames import DTYPES, polars_schema
 from stepscope.ingest.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
-from stepscope.ingest.rows import FORMATS, NULLS, VOID
-from stepscope.ingest.schema import BY_NAME, Column, Table, Type
+from stepscope.ingest.schema import BY_NAME, Table, Type
 from stepscope.ingest.segments import HEADER_BYTES, LARGEST_BYTES, ROWS_MAGIC, STRINGS_MAGIC, Header
 
 MOST_BYTES = 4 * LARGEST_BYTES
-_MARKER = "_marker"
-_NUMPY = {"q": "<i8", "i": "<i4", "d": "<f8", "I": "<u4", "b": "i1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +75,16 @@ def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recover
     header = None if _is_blank(raw) else _header(raw, file, loss)
     if header is None:
         return None
-    places = _places(raw, header)
-    expected = HEADER_BYTES + places.dtype.itemsize * np.arange(len(places), dtype=np.int64)
-    is_row = places[_MARKER] == expected
-    is_void = places[_MARKER] == expected ^ VOID
-    torn = _num_bytes_in(places[~(is_row | is_void)])
-    beyond = _extra_bytes(raw, places)
-    if torn + beyond:
-        loss.add(file, f"{torn + beyond} bytes that are no whole row", torn + beyond)
-    frame = _frame(places[is_row], header, strings, rank)
-    num_open = int(np.count_nonzero(~(is_row | is_void)))
-    return Recovered(BY_NAME[header.table], number_of(file), frame, torn + beyond, num_open)
+    # Only a journal needs numpy, and a finished trace has none.
+    from stepscope.ingest.segment_rows import rows_of  # noqa: PLC0415
+
+    found = rows_of(raw, header, strings.texts, rank)
+    beyond = raw[found.end :]
+    discarded = found.torn_bytes + (0 if _is_blank(beyond) else len(beyond))
+    if discarded:
+        loss.add(file, f"{discarded} bytes that are no whole row", discarded)
+    table = BY_NAME[header.table]
+    return Recovered(table, number_of(file), found.rows, discarded, found.num_open)
 
 
 def read_tally(journal: Path) -> tuple[dict[str, int], str]:
@@ -187,50 +181,5 @@ def _parsed(said: Any) -> Header:
     return header
 
 
-def _places(raw: bytes, header: Header) -> np.ndarray[Any, Any]:
-    formats = [(column.name, _NUMPY[FORMATS[column.type]]) for column in header.columns]
-    layout = np.dtype([*formats, (_MARKER, "<u4")])
-    room = max(len(raw) - HEADER_BYTES, 0) // layout.itemsize
-    return np.frombuffer(raw, layout, min(room, header.num_places), HEADER_BYTES)
-
-
-def _num_bytes_in(places: np.ndarray[Any, Any]) -> int:
-    size = int(places.dtype.itemsize)
-    flat = np.ascontiguousarray(places).view(np.uint8).reshape(len(places), size)
-    return int(np.count_nonzero(flat.any(axis=1))) * size
-
-
-def _extra_bytes(raw: bytes, places: np.ndarray[Any, Any]) -> int:
-    extra = raw[HEADER_BYTES + places.nbytes :]
-    return 0 if _is_blank(extra) else len(extra)
-
-
 def _is_blank(raw: bytes) -> bool:
-    return not np.frombuffer(raw, np.uint8).any()
-
-
-def _frame(rows: np.ndarray[Any, Any], header: Header, strings: Strings, rank: int) -> pl.DataFrame:
-    recorded = {each.name: _series(each, rows[each.name], strings) for each in header.columns}
-    constants = {"rank": rank, **header.constants}
-    schema = polars_schema(BY_NAME[header.table])
-    return pl.DataFrame(
-        [
-            recorded[name]
-            if name in recorded
-            else pl.Series(name, [constants.get(name)], dtype).new_from_index(0, len(rows))
-            for name, dtype in schema.items()
-        ]
-    )
-
-
-def _series(column: Column, values: np.ndarray[Any, Any], strings: Strings) -> pl.Series:
-    if column.type is Type.STR:
-        ids, places = np.unique(values, return_inverse=True)
-        texts = pl.Series(column.name, strings.texts(ids.tolist()), pl.String)
-        return texts.gather(places)
-    series = pl.Series(column.name, np.ascontiguousarray(values))
-    if column.type is Type.F64:
-        return series.fill_nan(None)
-    is_null = series == int(NULLS[column.type])
-    known = series.set(is_null, None) if is_null.any() else series
-    return known.cast(DTYPES[column.type])
+    return not raw.strip(b"\0")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from stepscope.app.palette import State
 from stepscope.app.timeline.composition import Composition
 from stepscope.app.timeline.counters import Series
 from stepscope.app.timeline.find import Hit
 from stepscope.app.timeline.lanes import Lane
 from stepscope.app.timeline.load import Load
 from stepscope.app.timeline.model import Timeline
-from stepscope.app.timeline.palette import State
 from stepscope.app.timeline.picture import Picture, SpanView
 from stepscope.app.timeline.viewport import Viewport
 

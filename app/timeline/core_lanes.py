@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.app import palette
 from stepscope.app.plain import plain
-from stepscope.app.timeline import palette
 from stepscope.app.timeline.lanes import (
     LaneName,
     Strips,

@@ -8,9 +8,8 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from stepscope.app import units
+from stepscope.app import palette, units
 from stepscope.app.plain import plain
-from stepscope.app.timeline import palette
 from stepscope.app.timeline.lanes import Lane
 from stepscope.app.timeline.picture import SpanView
 from stepscope.app.timeline.viewport import Viewport

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.app import palette
 from stepscope.app.plain import plain
-from stepscope.app.timeline import palette
 from stepscope.app.timeline.lanes import TABLES
 from stepscope.ingest.trace import Trace
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.timeline import palette
+from stepscope.app import palette
 from stepscope.app.timeline.lanes import Ints, clipped, end_of, placeable
 from stepscope.ingest.trace import Trace
 

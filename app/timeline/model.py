@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stepscope.app.timeline import palette
+from stepscope.app import palette
 from stepscope.app.timeline.bounds import bounds_of
 from stepscope.app.timeline.core_lanes import core_strips
 from stepscope.app.timeline.counters import Counter, Series, counters

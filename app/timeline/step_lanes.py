@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.app.timeline import palette
+from stepscope.app import palette
 from stepscope.app.timeline.lanes import (
     LaneName,
     Strips,

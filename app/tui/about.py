@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.run import CheckResult
+from stepscope.app.palette import DECODE, IDLE, PREFILL, SEVERITY_MARKS, STATES
 from stepscope.app.timeline import Composition, Timeline
-from stepscope.app.timeline.palette import DECODE, IDLE, PREFILL, SEVERITY_MARKS, STATES
 from stepscope.app.tui.bar import Piece
 from stepscope.app.tui.bars import fill_of
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.style import Style
 
-from stepscope.app.timeline import SpanView, Viewport
-from stepscope.app.timeline.palette import (
+from stepscope.app.palette import (
     COUNTER,
     HELD,
     IDLE,
@@ -21,6 +20,7 @@ from stepscope.app.timeline.palette import (
     WAITING,
     State,
 )
+from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.tui.cells import Line, fit, width_of
 from stepscope.app.tui.ink import blend, ink, readable_on
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from stepscope.analyzers.finding import Finding
 from stepscope.app.facts import arguments, before_and_after, reasons, row_facts, whereabouts
+from stepscope.app.palette import SEVERITY_MARKS, STATES
 from stepscope.app.places import lane_name, when
 from stepscope.app.timeline import SpanView, Timeline
-from stepscope.app.timeline.palette import SEVERITY_MARKS, STATES
 from stepscope.app.tui.bar import Piece
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.prose import Block, Fact, Heading, Links, Painted, Paragraph, Title

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.places import place, when
-from stepscope.app.timeline.palette import SEVERITY_MARKS
 from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
 from stepscope.app.tui.table import Cell, Column
 from stepscope.app.tui.view_state import ViewState

@@ -7,7 +7,7 @@ from functools import lru_cache
 from rich.color import Color
 from rich.style import Style
 
-from stepscope.app.timeline import palette
+from stepscope.app import palette
 
 BACKGROUND, PANEL, RAISED, BORDER = (
     palette.BACKGROUND,

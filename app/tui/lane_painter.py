@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
+from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
-from stepscope.app.timeline.palette import SEVERITY_MARKS
 from stepscope.app.tui.bars import Plot, outline, paint_counter, paint_density, paint_spans
 from stepscope.app.tui.cells import Line, fit, width_of
 from stepscope.app.tui.ink import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.app.timeline.palette import (
+from stepscope.app.palette import (
     AIC,
     AIV,
     DECODE,

@@ -11,8 +11,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from stepscope.analyzers.finding import SEVERITIES
+from stepscope.app.palette import SEVERITY_MARKS, STATES
 from stepscope.app.timeline import Load
-from stepscope.app.timeline.palette import SEVERITY_MARKS, STATES
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
     ACCENT,

@@ -12,8 +12,8 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
+from stepscope.app.palette import COUNTER, DECODE, PREFILL, STATES, WAITING
 from stepscope.app.timeline import Composition
-from stepscope.app.timeline.palette import COUNTER, DECODE, PREFILL, STATES, WAITING
 from stepscope.app.tui.about import About
 from stepscope.app.tui.actions import bindings
 from stepscope.app.tui.chart import Chart, Layer, Numbers

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stepscope.app.debug import CoreSlots, LeftOut, State, changes_between
-from stepscope.app.timeline.palette import (
+from stepscope.app.palette import (
     AIC,
     AIV,
     COUNTER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.theme import Theme
 
-from stepscope.app.timeline.palette import SEVERITY_MARKS
+from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.tui.ink import ACCENT, BACKGROUND, BORDER, MUTED, PANEL, RAISED, TEXT
 
 STEPSCOPE = Theme(

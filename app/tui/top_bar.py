@@ -8,7 +8,7 @@ from textual.reactive import reactive
 
 from stepscope.analyzers.finding import Severity
 from stepscope.analyzers.run import CheckResult
-from stepscope.app.timeline.palette import SEVERITY_MARKS
+from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.tui.bar import Bar, Piece
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.units import count

@@ -10,10 +10,10 @@ from dash.development.base_component import Component
 from stepscope.analyzers.finding import Finding
 from stepscope.app.facts import arguments, before_and_after, row_facts, whereabouts
 from stepscope.app.facts import reasons as recorded
+from stepscope.app.palette import SEVERITY_MARKS, STATES
 from stepscope.app.places import lane_name, when
 from stepscope.app.plain import plain
 from stepscope.app.timeline import SpanView
-from stepscope.app.timeline.palette import SEVERITY_MARKS, STATES
 from stepscope.app.units import count, duration, quantity
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.travel import Arrival

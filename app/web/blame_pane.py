@@ -11,8 +11,8 @@ from plotly import graph_objects as go
 
 from stepscope.analyzers.blame import QUANTILES
 from stepscope.app.blame_bars import LOOKS, by_group, pieces
+from stepscope.app.palette import BACKGROUND
 from stepscope.app.plain import plain
-from stepscope.app.timeline.palette import BACKGROUND
 from stepscope.app.units import UNITS, duration
 from stepscope.app.web import figures
 

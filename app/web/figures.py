@@ -10,8 +10,7 @@ from dash import dcc
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
-from stepscope.app.timeline import Composition, Load
-from stepscope.app.timeline.palette import (
+from stepscope.app.palette import (
     ACCENT,
     BORDER,
     COUNTER,
@@ -22,6 +21,7 @@ from stepscope.app.timeline.palette import (
     STATES,
     TEXT,
 )
+from stepscope.app.timeline import Composition, Load
 
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]

@@ -6,9 +6,9 @@ from dash import html
 from dash.development.base_component import Component
 
 from stepscope.analyzers.finding import Finding
+from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.places import place, when
 from stepscope.app.plain import plain
-from stepscope.app.timeline.palette import SEVERITY_MARKS
 from stepscope.app.units import count
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import View

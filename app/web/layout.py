@@ -8,9 +8,7 @@ import numpy as np
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from stepscope.app.plain import plain
-from stepscope.app.timeline import State
-from stepscope.app.timeline.palette import (
+from stepscope.app.palette import (
     ACCENT,
     BACKGROUND,
     BORDER,
@@ -20,6 +18,8 @@ from stepscope.app.timeline.palette import (
     SEVERITY_MARKS,
     TEXT,
 )
+from stepscope.app.plain import plain
+from stepscope.app.timeline import State
 from stepscope.app.web import figures, wire
 from stepscope.app.web.legend import states_of
 from stepscope.app.web.scene import Scene

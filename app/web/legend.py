@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.app.timeline.palette import (
+from stepscope.app.palette import (
     AIC,
     AIV,
     DECODE,

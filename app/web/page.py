@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from dash import Dash
 
-from stepscope.app.timeline.palette import DECODE, PREFILL, STATES
+from stepscope.app.palette import DECODE, PREFILL, STATES
 from stepscope.app.web.callbacks import answer
 from stepscope.app.web.layout import colours, layout
 from stepscope.app.web.scene import Scene

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.app.palette import INK, STATES, TEXT
 from stepscope.app.plain import plain
 from stepscope.app.timeline import SpanView
-from stepscope.app.timeline.palette import INK, STATES, TEXT
 from stepscope.app.web.scene import Scene
 
 LISTED = 256

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from stepscope.app.debug import Session
+from stepscope.app.palette import STATES
 from stepscope.app.timeline import SpanView, Timeline
 from stepscope.app.timeline.lanes import natural
-from stepscope.app.timeline.palette import STATES
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 

@@ -7,9 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from stepscope.app.timeline import Composition, Timeline
-from stepscope.app.timeline.model import MAX_LISTED
-from stepscope.app.timeline.palette import (
+from stepscope.app.palette import (
     AIC,
     COUNTER,
     DECODE,
@@ -19,6 +17,8 @@ from stepscope.app.timeline.palette import (
     STATES,
     shade,
 )
+from stepscope.app.timeline import Composition, Timeline
+from stepscope.app.timeline.model import MAX_LISTED
 from tests.traces import trace_of
 
 SPAN = {"track": "t", "name": "n"}

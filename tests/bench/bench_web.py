@@ -19,8 +19,8 @@ from playwright.sync_api import Page
 from plotly import graph_objects as go
 
 from stepscope.analyzers.run import CheckResult
+from stepscope.app.palette import STATES
 from stepscope.app.timeline import Timeline
-from stepscope.app.timeline.palette import STATES
 from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.manifest import Manifest

@@ -39,6 +39,20 @@ def test_version_imports_none_of_the_heavy_libraries() -> None:
     assert not {"polars", "numpy", "textual", "dash", "torch"} & set(run.stdout.split())
 
 
+def test_a_check_of_our_own_trace_imports_only_what_it_needs(sample_traces: Path) -> None:
+    trace = sample_traces / "mix-admission-after.trace"
+    code = (
+        "import sys; from stepscope.app.cli import main; "
+        f"main(['check', {str(trace)!r}]); print(*sys.modules)"
+    )
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    imported = set(run.stdout.split())
+    assert "stepscope.analyzers.registry" in imported
+    assert not {"numpy", "textual", "stepscope.ingest.readers.kineto"} & imported
+
+
 def test_an_unknown_command_is_wrong_usage(stepscope: Command) -> None:
     run = stepscope("chekc")
 

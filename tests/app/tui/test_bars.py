@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.timeline import SpanView, Viewport
-from stepscope.app.timeline.palette import (
+from stepscope.app.palette import (
     AIC,
     AIV,
     DECODE,
@@ -18,6 +17,7 @@ from stepscope.app.timeline.palette import (
     STATES,
     WAITING,
 )
+from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.tui.bars import Plot, fill_of, outline, paint_density, paint_spans
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ACCENT, BACKGROUND, TEXT, ink

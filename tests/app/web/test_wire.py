@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.timeline.palette import INK, TEXT
+from stepscope.app.palette import INK, TEXT
 from stepscope.app.web import wire
 from stepscope.app.web.scene import Scene
 from tests.app.web.scenes import STEP_NS, conflict_trace, scene_of

@@ -1,0 +1,15 @@
+"""The formats that other programs write, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from stepscope.ingest.readers.engine_log import EngineLogReader
+from stepscope.ingest.readers.kineto import KinetoReader
+from stepscope.ingest.readers.kineto_folder import KinetoFolderReader
+from stepscope.ingest.readers.kv_events import KvEventsReader
+from stepscope.ingest.readers.reader import Reader
+from stepscope.ingest.readers.swimlane import SwimlaneReader
+
+READERS: tuple[Reader, ...] = (
+    SwimlaneReader(), KinetoReader(), KinetoFolderReader(), KvEventsReader(),
+    EngineLogReader(),
+)  # fmt: skip

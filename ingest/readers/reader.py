@@ -1,0 +1,36 @@
+"""What a reader of a format is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.manifest import Manifest
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Progress
+
+
+class Reader(Protocol):
+    """Reads one format. `name` is how a message calls it: "stepscope trace directory"."""
+
+    @property
+    def name(self) -> str:
+        """How a message calls the format."""
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Tell by content whether the file is of this format.
+
+        `head` is its first 64 KiB, decompressed when gzipped, and empty for a directory.
+        """
+
+    def sources(self, path: Path) -> Sequence[Path]:
+        """Every file that `read` looks at: what it gives is kept until one of them changes."""
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[Mapping[str, Frame], Manifest]:
+        """Read the tables and the manifest; raises `TraceError`, `LimitExceeded` among them."""
