@@ -58,11 +58,16 @@ def limits_of(settings: Iterable[str]) -> Limits:
     return Limits(**dict(map(_setting, settings)))
 
 
+def size_of(text: str) -> int | None:
+    """Read a number like 1000, 1_000 or 64MiB; None where it is none."""
+    found = _SIZE.fullmatch(text.strip().replace("_", "").replace(",", ""))
+    return int(found[1]) << _UNITS[(found[2] or "").lower()] if found else None
+
+
 def _setting(text: str) -> tuple[str, int]:
     name, _, value = text.partition("=")
-    found = _SIZE.fullmatch(value.strip().replace("_", "").replace(",", ""))
     if name not in NAMES:
         raise ConfigError(f"no limit is called {name!r}", todo=f"limits: {', '.join(NAMES)}")
-    if found is None or not (number := int(found[1])):
+    if not (number := size_of(value)):
         raise ConfigError(f"{text!r} is not NAME=N", todo="N is a number from 1, or like 64MiB")
-    return name, number << _UNITS[(found[2] or "").lower()]
+    return name, number

@@ -14,6 +14,7 @@ import polars as pl
 
 from stepscope.ingest import summary
 from stepscope.ingest.frames import Frame, conform, empty, table_named
+from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.query import run_sql
 from stepscope.ingest.schema import TABLES
@@ -55,22 +56,32 @@ class Trace:
         self.path = path
         self.manifest = manifest
         self._num_rows: dict[str, int] = {}
+        self._kept: object = None  # while it lives, what the frames are read from stays
         for table in TABLES:
             setattr(self, table.name, frames[table.name] if table.name in frames else empty(table))
 
     @classmethod
-    def open(cls, path: str | Path, *, progress: Progress | None = None) -> Trace:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        progress: Progress | None = None,
+        limits: Limits = DEFAULTS,
+        cached: bool = True,
+    ) -> Trace:
         """Open a `.trace` directory or any file that a reader knows.
 
-        Raises `TraceError` (`UnknownFormat` when no reader recognises it); an unclosed trace is
-        recovered as far as it goes, and its manifest says so.
+        What is read of another format is kept in the user's cache, unless `cached` is false. Raises
+        `TraceError` (`UnknownFormat` when no reader recognises it); an unclosed trace is recovered
+        as far as it goes, and its manifest says so.
         """
-        from stepscope.ingest.readers import reader_of  # noqa: PLC0415 - readers name `Progress`
+        from stepscope.ingest.opening import read  # noqa: PLC0415 - readers name `Progress`
 
         file = Path(path)
-        frames, manifest = reader_of(file).read(file, progress)
-        trace = cls.from_tables(frames, manifest, name=file.resolve().name)
+        found = read(file, progress, limits, cached=cached)
+        trace = cls.from_tables(found.frames, found.manifest, name=file.resolve().name)
         trace.path = file
+        trace._kept = found.kept
         return trace
 
     @classmethod

@@ -19,6 +19,9 @@ settings.load_profile("house")
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# No test reads or writes the cache of whoever runs it; those of the cache name one of their own.
+os.environ["STEPSCOPE_CACHE"] = "off"
+
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ MOST_WAITS = 12
                    "comes first.")  # fmt: skip
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=0),
               help="Requests in the waterfall, or as json or csv; 0: all.")  # fmt: skip
-def blame(path: Path, request: str | None, form: str, sort: str, limit: int) -> None:
+@opens_traces
+def blame(
+    path: Path, request: str | None, form: str, sort: str, limit: int, open_trace: OpenTrace
+) -> None:
     """Split each request's latency into what it went to.
 
     The causes of a request add up to its latency exactly. It was in the queue (no-blocks, no-seat,
@@ -49,11 +53,10 @@ def blame(path: Path, request: str | None, form: str, sort: str, limit: int) -> 
       stepscope blame run.trace --format csv --limit 0    a row per request, for a spreadsheet
     """
     from stepscope.analyzers.blame import blame as split
-    from stepscope.ingest.trace import Trace
 
     column = _column(sort)
     with progress() as report:
-        trace = Trace.open(path, progress=report)
+        trace = open_trace(path, report)
         report("adding up", 0, None)
         blamed = split(trace, request)
     order = _order(blamed, column)

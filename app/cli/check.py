@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stepscope.app.check_config import FAIL_ON, CheckConfig, load_config
+from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.app.formats import FORMATS, Asked, Checked, failing, format_named
 from stepscope.app.plain import plain
@@ -57,6 +58,7 @@ def _outputs(
 @click.option("--all", "show_all", is_flag=True, help="Print every finding, not a few per rule.")
 @click.option("--show-config", is_flag=True,
               help="Print rules, thresholds and where each was stated; check nothing.")  # fmt: skip
+@opens_traces
 def check(  # noqa: PLR0913, PLR0917 - one per option
     traces: tuple[Path, ...],
     form: str,
@@ -69,6 +71,7 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
     update_baseline: bool,
     show_all: bool,
     show_config: bool,
+    open_trace: OpenTrace,
 ) -> int:
     """Find conflicts in each TRACE.
 
@@ -84,14 +87,16 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
     if not traces:
         raise click.UsageError("Missing argument 'TRACES...'.")
     if update_baseline:
-        return _update_baseline(traces, config)
-    checked = _without_known(_check_all(traces, config.rules()), config.baseline)
+        return _update_baseline(traces, config, open_trace)
+    checked = _without_known(_check_all(traces, config.rules(), open_trace), config.baseline)
     _write(checked, [(form, output), *also], Asked(show_all, config.fail_on))
     return int(any(failing(each.result.findings, config.fail_on) for each in checked))
 
 
-def _check_all(traces: tuple[Path, ...], rules: tuple[Rule, ...]) -> list[Checked]:
-    return [_check_one(path, rules) for path in dict.fromkeys(map(_trace_of, traces))]
+def _check_all(
+    traces: tuple[Path, ...], rules: tuple[Rule, ...], open_trace: OpenTrace
+) -> list[Checked]:
+    return [_check_one(path, rules, open_trace) for path in dict.fromkeys(map(_trace_of, traces))]
 
 
 def _trace_of(path: Path) -> Path:
@@ -100,12 +105,11 @@ def _trace_of(path: Path) -> Path:
     return next((each for each in folders if (each / "manifest.json").is_file()), path)
 
 
-def _check_one(path: Path, rules: tuple[Rule, ...]) -> Checked:
+def _check_one(path: Path, rules: tuple[Rule, ...], open_trace: OpenTrace) -> Checked:
     from stepscope.analyzers.run import check as run_rules
-    from stepscope.ingest.trace import Trace
 
     with progress() as report:
-        trace = Trace.open(path, progress=report)
+        trace = open_trace(path, report)
         result = run_rules(trace, rules, progress=report)
         # As it was asked for: two traces of one name in two folders stay apart.
         return Checked(replace(result, trace=str(path)), trace.start_ns())
@@ -123,12 +127,12 @@ def _without_known(checked: list[Checked], baseline: Path | None) -> list[Checke
     ]
 
 
-def _update_baseline(traces: tuple[Path, ...], config: CheckConfig) -> int:
+def _update_baseline(traces: tuple[Path, ...], config: CheckConfig, open_trace: OpenTrace) -> int:
     if config.baseline is None:
         raise click.UsageError("--update-baseline needs --baseline FILE.")
     from stepscope.analyzers.baseline import baseline_of, save_baseline
 
-    results = [each.result for each in _check_all(traces, config.rules())]
+    results = [each.result for each in _check_all(traces, config.rules(), open_trace)]
     save_baseline(baseline_of(results), config.baseline)
     num_found = sum(len(result.findings) for result in results)
     click.echo(f"{plain(str(config.baseline))}: {num_found:,} findings are known from now on")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.ingest.errors import ConfigError
 
@@ -14,13 +15,13 @@ from stepscope.ingest.errors import ConfigError
 @click.argument("src", type=click.Path(path_type=Path))
 @click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path),
               help="Where to write; the ending chooses the format.")  # fmt: skip
-def convert(src: Path, out: Path) -> None:
+@opens_traces
+def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
     """Write SRC as another format, chosen by the ending of OUT.
 
     .trace is a directory of Parquet files; .json and .json.gz are Chrome JSON, which
     https://ui.perfetto.dev and chrome://tracing open.
     """
-    from stepscope.ingest.trace import Trace
     from stepscope.ingest.writers.chrome import write_chrome
 
     wants_chrome = out.name.endswith((".json", ".json.gz"))
@@ -29,7 +30,7 @@ def convert(src: Path, out: Path) -> None:
             "no format has this ending", where=str(out), todo="use .trace, .json or .json.gz"
         )
     with progress() as report:
-        trace = Trace.open(src, progress=report)
+        trace = open_trace(src, report)
         report(f"writing {out.name}", 0, None)
         if wants_chrome:
             write_chrome(trace, out)

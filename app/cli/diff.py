@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ Counts = tuple[dict[str, int], dict[str, int]]
               show_default=True, help="How to print it.")  # fmt: skip
 @click.option("--rules/--no-rules", default=True, show_default=True,
               help="Also run the rules over both, and compare what they find.")  # fmt: skip
-def diff(a: Path, b: Path, form: str, rules: bool) -> None:
+@opens_traces
+def diff(a: Path, b: Path, form: str, rules: bool, open_trace: OpenTrace) -> None:
     """Find the first step at which the traces A and B part.
 
     Steps are compared by number: decisions, admissions, batches (who, in which order, how many
@@ -46,10 +48,9 @@ def diff(a: Path, b: Path, form: str, rules: bool) -> None:
     """
     from stepscope.analyzers.diff import diff as compare
     from stepscope.app.diff_knew import knowledge
-    from stepscope.ingest.trace import Trace
 
     with progress() as report:
-        traces = Trace.open(a, progress=report), Trace.open(b, progress=report)
+        traces = open_trace(a, report), open_trace(b, report)
         report("comparing", 0, None)
         found = compare(*traces)
         known: Known = (None, None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.app.cli.tables import format_table
 from stepscope.app.plain import plain
@@ -21,15 +22,14 @@ if TYPE_CHECKING:
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
               show_default=True, help="How to print it.")  # fmt: skip
-def info(trace: Path, form: str) -> None:
+@opens_traces
+def info(trace: Path, form: str, open_trace: OpenTrace) -> None:
     """Show what is in TRACE: producer, ranks, tables and rows, steps by kind.
 
     Says by count what was read, skipped, repaired, inferred, dropped or recovered.
     """
-    from stepscope.ingest.trace import Trace
-
     with progress() as report:
-        opened = Trace.open(trace, progress=report)
+        opened = open_trace(trace, report)
         text = json.dumps(as_dict(opened), indent=2) if form == "json" else as_text(opened)
     click.echo(text)
 

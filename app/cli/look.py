@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 
+from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.ingest.errors import ConfigError
 
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
-def tui(trace: Path) -> None:
+@opens_traces
+def tui(trace: Path, open_trace: OpenTrace) -> None:
     """Look at TRACE in the terminal: overview, timeline, findings, steps.
 
     Keys: w s zoom, a d pan, n N next and previous finding, [ ] step, / search, ? help, q quit.
@@ -21,10 +23,9 @@ def tui(trace: Path) -> None:
     if not sys.stdin.isatty():
         raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
     from stepscope.app.tui.app import StepscopeApp
-    from stepscope.ingest.trace import Trace
 
     with progress() as report:
-        opened = Trace.open(trace, progress=report)
+        opened = open_trace(trace, report)
     StepscopeApp(opened, None).run()
 
 
@@ -32,16 +33,16 @@ def tui(trace: Path) -> None:
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8050, show_default=True, help="Port; a free one if it is taken.")
-def web(trace: Path, host: str, port: int) -> None:
+@opens_traces
+def web(trace: Path, host: str, port: int, open_trace: OpenTrace) -> None:
     """Look at TRACE in the browser; the address holds the view, so it can be sent on.
 
     Serves this machine only unless --host says otherwise. Ctrl-C stops it.
     """
     from stepscope.analyzers.run import check
     from stepscope.app.web.server import serve
-    from stepscope.ingest.trace import Trace
 
     with progress() as report:
-        opened = Trace.open(trace, progress=report)
+        opened = open_trace(trace, report)
         result = check(opened, progress=report)
     serve(opened, result, host, port)

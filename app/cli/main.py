@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "web": ("look", "web", "Look at a trace in the browser."),
     "sql": ("sql", "sql", "Ask a trace's tables a question in SQL."),
     "convert": ("convert", "convert", "Write a trace in another format."),
+    "cache": ("cache", "cache", "Show or clear what is kept of reading files."),
 }
 
 

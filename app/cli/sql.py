@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -21,15 +22,14 @@ if TYPE_CHECKING:
     "--format", "form", type=click.Choice(("table", "csv", "json")), default="table",
     show_default=True, help="How to print the answer.",
 )  # fmt: skip
-def sql(trace: Path, query: str, form: str) -> None:
+@opens_traces
+def sql(trace: Path, query: str, form: str, open_trace: OpenTrace) -> None:
     """Run the SQL QUERY over the tables of TRACE (`stepscope info` names them).
 
     Example: stepscope sql mix.trace "select kind, count(*) as steps from steps group by kind"
     """
-    from stepscope.ingest.trace import Trace
-
     with progress() as report:
-        answer = Trace.open(trace, progress=report).sql(query)
+        answer = open_trace(trace, report).sql(query)
     _PRINTERS[form](answer)
 
 

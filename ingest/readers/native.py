@@ -50,8 +50,8 @@ class NativeReader:
         return not head and path.is_dir() and holds_trace(path)
 
     def sources(self, path: Path) -> list[Path]:
-        """The folder: it is kept as it is."""
-        return [path]
+        """None: it is Parquet already, and may be growing."""
+        return []
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS

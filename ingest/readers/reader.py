@@ -28,7 +28,10 @@ class Reader(Protocol):
         """
 
     def sources(self, path: Path) -> Sequence[Path]:
-        """Every file that `read` looks at: what it gives is kept until one of them changes."""
+        """Every file that `read` looks at: what it gives is kept until one of them changes.
+
+        None where nothing is to be kept.
+        """
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS

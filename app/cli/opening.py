@@ -1,0 +1,62 @@
+"""The options of every command that opens traces: what is kept of reading them, and the limits."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stepscope.app.cli.progress import Report
+from stepscope.ingest.limits import DEFAULTS, Limits, limits_of
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTrace:
+    """Opens traces as the options say."""
+
+    limits: Limits = DEFAULTS
+    cached: bool = True
+
+    def __call__(self, path: Path, report: Report | None = None) -> Trace:
+        """Open a trace; raises `TraceError`."""
+        from stepscope.ingest.trace import Trace
+
+        return Trace.open(path, progress=report, limits=self.limits, cached=self.cached)
+
+
+def opens_traces(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options, and what they say as its argument `open_trace`."""
+
+    @functools.wraps(command)
+    def with_opener(no_cache: bool, most: Limits, **arguments: Any) -> Any:
+        return command(open_trace=OpenTrace(most, not no_cache), **arguments)
+
+    said = ", ".join(f"{name} {_short(number)}" for name, number in asdict(DEFAULTS).items())
+    with_max = click.option(
+        "--max", "most", multiple=True, callback=_limits, metavar="NAME=N",
+        help=f"Read more or less of other people's files; may be repeated.  [default: {said}]",
+    )(with_opener)  # fmt: skip
+    return click.option(
+        "--no-cache", is_flag=True,
+        help="Read the file again, and keep nothing of it; see `stepscope cache`.",
+    )(with_max)  # fmt: skip
+
+
+def _limits(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> Limits:
+    return limits_of(texts)
+
+
+def _short(number: int) -> str:
+    """Write a limit as one would type it: 64GiB, 128, 4000000."""
+    units: Mapping[int, str] = {30: "GiB", 20: "MiB", 10: "KiB"}
+    for power, unit in units.items():
+        if number % (1 << power) == 0:
+            return f"{number >> power}{unit}"
+    return str(number)
