@@ -1,51 +1,102 @@
-"""Bytes of a file in blocks, inflated when it is gzip, as far as they can be had."""
+"""Bytes of a file in blocks, inflated when it is gzip or zstd, as far as they can be had."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 from stepscope.ingest.errors import TraceError
+from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 
 BLOCK_BYTES = 4 << 20
+FREE_BYTES = 64 << 20
+"""Up to here nobody asks of how few bytes they were made."""
 _STEP_BYTES = 64 << 10
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 class Inflater:
-    """Blocks of at most a few MiB; `damage` says afterwards why a gzip file ended early.
+    """Blocks of at most a few MiB; `damage` says afterwards why a compressed file ended early.
 
-    `progress` gets the compressed bytes read and the size of the file. Raises TraceError when the
-    file cannot be opened.
+    `progress` gets the compressed bytes read and the size of the file. What comes out of a
+    compressed file beyond its limits is left out. Raises TraceError when the file cannot be opened.
     """
 
-    def __init__(self, path: Path, progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        progress: Callable[[int, int], None] | None = None,
+        limits: Limits = DEFAULTS,
+    ) -> None:
         self.path = path
         self.damage: str | None = None
         self._progress = progress
+        self._limits = limits
+        self._num_read = 0
 
     def __iter__(self) -> Iterator[bytes]:
         steps = self._steps()
         first = next(steps, b"")
-        plain = self._inflate(first, steps) if first[:2] == _GZIP_MAGIC else _chain(first, steps)
-        yield from _gathered(plain)
+        inflate = _inflater_of(first)
+        plain = chain((first,), steps)
+        yield from _gathered(self._within_limits(inflate(plain)) if inflate else plain)
 
     def _steps(self) -> Iterator[bytes]:
         try:
             with self.path.open("rb") as file:
                 total = self.path.stat().st_size
                 while step := file.read(_STEP_BYTES):
+                    self._num_read += len(step)
                     yield step
                     if self._progress:
-                        self._progress(file.tell(), total)
+                        self._progress(self._num_read, total)
         except OSError as error:
             raise TraceError(error.strerror or str(error), where=str(self.path)) from error
 
-    def _inflate(self, first: bytes, steps: Iterator[bytes]) -> Iterator[bytes]:
+    def _within_limits(self, inflated: _Inflated) -> Iterator[bytes]:
+        num_out = 0
+        for part in inflated:
+            num_out += len(part)
+            self.damage = self._beyond(num_out)
+            if self.damage:
+                return
+            yield part
+        self.damage = inflated.damage
+
+    def _beyond(self, num_out: int) -> str | None:
+        """Which limit so many bytes are beyond."""
+        if num_out > self._limits.inflated:
+            most = f"{self._limits.inflated:,} bytes"
+            return f"it inflates to more than {most} ({raised_by('inflated')})"
+        if num_out > FREE_BYTES and num_out > self._limits.ratio * self._num_read:
+            most = f"{self._limits.ratio:,} times its size"
+            return f"it inflates to more than {most} ({raised_by('ratio')})"
+        return None
+
+
+class _Inflated(Protocol):
+    """Iterates over inflated parts; `damage` says afterwards why it ended early."""
+
+    damage: str | None
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+class Gunzip:
+    """Iterates over what members of gzip hold; `damage` says afterwards why it ended early."""
+
+    def __init__(self, steps: Iterator[bytes]) -> None:
+        self.damage: str | None = None
+        self._steps = steps
+
+    def __iter__(self) -> Iterator[bytes]:
         member = None
-        for step in _chain(first, steps):
+        for step in self._steps:
             rest = step
             while rest:
                 if member is None:
@@ -66,13 +117,26 @@ class Inflater:
 
 
 def inflated(start: bytes, limit: int) -> bytes:
-    """What the first bytes of a file hold, inflated up to `limit` when they are gzip."""
-    if start[: len(_GZIP_MAGIC)] != _GZIP_MAGIC:
+    """What the first bytes of a file hold, inflated up to `limit` when they are compressed."""
+    inflate = _inflater_of(start)
+    if inflate is None:
         return start
-    try:
-        return zlib.decompressobj(_GZIP_WINDOW).decompress(start, limit)
-    except zlib.error:
-        return salvaged(zlib.decompressobj(_GZIP_WINDOW), start)[:limit]
+    found = bytearray()
+    for part in inflate(iter((start,))):
+        found += part
+        if len(found) >= limit:
+            break
+    return bytes(found[:limit])
+
+
+def _inflater_of(start: bytes) -> Callable[[Iterator[bytes]], _Inflated] | None:
+    if start.startswith(_GZIP_MAGIC):
+        return Gunzip
+    if start.startswith(_ZSTD_MAGIC):
+        from stepscope.ingest.readers.zstd_blocks import Unzstd  # noqa: PLC0415 - few are
+
+        return Unzstd
+    return None
 
 
 def salvaged(inflate: zlib._Decompress, step: bytes) -> bytes:
@@ -87,11 +151,6 @@ def salvaged(inflate: zlib._Decompress, step: bytes) -> bytes:
     except zlib.error:
         pass
     return bytes(good)
-
-
-def _chain(first: bytes, steps: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from steps
 
 
 def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:

@@ -1,0 +1,139 @@
+"""Compressed files: whole, cut, damaged, or made to inflate without end."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.ingest.limits import Limits
+from stepscope.ingest.readers import inflate
+from stepscope.ingest.readers.inflate import Inflater, inflated
+from stepscope.ingest.readers.zstd_blocks import Unzstd
+
+TEXT = b"".join(b'{"ph":"X","name":"%d"},' % number for number in range(60_000))
+NOISE = hashlib.shake_256(b"noise").digest(300_000)
+Compress = Callable[[bytes], bytes]
+
+
+def zstd(content: bytes) -> bytes:
+    return zstandard.ZstdCompressor(write_checksum=True).compress(content)
+
+
+def skippable(content: bytes) -> bytes:
+    return b"\x5a\x2a\x4d\x18" + len(content).to_bytes(4, "little") + content
+
+
+def unzstd(content: bytes, size: int = 1000) -> tuple[bytes, str | None]:
+    steps = (content[at : at + size] for at in range(0, len(content), size))
+    found = Unzstd(steps)
+    return b"".join(found), found.damage
+
+
+def read(folder: Path, content: bytes, limits: Limits | None = None) -> tuple[bytes, str | None]:
+    file = folder / "file"
+    file.write_bytes(content)
+    found = Inflater(file, limits=limits or Limits())
+    return b"".join(found), found.damage
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd, bytes])
+def test_what_comes_out_is_what_went_in(tmp_path: Path, compress: Compress) -> None:
+    for content in (b"", b"a", TEXT, NOISE, bytes(9 << 20)):
+        assert read(tmp_path, compress(content)) == (content, None)
+
+
+@pytest.mark.parametrize("size", [1, 3, 70_000])
+def test_zstd_frames_of_every_kind_follow_each_other(size: int) -> None:
+    streamed = zstandard.ZstdCompressor(level=19).compressobj()
+    frames = [
+        zstd(TEXT[:200_000]),
+        skippable(b"an index"),
+        streamed.compress(NOISE) + streamed.flush(),
+        zstandard.ZstdCompressor(write_content_size=False).compress(bytes(1_000_000)),
+        zstd(b""),
+    ]
+
+    assert unzstd(b"".join(frames), size) == (TEXT[:200_000] + NOISE + bytes(1_000_000), None)
+
+
+def test_zstd_cut_anywhere_keeps_all_whole_blocks() -> None:
+    content = TEXT[:400_000]
+    whole = zstd(content)
+    kept = 0
+    for length in range(len(whole)):
+        found, damage = unzstd(whole[:length])
+        assert content.startswith(found)
+        assert len(found) >= kept
+        assert (damage == "the zstd data is cut off") is (length > 0)
+        kept = len(found)
+
+    assert kept == len(content)  # the last four bytes are the sum
+
+
+def test_what_is_before_the_damage_in_zstd_is_kept() -> None:
+    whole = bytearray(zstd(NOISE))
+    whole[150_000] ^= 1
+
+    found, damage = unzstd(bytes(whole))
+
+    assert found[:131_072] == NOISE[:131_072]
+    assert damage is not None
+    assert damage.startswith("the zstd data is damaged")
+
+
+def test_what_follows_zstd_and_is_none_is_said() -> None:
+    assert unzstd(zstd(b"abc") + b"rubbish") == (b"abc", "what follows the zstd data is none")
+
+
+def test_a_window_of_gigabytes_is_not_made() -> None:
+    frame = zstandard.get_frame_parameters(b"\x28\xb5\x2f\xfd\x00\xa8")
+    assert frame.window_size == 1 << 31
+
+    found, damage = unzstd(b"\x28\xb5\x2f\xfd\x00\xa8" + b"\x01\x00\x00" * 3)
+
+    assert found == b""
+    assert damage is not None
+    assert "too much memory" in damage
+
+
+@given(st.binary(max_size=200), st.integers(1, 50))
+def test_arbitrary_bytes_behind_the_magic_are_no_error(content: bytes, size: int) -> None:
+    unzstd(b"\x28\xb5\x2f\xfd" + content, size)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+def test_a_file_that_inflates_beyond_its_ratio_is_read_up_to_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Compress
+) -> None:
+    monkeypatch.setattr(inflate, "FREE_BYTES", 1 << 20)
+    bomb = compress(bytes(20 << 20))
+
+    found, damage = read(tmp_path, bomb, Limits(ratio=100))
+
+    assert 100 * len(bomb) - inflate.BLOCK_BYTES <= max(len(found), 1 << 20) <= 20 << 20
+    assert damage == "it inflates to more than 100 times its size (--max ratio=N raises it)"
+    assert read(tmp_path, bomb, Limits(ratio=100_000)) == (bytes(20 << 20), None)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+def test_a_file_that_inflates_beyond_its_size_is_read_up_to_there(
+    tmp_path: Path, compress: Compress
+) -> None:
+    found, damage = read(tmp_path, compress(TEXT), Limits(inflated=len(TEXT) - 1))
+
+    assert TEXT.startswith(found)
+    assert (
+        damage == f"it inflates to more than {len(TEXT) - 1:,} bytes (--max inflated=N raises it)"
+    )
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+def test_the_head_of_a_bomb_is_as_long_as_was_asked_for(compress: Compress) -> None:
+    assert inflated(compress(bytes(50 << 20))[:4096], 1000) == bytes(1000)
