@@ -50,6 +50,11 @@ def is_whole(trace: Trace, table: str = "core_spans") -> bool:
     return trace.manifest.closed and trace.manifest.tables.get(table) == "complete"
 
 
+def is_measured(trace: Trace) -> bool:
+    """Whether times of blocks are more than an order in which one came after the other."""
+    return trace.manifest.tables.get("core_spans") != "ordered"
+
+
 def in_order(since: str) -> pl.Expr:
     """A sort key: by time, then the pending slot after the running one, then anything but rank.
 

@@ -45,7 +45,9 @@ def pending_tasks(trace: Trace) -> pl.LazyFrame:
         .join(_waits(trace, tasks), on=TASK, how="left")
         .join(_last_progress(of_steps, trace), on=STEP, how="left", nulls_equal=True)
     )
-    return known.with_columns(state=_state(knows_edges=trace.has("task_edges")))
+    knows_parts = trace.manifest.tables.get("core_spans") != "partial"
+    state = _state(knows_edges=trace.has("task_edges"), knows_parts=knows_parts)
+    return known.with_columns(state=state)
 
 
 def _on_cores(spans: pl.LazyFrame) -> pl.LazyFrame:
@@ -87,13 +89,16 @@ def _last_progress(spans: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     return pl.concat(moments).group_by(STEP).agg(pl.col("last_ns").max())
 
 
-def _state(*, knows_edges: bool) -> pl.Expr:
+def _state(*, knows_edges: bool, knows_parts: bool) -> pl.Expr:
+    """Each task's state; a part is missing only where all that began are known to be listed."""
     parts = pl.col("core_mask").bitwise_count_ones().cast(pl.Int64)
     num_blocks = pl.col("num_blocks").cast(pl.Int64)
     has_all = pl.col("num_parts") >= num_blocks * parts
-    in_part = (parts > 1) & (pl.col("num_parts") < pl.col("num_started") * parts)
+    in_part = (parts > 1) & (pl.col("num_parts") < pl.col("num_started") * parts) & knows_parts
     is_ready = pl.col("ready_ns").is_not_null() | pl.col("num_started").is_not_null()
-    is_submitted = is_ready | (pl.col("ts_ns") <= pl.col("last_ns"))
+    # A task without a time was never submitted; where nothing went on, one with a time was.
+    by_then = (pl.col("ts_ns") <= pl.col("last_ns")).fill_null(pl.col("ts_ns").is_not_null())
+    is_submitted = is_ready | by_then
     states = (
         (in_part, PART_MISSING),
         (pl.col("num_stuck") > 0, NEVER_ENDED),

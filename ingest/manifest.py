@@ -44,10 +44,11 @@ class ReadReport:
 class Manifest:
     """Producer, clock, ranks, configuration and completeness of a trace.
 
-    `tables` maps a table's name to complete, inferred or partial; a table that is not named is
-    absent. `workload` is enough to run it again. `dropped` counts rows per table that were given
-    to the recorder and not recorded. `recovered` maps a rank to what was found in its unclosed
-    journal: `{"rows": {table: rows}, "discarded_bytes": bytes, "notes": [text]}`.
+    `tables` maps a table's name to complete, inferred, ordered (the order of its times is right and
+    their distance says nothing) or partial; a table that is not named is absent. `workload` is
+    enough to run it again. `dropped` counts rows per table that were given to the recorder and not
+    recorded. `recovered` maps a rank to what was found in its unclosed journal: `{"rows": {table:
+    rows}, "discarded_bytes": bytes, "notes": [text]}`.
     """
 
     producer: str
@@ -127,7 +128,7 @@ def merged(manifests: Iterable[Manifest]) -> Manifest:
 
 
 def _merged_tables(manifests: list[Manifest]) -> dict[str, str]:
-    worst = ("partial", "inferred", "complete")
+    worst = ("partial", "ordered", "inferred", "complete")
     said: dict[str, set[str]] = {}
     for manifest in manifests:
         for table, state in manifest.tables.items():

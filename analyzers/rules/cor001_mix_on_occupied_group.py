@@ -37,7 +37,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_label
-from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds, with_holder
+from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds, is_measured, with_holder
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
 
@@ -66,24 +66,26 @@ class MixOnOccupiedGroup:
         parts = with_holder(holds(trace), since="dispatch_ns").filter(pl.col("shape") == "MIX")
         conflicts = with_label(_conflicts(parts).collect().lazy(), trace)
         conflicts = with_label(conflicts, trace, "held_holder_task", "held_holder_block", "holder")
+        conflicts = conflicts.with_columns(is_measured=pl.lit(is_measured(trace)))
         rows = _with_reason(conflicts, trace).sort("ts_ns", *BLOCK).collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         left_ns, took = row["holder_left_ns"], row["took"] or "its cores"
-        until = "and never ended" if left_ns is None else f"for {duration(left_ns)} more"
+        for_more = f" for {duration(left_ns)} more" if left_ns and row["is_measured"] else ""
         message = (
             f"{row['label']} took {took} of group {row['group']} while {row['holder']} "
-            f"held {row['held_core_kind']} {until}"
+            f"held {row['held_core_kind']}{' and never ended' if left_ns is None else for_more}"
         )
+        known = row if row["is_measured"] else {}
         evidence: Evidence = {
             "block": row["label"],
             "took": took,
             "holder": row["holder"],
             "holder core": f"{row['held_core_kind']} (core {row['core']})",
-            "holder_ends_after_ns": left_ns,
-            "parts start": _starts(row["kinds"], row["starts_ns"]),
-            "held_idle_ns": row["held_idle_ns"],
+            "holder_ends_after_ns": known.get("holder_left_ns"),
+            "parts start": _starts(row["kinds"], row["starts_ns"]) if known else None,
+            "held_idle_ns": known.get("held_idle_ns"),
             "admitted because": row["reason"],
             "free and not tried": row["instead"],
         }

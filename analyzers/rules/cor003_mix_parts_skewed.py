@@ -34,7 +34,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_label
-from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds
+from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds, is_measured
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration, times
 
@@ -58,6 +58,10 @@ class MixPartsSkewed:
 
     max_share: float = 0.1
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether times between events were measured: an order alone has no lengths."""
+        return is_measured(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per kernel, the costliest first, with the number of its skewed blocks."""

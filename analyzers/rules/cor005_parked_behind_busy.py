@@ -38,7 +38,7 @@ import polars as pl
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.idling import MEMBERS, idle_while
 from stepscope.analyzers.naming import with_label
-from stepscope.analyzers.occupancy import BLOCK, POOL, holds
+from stepscope.analyzers.occupancy import BLOCK, POOL, holds, is_measured
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import duration
 
@@ -62,6 +62,10 @@ class ParkedBehindBusy:
 
     max_share: float = 0.015
     grace_ns: int = 2_000
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether times between events were measured: an order alone has no lengths."""
+        return is_measured(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and shape, placed at the worst moment."""

@@ -39,7 +39,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.idling import MEMBERS, idle_while
-from stepscope.analyzers.occupancy import BLOCK, POOL, holds
+from stepscope.analyzers.occupancy import BLOCK, POOL, holds, is_measured
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import duration
 
@@ -63,6 +63,10 @@ class IdleCoreReadyWork:
 
     max_share: float = 0.15
     grace_ns: int = 2_000
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether times between events were measured: an order alone has no lengths."""
+        return is_measured(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and shape, placed at the worst moment."""

@@ -34,7 +34,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_label
-from stepscope.analyzers.occupancy import CORE, FAR_NS, POOL, holds, in_order
+from stepscope.analyzers.occupancy import CORE, FAR_NS, POOL, holds, in_order, is_measured
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import duration
 
@@ -57,6 +57,10 @@ class DispatchBound:
     needs: ClassVar[tuple[str, ...]] = ("core_spans",)
 
     max_ratio: float = 1.0
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether times between events were measured: an order alone has no lengths."""
+        return is_measured(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and shape, placed at the block that waited longest."""

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.layout import configured
 from stepscope.analyzers.naming import with_label, with_name
 from stepscope.analyzers.occupancy import FAR_NS, holds
 from stepscope.analyzers.rule import each, finding
@@ -96,7 +97,8 @@ class DispatchStalled:
             .join(_ends(trace), on=STEP, how="left", nulls_equal=True)
             .join(_cores(trace), on="rank", how="left")
             .with_columns(end_ns=pl.max_horizontal("end_ns", "submitted_ns", "last_ns"))
-            .with_columns(stall_ns=pl.col("end_ns") - pl.col("last_ns"))
+            .with_columns(stall_ns=pl.col("end_ns") - pl.coalesce("last_ns", "begin_ns"))
+            .with_columns(lists_all=pl.lit(trace.manifest.tables.get("tasks") != "partial"))
         )
         stalled = pl.col("is_over").fill_null(value=False)
         if trace.manifest.closed:
@@ -113,8 +115,9 @@ class DispatchStalled:
         num_cores, num_held = row["num_cores"] or 0, row["num_held"] or 0
         idle = f"{num_cores - num_held} of {times(num_cores, 'core')} idle"
         how_long = f"no progress for {duration(row['stall_ns'] or 0)} with {idle}"
+        at_least = "" if row["lists_all"] else "at least "
         message = (
-            f"{where} stalled with {times(row['num_left'], 'task')} left, {state}: "
+            f"{where} stalled with {at_least}{times(row['num_left'], 'task')} left, {state}: "
             f"{which}{on_core} is the first; {how_long}"
         )
         evidence: Evidence = {
@@ -133,6 +136,7 @@ def _ends(trace: Trace) -> pl.LazyFrame:
     """When each step ended, whether it did, and the path that it says it took."""
     ends = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
     return trace.steps.group_by(STEP).agg(
+        begin_ns=pl.col("ts_ns").min(),
         end_ns=ends.max(),
         is_over=pl.col("dur_ns").is_not_null().any(),
         executed_path=pl.col("executed_path").max(),
@@ -140,13 +144,16 @@ def _ends(trace: Trace) -> pl.LazyFrame:
 
 
 def _cores(trace: Trace) -> pl.LazyFrame:
-    """How many cores each rank used, and how many of them a block holds for ever."""
+    """How many cores each rank has, or else used, and how many of them a block holds for ever."""
     held = pl.col("core").filter(pl.col("end_ns") >= FAR_NS)
-    return (
+    used = (
         holds(trace)
         .group_by("rank")
         .agg(
-            num_cores=pl.col("core").n_unique().cast(pl.Int64),
+            num_used=pl.col("core").n_unique().cast(pl.Int64),
             num_held=held.n_unique().cast(pl.Int64),
         )
     )
+    num_cores = pl.max_horizontal("num_used", pl.lit(len(configured(trace)), pl.Int64))
+    ranks = trace.tasks.select("rank").unique()
+    return ranks.join(used, on="rank", how="left").with_columns(num_cores=num_cores)

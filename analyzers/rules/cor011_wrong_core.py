@@ -88,13 +88,14 @@ class WrongCore:
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         meant, core = row["meant_core"], row["core"]
         is_core = f" is core {meant}, but" if meant is not None else ":"
+        group = "a group that is not recorded" if row["group"] is None else f"group {row['group']}"
         message = (
-            f"{row['core_kind']} of group {row['group']}{is_core} its blocks ran on core {core}, "
+            f"{row['core_kind']} of {group}{is_core} its blocks ran on core {core}, "
             f"{row['true_core_kind']} of group {row['true_group']}: "
             f"{times(row['count'], 'block')} ({row['label']})"
         )
         evidence: Evidence = {
-            "meant for": f"{row['core_kind']} of group {row['group']}",
+            "meant for": f"{row['core_kind']} of {group}",
             "core meant": meant,
             "core": core,
             "that core is": f"{row['true_core_kind']} of group {row['true_group']}",

@@ -1,0 +1,140 @@
+"""Reader of the core-group runtime's own log, with the debug lines that a hang is reported with.
+
+What each line says is in `runtime_lines`, and what follows from all of them in `runtime_tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepscope.ingest.errors import LimitExceeded, TraceError
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.readers.engine_log import NO_END, SNIFF_BYTES, TOO_LONG
+from stepscope.ingest.readers.inflate import Inflater
+from stepscope.ingest.readers.log_lines import Lines, text_of
+from stepscope.ingest.readers.runtime_lines import MARKERS, RuntimeLog
+from stepscope.ingest.readers.runtime_tables import RuntimeTables
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Progress
+
+DIGITS = "0123456789"
+"""A number at the end of a line without its end may be half of one."""
+_OVERLAP_BYTES = 32
+IN_ORDER = (
+    "lines of the device have no time: they are 1 us apart, in order, and lengths say nothing"
+)
+_STATES = {"core_spans": "ordered", "steps": "inferred", "tasks": "inferred"}
+
+
+class RuntimeLogReader:
+    """Reads runs, tasks, dispatches, stall reports and host spans; counts every other line."""
+
+    name = "log of the core-group runtime (dispatches, stall reports, [STRACE])"
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Tell a text in which a line of the runtime is; looks beyond the head where it must."""
+        if not head or b"\0" in head or path.is_dir():
+            return False
+        return _is_in(head) or _is_in_file(path)
+
+    def sources(self, path: Path) -> list[Path]:
+        """The file alone."""
+        return [path]
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[dict[str, Frame], Manifest]:
+        """Read the tables and the manifest; raises `TraceError`."""
+        blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
+        lines, log = Lines(blocks), RuntimeLog(limits.rows)
+        repaired: dict[str, int] = {}
+        try:
+            for content, is_whole in lines:
+                text = text_of(content)[0]
+                if log.take(text if is_whole else text.rstrip(DIGITS)) and not is_whole:
+                    repaired[NO_END] = 1
+        except LimitExceeded as error:
+            raise LimitExceeded(error.what, where=str(path), todo=error.todo) from None
+        if not log.read:
+            raise TraceError("no line of the runtime in it", where=str(path))
+        if lines.num_too_long:
+            log.skipped[TOO_LONG] += lines.num_too_long
+        made = RuntimeTables(log)
+        tables = made.tables()
+        manifest = _manifest(log, made, repaired, blocks.damage)
+        return dict(tables), replace(
+            manifest,
+            tables={name: _state(name, log, closed=manifest.closed) for name in tables},
+        )
+
+
+def _is_in(text: bytes) -> bool:
+    return any(mark in text for mark in MARKERS)
+
+
+def _is_in_file(path: Path) -> bool:
+    left, end = SNIFF_BYTES, b""
+    try:
+        for block in Inflater(path):
+            if _is_in(end + block[:left]):
+                return True
+            left, end = left - len(block), block[-_OVERLAP_BYTES:]
+            if left <= 0:
+                return False
+    except TraceError:
+        pass
+    return False
+
+
+def _manifest(
+    log: RuntimeLog, made: RuntimeTables, repaired: dict[str, int], damage: str | None
+) -> Manifest:
+    closed = damage is None
+    report = ReadReport(
+        read=dict(log.read),
+        skipped=dict(log.skipped),
+        repaired=repaired,
+        inferred=made.inferred,
+        notes=tuple(_notes(log, damage)),
+    )
+    return Manifest(
+        producer="simpler",
+        clock=ClockInfo("profiler" if log.places.times else "virtual", log.epoch_ns),
+        config=_config(log, made),
+        closed=closed,
+        report=report,
+    )
+
+
+def _state(name: str, log: RuntimeLog, *, closed: bool) -> str:
+    """A stall report lists some of the tasks that are left, and blocks without their dispatches."""
+    of_report = name == "tasks" and any(run.stall_class for run in log.runs)
+    if not closed or of_report or (name == "core_spans" and not log.dispatches):
+        return "partial"
+    return _STATES.get(name, "complete")
+
+
+def _config(log: RuntimeLog, made: RuntimeTables) -> dict[str, Any]:
+    types = made.cores.types
+    device = {"device": {"num_cores": len(types), "core_types": types}} if types else {}
+    return device | ({"rings": log.rings} if log.rings else {})
+
+
+def _notes(log: RuntimeLog, damage: str | None) -> Iterator[str]:
+    if log.num_untimed:
+        yield IN_ORDER
+    if len(log.runs) > 1 and log.dispatches:
+        yield f"{len(log.runs):,} runs: the numbers of tasks go on, 2^48 a run"
+    for number, run in enumerate(log.runs, 1):
+        said = [part for part in (run.failure, run.stall_class) if part]
+        done = "{:,} of {:,} tasks over".format(*run.completed) if run.completed else ""
+        if said or done:
+            yield f"run {number}: " + ", ".join([*said, *([done] if done else [])])
+    if damage:
+        yield f"{damage}; all lines before are kept"
