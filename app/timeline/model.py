@@ -149,6 +149,10 @@ class Timeline:
         """The lane that a finding is about: its core, group or request, else its rank's steps."""
         return self._places.of_finding(finding)
 
+    def lane_of_request(self, rank: int, request: str) -> int | None:
+        """The lane of a request; None where it was never in a batch."""
+        return self._places.lane(rank, ("request", request))
+
     def find(self, text: str, limit: int = 50) -> list[Hit]:
         """Requests, steps, cores, groups, tasks and spans that `text` names, the closest first."""
         return Finder(self._trace, self, self._places).find(text, limit)

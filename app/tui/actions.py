@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from textual.binding import Binding
 
-PAGES = ("overview", "timeline", "findings", "step")
+PAGES = ("overview", "timeline", "findings", "step", "blame")
 EVERYWHERE = "everywhere"
 
 
@@ -99,6 +99,18 @@ ACTIONS: tuple[Action, ...] = (
         ),
     ),
     *_on(
+        "blame",
+        ("move(1)", "j,down", "j", "next request", "request"),
+        ("move(-1)", "k,up", "k", "previous request", "request"),
+        ("page_move(1)", "space", "space", "a page down"),
+        ("page_move(-1)", "b", "b", "a page up"),
+        ("edge(0)", "g,home", "gg", "first request"),
+        ("edge(-1)", "G,end", "G", "last request"),
+        ("sort", "s", "s", "sort by latency, by arrival, by time to first token", "sort"),
+        ("jump", "enter", "enter", "go to its arrival in the timeline", "go to it"),
+        *SCROLLS,
+    ),
+    *_on(
         EVERYWHERE,
         ("finding(1)", "n", "n", "next finding, in the timeline", "finding"),
         ("finding(-1)", "N", "N", "previous finding", "finding"),
@@ -110,6 +122,7 @@ ACTIONS: tuple[Action, ...] = (
         ("page('timeline')", "2", "2", "timeline", "page"),
         ("page('findings')", "3", "3", "findings", "page"),
         ("page('step')", "4", "4", "step detail", "page"),
+        ("page('blame')", "5", "5", "where each request's time went", "page"),
         ("clear", "escape", "Esc", "clear the mark, the selection, the filter"),
         ("help", "question_mark", "?", "this help", "help"),
         ("quit", "q", "q", "quit", "quit"),
@@ -138,7 +151,11 @@ def hints(page: str) -> Iterator[Hint]:
     named = [each for each in ACTIONS if each.hint and each.page in (page, EVERYWHERE)]
     for label in dict.fromkeys(each.hint for each in named):
         group = [each for each in named if each.hint == label]
-        keys = "1-4" if label == "page" else " ".join(each.shown.split()[0] for each in group)
+        keys = (
+            f"1-{len(PAGES)}"
+            if label == "page"
+            else " ".join(each.shown.split()[0] for each in group)
+        )
         yield Hint(keys, label, _target(group[0]))
 
 

@@ -17,6 +17,7 @@ from stepscope.app.timeline import Hit
 from stepscope.app.tui import theme
 from stepscope.app.tui.about import verdict
 from stepscope.app.tui.actions import EVERYWHERE, bindings
+from stepscope.app.tui.blame_page import BlamePage
 from stepscope.app.tui.explain_screen import ExplainScreen
 from stepscope.app.tui.findings_page import FindingsPage
 from stepscope.app.tui.footer import Footer
@@ -41,7 +42,7 @@ LEAST_HEIGHT, HIGH = 12, 34
 
 
 class StepscopeApp(App[None]):
-    """Shows a trace on four pages; without a result it runs the rules itself, in a thread."""
+    """Shows a trace on five pages; without a result it runs the rules itself, in a thread."""
 
     TITLE = "stepscope"
     CSS_PATH = "stepscope.tcss"
@@ -71,6 +72,7 @@ class StepscopeApp(App[None]):
             yield TimelinePage(self.trace, id="timeline")
             yield FindingsPage(self.trace, id="findings")
             yield StepPage(id="step")
+            yield BlamePage(self.trace, id="blame")
         too_small = f"stepscope needs a terminal of {LEAST_WIDTH} x {LEAST_HEIGHT} at least"
         yield Static(too_small, id="too-small", markup=False)
         yield Footer(id="footer")
@@ -162,6 +164,8 @@ class StepscopeApp(App[None]):
                 if self.session:
                     self.session.goto(ts_ns=self.view.cursor_ns)
                 self.query_one(StepPage).show()
+            case "blame":
+                self.query_one(BlamePage).show()
         self._show_place()
 
     def _step_index(self) -> int | None:
@@ -265,6 +269,12 @@ class StepscopeApp(App[None]):
     @on(Minimap.FindingChosen)
     def _open_finding(self, event: FindingsPage.Opened | Minimap.FindingChosen) -> None:
         self.action_jump(event.index)
+
+    @on(BlamePage.Opened)
+    def _open_request(self, event: BlamePage.Opened) -> None:
+        if self.view:
+            lane = self.view.timeline.lane_of_request(event.rank, event.request)
+            self._go_to(Hit("request", event.request, lane, event.arrive_ns, event.arrive_ns))
 
     @on(Table.Chosen, "#finding-list")
     def _jump_to_row(self, event: Table.Chosen) -> None:

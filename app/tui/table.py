@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,7 +30,8 @@ class Column:
     from_width: int = 0
 
 
-Cell = tuple[str, Style | None]
+Cell = tuple[str, Style | None] | Callable[[Line, int, int], None]
+"""A text and its style, or what draws itself: on a line, from a first cell on, of so many."""
 
 
 class Rows(Protocol):
@@ -42,7 +43,7 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def cells(self, index: int) -> Sequence[Cell]:
-        """A text and a style for each column."""
+        """What stands in each column."""
         ...
 
 
@@ -125,9 +126,11 @@ class Table(Scrolling):
         elif y == 1 and not len(self.rows):
             line.put(1, self.rows.nothing, ink(MUTED, BACKGROUND))
         elif index < len(self.rows):
-            self._paint(line, self.rows.cells(index), TEXT)
+            cells = self.rows.cells(index)
+            self._paint(line, cells, TEXT)
             if index == self.cursor:
                 line.restyle(0, line.width, on(RAISED))
+            self._draw(line, cells)
         return line.strip()
 
     def on_click(self, event: events.Click) -> None:
@@ -146,14 +149,22 @@ class Table(Scrolling):
     def _paint(self, line: Line, cells: Sequence[Cell], colour: str) -> None:
         plain_style = ink(colour, BACKGROUND)
         placed = zip(_places(self.rows.columns, line.width), cells, strict=True)
-        for (column, start, width), (text, style) in placed:
-            if not width:
+        for (column, start, width), cell in placed:
+            if not width or callable(cell):
                 continue
+            text, style = cell
             shown = fit(text, width)
             if column.to_right:
                 line.put_right(shown, style or plain_style, start + width)
             else:
                 line.put(start, shown, style or plain_style)
+
+    def _draw(self, line: Line, cells: Sequence[Cell]) -> None:
+        """What draws itself comes last, in its own colours under the cursor too."""
+        placed = zip(_places(self.rows.columns, line.width), cells, strict=True)
+        for (_, start, width), cell in placed:
+            if width and callable(cell):
+                cell(line, start, width)
 
 
 def _places(columns: Sequence[Column], room: int) -> list[tuple[Column, int, int]]:

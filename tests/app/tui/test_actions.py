@@ -8,6 +8,7 @@ import pytest
 
 from stepscope.app.tui.actions import ACTIONS, EVERYWHERE, PAGES, Action, hints
 from stepscope.app.tui.app import StepscopeApp
+from stepscope.app.tui.blame_page import BlamePage
 from stepscope.app.tui.findings_page import FindingsPage
 from stepscope.app.tui.help_screen import help_blocks
 from stepscope.app.tui.overview_page import OverviewPage
@@ -21,6 +22,7 @@ OWNERS: dict[str, type] = {
     "timeline": TimelinePage,
     "findings": FindingsPage,
     "step": StepPage,
+    "blame": BlamePage,
     EVERYWHERE: StepscopeApp,
 }
 

@@ -22,6 +22,7 @@ STORIES = {
     "the timeline": ("2",),
     "a conflict, jumped to": ("n",),
     "the findings": ("3",),
+    "the blame, of the second request": ("5", "j"),
     "a step, a request followed": ("3", "j", "enter", "4", "j", "j", "j"),
 }
 ASIDES = {
