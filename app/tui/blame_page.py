@@ -133,8 +133,7 @@ class BlamePage(Horizontal, can_focus=True):
         if self.blamed is None:
             return
         self.table.show(BlameRows(self.blamed, self.order))
-        by = Paragraph(f"by {self.order.name}", MUTED)
-        self.query_one("#blame-legend", Prose).show([legend(self.blamed), by])
+        self.query_one("#blame-legend", Prose).show([legend(self.blamed, self.order)])
         self.query_one("#blame-about", Prose).show(list(total_blocks(self.blamed)))
         self.action_edge(0)
 

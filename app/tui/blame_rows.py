@@ -113,16 +113,15 @@ def request_blocks(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Itera
     yield from _waits(trace, blamed, row)
 
 
-def legend(blamed: Blame) -> Flow:
-    """What the bars are made of, as far as it occurs."""
+def legend(blamed: Blame, order: Order) -> Flow:
+    """How the rows are sorted, and what the bars are made of, as far as it occurs."""
     spent = dict.fromkeys(group for each in blamed.totals() for group in (each.cause.group,))
     looks = [look for group, look in LOOKS.items() if group in spent]
-    return Flow(
-        tuple(
-            Piece(f" {look.glyph} {look.name} ", ink(readable_on(look.colour), look.colour))
-            for look in looks
-        )
-    )
+    chips = [
+        Piece(f" {look.glyph} {look.name} ", ink(readable_on(look.colour), look.colour))
+        for look in looks
+    ]
+    return Flow((Piece(f"by {order.name}", ink(MUTED, PANEL)), *chips))
 
 
 def _how_it_ended(row: Mapping[str, Any]) -> str:
