@@ -19,6 +19,7 @@ BENCHMARKS = (
     "bench_record_share",
     "bench_engine_rows",
     "bench_mooncake",
+    "bench_read",
     "bench_timeline",
     "bench_check",
     "bench_blame",
