@@ -4,10 +4,7 @@ A file is told by what it says, never by its name, and may be gzipped:
 
 - ours: JSON, `{"requests": [{"id": .., "arrival_ns": .., "prompt_len": .., "max_tokens": ..}]}`,
   with the other fields of `RequestSpec` where they are wanted;
-- Azure's: CSV, `TIMESTAMP,ContextTokens,GeneratedTokens`; the first request arrives at 0
-  (github.com/Azure/AzurePublicDataset, AzureLLMInferenceTrace);
-- Mooncake's: a JSON object a line, `{"timestamp": ms, "input_length": .., "output_length": ..,
-  "hash_ids": [..]}`, where an id names 512 tokens (github.com/kvcache-ai/Mooncake);
+- Azure's and Mooncake's, line by line (`ingest.request_rows`); the first of Azure's arrives at 0;
 - a trace: the workload that its manifest holds, or else the arrivals that it tells of.
 
 Whatever is wrong with a file is a ConfigError that says where.
@@ -23,21 +20,28 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import Struct
 
-from stepscope.engine.request_spec import Int64, RequestSpec
+from stepscope.engine.request_spec import RequestSpec
 from stepscope.ingest.errors import ConfigError, RecordingError
+from stepscope.ingest.request_rows import (
+    BEYOND,
+    MS,
+    AzureRow,
+    MooncakeRow,
+    is_azure,
+    is_mooncake,
+    request_name,
+)
 
 LIMIT_BYTES = 256 << 20
 MAX_LISTED = 1_000  # requests in a manifest; the longer workload is kept beside it
 KEPT_IN = "manifest.workload.json.gz"
 _HEAD_BYTES = 4096
-_MS = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_BEYOND = "fields beyond the header"
 _MEND = "mend the line, or drop it"
 _OURS = 'write {"requests": [{"id": .., "arrival_ns": .., "prompt_len": .., "max_tokens": ..}]}'
 
@@ -46,24 +50,6 @@ class Requests(Struct, forbid_unknown_fields=True):
     """Our own format."""
 
     requests: list[RequestSpec]
-
-
-class AzureRow(Struct):
-    """A line of Azure's files; of its time, a tenth of a microsecond is lost."""
-
-    arrived: datetime = field(name="TIMESTAMP")
-    prompt_len: int = field(name="ContextTokens")
-    max_tokens: int = field(name="GeneratedTokens")
-    beyond: None = field(name=_BEYOND, default=None)
-
-
-class MooncakeRow(Struct):
-    """A line of Mooncake's files."""
-
-    timestamp: Annotated[float, Meta(ge=0, le=4e12)]
-    input_length: int
-    output_length: int
-    hash_ids: tuple[Int64, ...] = ()
 
 
 class Format(NamedTuple):
@@ -158,7 +144,7 @@ def _mooncake(raw: bytes, where: str) -> list[RequestSpec]:
                 row = decoder.decode(line)
                 specs.append(
                     RequestSpec(
-                        f"req-{len(specs):02d}", round(row.timestamp * _MS),
+                        request_name(len(specs)), round(row.timestamp * MS),
                         row.input_length, row.output_length, prefix=row.hash_ids,
                     )
                 )  # fmt: skip
@@ -173,7 +159,7 @@ def _azure(raw: bytes, where: str) -> list[RequestSpec]:
         with _telling(line, _MEND):
             arrival_ns = (_utc(row.arrived) - began) // timedelta(microseconds=1) * 1_000
             specs.append(
-                RequestSpec(f"req-{len(specs):02d}", arrival_ns, row.prompt_len, row.max_tokens)
+                RequestSpec(request_name(len(specs)), arrival_ns, row.prompt_len, row.max_tokens)
             )
     return specs
 
@@ -181,7 +167,7 @@ def _azure(raw: bytes, where: str) -> list[RequestSpec]:
 def _azure_rows(raw: bytes, where: str) -> Iterator[tuple[str, AzureRow]]:
     with _telling(where):
         text = raw.decode()
-    lines = csv.DictReader(io.StringIO(text, newline=""), restkey=_BEYOND, strict=True)
+    lines = csv.DictReader(io.StringIO(text, newline=""), restkey=BEYOND, strict=True)
     try:
         for row in lines:
             where_exactly = f"{where}:{lines.line_num}"
@@ -198,8 +184,8 @@ def _utc(moment: datetime) -> datetime:
 
 
 FORMATS = (
-    Format("Azure", lambda head: b"ContextTokens" in head.partition(b"\n")[0], _azure),
-    Format("Mooncake", lambda head: b'"input_length"' in head.partition(b"\n")[0], _mooncake),
+    Format("Azure", is_azure, _azure),
+    Format("Mooncake", is_mooncake, _mooncake),
     Format("ours", lambda _: True, _ours),
 )
 
@@ -219,5 +205,14 @@ def _of_trace(path: Path, where: str) -> list[RequestSpec]:
     rows = arrivals.collect().to_dicts()
     if not rows:
         raise ConfigError("the trace tells of no arrivals", where=where, todo="give another one")
-    known = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    # A run begins at 0, which is long before any time of a wall clock.
+    began = 0 if trace.manifest.clock.kind == "virtual" else min(row["arrival_ns"] for row in rows)
+    known = [
+        {
+            name: value - began if name.endswith("_ns") else value
+            for name, value in row.items()
+            if value is not None
+        }
+        for row in rows
+    ]
     return requests_of({"requests": known}, where)

@@ -7,10 +7,11 @@ from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.kineto_folder import KinetoFolderReader
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.reader import Reader
+from stepscope.ingest.readers.requests import RequestsReader
 from stepscope.ingest.readers.runtime_log import RuntimeLogReader
 from stepscope.ingest.readers.swimlane import SwimlaneReader
 
 READERS: tuple[Reader, ...] = (
     SwimlaneReader(), KinetoReader(), KinetoFolderReader(), KvEventsReader(),
-    RuntimeLogReader(), EngineLogReader(),
+    RequestsReader(), RuntimeLogReader(), EngineLogReader(),
 )  # fmt: skip

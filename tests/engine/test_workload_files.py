@@ -164,7 +164,7 @@ def test_the_workload_of_a_trace_is_there_to_be_run_again(
     assert Trace.open(out).manifest.closed
 
 
-def test_a_trace_that_holds_no_workload_gives_the_arrivals_that_it_tells_of(
+def test_a_trace_that_holds_no_workload_gives_the_arrivals_that_it_tells_of_from_the_first(
     tmp_path: Path,
 ) -> None:
     with Recorder(tmp_path / "run.trace", producer="another engine") as recorder:
@@ -173,8 +173,8 @@ def test_a_trace_that_holds_no_workload_gives_the_arrivals_that_it_tells_of(
         recorder.lifecycle(1, 9, "b", "arrive", None, None, 0, 31, 41, None, None, 99)
 
     assert Workload.load(tmp_path / "run.trace").specs == (
-        RequestSpec("a", 7, 30, 40, priority=2),
-        RequestSpec("b", 9, 31, 41, deadline_ns=99),
+        RequestSpec("a", 0, 30, 40, priority=2),
+        RequestSpec("b", 2, 31, 41, deadline_ns=92),
     )
 
 

@@ -1,0 +1,52 @@
+"""Lines of published lists of requests: when each arrived, and how long prompt and output were.
+
+- Azure's: CSV, `TIMESTAMP,ContextTokens,GeneratedTokens` (github.com/Azure/AzurePublicDataset,
+  AzureLLMInferenceTrace); times are UTC, to a tenth of a microsecond;
+- Mooncake's: a JSON object a line, `{"timestamp": ms, "input_length": .., "output_length": ..,
+  "hash_ids": [..]}`, where an id names 512 tokens of the prompt (github.com/kvcache-ai/Mooncake).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+BEYOND = "fields beyond the header"
+AZURE_FIELDS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+MS = 1_000_000
+Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+class AzureRow(Struct):
+    """A line of Azure's files; of its time, a tenth of a microsecond is lost."""
+
+    arrived: datetime = field(name="TIMESTAMP")
+    prompt_len: int = field(name="ContextTokens")
+    max_tokens: int = field(name="GeneratedTokens")
+    beyond: None = field(name=BEYOND, default=None)
+
+
+class MooncakeRow(Struct):
+    """A line of Mooncake's files."""
+
+    timestamp: Annotated[float, Meta(ge=0, le=4e12)]
+    input_length: int
+    output_length: int
+    hash_ids: tuple[Int64, ...] = ()
+
+
+def is_azure(head: bytes) -> bool:
+    """Tell by the header."""
+    return b"ContextTokens" in head.partition(b"\n")[0]
+
+
+def is_mooncake(head: bytes) -> bool:
+    """Tell by the first line."""
+    return b'"input_length"' in head.partition(b"\n")[0]
+
+
+def request_name(number: int) -> str:
+    """What the n-th request, from 0, is called: neither says."""
+    return f"req-{number:02d}"

@@ -1,0 +1,168 @@
+"""Published lists of requests as traces of arrivals: whole, odd, torn, and real."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.engine.workload import Workload
+from stepscope.ingest.errors import LimitExceeded, TraceError
+from stepscope.ingest.limits import Limits
+from stepscope.ingest.readers.engine_log import NO_END
+from stepscope.ingest.readers.requests import HASHES, ODD, RequestsReader
+from stepscope.ingest.trace import Trace
+from tests.ingest.kineto_files import rows
+from tests.ingest.log_files import open_log, report_of
+
+HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+AZURE = HEADER + "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
+MOONCAKE = """\
+{"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2]}
+{"timestamp": 27.5, "input_length": 7322, "output_length": 490, "hash_ids": [0, 14], "more": 1}
+"""
+ARRIVAL = ("request", "event", "ts_ns", "prompt_len", "max_tokens")
+
+
+def test_a_line_of_azure_s_is_an_arrival_at_its_time(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, AZURE)
+
+    assert rows(trace, "lifecycle", *ARRIVAL) == [
+        ("req-00", "arrive", 1_700_158_546_680_590_000, 374, 44),
+        ("req-01", "arrive", 1_700_158_550_995_169_000, 396, 109),
+    ]
+    assert trace.manifest.clock.kind == "wall"
+    assert report_of(trace).read == {"headers": 1, "arrivals": 2}
+
+
+def test_a_time_may_have_a_zone_and_columns_another_order(tmp_path: Path) -> None:
+    text = "GeneratedTokens,TIMESTAMP,ContextTokens\n4,2024-05-10 01:00:00.5+01:00,3\n"
+
+    trace = open_log(tmp_path, text)
+
+    assert rows(trace, "lifecycle", *ARRIVAL[2:]) == [(1_715_299_200_500_000_000, 3, 4)]
+
+
+def test_a_line_of_mooncake_s_arrives_so_many_milliseconds_in(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, MOONCAKE)
+
+    assert rows(trace, "lifecycle", *ARRIVAL) == [
+        ("req-00", "arrive", 0, 6758, 500), ("req-01", "arrive", 27_500_000, 7322, 490),
+    ]  # fmt: skip
+    assert report_of(trace).skipped == {HASHES: 5}
+
+
+@pytest.mark.parametrize("text", [AZURE, MOONCAKE])
+@pytest.mark.parametrize("how", ["gzip", "BOM", "CRLF", "no end"])
+def test_however_it_was_saved_it_holds_the_same(tmp_path: Path, text: str, how: str) -> None:
+    saved = {
+        "gzip": gzip.compress(text.encode()),
+        "BOM": b"\xef\xbb\xbf" + text.encode(),
+        "CRLF": text.replace("\n", "\r\n").encode(),
+        "no end": text.rstrip().encode(),
+    }[how]
+
+    trace = open_log(tmp_path, saved)
+
+    assert rows(trace, "lifecycle", *ARRIVAL) == rows(
+        open_log(tmp_path, text), "lifecycle", *ARRIVAL
+    )
+    assert report_of(trace).repaired == ({NO_END: 1} if how == "no end" else {})
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["yesterday,1,2", "2023-11-16 18:15:46,-1,2", "2023-11-16 18:15:46,1", "x" * 99, "\0,\xff,9"],
+)
+def test_a_line_of_azure_s_that_is_no_request_is_counted(tmp_path: Path, line: str) -> None:
+    trace = open_log(tmp_path, AZURE + line + "\n")
+
+    assert report_of(trace).skipped == {ODD: 1}
+    assert report_of(trace).read["arrivals"] == 2
+
+
+@pytest.mark.parametrize("line", ["[]", '{"timestamp": 1}', '{"input_length": 1', "{" * 2000])
+def test_a_line_of_mooncake_s_that_is_no_request_is_counted(tmp_path: Path, line: str) -> None:
+    trace = open_log(tmp_path, MOONCAKE + line + "\n")
+
+    assert report_of(trace).skipped[ODD] == 1
+    assert report_of(trace).read["arrivals"] == 2
+
+
+def test_a_list_without_a_request_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="no line in it is a request"):
+        open_log(tmp_path, HEADER + "a,b,c\n")
+
+
+def test_more_requests_than_the_limit_are_refused_with_the_option(tmp_path: Path) -> None:
+    file = tmp_path / "requests.csv"
+    file.write_text(AZURE)
+
+    with pytest.raises(LimitExceeded, match="--max rows=N"):
+        RequestsReader().read(file, None, Limits(rows=1))
+
+
+@pytest.mark.parametrize("text", [AZURE, MOONCAKE])
+def test_a_trace_of_it_is_the_workload_that_the_file_is(tmp_path: Path, text: str) -> None:
+    open_log(tmp_path, text).save(tmp_path / "arrivals.trace")
+
+    again = Workload.load(tmp_path / "arrivals.trace").specs
+    told = Workload.load(tmp_path / "server.txt").specs
+
+    said = [
+        [(each.id, each.prompt_len, each.max_tokens) for each in specs] for specs in (again, told)
+    ]
+    assert said[0] == said[1]
+    assert [each.arrival_ns for each in again] == [each.arrival_ns for each in told]
+
+
+@settings(max_examples=100)
+@given(junk=st.binary(max_size=60), at=st.integers(0, 200), text=st.sampled_from([AZURE, MOONCAKE]))
+def test_junk_raises_nothing_but_our_errors(
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes, at: int, text: str
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "junk"
+    content = text.encode()
+    file.write_bytes(content[:at] + junk + content[at:])
+    try:
+        tables, manifest = RequestsReader().read(file, None)
+    except TraceError:
+        return
+    assert Trace.from_tables(tables, manifest).lifecycle.collect().width
+
+
+# -- real ones -----------------------------------------------------------------------------------
+
+
+def test_the_real_csv_says_what_the_csv_module_reads(shared_data: Path) -> None:
+    file = shared_data / "requests" / "azure_conv.csv"
+    with file.open(newline="") as opened:
+        told = list(csv.DictReader(opened))
+
+    lifecycle = Trace.open(file).lifecycle.collect()
+
+    assert lifecycle["prompt_len"].to_list() == [int(row["ContextTokens"]) for row in told]
+    assert lifecycle["max_tokens"].to_list() == [int(row["GeneratedTokens"]) for row in told]
+    times = lifecycle["ts_ns"].cast(pl.Datetime("ns")).dt.to_string("%Y-%m-%d %H:%M:%S.%9f")
+    assert times.to_list() == [f"{row['TIMESTAMP']}00" for row in told]
+
+
+def test_the_real_json_lines_say_what_the_json_module_reads(shared_data: Path) -> None:
+    file = shared_data / "requests" / "mooncake_conversation_trace.jsonl"
+    told = [json.loads(line) for line in file.read_text().splitlines()]
+
+    trace = Trace.open(file)
+
+    names = ("timestamp", "input_length", "output_length")
+    found = [
+        (ts_ns / 1e6, prompt, output)
+        for ts_ns, prompt, output in rows(trace, "lifecycle", *ARRIVAL[2:])
+    ]
+    assert found == [tuple(row[name] for name in names) for row in told]
+    assert report_of(trace).skipped == {HASHES: sum(len(row["hash_ids"]) for row in told)}
