@@ -18,7 +18,10 @@ from stepscope.analyzers.once import once
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-LEVELS = ("num_busy", "num_waiting")
+# Where a member is taken and is free again, and where a block begins to wait and no longer does.
+_ENDS = ("from_ns", "to_ns", "from_ns", "to_ns")
+_TO_IDLE, _TO_WAITING = (-1, 1, 0, 0), (0, 0, 1, -1)
+_LOST = ("lost_ns", "ts_ns", "end_ns", "num_idle", "num_waiting")
 MEMBERS = {"AIC": "AIC core", "AIV": "AIV core", "MIX": "core group"}
 
 
@@ -32,57 +35,51 @@ def idle_while(
     (of the members' time in steps that have blocks of the shape), and the worst moment: ts_ns,
     end_ns, step, num_idle, num_waiting.
     """
-    taken = once(trace, f"busy or within {recovery_ns} ns of it", lambda: busy(spans, recovery_ns))
-    pools = taken.group_by(*POOL).agg(members=pl.col("unit").n_unique().cast(pl.Int64))
-    changes = [_changes(taken, "num_busy"), _changes(waits, "num_waiting")]
-    idle = pl.col("members") - pl.col("num_busy")
-    # The worst moment is looked for among whole rows: in Polars 2.1 an aggregation that filters,
-    # sorts and takes the first gave numbers from nowhere, now and then.
-    lost = (
-        _running(pl.concat(changes))
-        .join(pools, on=POOL)
-        .with_columns(num_idle=idle)
-        .with_columns(lost_ns=pl.min_horizontal("num_idle", "num_waiting") * pl.col("lasts_ns"))
-        .filter(pl.col("lost_ns") > 0)
-        .with_columns(
-            _most=pl.col("lost_ns").max().over(POOL), _total=pl.col("lost_ns").sum().over(POOL)
-        )
-        .filter(pl.col("lost_ns") == pl.col("_most"))
-        .sort("ts_ns", "end_ns")
-        .unique(POOL, keep="first", maintain_order=True)
-        .select(*POOL, "members", "ts_ns", "end_ns", "num_idle", "num_waiting", lost_ns="_total")
-    )
+    taken = once(trace, f"busy or within {recovery_ns} ns of it", lambda: busy(trace, recovery_ns))
+    members = taken.group_by(*POOL).agg(members=pl.col("unit").n_unique().cast(pl.Int64))
+    waited = waits.select(*POOL, "from_ns", "to_ns")
+    lost = _lost(taken.collect(), waited.collect(), members.collect())
     share = pl.col("lost_ns") / (pl.col("members") * pl.col("used_ns"))
     used = once(trace, "how long each pool was used", lambda: _used(spans))
     began = once(trace, "when the blocks of each step were ready first", lambda: _began(spans))
-    shares = lost.join(used, on=POOL).with_columns(share=share)
+    shares = lost.lazy().join(used, on=POOL).with_columns(share=share)
     return shares.sort("ts_ns").join_asof(began, on="ts_ns", by="rank", check_sortedness=False)
 
 
-def _changes(spans: pl.LazyFrame, level: str) -> pl.LazyFrame:
-    """One row where a span [from_ns, to_ns) begins, +1 in `level`, and one where it ends, -1."""
-    change = [
-        spans.select(
-            *POOL,
-            pl.col(column).alias("ts_ns"),
-            *(pl.lit(sign if each == level else 0, pl.Int64).alias(each) for each in LEVELS),
-        )
-        for column, sign in (("from_ns", 1), ("to_ns", -1))
+def _lost(taken: pl.DataFrame, waits: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
+    """What each pool lost, and its worst moment; pools that lost nothing are left out."""
+    taken_of, waits_of = (each.partition_by(POOL, as_dict=True) for each in (taken, waits))
+    pools = members.join(waits.select(POOL).unique(), on=POOL, how="semi")
+    lost = [
+        _lost_by(num_members, taken_of[rank, shape], waits_of[rank, shape])
+        for rank, shape, num_members in pools.iter_rows()
     ]
-    return pl.concat(change)
+    told = pl.DataFrame(lost, schema=dict.fromkeys(_LOST, pl.Int64), orient="row")
+    return pools.hstack(told).filter(pl.col("lost_ns") > 0)
 
 
-def _running(changes: pl.LazyFrame) -> pl.LazyFrame:
-    """The levels from `ts_ns` on, which last for `lasts_ns`, until `end_ns`.
+def _lost_by(num_members: int, taken: pl.DataFrame, waits: pl.DataFrame) -> tuple[int, ...]:
+    """How much a pool lost, and when most at once: ts_ns, end_ns, num_idle, num_waiting.
 
-    Of several changes of one moment, all but the last last for no time.
+    Of several changes of one moment, all but the last last for no time. NumPy's stable sort merges
+    what is in order already, which is nearly all of it.
     """
-    levels = [pl.col(level).cum_sum().over(POOL) for level in LEVELS]
-    return (
-        changes.sort("ts_ns")
-        .with_columns(*levels, end_ns=pl.col("ts_ns").shift(-1).over(POOL))
-        .with_columns(lasts_ns=pl.col("end_ns") - pl.col("ts_ns"))
+    import numpy as np  # noqa: PLC0415 - only a trace with waits pays for it
+
+    spans = (taken, taken, waits, waits)
+    ts_ns = np.concatenate([each[end].to_numpy() for each, end in zip(spans, _ENDS, strict=True)])
+    order = np.argsort(ts_ns, kind="stable")
+    ts_ns = ts_ns[order]
+    which = np.repeat(np.arange(4, dtype=np.int8), [len(each) for each in spans])[order]
+    num_idle, num_waiting = (
+        np.cumsum(np.array(change, np.int32)[which], dtype=np.int32)
+        for change in (_TO_IDLE, _TO_WAITING)
     )
+    num_idle += num_members
+    lost_ns = np.minimum(num_idle, num_waiting)[:-1] * np.diff(ts_ns)
+    worst = int(lost_ns.argmax())
+    at_worst = (ts_ns[worst], ts_ns[worst + 1], num_idle[worst], num_waiting[worst])
+    return (int(lost_ns.sum()), *(int(number) for number in at_worst))
 
 
 def _began(spans: pl.LazyFrame) -> pl.LazyFrame:

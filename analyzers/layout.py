@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from stepscope.analyzers.occupancy import CORE, CORE_KIND, places
+
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 MOST_CORES = 1 << 20
 PLACE = ("core_kind", "group")
-_SCHEMA = {"core": pl.Int32, "true_core_kind": pl.String, "true_group": pl.Int32}
+_COLUMNS = ("core", "true_core_kind", "true_group")
+_SCHEMA = pl.Schema(zip(_COLUMNS, (pl.Int32(), CORE_KIND, pl.Int32()), strict=True))
 Place = tuple[str, int]
 
 
@@ -33,30 +36,28 @@ def configured(trace: Trace) -> list[Place]:
     return []
 
 
-def layout(trace: Trace, spans: pl.LazyFrame) -> tuple[pl.LazyFrame, str]:
+def layout(trace: Trace) -> tuple[pl.LazyFrame, str]:
     """What each core is (true_core_kind, true_group) by rank and core, and how that is known.
 
-    `spans` has rank, core, core_kind, group. A core of which no majority of blocks agrees is left
-    out, and so is one that the configuration does not have.
+    A core of which no majority of blocks agrees is left out, and so is one that the configuration
+    does not have.
     """
-    cores = spans.select("rank", "core").unique()
-    places = configured(trace)
-    if places:
-        rows = [(core, *place) for core, place in enumerate(places)]
+    configuration = configured(trace)
+    if configuration:
+        rows = [(core, *place) for core, place in enumerate(configuration)]
         known = pl.LazyFrame(rows, schema=_SCHEMA, orient="row")
-        return cores.join(known, on="core"), "configuration"
-    return _majority(spans), "majority of blocks"
+        return places(trace).select(CORE).unique().join(known, on="core"), "configuration"
+    return _majority(places(trace)), "majority of blocks"
 
 
-def _majority(spans: pl.LazyFrame) -> pl.LazyFrame:
-    core = ("rank", "core")
+def _majority(places: pl.LazyFrame) -> pl.LazyFrame:
     return (
-        spans.drop_nulls(PLACE)
-        .group_by(*core, *PLACE)
-        .agg(num_blocks=pl.len())
-        .with_columns(share=pl.col("num_blocks") / pl.col("num_blocks").sum().over(core))
+        places.drop_nulls(PLACE)
+        .group_by(*CORE, *PLACE)
+        .agg(pl.col("num_blocks").sum())
+        .with_columns(share=pl.col("num_blocks") / pl.col("num_blocks").sum().over(CORE))
         .filter(pl.col("share") > 0.5)
-        .select(*core, true_core_kind="core_kind", true_group="group")
+        .select(*CORE, true_core_kind="core_kind", true_group="group")
     )
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.ingest.schema import SHAPES
+from stepscope.analyzers.once import once
+from stepscope.ingest.schema import CORE_KINDS, CORE_SLOTS, SHAPES
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -24,17 +25,31 @@ BLOCK = ("rank", "task", "block")
 CORE = ("rank", "core")
 POOL = ("rank", "shape")
 SHAPE = pl.Enum(SHAPES)  # a small number: groups and sorts much faster than text
+SLOT = pl.Enum(CORE_SLOTS)
+CORE_KIND = pl.Enum(CORE_KINDS)
 
 
 def holds(trace: Trace) -> pl.LazyFrame:
     """`core_spans` with ready <= dispatch <= ts <= end, and a far end where there was none.
 
     `due_ns` is when the block was ready even if it was dispatched before that, to wait on its core.
+    Rows are in the order in which blocks were given their cores, and have their holder: see
+    `with_holder`.
     """
+    return once(trace, "holds", lambda: with_holder(_holds(trace), since="dispatch_ns"))
+
+
+def _holds(trace: Trace) -> pl.LazyFrame:
     times = pl.col("ready_ns", "dispatch_ns", "ts_ns", "end_ns").clip(-FAR_NS, FAR_NS)
     return (
-        trace.core_spans.filter(pl.col("core").is_not_null() & pl.col("ts_ns").is_not_null())
-        .with_columns(times, pl.col("shape").cast(SHAPE, strict=False))
+        trace.core_spans.drop("thread")
+        .filter(pl.col("core").is_not_null() & pl.col("ts_ns").is_not_null())
+        .with_columns(
+            times,
+            pl.col("shape").cast(SHAPE, strict=False),
+            pl.col("slot").cast(SLOT, strict=False),
+            pl.col("core_kind").cast(CORE_KIND, strict=False),
+        )
         .with_columns(pl.min_horizontal("dispatch_ns", "ts_ns").alias("dispatch_ns"))
         .with_columns(
             ready_ns=pl.min_horizontal("ready_ns", "dispatch_ns"),
@@ -43,6 +58,16 @@ def holds(trace: Trace) -> pl.LazyFrame:
         .with_columns(pl.col("end_ns").fill_null(FAR_NS))
         .filter(pl.col("end_ns") >= pl.col("ts_ns"))
     )
+
+
+def run_in_turn(trace: Trace) -> bool:
+    """Whether every core ran its blocks one after the other, in the order in which it got them.
+
+    Mostly it is so, and much need not be looked at then.
+    """
+    is_late = pl.col("holder_end_ns") > pl.col("ts_ns")
+    is_nothing = pl.col("end_ns") == pl.col("ts_ns")
+    return not holds(trace).select((is_late | is_nothing).any()).collect().item()
 
 
 def is_whole(trace: Trace, table: str = "core_spans") -> bool:
@@ -55,52 +80,82 @@ def is_measured(trace: Trace) -> bool:
     return trace.manifest.tables.get("core_spans") != "ordered"
 
 
-def in_order(since: str) -> pl.Expr:
-    """A sort key: by time, then the pending slot after the running one, then anything but rank.
+def with_holder(spans: pl.LazyFrame, since: str) -> pl.LazyFrame:
+    """Sort `spans`, and add to each block the one before it that holds its core longest.
 
-    One 128-bit number sorts several times faster than columns do. The last part is a hash of the
-    row: rows of one moment have an order, and it is not that in which they were recorded.
+    What is before what goes by the column `since`: `dispatch_ns` for who was given the core,
+    `ts_ns` for who ran on it; of two at one time the pending one is later. Adds holder, its row,
+    and holder_end_ns; null for the first block of a core.
     """
-    slot = pl.when(pl.col("slot") == "pending").then(2).when(pl.col("slot") == "running").then(1)
-    moment = pl.col(since) * 4 + slot.otherwise(0)
+    moment = _moment(since)
+    ordered = _with_holder(spans.sort(moment), moment)
+    if ordered["is_tied"].any():
+        ordered = _with_holder(ordered.lazy().sort(_moment_and_row(moment)), moment)
+    return ordered.lazy().drop("is_tied")
+
+
+def with_holder_named(spans: pl.LazyFrame) -> pl.LazyFrame:
+    """Add holder_task and holder_block to all the rows that `with_holder` gave."""
+    named = (pl.col(name).gather("holder").alias(f"holder_{name}") for name in ("task", "block"))
+    return spans.with_columns(named)
+
+
+def _with_holder(ordered: pl.LazyFrame, moment: pl.Expr) -> pl.DataFrame:
+    """Also tell whether a row is of one moment and one core with that before it."""
+    lasts = pl.col("end_ns") == pl.col("end_ns").cum_max()
+    row = pl.int_range(pl.len(), dtype=pl.UInt32)
+    holder = pl.when(lasts).then("holder").forward_fill().shift(1)
+    return (
+        ordered.with_columns(holder=row, is_tied=moment)
+        .with_columns(
+            holder=holder.over(CORE), is_tied=(pl.col("is_tied").diff() == 0).over(CORE)
+        )
+        .with_columns(holder_end_ns=pl.col("end_ns").gather("holder"))
+        .collect()
+    )  # fmt: skip
+
+
+def _moment(since: str) -> pl.Expr:
+    """A sort key: by time, then the pending slot after the running one."""
+    slot = pl.col("slot").to_physical().cast(pl.Int64) + 1
+    return pl.col(since).clip(upper_bound=FAR_NS - 1) * 4 + slot.fill_null(0)
+
+
+def _moment_and_row(moment: pl.Expr) -> pl.Expr:
+    """A sort key for rows of one moment: they have an order that is not that of the recording."""
     row = pl.struct("task", "block", "core", "shape", "dispatch_ns", "ts_ns", "end_ns").hash()
     return moment.cast(pl.Int128) * 2**64 + row.cast(pl.Int128)
 
 
-def with_holder(spans: pl.LazyFrame, since: str) -> pl.LazyFrame:
-    """Add to each row of `holds` the block before it that holds its core longest.
+def places(trace: Trace) -> pl.LazyFrame:
+    """For what the blocks on each core were built: rank, core, group, core_kind, shape, num_blocks.
 
-    What is before what goes by the column `since`: `dispatch_ns` for who was given the core,
-    `ts_ns` for who ran on it; of two at one time the pending one is later. Adds holder_task,
-    holder_block and holder_end_ns; null for the first block of a core. Rows are in that order.
+    A core has one row, or three where its blocks are of several shapes: what holds for all blocks
+    of a place need not be asked of each.
     """
-    lasts = pl.col("end_ns") == pl.col("end_ns").cum_max()
-    row = pl.int_range(pl.len(), dtype=pl.UInt32)
-    holder = pl.when(lasts).then("_row").forward_fill().shift(1).over(CORE)
-    return (
-        spans.sort(in_order(since))
-        .with_columns(_row=row)
-        .with_columns(_row=holder)
-        .with_columns(
-            pl.col(column).gather("_row").alias(f"holder_{column}")
-            for column in ("task", "block", "end_ns")
-        )
-        .drop("_row")
-    )
+    place = (*CORE, "group", "core_kind", "shape")
+    return once(trace, "places", lambda: holds(trace).group_by(place).agg(num_blocks=pl.len()))
 
 
-def busy(spans: pl.LazyFrame, recovery_ns: int) -> pl.LazyFrame:
+def busy(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
     """When what blocks compete for holds one, or is within `recovery_ns` of having held one.
 
     That is single cores for AIC and AIV, and whole groups for MIX. Columns: rank, shape, unit (core
     or group), from_ns, to_ns; the spans of a unit neither touch nor overlap.
     """
-    kind = pl.col("core_kind").str.slice(0, 3).cast(SHAPE, strict=False).fill_null(pl.col("shape"))
-    held = spans.select(
-        *CORE, "group", kind=kind, from_ns="dispatch_ns", to_ns=pl.col("end_ns") + recovery_ns
+    kind = (
+        pl.col("core_kind").cast(pl.String).str.slice(0, 3).cast(SHAPE).fill_null(pl.col("shape"))
     )
-    # Back to back, the blocks of a core are one span: what is left to sort by group is little.
-    by_core = _merged(held, [*CORE, "group", "kind"]).collect().lazy()
+    units = places(trace).with_columns(kind=kind).select(*CORE, "group", "kind").unique().collect()
+    if units.select(CORE).is_duplicated().any():
+        held = holds(trace).select(
+            *CORE, "group", kind=kind, from_ns="dispatch_ns", to_ns=pl.col("end_ns") + recovery_ns
+        )
+        by_core = _merged(held, [*CORE, "group", "kind"])
+    else:
+        # Back to back, the blocks of a core are one span: what is left to sort by group is little.
+        by_core = _stretches(trace, recovery_ns).join(units.lazy(), on=CORE, how="left")
+    by_core = by_core.collect().lazy()
     cores = by_core.filter(pl.col("kind").is_in(["AIC", "AIV"])).select(
         "rank", pl.col("kind").alias("shape"), pl.col("core").alias("unit"), "from_ns", "to_ns"
     )
@@ -109,6 +164,20 @@ def busy(spans: pl.LazyFrame, recovery_ns: int) -> pl.LazyFrame:
         "to_ns",
     )  # fmt: skip
     return _merged(pl.concat([cores, groups]), [*POOL, "unit"])
+
+
+def _stretches(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
+    """When each core was held or within `recovery_ns` of it: rank, core, from_ns, to_ns."""
+    until_ns = pl.col("holder_end_ns") + recovery_ns
+    last = holds(trace).group_by(CORE).agg(last_ns=pl.col("end_ns").max() + recovery_ns)
+    return (
+        holds(trace)
+        .filter((pl.col("dispatch_ns") > until_ns).fill_null(value=True))
+        .select(*CORE, from_ns="dispatch_ns", to_ns=until_ns.shift(-1).over(CORE))
+        .join(last, on=CORE, how="left")
+        .with_columns(to_ns=pl.coalesce("to_ns", "last_ns"))
+        .drop("last_ns")
+    )
 
 
 def _merged(spans: pl.LazyFrame, unit: list[str]) -> pl.LazyFrame:

@@ -1,22 +1,39 @@
-"""Small frames that several rules need are made once for a trace, and kept as long as it is."""
+"""Frames that several rules of a check need are made once, and let go of when they are done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import polars as pl
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-_made: WeakKeyDictionary[Trace, dict[str, pl.DataFrame]] = WeakKeyDictionary()
+_Made = dict[tuple["Trace", str], pl.DataFrame]
+_made: ContextVar[_Made | None] = ContextVar("made", default=None)
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """While this lasts, keep what `once` makes."""
+    before = _made.set({})
+    try:
+        yield
+    finally:
+        _made.reset(before)
 
 
 def once(trace: Trace, what: str, make: Callable[[], pl.LazyFrame]) -> pl.LazyFrame:
-    """Give what `make` made for this trace under the name `what`; it has to be small."""
-    of_trace = _made.setdefault(trace, {})
-    if what not in of_trace:
-        of_trace[what] = make().collect()
-    return of_trace[what].lazy()
+    """Give what `make` makes of this trace under the name `what`, if need be for the first time.
+
+    Outside `sharing` it is made each time.
+    """
+    made = _made.get()
+    if made is None:
+        return make()
+    if (trace, what) not in made:
+        made[trace, what] = make().collect()
+    return made[trace, what].lazy()

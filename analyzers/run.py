@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from stepscope.analyzers.finding import Finding, by_severity_then_time
+from stepscope.analyzers.once import sharing
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.rule import Rule, is_applicable
 from stepscope.ingest.errors import StepscopeError
@@ -48,22 +50,29 @@ def check(
 ) -> CheckResult:
     """Apply `rules` to `trace`; `progress` is told a rule's code, how many are done, of how many.
 
+    Rules of one family share what they make of the trace, which takes memory until they are done.
     Raises StepscopeError, naming the rule, when a rule itself fails.
     """
     findings: list[Finding] = []
     not_applicable: list[str] = []
     counts: dict[str, int] = {}
-    for done, rule in enumerate(rules):
-        if progress:
-            progress(rule.code, done, len(rules))
-        found = _apply(rule, trace)
-        if found is None:
-            not_applicable.append(rule.code)
-            continue
-        findings += found
-        counts[rule.code] = sum(finding.count for finding in found)
+    for _, family in groupby(enumerate(rules), _family):
+        with sharing():
+            for done, rule in family:
+                if progress:
+                    progress(rule.code, done, len(rules))
+                found = _apply(rule, trace)
+                if found is None:
+                    not_applicable.append(rule.code)
+                    continue
+                findings += found
+                counts[rule.code] = sum(finding.count for finding in found)
     ranked = tuple(sorted(findings, key=by_severity_then_time))
     return CheckResult(trace.name, ranked, tuple(not_applicable), counts)
+
+
+def _family(numbered: tuple[int, Rule]) -> str:
+    return numbered[1].code[:3]
 
 
 def _apply(rule: Rule, trace: Trace) -> list[Finding] | None:

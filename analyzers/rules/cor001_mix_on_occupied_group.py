@@ -37,7 +37,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_label
-from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds, is_measured, with_holder
+from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds, is_measured, with_holder_named
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
 
@@ -63,7 +63,7 @@ class MixOnOccupiedGroup:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per MIX block that was admitted in part, in order of time."""
-        parts = with_holder(holds(trace), since="dispatch_ns").filter(pl.col("shape") == "MIX")
+        parts = with_holder_named(holds(trace)).filter(pl.col("shape") == "MIX")
         conflicts = with_label(_conflicts(parts).collect().lazy(), trace)
         conflicts = with_label(conflicts, trace, "held_holder_task", "held_holder_block", "holder")
         conflicts = conflicts.with_columns(is_measured=pl.lit(is_measured(trace)))
@@ -109,7 +109,10 @@ def _conflicts(parts: pl.LazyFrame) -> pl.LazyFrame:
             pl.col("step", "group").min(),
             ts_ns=pl.col("dispatch_ns").min(),
             end_ns=pl.col("ts_ns").max(),
-            took=pl.col("core_kind").filter(pl.col("_at_once") & ~held).str.join(" "),
+            took=pl.col("core_kind")
+            .cast(pl.String)
+            .filter(pl.col("_at_once") & ~held)
+            .str.join(" "),
             kinds=pl.col("core_kind"),
             starts_ns=pl.col("ts_ns"),
             held_idle_ns=pl.col("ts_ns").max() - pl.col("ts_ns").min(),

@@ -36,7 +36,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_label
-from stepscope.analyzers.occupancy import BLOCK, holds
+from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration, times
 
@@ -47,8 +47,6 @@ FIX = (
     "when a MIX is left over in a pass, dispatch no single-core work in that pass, "
     "or hold a group for the oldest MIX"
 )
-# Of one moment: what became ready, then who looks, then what was dispatched.
-_READY, _LOOKS, _DISPATCHED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +114,7 @@ def _waits(spans: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     last = spans.group_by("rank").agg(dispatch_ns=pl.col("dispatch_ns").max() + 1)
     never = (
         trace.tasks.filter(pl.col("shape") == "MIX", pl.col("ready_ns").is_not_null())
+        .with_columns(pl.col("ready_ns").clip(-FAR_NS, FAR_NS))
         .join(blocks, on=["rank", "task"], how="anti", nulls_equal=True)
         .join(last, on="rank")
         .filter(pl.col("ready_ns") < pl.col("dispatch_ns"))
@@ -129,13 +128,16 @@ def _waits(spans: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
 
 def _overtaken(waits: pl.LazyFrame, singles: pl.LazyFrame) -> pl.LazyFrame:
     """Add num_younger, how many single-core blocks overtook each at least; and wait_ns."""
-    so_far = _so_far(waits, singles)
-    ready = so_far.select("rank", "num_ready", ready_ns="ts_ns")
-    dispatched = so_far.select("rank", "num_dispatched", dispatch_ns="ts_ns")
     cores = singles.group_by("rank").agg(num_cores=pl.col("core").n_unique().cast(pl.Int64))
+    moments = singles.select("rank", "ready_ns", "dispatch_ns").collect()
+    of_rank = moments.partition_by("rank", as_dict=True, maintain_order=False)
+    counted = [
+        _counted(of_waits, of_rank.get(rank, moments.clear()))
+        for rank, of_waits in waits.collect().partition_by("rank", as_dict=True).items()
+    ]
     return (
-        waits.join(ready, on=["rank", "ready_ns"], how="left")
-        .join(dispatched, on=["rank", "dispatch_ns"], how="left")
+        pl.concat(counted or [_counted(waits.collect(), moments)])
+        .lazy()
         .join(cores, on="rank", how="left")
         .with_columns(
             num_younger=pl.col("num_dispatched") - pl.col("num_ready"),
@@ -146,27 +148,13 @@ def _overtaken(waits: pl.LazyFrame, singles: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _so_far(waits: pl.LazyFrame, singles: pl.LazyFrame) -> pl.LazyFrame:
-    """At each end of a wait: how many blocks were ready by then, and dispatched before."""
-    moments = (
-        (waits, "ready_ns", _LOOKS),
-        (waits, "dispatch_ns", _LOOKS),
-        (singles, "ready_ns", _READY),
-        (singles, "dispatch_ns", _DISPATCHED),
-    )
-    # Time and order in one number: to sort by one column is several times faster than by two.
-    events = [
-        frame.select("rank", moment=pl.col(column) * 4 + order) for frame, column, order in moments
-    ]
-    counts = {"num_ready": _READY, "num_dispatched": _DISPATCHED}
-    return (
-        pl.concat(events)
-        .sort("moment")
-        .with_columns(
-            (pl.col("moment") % 4 == order).cum_sum().over("rank").cast(pl.Int64).alias(name)
-            for name, order in counts.items()
-        )
-        .filter(pl.col("moment") % 4 == _LOOKS)
-        .group_by("rank", ts_ns=pl.col("moment") // 4)
-        .agg(pl.col(*counts).max())
+def _counted(waits: pl.DataFrame, singles: pl.DataFrame) -> pl.DataFrame:
+    """Add how many blocks of a rank were ready by the one moment, and dispatched before the other.
+
+    Both are places in a sorted column.
+    """
+    ready, dispatched = (singles[moment].sort() for moment in ("ready_ns", "dispatch_ns"))
+    return waits.with_columns(
+        num_ready=ready.search_sorted(waits["ready_ns"], "right").cast(pl.Int64),
+        num_dispatched=dispatched.search_sorted(waits["dispatch_ns"], "left").cast(pl.Int64),
     )

@@ -34,8 +34,15 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_label
-from stepscope.analyzers.occupancy import CORE, FAR_NS, POOL, holds, in_order, is_measured
-from stepscope.analyzers.rule import finding
+from stepscope.analyzers.occupancy import (
+    FAR_NS,
+    POOL,
+    holds,
+    is_measured,
+    run_in_turn,
+    with_holder,
+)
+from stepscope.analyzers.rule import any_row, finding
 from stepscope.analyzers.wording import duration
 
 if TYPE_CHECKING:
@@ -65,22 +72,23 @@ class DispatchBound:
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and shape, placed at the block that waited longest."""
         blocks = _blocks(trace)
-        longest = pl.col("step", "task", "block", "core", "group", "ts_ns", "end_ns").sort_by(
-            "overhead_ns", -pl.col("ts_ns"), "task", "block", "core"
-        )
+        spent = pl.col("overhead_ns", "launch_ns", "executed_ns").sum()
         shapes = (
             blocks.group_by(POOL)
-            .agg(
-                longest.last(),
-                pl.col("overhead_ns", "launch_ns", "executed_ns").sum(),
-                num_blocks=pl.len(),
-            )
+            .agg(spent, num_blocks=pl.len())
             .filter(pl.col("overhead_ns") > self.max_ratio * pl.col("executed_ns"))
             .collect()
         )
         if shapes.is_empty():
             return []
-        of_shapes = shapes.lazy().join(_costliest(blocks, trace), on=POOL, how="left")
+        longest = pl.col("step", "task", "block", "core", "group", "ts_ns", "end_ns").sort_by(
+            "overhead_ns", -pl.col("ts_ns"), "task", "block", "core"
+        )
+        of_shapes = (
+            shapes.lazy()
+            .join(blocks.group_by(POOL).agg(longest.last()), on=POOL, how="left")
+            .join(_costliest(blocks, trace), on=POOL, how="left")
+        )
         rows = with_label(of_shapes, trace).sort(POOL).collect()
         return [self._finding(row) for row in rows.iter_rows(named=True)]
 
@@ -106,18 +114,18 @@ class DispatchBound:
 
 def _blocks(trace: Trace) -> pl.LazyFrame:
     """Blocks that ended: overhead_ns, of it launch_ns after the dispatch, and executed_ns."""
-    free = pl.col("end_ns").cum_max().shift(1).over(CORE)
+    has_shape = pl.col("shape").is_in(["AIC", "AIV", "MIX"])
+    spans = holds(trace)
+    blocks = spans.filter(pl.col("end_ns") < FAR_NS, has_shape)
+    if any_row(spans.filter(~has_shape.fill_null(value=False))) or not run_in_turn(trace):
+        blocks = with_holder(blocks, since="ts_ns")
+    free = pl.col("holder_end_ns")
     could = pl.max_horizontal("due_ns", free)
     launched = pl.max_horizontal("due_ns", "dispatch_ns", free)
-    return (
-        holds(trace)
-        .filter(pl.col("end_ns") < FAR_NS, pl.col("shape").is_in(["AIC", "AIV", "MIX"]))
-        .sort(in_order("ts_ns"))
-        .with_columns(
-            overhead_ns=(pl.col("ts_ns") - could).clip(lower_bound=0),
-            launch_ns=(pl.col("ts_ns") - launched).clip(lower_bound=0),
-            executed_ns=pl.col("end_ns") - pl.col("ts_ns"),
-        )
+    return blocks.with_columns(
+        overhead_ns=(pl.col("ts_ns") - could).clip(lower_bound=0),
+        launch_ns=(pl.col("ts_ns") - launched).clip(lower_bound=0),
+        executed_ns=pl.col("end_ns") - pl.col("ts_ns"),
     )
 
 

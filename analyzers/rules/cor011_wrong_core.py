@@ -36,7 +36,7 @@ import polars as pl
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.layout import PLACE, configured, layout
 from stepscope.analyzers.naming import with_label
-from stepscope.analyzers.occupancy import FAR_NS, holds
+from stepscope.analyzers.occupancy import CORE, FAR_NS, holds, places
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
@@ -62,14 +62,17 @@ class WrongCore:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per place that blocks were meant for and core that they ran on."""
-        spans = holds(trace)
-        known, source = layout(trace, spans)
+        known, source = layout(trace)
         differs = pl.col("core_kind").ne(pl.col("true_core_kind"))
         differs |= pl.col("group").ne(pl.col("true_group"))
+        wrong_places = places(trace).join(known, on=CORE, how="left").filter(differs).collect()
+        if wrong_places.is_empty():
+            return []
         meant = ("rank", *PLACE, "core")
         first = pl.all().exclude(*meant, "end_ns").sort_by("ts_ns", "task", "block").first()
         wrong = (
-            spans.join(known, on=["rank", "core"], how="left")
+            holds(trace)
+            .join(known, on=CORE, how="left")
             .filter(differs)
             .group_by(meant)
             .agg(first, pl.col("end_ns").max(), count=pl.len())
