@@ -2,7 +2,8 @@
 
 A folder with `chip_swimlane_records.json` (cores, dispatches, scheduler phases, submissions) and,
 beside it, `deps.json` (tasks and dependencies), `name_map_*.json` (kernels) and `scope_stats.jsonl`
-(rings). Only the first must be there; what is missing or damaged is in the report.
+(rings). One of them, told by its content, stands for all in its folder; alone it gives what it can.
+What is missing or damaged is in the report.
 
 The format: hw-native-sys/simpler, `docs/` and `tools/` of the `tensormap_and_ringbuffer` runtime.
 """
@@ -10,8 +11,9 @@ The format: hw-native-sys/simpler, `docs/` and `tools/` of the `tensormap_and_ri
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.ingest.errors import SchemaMismatch, TraceError
 from stepscope.ingest.frames import Frame
@@ -27,54 +29,103 @@ if TYPE_CHECKING:
 RECORDS, DEPS, NAMES, SCOPES = (
     "chip_swimlane_records.json", "deps.json", "name_map_*.json", "scope_stats.jsonl",
 )  # fmt: skip
+HEAD_BYTES = 64 << 10
+_MARKS = {
+    "records": (b'"aicore_tasks"',),
+    "deps": (b'"task_id"', b'"kernel_ids"'),
+    "names": (b'"callable_id_to_name"',),
+    "scopes": (b'"task_window_',),
+}
 _KEPT = ("clock_freq_hz", "num_cores", "core_types", "core_to_thread")
 
 
-class SwimlaneReader:
-    """Reads the folder, or the records file in it; what is damaged is kept as far as it goes."""
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of a run; each may be missing."""
 
-    name = "core-group swimlane (folder with chip_swimlane_records.json)"
+    records: Path
+    deps: Path
+    names: Path
+    scopes: Path
+
+    @classmethod
+    def of(cls, path: Path, role: str | None) -> _Files:
+        """Those of a folder; of one of them, which may have another name, those beside it."""
+        folder = path if path.is_dir() else path.parent
+        named = next(iter(sorted(folder.glob(NAMES))), folder / NAMES)
+        found = cls(folder / RECORDS, folder / DEPS, named, folder / SCOPES)
+        return replace(found, **{role: path}) if role else found
+
+
+class SwimlaneReader:
+    """Reads the folder, or a file of it; what is damaged is kept as far as it goes."""
+
+    name = "core-group swimlane (folder with chip_swimlane_records.json, or a file of it)"
 
     def sniff(self, head: bytes, path: Path) -> bool:
-        """Tell a folder by the file in it, and the file by the name of its first list."""
-        if path.is_dir():
-            return (path / RECORDS).is_file()
-        return head.lstrip().startswith(b"{") and b'"aicore_tasks"' in head
+        """Tell a folder by the records in it, and a file by what only that kind of file names."""
+        return (path / RECORDS).is_file() if path.is_dir() else _role(head) is not None
 
     def sources(self, path: Path) -> list[Path]:
-        """The records, and what may stand beside them."""
-        file = path / RECORDS if path.is_dir() else path
-        beside = [file.with_name(DEPS), file.with_name(SCOPES), *sorted(file.parent.glob(NAMES))]
-        return [file, *beside]
+        """The files of the run, there or not."""
+        files = _Files.of(path, _role_of(path))
+        return [files.records, files.deps, files.names, files.scopes]
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read tasks, blocks, edges, phases and rings; raises `TraceError`."""
-        file = path / RECORDS if path.is_dir() else path
-        tally = Tally()
-        found = _object(file, tally)
-        if not isinstance(found.get("aicore_tasks"), list):
-            raise SchemaMismatch("no list of aicore_tasks in it", where=str(file))
-        is_whole = not tally.notes
-        deps = _beside(file.with_name(DEPS), tally)
-        names, scopes = _names(file.parent, tally), _scopes(file.with_name(SCOPES), tally)
+        role, tally = _role_of(path), Tally()
+        files = _Files.of(path, role)
+        found = _records(files.records, tally, is_needed=role in (None, "records"))
+        deps = _beside(files.deps, tally, is_needed=role == "deps")
+        names = _names(files.names, tally, is_needed=role == "names")
+        scopes = _scopes(files.scopes, tally)
         if progress:
             progress("reading", 1, 1)
-        made: dict[str, Frame] = dict(tables(found, deps, names, scopes, tally))
-        return made, _manifest(found, made, tally, closed=is_whole)
+        made: dict[str, Frame] = dict(tables(found, deps, names, scopes.lines, tally))
+        config = _config(found, names, scopes)
+        return made, _manifest(made, config, tally, has_records=bool(found))
 
 
-def _object(file: Path, tally: Tally) -> Json:
+def _role(head: bytes) -> str | None:
+    """Which of the files begins so."""
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not start.startswith(b"{"):
+        return None
+    return next((role for role, marks in _MARKS.items() if all(m in start for m in marks)), None)
+
+
+def _role_of(path: Path) -> str | None:
+    if path.is_dir():
+        return None
+    with path.open("rb") as file:
+        return _role(file.read(HEAD_BYTES)) or "records"
+
+
+def _records(file: Path, tally: Tally, *, is_needed: bool) -> Json:
+    if not is_needed and not file.is_file():
+        tally.notes.append(f"{file.name} is missing: nothing says what ran when")
+        return {}
+    found = _object(file, tally, is_needed=True)
+    if not isinstance(found.get("aicore_tasks"), list):
+        raise SchemaMismatch("no list of aicore_tasks in it", where=str(file))
+    return found
+
+
+def _object(file: Path, tally: Tally, *, is_needed: bool = False) -> Json:
     found, note = load_json(file)
     if not isinstance(found, dict):
         raise SchemaMismatch("not a JSON object", where=str(file))
     tally.notes += [note] if note else []
+    tally.is_cut |= bool(note) and is_needed
     return found
 
 
-def _beside(file: Path, tally: Tally) -> Json:
+def _beside(file: Path, tally: Tally, *, is_needed: bool = False) -> Json:
     """Read a file that may be missing or useless; the report says so."""
+    if is_needed:
+        return _object(file, tally, is_needed=True)
     if not file.is_file():
         tally.notes.append(f"{file.name} is missing")
         return {}
@@ -85,30 +136,42 @@ def _beside(file: Path, tally: Tally) -> Json:
         return {}
 
 
-def _names(folder: Path, tally: Tally) -> dict[int, str]:
-    files = sorted(folder.glob(NAMES))
-    known = _beside(files[0], tally).get("callable_id_to_name") if files else None
-    if not isinstance(known, dict):
-        tally.notes.append("kernels have no names: there is no name_map_*.json")
-        return {}
-    return {
+def _names(file: Path, tally: Tally, *, is_needed: bool) -> dict[int, str]:
+    known = _beside(file, tally, is_needed=is_needed).get("callable_id_to_name")
+    listed = known.items() if isinstance(known, dict) else ()
+    names = {
         int(kernel): name.encode("utf-8", "replace").decode()
-        for kernel, name in known.items()
+        for kernel, name in listed
         if number(kernel) is not None and isinstance(name, str)
     }
+    tally.count("names of kernels", len(names), len(listed), "that are no number and text")
+    return names
 
 
-def _scopes(file: Path, tally: Tally) -> list[Json]:
-    """The lines of the ring statistics; the first, which holds limits, has no ring."""
+@dataclass(frozen=True, slots=True)
+class _Scopes:
+    """Lines of the ring statistics, and the first, which holds the sizes of the rings."""
+
+    lines: list[Json]
+    sizes: Json
+
+
+def _scopes(file: Path, tally: Tally) -> _Scopes:
     if not file.is_file():
-        return []
-    lines = file.read_text("utf-8", "replace").splitlines()
-    found = [_scope(line) for line in lines if line.strip()]
-    scopes = [scope for scope in found if scope and "ring" in scope]
-    whole = [scope for scope in scopes if _is_placed(scope)]
-    num_lines = len(found) - sum(scope is not None and "ring" not in scope for scope in found)
+        return _Scopes([], {})
+    text = file.read_text("utf-8", "replace").removeprefix("\ufeff")
+    found = [_scope(line) for line in text.splitlines() if line.strip()]
+    sizes = [scope for scope in found if scope and "ring" not in scope]
+    whole = [scope for scope in found if scope and _is_placed(scope)]
+    tally.count("sizes of rings", len(sizes), len(sizes), "")
+    num_lines = len(found) - len(sizes)
     tally.count("ring statistics", len(whole), num_lines, "that say no ring or no tasks")
-    return whole
+    first = sizes[0] if sizes else {}
+    if lost := number(first.get("dropped")):
+        tally.notes.append(f"{file.name}: the runtime dropped {lost:,} of its lines")
+    if first.get("fatal") is True:
+        tally.notes.append(f"{file.name}: the runtime stopped at a fatal error")
+    return _Scopes(whole, first)
 
 
 def _scope(line: str) -> Json | None:
@@ -126,20 +189,36 @@ def _is_placed(scope: Json) -> bool:
     )
 
 
-def _manifest(found: Json, made: dict[str, Frame], tally: Tally, *, closed: bool) -> Manifest:
-    metadata: Any = found.get("metadata")
+def _config(found: Json, names: dict[int, str], scopes: _Scopes) -> Json:
+    """What the run was configured with: the device, its kernels, the sizes of its rings."""
+    metadata = found.get("metadata")
     known = metadata if isinstance(metadata, dict) else {}
-    state = "complete" if closed else "partial"
-    inferred = {"core_spans": "inferred", "counters": "inferred"}
+    rings = {
+        name.removesuffix("_max"): sizes
+        for name, sizes in scopes.sizes.items()
+        if name.endswith("_max")
+    }
+    told = {
+        "device": {name: known[name] for name in _KEPT if name in known},
+        "kernels": {str(kernel): name for kernel, name in names.items()},
+        "rings": rings,
+    }
+    return {name: part for name, part in told.items() if part}
+
+
+def _manifest(made: dict[str, Frame], config: Json, tally: Tally, *, has_records: bool) -> Manifest:
+    closed = not tally.is_cut
+    inferred = {"core_spans": "inferred", "counters": "inferred" if has_records else "ordered"}
     report = ReadReport(
-        dict(tally.read), dict(tally.skipped), dict(tally.repaired), dict(tally.inferred),
+        dict(+tally.read), dict(tally.skipped), dict(tally.repaired), dict(tally.inferred),
         tuple(tally.notes),
     )  # fmt: skip
+    states = {name: inferred.get(name, "complete") if closed else "partial" for name in made}
     return Manifest(
         producer="simpler",
-        clock=ClockInfo("profiler"),
-        config={"device": {name: known[name] for name in _KEPT if name in known}},
-        tables={name: inferred.get(name, state) if closed else state for name in made},
+        clock=ClockInfo("profiler" if has_records else "virtual"),
+        config=config,
+        tables=states,
         closed=closed,
         report=report,
     )

@@ -16,6 +16,7 @@ Json = dict[str, Any]
 LAST_NUMBER = 2**63 - 1
 AIC, AIV0, AIV1 = 1, 2, 4
 UNKNOWN_HZ = 1_000_000_000
+NO_ROOM = "(no table has a column for them)"
 FAR_S = 4_000_000_000  # in nanoseconds it still fits 64 bits
 
 SPANS = {"core": pl.Int32, "task": pl.Int64, "register": pl.Int64, "start": pl.Int64,
@@ -38,10 +39,12 @@ class Tally:
     repaired: Counter[str] = field(default_factory=Counter)
     inferred: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    is_cut: bool = False
 
     def count(self, what: str, num_kept: int, num_found: int, why: str) -> None:
         """Count rows of a kind that were kept, and those skipped because of `why`."""
-        self.read[what] += num_kept
+        if num_kept:
+            self.read[what] += num_kept
         if num_found > num_kept:
             self.skipped[f"{what} {why}"] += num_found - num_kept
 
@@ -109,6 +112,10 @@ def tasks(deps: Json, tally: Tally) -> pl.DataFrame:
         row = _task(task) if isinstance(task, dict) else None
         rows += [row] if row else []
     tally.count("tasks", len(rows), len(found), "without a number, three kernels and blocks")
+    num_args = sum(len(_list(task, "args")) for task in found if isinstance(task, dict))
+    tally.count(
+        "tensors and arguments of tasks", 0, num_args + len(_list(deps, "tensors")), NO_ROOM
+    )
     return _frame(rows, TASKS).unique("task", keep="first", maintain_order=True)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from stepscope.ingest.readers.swimlane_records import Json, Tally, in_ns
 
 QUEUES = ("AIC", "AIV", "MIX")
 RINGS = (("task_window", "tasks"), ("heap", "bytes"), ("dep_pool", "entries"))
+SCOPE_NS = 1_000
 SHAPE_OF = {0: "DUMMY", 1: "AIC", 2: "AIV", 4: "AIV"}
 
 
@@ -28,15 +29,17 @@ def tables(
     """All tables that have rows; `names` are those of kernels."""
     metadata = found.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    hz = records.clock_hz(metadata, tally)
+    hz = records.clock_hz(metadata, tally) if found else records.UNKNOWN_HZ
     spans = _in_ns(records.core_spans(found, tally), hz, tally)
-    spans = spans.join(records.cores(metadata, tally), on="core", how="left")
+    cores = records.cores(metadata, tally if found else Tally())
+    spans = spans.join(cores, on="core", how="left")
     phases = _in_ns(records.phases(found, tally), hz, tally)
     submits = _in_ns(records.submits(found, tally), hz, tally)
     edges = records.edges(deps, tally)
     listed = _tasks(records.tasks(deps, tally), spans, tally)
     ended = _ended(listed, spans, phases, submits)
-    listed = listed.join(_ready(listed, ended, edges, submits), on="task", how="left")
+    ready = _ready(listed, ended, edges, submits, knows_edges=bool(deps))
+    listed = listed.join(ready, on="task", how="left")
     named = _named(listed, names)
     made = {
         "tasks": _task_table(named, ended, submits, phases, spans),
@@ -90,7 +93,12 @@ def _ended(
 
 
 def _ready(
-    listed: pl.DataFrame, ended: pl.DataFrame, edges: pl.DataFrame, submits: pl.DataFrame
+    listed: pl.DataFrame,
+    ended: pl.DataFrame,
+    edges: pl.DataFrame,
+    submits: pl.DataFrame,
+    *,
+    knows_edges: bool,
 ) -> pl.DataFrame:
     """When a task was submitted and all before it had ended; null if either is not known."""
     submitted = submits.select("task", submitted="end").unique("task", keep="first")
@@ -100,7 +108,8 @@ def _ready(
         .agg(before=pl.col("end").max(), is_known=pl.col("end").is_not_null().all())
     )
     ready = pl.max_horizontal("submitted", "before")
-    known = pl.col("submitted").is_not_null() & pl.col("is_known").fill_null(value=True)
+    waits_known = pl.col("is_known").fill_null(value=True) & knows_edges
+    known = pl.col("submitted").is_not_null() & waits_known
     return (
         listed.select("task")
         .join(submitted, on="task", how="left")
@@ -131,7 +140,8 @@ def _task_table(
     phases: pl.DataFrame,
     spans: pl.DataFrame,
 ) -> pl.DataFrame:
-    somewhen = pl.lit(_first_ns(spans, submits))
+    is_recorded = len(spans) + len(submits) + len(phases) > 0
+    somewhen = pl.lit(_first_ns(spans, submits) if is_recorded else None, pl.Int64)
     first = spans.group_by("task").agg(first=pl.col("start").min())
     passed = phases.drop_nulls("task").select("task", is_passed=True).unique()
     is_dummy = pl.col("shape") == "DUMMY"
@@ -142,7 +152,7 @@ def _task_table(
         .then(pl.lit("run"))
         .when("is_passed")
         .then(pl.lit("skipped"))
-        .otherwise(pl.lit("pending"))
+        .otherwise(pl.lit("pending" if is_recorded else None, pl.String))
     )
     return (
         named.join(ended.rename({"end": "retired_ns"}), on="task", how="left")
@@ -152,7 +162,7 @@ def _task_table(
             "task", "name", "shape", "ready_ns", "retired_ns",
             ts_ns=pl.coalesce("submitted", "first", "retired_ns", somewhen),
             core_mask="mask",
-            num_blocks=pl.col("num_blocks").fill_null(0).cast(pl.Int32),
+            num_blocks=pl.col("num_blocks").cast(pl.Int32),
             outcome=outcome,
         )
     )  # fmt: skip
@@ -235,23 +245,42 @@ def _rings(scopes: list[Json], submits: pl.DataFrame, tally: Tally) -> pl.DataFr
     """How full each ring was at the scopes of the orchestration.
 
     They carry no time, but the number of tasks that their ring had been given: the time is that of
-    the submission before, and never earlier than that of the scope before.
+    the submission before, and never earlier than that of the scope before. Where nothing says when
+    tasks were submitted, scopes are `SCOPE_NS` apart.
     """
-    ends: dict[int, list[int]] = {}
-    for task, end in submits.select("task", "end").iter_rows():
-        ends.setdefault(task >> 32, []).append(end)
+    times = _scope_times(scopes, submits)
     rows: list[tuple[Any, ...]] = []
-    now_ns = _first_ns(submits)
-    for scope in scopes:
-        ring, submitted = scope["ring"], ends.get(scope["ring"], [])
-        given = min(scope["task_window_end"], len(submitted))
-        now_ns = max(now_ns, submitted[given - 1] if given else now_ns)
+    for scope, now_ns in zip(scopes, times, strict=True):
+        ring = f"ring {scope['ring']}"
         for what, unit in RINGS:
             first, last = scope.get(f"{what}_start"), scope.get(f"{what}_end")
-            if isinstance(first, int) and isinstance(last, int):
-                rows.append((now_ns, f"ring {ring}", what, unit, float(last - first)))
+            if _is_count(first) and _is_count(last):
+                rows.append((now_ns, ring, what, unit, float(last - first)))
+        if _is_count(held := scope.get("tensormap")):
+            rows.append((now_ns, "tensor map", "tensormap", "entries", float(held)))
     if rows:
-        tally.inferred["times of ring statistics from the tasks submitted"] += len(scopes)
+        source = "the tasks submitted" if len(submits) else "the position of the line"
+        tally.inferred[f"times of ring statistics from {source}"] += len(scopes)
     schema = {"ts_ns": pl.Int64, "track": pl.String, "name": pl.String, "unit": pl.String,
               "value": pl.Float64}  # fmt: skip
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _scope_times(scopes: list[Json], submits: pl.DataFrame) -> list[int]:
+    if submits.is_empty():
+        return [number * SCOPE_NS for number in range(len(scopes))]
+    ends: dict[int, list[int]] = {}
+    for task, end in submits.select("task", "end").iter_rows():
+        ends.setdefault(task >> 32, []).append(end)
+    times = []
+    now_ns = _first_ns(submits)
+    for scope in scopes:
+        submitted = ends.get(scope["ring"], [])
+        given = min(scope["task_window_end"], len(submitted))
+        now_ns = max(now_ns, submitted[given - 1] if given else now_ns)
+        times.append(now_ns)
+    return times
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and abs(value) < 1 << 62

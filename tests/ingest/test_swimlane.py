@@ -16,6 +16,7 @@ from stepscope.ingest.errors import SchemaMismatch, TraceError, TruncatedTrace
 from stepscope.ingest.trace import Trace
 
 Json = dict[str, Any]
+UNKEPT = "tensors and arguments of tasks (no table has a column for them)"
 MIX, AIV = 1 << 32, 2
 DEVICE = {
     "clock_freq_hz": 50_000_000,
@@ -161,6 +162,81 @@ def test_the_records_alone_are_enough(tmp_path: Path) -> None:
     assert trace.manifest.report.inferred["shapes of tasks from the cores that they ran on"] == 2
 
 
+def test_without_dependencies_it_is_not_known_when_a_task_was_ready(tmp_path: Path) -> None:
+    trace = Trace.open(folder(tmp_path, deps=None))
+
+    assert trace.tasks.select("ready_ns", "num_blocks").collect().rows() == [(None, None)] * 2
+    assert trace.core_spans.select(pl.col("ready_ns").null_count()).collect().item() == 6
+
+
+SIZES = {"version": 6, "fatal": False, "dropped": 3, "task_window_max": [4, 4], "heap_max": [9, 9]}
+SCOPE = {"ring": 1, "task_window_start": 0, "task_window_end": 1, "tensormap": 5}
+SCOPES = "\n".join(map(json.dumps, [SIZES, SCOPE, SCOPE])) + "\n"
+EACH = ("chip_swimlane_records.json", "deps.json", "name_map_Case1.json", "scope_stats.jsonl")
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_file_of_a_folder_stands_for_all_of_it(tmp_path: Path, name: str) -> None:
+    whole = folder(tmp_path, scopes=SCOPES)
+
+    trace, one = Trace.open(whole), Trace.open(whole / name)
+
+    assert one.manifest == trace.manifest
+    assert one.core_spans.collect().equals(trace.core_spans.collect())
+    assert trace.manifest.config["kernels"] == {"7": "softmax", "8": "qk", "9": "pv"}
+    assert trace.manifest.config["rings"] == {"task_window": [4, 4], "heap": [9, 9]}
+
+
+@pytest.mark.parametrize(
+    ("name", "num_rows"),
+    zip(
+        EACH,
+        [{"core_spans": 6, "tasks": 2, "spans": 3, "counters": 3},
+         {"tasks": 2, "task_edges": 1}, {}, {"counters": 4}],
+        strict=True,
+    ),
+)  # fmt: skip
+def test_a_file_alone_and_renamed_gives_what_it_can(
+    tmp_path: Path, name: str, num_rows: dict[str, int]
+) -> None:
+    alone = tmp_path / "alone" / "thing"
+    alone.parent.mkdir()
+    shutil.copy(folder(tmp_path, scopes=SCOPES) / name, alone)
+
+    trace = Trace.open(alone)
+
+    assert {table: trace.num_rows(table) for table in trace.manifest.tables} == num_rows
+    report = trace.manifest.report
+    assert report
+    assert sum(" is missing" in note for note in report.notes) >= 2
+    assert trace.manifest.closed
+
+
+def test_dependencies_alone_do_not_say_that_a_task_is_left(tmp_path: Path) -> None:
+    alone = tmp_path / "graph.json"
+    alone.write_text(json.dumps(deps()))
+
+    tasks = Trace.open(alone).tasks.collect()
+
+    assert tasks.select("outcome", "ts_ns").rows() == [(None, None)] * 2
+    assert tasks["shape"].to_list() == ["AIV", "MIX"]
+
+
+def test_ring_statistics_alone_are_in_order_and_no_more(tmp_path: Path) -> None:
+    alone = tmp_path / "rings"
+    alone.write_text(SCOPES)
+
+    trace = Trace.open(alone)
+
+    assert trace.counters.select("ts_ns", "track", "value").collect().rows() == [
+        (0, "ring 1", 1.0), (0, "tensor map", 5.0),
+        (1000, "ring 1", 1.0), (1000, "tensor map", 5.0),
+    ]  # fmt: skip
+    assert trace.manifest.tables == {"counters": "ordered"}
+    assert trace.manifest.report
+    assert "rings: the runtime dropped 3 of its lines" in trace.manifest.report.notes
+
+
 def test_records_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> None:
     odd = records()
     odd["aicore_tasks"] += [[0, 1], "x", [0, 1, 2, 90, 80], [0, 1, 2, True, 80], [9, 3, 1, 5, 6]]
@@ -244,8 +320,10 @@ def test_the_two_layers_of_a_model(shared_data: Path) -> None:
     assert shapes == {"AIC": 470, "AIV": 62, "MIX": 2, "DUMMY": 25}
     assert trace.num_rows("task_edges") == 1185
     assert trace.num_rows("core_spans") == 872
+    deps = json.loads((shared_data / "swimlane" / trace.name / "deps.json").read_text())
+    num_args = sum(len(task["args"]) for task in deps["tasks"]) + len(deps["tensors"])
     assert trace.manifest.report
-    assert trace.manifest.report.skipped == {}
+    assert trace.manifest.report.skipped == {UNKEPT: num_args}
 
 
 @pytest.mark.parametrize("case", ["TestBenchmarkBgemm_Case1", "TestSpmdStarvation_Case1"])
