@@ -23,25 +23,27 @@ class Limits:
     ratio       bytes that come out of a compressed byte, past the first 64 MiB
     inflated    bytes that come out of a compressed file
     whole       bytes of a file that can only be read whole (swimlanes)
-    event       bytes of one event or message
+    event       bytes of one event, and of what stands before and behind all events
+    message     bytes of one message of a capture
     text        bytes of one text: a name, the arguments of an event as JSON
     line        bytes of one line of a log
-    depth       brackets within brackets in the arguments of an event
+    depth       brackets within brackets in the arguments of an event; beyond 1,000 none is read
     events      events of a trace
     rows        rows that the lines of a log or the messages of a capture make
     tracks      threads, streams and other tracks, and engines that write into one log
     """
 
     ratio: int = 500
-    inflated: int = 64 << 30
-    whole: int = 512 << 20
+    inflated: int = 16 << 30
+    whole: int = 128 << 20
     event: int = 64 << 20
+    message: int = 4 << 20
     text: int = 1 << 20
     line: int = 1 << 20
-    depth: int = 128
-    events: int = 100_000_000
+    depth: int = 512
+    events: int = 50_000_000
     rows: int = 4_000_000
-    tracks: int = 65_536
+    tracks: int = 16_384
 
 
 DEFAULTS = Limits()
@@ -49,7 +51,7 @@ NAMES = tuple(field.name for field in fields(Limits))
 
 
 def raised_by(name: str) -> str:
-    """Say how a limit is raised, as the end of a message."""
+    """Say how a limit is raised, as a part of a message."""
     return f"--max {name}=N raises it"
 
 

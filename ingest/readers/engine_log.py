@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from stepscope.ingest.derive.log_steps import with_lengths
 from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
-from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.log_atom import AtomLines
 from stepscope.ingest.readers.log_format import LineFormat
-from stepscope.ingest.readers.log_lines import LINE_LIMIT_BYTES, Lines, origin_of, text_of
+from stepscope.ingest.readers.log_lines import Lines, origin_of, text_of
 from stepscope.ingest.readers.log_llamacpp import LlamacppLines
 from stepscope.ingest.readers.log_mistralrs import MistralrsLines
 from stepscope.ingest.readers.log_rows import Line, LogRows
@@ -37,7 +37,6 @@ LINE_FORMATS: tuple[type[LineFormat], ...] = (
 SNIFF_BYTES = 64 << 20
 """How far into a text a line of an engine is looked for: a server says much before it serves."""
 OTHER_LINES = "lines of no engine's steps"
-TOO_LONG = f"lines of more than {LINE_LIMIT_BYTES >> 20} MiB"
 CUT_OFF = "cut off by the end of the file"
 NO_END = "last line read without its end"
 LENGTHS = "lengths of steps, each until the line of the next, 10 s at most"
@@ -47,8 +46,8 @@ _INFERRED = ("steps", "batch_rows", "lifecycle", "allocations")
 class EngineLog:
     """The lines of a log read one after the other, into rows."""
 
-    def __init__(self) -> None:
-        self.rows = LogRows()
+    def __init__(self, limits: Limits = DEFAULTS) -> None:
+        self.rows = LogRows(limits)
         self.is_cut_off = False
         self._formats = [made() for made in LINE_FORMATS]
         self._by_marker = {mark: each for each in self._formats for mark in each.markers}
@@ -105,20 +104,25 @@ class EngineLogReader:
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read the tables and the manifest; raises `TraceError`."""
-        blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
-        lines, log = Lines(blocks), EngineLog()
+        blocks = Inflater(
+            path, progress and (lambda done, total: progress("reading", done, total)), limits
+        )
+        lines, log = Lines(blocks, limits.line), EngineLog(limits)
+        ended = None
         try:
             for _ in log.read(lines):
                 pass
         except LimitExceeded as error:
-            raise LimitExceeded(error.what, where=str(path)) from None
+            ended = error.what
         if not log.rows.read:
             raise TraceError("no line of an engine that is known in it", where=str(path))
         if lines.num_too_long:
-            log.rows.skipped[TOO_LONG] += lines.num_too_long
+            too_long = f"lines of more than {limits.line:,} bytes ({raised_by('line')})"
+            log.rows.skipped[too_long] += lines.num_too_long
         tables = _tables(log.rows)
-        closed = not log.is_cut_off and blocks.damage is None
-        return tables, _manifest(log.rows, tables, blocks.damage, closed=closed)
+        ended = ended or blocks.damage
+        closed = not log.is_cut_off and ended is None
+        return tables, _manifest(log.rows, tables, ended, closed=closed)
 
 
 def _tables(rows: LogRows) -> dict[str, Frame]:

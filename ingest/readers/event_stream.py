@@ -25,10 +25,10 @@ import numpy as np
 import polars as pl
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
+from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.event import Event, EventReader
 from stepscope.ingest.readers.event_columns import columns_of, frame_of
 
-LIMIT_BYTES = 64 << 20
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"
 _TAIL_BYTES = 64 << 10
@@ -58,27 +58,39 @@ class EventStream:
     metadata    the top-level fields beside the events
     reader      what was skipped and repaired, by reason
     cut_off     the file ends before its events do
+    beyond      the limit that ended it, if one did
     notes       sentences for the report
     """
 
-    def __init__(self, blocks: Iterable[bytes], where: str) -> None:
+    def __init__(self, blocks: Iterable[bytes], where: str, limits: Limits = DEFAULTS) -> None:
         self.metadata: dict[str, Any] = {}
         self.reader = EventReader()
         self.cut_off = False
+        self.beyond: str | None = None
         self.notes: list[str] = []
         self.num_bytes = 0
         self._blocks = iter(blocks)
         self._where = where
+        self._limits = limits
         self._is_array = False
         self._ended = False
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         window: bytes | None = self._head()
+        left = self._limits.events
         while window is not None:
             batch, window = self._take(window)
             frame = self._frame(batch) if isinstance(batch, list) else batch
+            left -= len(frame)
+            if left < 0:
+                self._stop(f"more than {self._limits.events:,} events", "events")
+                frame, window = frame.head(len(frame) + left), None
             if len(frame):
                 yield frame
+
+    def _stop(self, what: str, limit: str) -> None:
+        self.cut_off = True
+        self.beyond = f"{what} ({raised_by(limit)})"
 
     def _frame(self, events: list[Event]) -> pl.DataFrame:
         frame, num_mended = frame_of(events)
@@ -104,8 +116,9 @@ class EventStream:
                 if self._open(window[: match.end()]):
                     return window[match.end() :]
             searched = max(0, len(window) - _TAIL_BYTES)
-            if len(window) > LIMIT_BYTES:
-                raise LimitExceeded("no traceEvents in the first 64 MiB", where=self._where)
+            if len(window) > self._limits.event:
+                what = f"no traceEvents in the first {self._limits.event:,} bytes"
+                raise LimitExceeded(what, where=self._where, todo=raised_by("event"))
             block = self._more()
             if not block:
                 raise self._without_events(window)
@@ -158,7 +171,7 @@ class EventStream:
 
     def _grow(self, window: bytes) -> tuple[list[Event], bytes | None]:
         """Double a window in which no event ends."""
-        if len(window) > LIMIT_BYTES:
+        if len(window) > self._limits.event:
             return self._pieces(window)
         parts = [window]
         wanted = max(len(window), 1)
@@ -170,9 +183,10 @@ class EventStream:
     def _pieces(self, window: bytes) -> tuple[list[Event], bytes | None]:
         pieces = _PIECE.split(window)
         if not self._ended and len(pieces) == 1:
-            if len(window) > LIMIT_BYTES:
-                what = "an event of more than 64 MiB"
-                raise LimitExceeded(what, where=f"{self._where}:{self.num_bytes - len(window)}")
+            if len(window) > self._limits.event:
+                at = self.num_bytes - len(window)
+                self._stop(f"an event of more than {self._limits.event:,} bytes at {at:,}", "event")
+                return [], None
             return self._grow(window)
         rest = None if self._ended else pieces.pop() + self._more()
         return [event for piece in pieces if (event := self._first_in(piece))], rest
@@ -185,7 +199,7 @@ class EventStream:
     def _last(self, window: bytes, end: int, commas: list[int]) -> tuple[list[Event], bytes | None]:
         """Everything up to the bracket that ends the events, if it truly ends them."""
         tail = window[end + 1 :]
-        while len(tail) < LIMIT_BYTES and (block := self._more()):
+        while len(tail) < self._limits.event and (block := self._more()):
             tail += block
         if not self._close(tail):
             return self._pieces(window[: end + 1] + tail)

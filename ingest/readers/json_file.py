@@ -11,43 +11,52 @@ import re
 from pathlib import Path
 from typing import Any
 
-from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
+from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
+from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
+from stepscope.ingest.readers.inflate import Inflater
 
-LIMIT_BYTES = 512 << 20
 # Strings are passed over; one that is not closed takes the rest of the file.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{},]', re.DOTALL)
 _CLOSES = {"[": "]", "{": "}"}
 
 
-def load_json(path: Path) -> tuple[Any, str | None]:
+def load_json(path: Path, limits: Limits = DEFAULTS) -> tuple[Any, str | None]:
     """Read a JSON file; gives its value, and a sentence when it had to be mended.
 
-    Raises `TraceError` when it cannot be read, `LimitExceeded` when it is too large or too deep,
+    Raises `TraceError` when it cannot be read, `LimitExceeded` when it is too deep,
     `TruncatedTrace` when nothing in it is whole.
     """
-    text = _text(path)
+    text, ended = _text(path, limits)
     try:
-        return json.loads(text), None
+        return json.loads(text), f"{path.name}: {ended}; all of it is kept" if ended else None
     except RecursionError:
         raise LimitExceeded("nested too deeply", where=str(path)) from None
     except ValueError as error:
         end = getattr(error, "pos", len(text))
+    ended = f"{ended or 'damaged or cut off'} after {end} characters"
     try:
         found = json.loads(_mended(text[:end]))
     except (ValueError, RecursionError):
-        what = f"not JSON, or cut off after {end} characters, before anything whole"
+        what = f"not JSON, or {ended}, before anything whole"
         raise TruncatedTrace(what, where=str(path), todo="record or copy it again") from None
-    return found, f"{path.name}: damaged or cut off after {end} characters; all before is kept"
+    return found, f"{path.name}: {ended}; all before is kept"
 
 
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > LIMIT_BYTES:
-            what = f"larger than {LIMIT_BYTES >> 20} MiB"
-            raise LimitExceeded(what, where=str(path))
-        return path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff")
-    except OSError as error:
-        raise TraceError(f"cannot be read: {error.strerror}", where=str(path)) from None
+def _text(path: Path, limits: Limits) -> tuple[str, str | None]:
+    """What a file holds, as far as it may be read whole, and why that is not all."""
+    blocks = Inflater(path, limits=limits)
+    found = bytearray()
+    for block in blocks:
+        found += block
+        if len(found) > limits.whole:
+            del found[limits.whole :]
+            beyond = f"more than {limits.whole:,} bytes ({raised_by('whole')}), cut"
+            return _decoded(found), beyond
+    return _decoded(found), blocks.damage
+
+
+def _decoded(content: bytearray) -> str:
+    return content.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
 def _mended(text: str) -> str:

@@ -15,10 +15,11 @@ import polars as pl
 
 from stepscope.ingest.derive.collectives import infer_collectives
 from stepscope.ingest.derive.steps import infer_steps, tag_spans
-from stepscope.ingest.errors import TruncatedTrace
+from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
+from stepscope.ingest.readers.bounded import bounded
 from stepscope.ingest.readers.chrome_events import LIMIT_NS, event_table
 from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
 from stepscope.ingest.readers.event_stream import EventStream
@@ -40,7 +41,7 @@ Metadata = dict[str, Any]
 class KinetoReader:
     """Reads trace events, whole or damaged, and counts every one that it skips or repairs."""
 
-    name = "torch.profiler or Chrome JSON (.json, .json.gz)"
+    name = "torch.profiler or Chrome JSON (.json, .json.gz, .json.zst)"
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell an object with traceEvents, or an array of events, by its first bytes."""
@@ -56,12 +57,17 @@ class KinetoReader:
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
-        blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
-        stream = EventStream(blocks, str(path))
-        events = event_table(stream)
+        blocks = Inflater(
+            path, progress and (lambda done, total: progress("reading", done, total)), limits
+        )
+        stream = EventStream(blocks, str(path), limits)
+        events, beyond = bounded(event_table(stream), limits)
         cut_off = stream.cut_off or blocks.damage is not None
         if events.is_empty() and cut_off:
-            what = f"cut off after {stream.num_bytes} bytes, before the first whole event"
+            if stream.beyond:
+                raise LimitExceeded(stream.beyond, where=str(path))
+            ended = f"{blocks.damage or 'cut off'} after {stream.num_bytes} bytes"
+            what = f"{ended}, before the first whole event"
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
         chrome = chrome_tables(events)
         tables = _tables(chrome, rank := _rank(stream.metadata, path))
@@ -69,7 +75,7 @@ class KinetoReader:
         report = ReadReport(
             read=chrome.read,
             skipped=dict(Counter(chrome.skipped) + stream.reader.skipped),
-            repaired=dict(Counter(chrome.repaired) + stream.reader.repaired),
+            repaired=dict(Counter(chrome.repaired) + stream.reader.repaired) | beyond,
             inferred=_inferred(tables),
             notes=tuple(notes),
         )
@@ -110,8 +116,8 @@ def _rank(metadata: Metadata, path: Path) -> int:
 
 
 def _damage(stream: EventStream, blocks: Inflater) -> list[str]:
-    if blocks.damage:
-        return [f"{blocks.damage} after {stream.num_bytes} bytes of content; all before is kept"]
+    if ended := blocks.damage or stream.beyond:
+        return [f"{ended} after {stream.num_bytes} bytes of content; all before is kept"]
     return [f"cut off after {stream.num_bytes} bytes; all whole events are kept"] * stream.cut_off
 
 

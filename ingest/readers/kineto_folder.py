@@ -77,7 +77,7 @@ class KinetoFolderReader:
         """Read all ranks; raises `TraceError` where no file can be read."""
         skipped: dict[str, int] = {}
         notes: list[str] = []
-        files = list(self._read_each(path, progress, skipped, notes))
+        files = list(self._read_each(path, progress, limits, skipped, notes))
         if not files:
             raise TraceError(f"no file in it can be read: {notes[0]}", where=str(path))
         files.sort(key=lambda file: file.rank)
@@ -93,7 +93,12 @@ class KinetoFolderReader:
         return self._one.sniff(inflated(start, HEAD_BYTES), file)
 
     def _read_each(
-        self, path: Path, progress: Progress | None, skipped: dict[str, int], notes: list[str]
+        self,
+        path: Path,
+        progress: Progress | None,
+        limits: Limits,
+        skipped: dict[str, int],
+        notes: list[str],
     ) -> Iterator[_File]:
         listed = _files(path)
         for file in listed[:LIMIT_FILES]:
@@ -101,7 +106,7 @@ class KinetoFolderReader:
                 skipped[OTHER_FILES] = skipped.get(OTHER_FILES, 0) + 1
                 continue
             try:
-                tables, manifest = self._one.read(file, progress)
+                tables, manifest = self._one.read(file, progress, limits)
             except TraceError as error:
                 skipped[UNREADABLE] = skipped.get(UNREADABLE, 0) + 1
                 notes.append(f"{file.name}: {error.what}")

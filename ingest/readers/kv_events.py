@@ -79,14 +79,17 @@ class KvEventsReader:
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read allocations and the counter of held blocks; raises `TraceError`."""
-        blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
-        messages, events = Messages(blocks, str(path)), _Events()
+        blocks = Inflater(
+            path, progress and (lambda done, total: progress("reading", done, total)), limits
+        )
+        messages, events = Messages(blocks, limits.message), _Events(limits)
+        notes = []
         try:
             for message in messages:
                 events.take(message)
         except LimitExceeded as error:
-            raise LimitExceeded(error.what, where=str(path)) from None
-        notes = _notes(messages, blocks)
+            notes.append(f"{error.what}; all before is kept")
+        notes += _notes(messages, blocks)
         rows = events.rows
         if not rows.read:
             what = "no batch of KV events in it"
@@ -104,8 +107,8 @@ class KvEventsReader:
 class _Events:
     """Takes one message after the other."""
 
-    def __init__(self) -> None:
-        self.rows = LogRows()
+    def __init__(self, limits: Limits = DEFAULTS) -> None:
+        self.rows = LogRows(limits)
         self._caches: dict[str, _Cache] = {}
 
     def take(self, message: Any) -> None:
@@ -234,6 +237,8 @@ def _time(seconds: float, source: Source) -> int:
 
 def _notes(messages: Messages, blocks: Inflater) -> list[str]:
     notes = [f"{blocks.damage}; all whole messages before are kept"] if blocks.damage else []
+    if messages.beyond:
+        notes.append(f"{messages.beyond}; all before is kept")
     if messages.damaged_at is not None:
         notes.append(f"not msgpack from byte {messages.damaged_at} on; all before is kept")
     if messages.is_cut_off:

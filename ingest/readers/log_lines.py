@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-LINE_LIMIT_BYTES = 1 << 20
+from stepscope.ingest.limits import DEFAULTS
+
 NO_STAMP = ""
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 # What a container runtime, or journald as JSON, calls the line and the time at which it came.
@@ -28,10 +29,12 @@ _ORIGINS = tuple(
 class Lines:
     """Iterates over the lines in blocks of bytes, with whether each has its end.
 
-    Empty lines are left out. `num_lines` were given, and `num_too_long`, of more than a MiB, not.
+    Empty lines are left out. `num_lines` were given, and `num_too_long`, of more than `most_bytes`,
+    not.
     """
 
-    def __init__(self, blocks: Iterable[bytes]) -> None:
+    def __init__(self, blocks: Iterable[bytes], most_bytes: int = DEFAULTS.line) -> None:
+        self.most_bytes = most_bytes
         self.num_lines = 0
         self.num_too_long = 0
         self._blocks = blocks
@@ -41,13 +44,13 @@ class Lines:
         for block in self._blocks:
             *lines, rest = _split(rest + block)
             yield from self._kept(lines, is_whole=True)
-            if len(rest) > LINE_LIMIT_BYTES:
-                rest = rest[: LINE_LIMIT_BYTES + 1]  # enough to know it by; the rest is not kept
+            if len(rest) > self.most_bytes:
+                rest = rest[: self.most_bytes + 1]  # enough to know it by; the rest is not kept
         yield from self._kept([rest], is_whole=False)
 
     def _kept(self, lines: list[bytes], *, is_whole: bool) -> Iterator[tuple[bytes, bool]]:
         for line in lines:
-            if len(line) > LINE_LIMIT_BYTES:
+            if len(line) > self.most_bytes:
                 self.num_too_long += 1
             elif line:
                 self.num_lines += 1

@@ -16,15 +16,13 @@ import polars as pl
 
 from stepscope.ingest.errors import LimitExceeded
 from stepscope.ingest.frames import polars_schema
+from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.log_fields import Number
 from stepscope.ingest.readers.log_times import Stamp, stamp_of
 from stepscope.ingest.schema import BY_NAME
 
 POSITION_NS = 1_000
 """How far a line without a time is placed behind the line before."""
-LIMIT_ROWS = 4_000_000
-LIMIT_SOURCES = 4_096
-LIMIT_NAMES = 4_096
 LIMIT_TAG_CHARS = 1_024
 _CHUNK_ROWS = 32_768
 _LAST_STEP = 1 << 53
@@ -64,6 +62,7 @@ class Source:
 class LogRows:
     """The tables as they grow, and the counts for the report."""
 
+    limits: Limits = DEFAULTS
     read: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     repaired: Counter[str] = field(default_factory=Counter)
@@ -75,13 +74,15 @@ class LogRows:
     _open: dict[str, list[list[Value]]] = field(default_factory=dict)
     _full: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     _names: set[tuple[str, str]] = field(default_factory=set)
-    _ranks: set[int] = field(default_factory=set)
+    _ranks: dict[int, int] = field(default_factory=dict)
 
     def source(self, engine: str, line: Line, label: str = "", number: int = 0) -> Source:
         """The source that a line is from; `number` is the rank that its label asks for."""
         key = (engine, line.origin, label)
-        if key not in self.sources and len(self.sources) >= LIMIT_SOURCES:
-            self.repaired[f"lines of more than {LIMIT_SOURCES:,} engines, taken for one"] += 1
+        most = self.limits.tracks
+        if key not in self.sources and len(self.sources) >= most:
+            taken = f"lines of more than {most:,} engines, taken for one ({raised_by('tracks')})"
+            self.repaired[taken] += 1
             key = (engine, "", "")
         found = self.sources.get(key)
         if found is None:
@@ -90,10 +91,11 @@ class LogRows:
         return found
 
     def _free_rank(self, number: int) -> int:
+        """The number, or the next that is free; a taken one knows where to look on."""
         rank = number
         while rank in self._ranks:
-            rank += 1
-        self._ranks.add(rank)
+            rank = self._ranks[rank]
+        self._ranks[number] = self._ranks[rank] = rank + 1
         return rank
 
     # -- times -------------------------------------------------------------------------------
@@ -178,21 +180,22 @@ class LogRows:
         """Add a sample of each number, under its name."""
         for name, found in numbers.items():
             if not self._is_known(track, name):
-                self.skipped[f"samples of more than {LIMIT_NAMES} counters"] += 1
+                most = f"more than {self.limits.tracks:,} counters ({raised_by('tracks')})"
+                self.skipped[f"samples of {most}"] += 1
                 continue
             sample = {"name": name, "unit": found.unit, "value": found.value}
             self.add("counters", source, ts_ns, track=track or None, **sample)
 
     def _is_known(self, track: str, name: str) -> bool:
-        if len(self._names) < LIMIT_NAMES:
+        if len(self._names) < self.limits.tracks:
             self._names.add((track, name))
         return (track, name) in self._names
 
     def add(self, table: str, source: Source, ts_ns: int, **columns: Value) -> None:
         """Add a row to a table; raises `LimitExceeded` where there are too many."""
         self.num_rows += 1
-        if self.num_rows > LIMIT_ROWS:
-            raise LimitExceeded(f"more than {LIMIT_ROWS:,} rows in one log")
+        if self.num_rows > self.limits.rows:
+            raise LimitExceeded(f"more than {self.limits.rows:,} rows ({raised_by('rows')})")
         known = {"rank": source.rank, "ts_ns": ts_ns, **columns}
         rows = self._open.setdefault(table, [])
         rows.append([known.get(name) for name in _COLUMNS[table]])

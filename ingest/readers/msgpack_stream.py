@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from stepscope.ingest.errors import LimitExceeded
+from stepscope.ingest.limits import DEFAULTS, raised_by
 
-LIMIT_MESSAGE_BYTES = 16 << 20
 _INVALID = 0xC1
 # First byte -> how many bytes follow it; or how many bytes the length has that follows it.
 _FIXED = {
@@ -35,16 +34,16 @@ class Messages:
     num_undecoded   messages that are whole and cannot be decoded (not UTF-8, too deep)
     damaged_at      the byte from which on nothing can be read; None where all could
     is_cut_off      the file ends in a message
-
-    Raises `LimitExceeded` for a message of more than 16 MiB.
+    beyond          the limit that ended it, if a message is of more than `most_bytes`
     """
 
-    def __init__(self, blocks: Iterable[bytes], where: str) -> None:
+    def __init__(self, blocks: Iterable[bytes], most_bytes: int = DEFAULTS.message) -> None:
         self.num_undecoded = 0
         self.damaged_at: int | None = None
         self.is_cut_off = False
+        self.beyond: str | None = None
         self._blocks = blocks
-        self._where = where
+        self._most_bytes = most_bytes
 
     def __iter__(self) -> Iterator[Any]:
         window, done = b"", 0
@@ -59,9 +58,10 @@ class Messages:
                 self.damaged_at = done + begin
                 return
             window, done = window[begin:], done + begin
-            if len(window) > LIMIT_MESSAGE_BYTES:
-                what = f"a message of more than {LIMIT_MESSAGE_BYTES >> 20} MiB at byte {done}"
-                raise LimitExceeded(what, where=self._where)
+            if len(window) > self._most_bytes:
+                most = f"more than {self._most_bytes:,} bytes at byte {done:,}"
+                self.beyond = f"a message of {most} ({raised_by('message')})"
+                return
         self.is_cut_off = bool(window)
 
     def _decoded(self, message: bytes) -> Iterator[Any]:

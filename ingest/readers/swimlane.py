@@ -19,7 +19,9 @@ from stepscope.ingest.errors import SchemaMismatch, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.readers.inflate import Inflater, inflated
 from stepscope.ingest.readers.json_file import load_json
+from stepscope.ingest.readers.log_lines import Lines
 from stepscope.ingest.readers.swimlane_records import Json, Tally, number
 from stepscope.ingest.readers.swimlane_tables import tables
 
@@ -75,7 +77,7 @@ class SwimlaneReader:
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read tasks, blocks, edges, phases and rings; raises `TraceError`."""
-        role, tally = _role_of(path), Tally()
+        role, tally = _role_of(path), Tally(limits)
         files = _Files.of(path, role)
         found = _records(files.records, tally, is_needed=role in (None, "records"))
         deps = _beside(files.deps, tally, is_needed=role == "deps")
@@ -100,7 +102,7 @@ def _role_of(path: Path) -> str | None:
     if path.is_dir():
         return None
     with path.open("rb") as file:
-        return _role(file.read(HEAD_BYTES)) or "records"
+        return _role(inflated(file.read(HEAD_BYTES), HEAD_BYTES)) or "records"
 
 
 def _records(file: Path, tally: Tally, *, is_needed: bool) -> Json:
@@ -114,7 +116,7 @@ def _records(file: Path, tally: Tally, *, is_needed: bool) -> Json:
 
 
 def _object(file: Path, tally: Tally, *, is_needed: bool = False) -> Json:
-    found, note = load_json(file)
+    found, note = load_json(file, tally.limits)
     if not isinstance(found, dict):
         raise SchemaMismatch("not a JSON object", where=str(file))
     tally.notes += [note] if note else []
@@ -159,10 +161,11 @@ class _Scopes:
 def _scopes(file: Path, tally: Tally) -> _Scopes:
     if not file.is_file():
         return _Scopes([], {})
-    text = file.read_text("utf-8", "replace").removeprefix("\ufeff")
-    found = [_scope(line) for line in text.splitlines() if line.strip()]
+    lines = Lines(Inflater(file, limits=tally.limits), tally.limits.line)
+    found = [_scope(line.removeprefix(b"\xef\xbb\xbf")) for line, _ in lines if line.strip()]
     sizes = [scope for scope in found if scope and "ring" not in scope]
     whole = [scope for scope in found if scope and _is_placed(scope)]
+    tally.skipped.update(lines.left_out())
     tally.count("sizes of rings", len(sizes), len(sizes), "")
     num_lines = len(found) - len(sizes)
     tally.count("ring statistics", len(whole), num_lines, "that say no ring or no tasks")
@@ -174,7 +177,7 @@ def _scopes(file: Path, tally: Tally) -> _Scopes:
     return _Scopes(whole, first)
 
 
-def _scope(line: str) -> Json | None:
+def _scope(line: bytes) -> Json | None:
     try:
         scope = json.loads(line)
     except (ValueError, RecursionError):

@@ -12,6 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.ingest.limits import DEFAULTS, Limits
+
 Json = dict[str, Any]
 LAST_NUMBER = 2**63 - 1
 AIC, AIV0, AIV1 = 1, 2, 4
@@ -32,8 +34,9 @@ CORES = {"core": pl.Int32, "core_kind": pl.String, "group": pl.Int32, "thread": 
 
 @dataclass(slots=True)
 class Tally:
-    """What was read and skipped, by kind, and what was guessed; sentences for the report."""
+    """What was read and skipped, by kind, within which limits; sentences for the report."""
 
+    limits: Limits = DEFAULTS
     read: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     repaired: Counter[str] = field(default_factory=Counter)

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stepscope.ingest.errors import TraceError, TruncatedTrace
-from stepscope.ingest.readers import event_stream, inflate
+from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
+from stepscope.ingest.limits import Limits
+from stepscope.ingest.readers import inflate
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.trace import Trace
@@ -165,12 +166,12 @@ def test_block_borders_make_no_difference(layout: str, size: int) -> None:
 def test_an_event_larger_than_the_limit_is_an_error_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "LIMIT_BYTES", 5_000)
     monkeypatch.setattr(inflate, "BLOCK_BYTES", 1_000)
-    huge = json.dumps([slice_("x" * 100_000, 1, 1)])
+    file = tmp_path / "huge.json"
+    file.write_text(json.dumps([slice_("x" * 100_000, 1, 1)]))
 
-    with pytest.raises(TraceError, match="more than"):
-        open_bytes(tmp_path, huge.encode())
+    with pytest.raises(LimitExceeded, match=r"an event of more than 5,000 bytes.*--max event=N"):
+        Trace.open(file, limits=Limits(event=5_000))
 
 
 JUNK = (b"NaN", b"null", b"1e999", b'"\\ud800"', b"[]", b"{", b"]", b'"', b"\\", b"\0", b"\xff")

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stepscope.ingest.errors import TraceError, TruncatedTrace
-from stepscope.ingest.readers import msgpack_stream
+from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.msgpack_stream import Messages, message_end
 from stepscope.ingest.trace import Trace
@@ -136,7 +136,7 @@ def test_cut_anywhere_all_whole_messages_are_kept() -> None:
     ends = [sum(map(len, MESSAGES[:number])) for number in range(len(MESSAGES) + 1)]
 
     for length in range(len(CAPTURE) + 1):
-        messages = Messages([CAPTURE[:length]], "file")
+        messages = Messages([CAPTURE[:length]])
         num_whole = sum(end <= length for end in ends[1:])
         assert len(list(messages)) == num_whole
         assert messages.is_cut_off == (length not in ends)
@@ -173,13 +173,26 @@ def test_a_capture_without_a_whole_batch_is_refused(tmp_path: Path) -> None:
         open_capture(tmp_path, MESSAGES[0][:-1])
 
 
-def test_a_message_larger_than_the_limit_is_an_error_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(msgpack_stream, "LIMIT_MESSAGE_BYTES", 40)
+def test_what_is_before_a_message_larger_than_the_limit_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "events.bin"
+    file.write_bytes(MESSAGES[0] + MESSAGES[1][:-1])
 
-    with pytest.raises(TraceError, match=r"events.bin: a message of more than"):
-        open_capture(tmp_path, MESSAGES[0] + MESSAGES[1][:-1])
+    trace = Trace.open(file, limits=Limits(message=40))
+
+    assert trace.num_rows("allocations") == 2
+    assert not trace.manifest.closed
+    assert report_of(trace).notes[0] == (
+        f"a message of more than 40 bytes at byte {len(MESSAGES[0])} (--max message=N raises it); "
+        "all before is kept"
+    )
+
+
+def test_a_capture_whose_first_message_is_too_large_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "events.bin"
+    file.write_bytes(MESSAGES[0][:-1])
+
+    with pytest.raises(TraceError, match="--max message=N raises it"):
+        Trace.open(file, limits=Limits(message=40))
 
 
 VALUES = st.recursive(
@@ -202,7 +215,7 @@ def test_the_end_of_any_message_is_found(value: Any, behind: bytes) -> None:
 def test_block_borders_make_no_difference(size: int) -> None:
     blocks = [CAPTURE[start : start + size] for start in range(0, len(CAPTURE), size)]
 
-    assert list(Messages(blocks, "file")) == list(Messages([CAPTURE], "file"))
+    assert list(Messages(blocks)) == list(Messages([CAPTURE]))
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.ingest.errors import TraceError, UnknownFormat
-from stepscope.ingest.readers import engine_log, log_lines, log_rows
+from stepscope.ingest.errors import UnknownFormat
+from stepscope.ingest.limits import Limits
+from stepscope.ingest.readers import engine_log
 from stepscope.ingest.readers.log_lines import Lines, origin_of
+from stepscope.ingest.readers.log_rows import Line, LogRows
 from stepscope.ingest.readers.log_times import stamp_of
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
@@ -149,46 +151,55 @@ def test_lines_that_do_not_read_as_they_should_are_counted(tmp_path: Path) -> No
     }
 
 
-def test_a_line_that_is_too_long_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "LINE_LIMIT_BYTES", 2_000)
+def test_a_line_that_is_too_long_is_left_out_and_counted() -> None:
     blocks = [VLLM.encode(), b"x" * 1_500, b"x" * 1_500, b"x" * 1_500, b"\n" + SGLANG.encode()]
 
-    lines = Lines(blocks)
+    lines = Lines(blocks, most_bytes=2_000)
 
     assert len(list(lines)) == len(VLLM.splitlines()) + len(SGLANG.splitlines())
     assert lines.num_too_long == 1
 
 
-def test_more_engines_than_the_limit_are_taken_for_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_rows, "LIMIT_SOURCES", 2)
+def open_within(folder: Path, text: str, limits: Limits) -> Trace:
+    file = folder / "server.txt"
+    file.write_text(text)
+    return Trace.open(file, limits=limits)
+
+
+def test_more_engines_than_the_limit_are_taken_for_one(tmp_path: Path) -> None:
     lines = [f"vllm-{number} | {ITERATION.format(1)}" for number in range(5)]
 
-    trace = open_log(tmp_path, "\n".join(lines) + "\n")
+    trace = open_within(tmp_path, "\n".join(lines) + "\n", Limits(tracks=2))
 
     assert trace.manifest.ranks == (0, 1, 2)
     assert trace.num_rows("steps") == 5
 
 
-def test_more_rows_than_the_limit_are_an_error_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_rows, "LIMIT_ROWS", 2)
+def test_what_is_before_more_rows_than_the_limit_is_kept(tmp_path: Path) -> None:
+    trace = open_within(tmp_path, VLLM, Limits(rows=2))
 
-    with pytest.raises(TraceError, match=r"server.txt: more than 2 rows"):
-        open_log(tmp_path, VLLM)
+    assert trace.num_rows("steps") == 2
+    assert not trace.manifest.closed
+    assert (
+        "more than 2 rows (--max rows=N raises it); all lines before are kept"
+        in report_of(trace).notes
+    )
 
 
-def test_more_counters_than_the_limit_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_rows, "LIMIT_NAMES", 3)
-
-    trace = open_log(tmp_path, VLLM)
+def test_more_counters_than_the_limit_are_counted(tmp_path: Path) -> None:
+    trace = open_within(tmp_path, VLLM, Limits(tracks=3))
 
     assert len(set(rows(trace, "counters", "name"))) == 3
-    assert report_of(trace).skipped["samples of more than 3 counters"] == 2
+    what = "samples of more than 3 counters (--max tracks=N raises it)"
+    assert report_of(trace).skipped[what] == 2
+
+
+def test_many_engines_that_ask_for_one_rank_each_get_the_next() -> None:
+    sources = LogRows()
+    ranks = [sources.source("vLLM", Line(""), str(number)).rank for number in range(3_000)]
+
+    assert ranks == list(range(3_000))
+    assert sources.source("vLLM", Line(""), "asks", 7).rank == 3_000
 
 
 def test_how_far_a_line_of_an_engine_is_looked_for_is_limited(
