@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from stepscope.ingest.derive.log_steps import with_lengths
 from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
-from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
+from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.log_atom import AtomLines
@@ -113,12 +113,10 @@ class EngineLogReader:
             for _ in log.read(lines):
                 pass
         except LimitExceeded as error:
-            ended = error.what
+            ended = f"{error.what} ({error.todo})"
         if not log.rows.read:
             raise TraceError("no line of an engine that is known in it", where=str(path))
-        if lines.num_too_long:
-            too_long = f"lines of more than {limits.line:,} bytes ({raised_by('line')})"
-            log.rows.skipped[too_long] += lines.num_too_long
+        log.rows.skipped.update(lines.left_out())
         tables = _tables(log.rows)
         ended = ended or blocks.damage
         closed = not log.is_cut_off and ended is None

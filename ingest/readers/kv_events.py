@@ -88,7 +88,7 @@ class KvEventsReader:
             for message in messages:
                 events.take(message)
         except LimitExceeded as error:
-            notes.append(f"{error.what}; all before is kept")
+            notes.append(f"{error.what} ({error.todo}); all before is kept")
         notes += _notes(messages, blocks)
         rows = events.rows
         if not rows.read:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from stepscope.ingest.limits import DEFAULTS
+from stepscope.ingest.limits import DEFAULTS, raised_by
 
 NO_STAMP = ""
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
@@ -38,6 +38,11 @@ class Lines:
         self.num_lines = 0
         self.num_too_long = 0
         self._blocks = blocks
+
+    def left_out(self) -> dict[str, int]:
+        """Count the lines that are too long, for the report."""
+        what = f"lines of more than {self.most_bytes:,} bytes ({raised_by('line')})"
+        return {what: self.num_too_long} if self.num_too_long else {}
 
     def __iter__(self) -> Iterator[tuple[bytes, bool]]:
         rest = b""

@@ -195,7 +195,7 @@ class LogRows:
         """Add a row to a table; raises `LimitExceeded` where there are too many."""
         self.num_rows += 1
         if self.num_rows > self.limits.rows:
-            raise LimitExceeded(f"more than {self.limits.rows:,} rows ({raised_by('rows')})")
+            raise LimitExceeded(f"more than {self.limits.rows:,} rows", todo=raised_by("rows"))
         known = {"rank": source.rank, "ts_ns": ts_ns, **columns}
         rows = self._open.setdefault(table, [])
         rows.append([known.get(name) for name in _COLUMNS[table]])

@@ -18,7 +18,7 @@ from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
-from stepscope.ingest.readers.engine_log import NO_END, TOO_LONG
+from stepscope.ingest.readers.engine_log import NO_END
 from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.log_lines import Lines
 from stepscope.ingest.request_rows import (
@@ -71,8 +71,7 @@ class _List:
                 self._add(chunk)
                 chunk = []
         self._add(chunk)
-        if lines.num_too_long:
-            self.skipped[TOO_LONG] += lines.num_too_long
+        self.skipped.update(lines.left_out())
 
     def arrivals(self) -> pl.DataFrame:
         """The table of lifecycles."""
@@ -92,11 +91,12 @@ class _List:
         """Keep those lines that are a request: from 1970, no length below 0."""
         found = _azure(lines, self._places) if self.is_csv else _mooncake(lines, self.skipped)
         kept = found.filter(pl.all_horizontal(pl.all().is_between(0, MOST)))
-        self.read[ARRIVALS] += len(kept)
+        room = self.limit - self.read[ARRIVALS]
+        self._frames.append(kept.head(room))
+        self.read[ARRIVALS] += min(len(kept), room)
         self.skipped[ODD] += len(found) - len(kept)
-        if self.read[ARRIVALS] > self.limit:
+        if len(kept) > room:
             raise LimitExceeded(f"more than {self.limit:,} requests", todo=raised_by("rows"))
-        self._frames.append(kept)
 
 
 class RequestsReader:
@@ -121,13 +121,14 @@ class RequestsReader:
             path, progress and (lambda done, total: progress("reading", done, total)), limits
         )
         found = _List(limits.rows)
+        ended = None
         try:
-            found.read_all(Lines(blocks))
+            found.read_all(Lines(blocks, limits.line))
         except LimitExceeded as error:
-            raise LimitExceeded(error.what, where=str(path), todo=error.todo) from None
+            ended = f"{error.what} ({error.todo})"
         if not found.read[ARRIVALS]:
             raise TraceError("no line in it is a request", where=str(path))
-        return {"lifecycle": found.arrivals()}, _manifest(found, blocks.damage)
+        return {"lifecycle": found.arrivals()}, _manifest(found, ended or blocks.damage)
 
 
 def _azure(lines: list[bytes], places: list[int]) -> pl.DataFrame:

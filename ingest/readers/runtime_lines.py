@@ -71,6 +71,7 @@ _CORE = re.compile(r"\b(aic|aiv0|aiv1)=core(\d{1,6})\((idle|busy kernel=-?\d+ ta
 _NUMBERS = re.compile(r"\b(\w{1,64})=(\d{1,12})(?:/(\d{1,12}))?(?![\w:])")
 _CLASS = re.compile(r"\bsub_class=(\S{1,64})")
 _RINGS = re.compile(r"Ring buffer sizes: (.*)")
+_SIZE = re.compile(r"[0-9]{1,19}")
 _SIZES = re.compile(r"(\w{1,32})=\[([\d, ]{1,512})\]")
 _DEADLOCK = re.compile(r"Scope Deadlock Detected! \(ring (\d{1,4})\)")
 _FULL = re.compile(r"Tasks in current scope \((\d{1,9})\) >= task_window_size \((\d{1,9})\)")
@@ -310,7 +311,7 @@ class RuntimeLog:
     def _sizes(self, said: str) -> None:
         if match := _RINGS.search(said):
             for name, sizes in _SIZES.findall(match[1]):
-                self.rings[name] = [int(size) for size in sizes.split(",") if size.strip()][:64]
+                self.rings[name] = [int(size) for size in _SIZE.findall(sizes)][:64]
 
     def _given(self, said: str) -> None:
         if match := _GIVEN.search(said):

@@ -14,7 +14,7 @@ from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
-from stepscope.ingest.readers.engine_log import NO_END, SNIFF_BYTES, TOO_LONG
+from stepscope.ingest.readers.engine_log import NO_END, SNIFF_BYTES
 from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.log_lines import Lines, text_of
 from stepscope.ingest.readers.runtime_lines import MARKERS, RuntimeLog
@@ -51,8 +51,11 @@ class RuntimeLogReader:
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read the tables and the manifest; raises `TraceError`."""
-        blocks = Inflater(path, progress and (lambda done, total: progress("reading", done, total)))
-        lines, log = Lines(blocks), RuntimeLog(limits.rows)
+        blocks = Inflater(
+            path, progress and (lambda done, total: progress("reading", done, total)), limits
+        )
+        lines, log = Lines(blocks, limits.line), RuntimeLog(limits.rows)
+        ended = None
         repaired: dict[str, int] = {}
         try:
             for content, is_whole in lines:
@@ -60,14 +63,13 @@ class RuntimeLogReader:
                 if log.take(text if is_whole else text.rstrip(DIGITS)) and not is_whole:
                     repaired[NO_END] = 1
         except LimitExceeded as error:
-            raise LimitExceeded(error.what, where=str(path), todo=error.todo) from None
+            ended = f"{error.what} ({error.todo})"
         if not log.read:
             raise TraceError("no line of the runtime in it", where=str(path))
-        if lines.num_too_long:
-            log.skipped[TOO_LONG] += lines.num_too_long
+        log.skipped.update(lines.left_out())
         made = RuntimeTables(log)
         tables = made.tables()
-        manifest = _manifest(log, made, repaired, blocks.damage)
+        manifest = _manifest(log, made, repaired, ended or blocks.damage)
         return dict(tables), replace(
             manifest,
             tables={name: _state(name, log, closed=manifest.closed) for name in tables},

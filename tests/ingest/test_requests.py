@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.engine.workload import Workload
-from stepscope.ingest.errors import LimitExceeded, TraceError
+from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.engine_log import NO_END
 from stepscope.ingest.readers.requests import HASHES, ODD, RequestsReader
@@ -100,12 +100,16 @@ def test_a_list_without_a_request_is_refused(tmp_path: Path) -> None:
         open_log(tmp_path, HEADER + "a,b,c\n")
 
 
-def test_more_requests_than_the_limit_are_refused_with_the_option(tmp_path: Path) -> None:
+def test_requests_up_to_the_limit_are_kept_and_the_option_is_named(tmp_path: Path) -> None:
     file = tmp_path / "requests.csv"
     file.write_text(AZURE)
 
-    with pytest.raises(LimitExceeded, match="--max rows=N"):
-        RequestsReader().read(file, None, Limits(rows=1))
+    trace = Trace.open(file, limits=Limits(rows=1))
+
+    assert trace.num_rows("lifecycle") == 1
+    assert not trace.manifest.closed
+    note = "more than 1 requests (--max rows=N raises it); all lines before are kept"
+    assert note in report_of(trace).notes
 
 
 @pytest.mark.parametrize("text", [AZURE, MOONCAKE])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.ingest.errors import LimitExceeded, TraceError
+from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.engine_log import NO_END
 from stepscope.ingest.readers.runtime_lines import ODD, OTHER
@@ -193,12 +193,21 @@ def test_a_log_that_is_torn_behind_a_dispatch_does_not_say_that_it_ended(tmp_pat
     assert rows(trace, "decisions", "subject") == [str(RING)]
 
 
-def test_more_lines_than_the_limit_are_refused_with_the_option(tmp_path: Path) -> None:
+def test_sizes_of_rings_that_are_torn_are_no_error(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, STALLED.replace("heap=[64, 64]", "heap=[6 64, ]"))
+
+    assert trace.manifest.config["rings"]["heap"] == [6, 64]
+
+
+def test_lines_up_to_the_limit_are_kept_and_the_option_is_named(tmp_path: Path) -> None:
     file = tmp_path / "device.log"
     file.write_text(WHOLE)
 
-    with pytest.raises(LimitExceeded, match="--max rows=N"):
-        RuntimeLogReader().read(file, None, Limits(rows=5))
+    trace = Trace.open(file, limits=Limits(rows=5))
+
+    assert not trace.manifest.closed
+    note = "more than 5 lines (--max rows=N raises it); all lines before are kept"
+    assert note in report_of(trace).notes
 
 
 @st.composite
