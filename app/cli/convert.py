@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.ingest.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
 
 
 @click.command()
@@ -19,21 +24,35 @@ from stepscope.ingest.errors import ConfigError
 def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
     """Write SRC as another format, chosen by the ending of OUT.
 
-    .trace is a directory of Parquet files; .json and .json.gz are Chrome JSON, which
-    https://ui.perfetto.dev and chrome://tracing open.
-    """
-    from stepscope.ingest.writers.chrome import write_chrome
+    .trace is a directory of Parquet files and holds all of it. .pftrace (or .pftrace.gz) is
+    Perfetto's own format, which https://ui.perfetto.dev opens: tracks that nest, counters with
+    their units, every nanosecond. .json (or .json.gz) is Chrome JSON, which chrome://tracing
+    and many other viewers open as well.
 
-    wants_chrome = out.name.endswith((".json", ".json.gz"))
-    if not wants_chrome and out.suffix != ".trace":
-        raise ConfigError(
-            "no format has this ending", where=str(out), todo="use .trace, .json or .json.gz"
-        )
+    Both show the spans, counters and arrows of a trace, and what an engine recorded as slices:
+    steps, requests, core groups, decisions, collectives. SRC is any file that `stepscope info`
+    reads.
+    """
+    write = _writer(out)
     with progress() as report:
         trace = open_trace(src, report)
         report(f"writing {out.name}", 0, None)
-        if wants_chrome:
-            write_chrome(trace, out)
-        else:
-            trace.save(out)
+        write(trace, out)
     click.echo(f"wrote {out}", err=True)
+
+
+def _writer(out: Path) -> Callable[[Trace, Path], None]:
+    from stepscope.ingest.trace import Trace
+
+    if out.name.endswith((".pftrace", ".pftrace.gz")):
+        from stepscope.ingest.writers.perfetto import write_perfetto
+
+        return write_perfetto
+    if out.name.endswith((".json", ".json.gz")):
+        from stepscope.ingest.writers.chrome import write_chrome
+
+        return write_chrome
+    if out.suffix == ".trace":
+        return Trace.save
+    todo = "use .trace, .pftrace, .pftrace.gz, .json or .json.gz"
+    raise ConfigError("no format has this ending", where=str(out), todo=todo)

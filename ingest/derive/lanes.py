@@ -39,10 +39,10 @@ def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
 
     Takes a spans frame with at least track, ts_ns, dur_ns and form; gives all its columns with
     `track` suffixed where needed, `span` (0, 1, ...) and `parent`. Instants have neither lane of
-    their own nor parent; a slice without an end lasts to the end of the trace.
+    their own nor parent; a slice without an end outlasts all that have one.
     """
     ends = pl.col("ts_ns") + pl.col("dur_ns").clip(lower_bound=1)
-    horizon = pl.max_horizontal(ends.max(), pl.col("ts_ns").max() + 1)
+    horizon = pl.max_horizontal(ends.max(), pl.col("ts_ns").max()) + 1
     is_instant = pl.col("form") == "instant"
     ended = spans.with_columns(
         pl.when(is_instant).then("ts_ns").otherwise(ends.fill_null(horizon)).alias("_end")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import msgspec
 import polars as pl
 
 ONLY = ("value", "")
+_WITH_UNIT = re.compile(r"value \[(.*)\]", re.DOTALL)
 _decoder = msgspec.json.Decoder()
 
 
@@ -25,11 +27,12 @@ def counter_rows(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         title = " ".join(part for part in (name, id_) if part)
         numbers = _numbers(args)
         rows += [
-            (ts_ns, process if pid else None, _named(title, key), value) for key, value in numbers
+            (ts_ns, process if pid else None, *_named(title, key), value) for key, value in numbers
         ]
         if not numbers:
             numberless.append(event)
-    schema = {"ts_ns": pl.Int64, "track": pl.String, "name": pl.String, "value": pl.Float64}
+    texts = dict.fromkeys(("track", "name", "unit"), pl.String)
+    schema = {"ts_ns": pl.Int64, **texts, "value": pl.Float64}
     lost = pl.DataFrame({"event": numberless}, schema={"event": events.schema["event"]})
     return (
         pl.DataFrame(rows, schema=schema, orient="row"),
@@ -58,5 +61,8 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _named(title: str, key: str) -> str:
-    return f"{title} {key}".strip() if key not in ONLY else title
+def _named(title: str, key: str) -> tuple[str, str | None]:
+    """Name and unit of a series."""
+    if match := _WITH_UNIT.fullmatch(key):
+        return title, match.group(1)
+    return (f"{title} {key}".strip() if key not in ONLY else title), None

@@ -8,7 +8,8 @@ from stepscope.ingest.derive.pairs import pair
 
 NO_NAME = "(no name)"
 _BEGUN = ("slice", "begin", "instant", "async begin", "async instant")
-_ID_IN_ID2 = r':\s*"?([^"}]*)'
+_ID_IN_ID2 = r':\s*"?([^"},]*)'
+_ON_THREAD = pl.col("id2").str.contains('"thread":true', literal=True).fill_null(False)
 
 
 def slices_of(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
@@ -79,10 +80,13 @@ def _is_async() -> pl.Expr:
 
 
 def _track() -> pl.Expr:
-    """The thread, or for what may hop between threads the process with category and id."""
+    """The thread, or for what may hop between threads the process with category and id.
+
+    What we wrote ourselves says in `id2` where it stays on its thread.
+    """
     named = pl.concat_str(pl.col("cat").fill_null("async"), _id(), separator=" ")
     hopping = pl.concat_str("process", named, separator=" / ")
-    return pl.when(_is_async()).then(hopping).otherwise("track")
+    return pl.when(_is_async() & ~_ON_THREAD).then(hopping).otherwise("track")
 
 
 def _duration() -> pl.Expr:

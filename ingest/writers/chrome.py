@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
-import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 import polars as pl
 from msgspec import UNSET, Raw, UnsetType
 
-from stepscope.ingest.derive.lanes import with_lanes
-from stepscope.ingest.errors import WriteError
 from stepscope.ingest.trace import Trace
-from stepscope.ingest.writers.engine_slices import FIELDS, engine_counters, engine_slices
+from stepscope.ingest.writers.shown import SEPARATOR, Shown, draft, in_order, order, rows
 
-CHUNK_ROWS = 16 << 10
 BUNDLE_EVENTS = 4 << 10
 EXACT_NS = (1 << 42) * 1000
-SEPARATOR = " / "
 UNNAMED = "unnamed"
-SHOWN_FIRST = ("engine / steps", "engine / decisions", "requests / ")
 NUMERIC_ID = r"^(0x)?[0-9a-fA-F]{1,16}$"
 _NUMBERED = pl.struct("rank", "flow").rank("dense").cast(pl.String).alias("flow")
 PH_OF_END = {"start": "s", "step": "t", "finish": "f"}
@@ -45,48 +37,19 @@ class _Event(msgspec.Struct, omit_defaults=True, gc=False):
     pid: int | UnsetType = UNSET
     tid: int | UnsetType = UNSET
     id: str | UnsetType = UNSET
+    id2: dict[str, Any] | UnsetType = UNSET
     bp: str | UnsetType = UNSET
     s: str | UnsetType = UNSET
     args: Raw | dict[str, Any] | UnsetType = UNSET
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What the file shows, on the trace's clock until it is moved."""
-
-    slices: pl.DataFrame
-    counters: pl.DataFrame
-    flows: pl.DataFrame
-
-    @classmethod
-    def of(cls, trace: Trace) -> _Shown:
-        return cls(_slices(trace), _counters(trace), _flows(trace))
-
-    def zero_ns(self) -> int:
-        """The time on the trace's clock that the file calls zero.
-
-        It is the clock's own zero where viewers can read every time. They read microseconds as
-        doubles, which hold every nanosecond below `EXACT_NS`; later ones are rounded, and then
-        Perfetto drops slices that seem to overlap. It drops what comes before zero as well.
-        """
-        times = pl.concat([frame["ts_ns"] for frame in (self.slices, self.counters, self.flows)])
-        if times.is_empty() or times.is_between(0, EXACT_NS - 1).all():
-            return 0
-        return int(times.sort()[0])
-
-    def moved(self, zero_ns: int) -> _Shown:
-        later = pl.col("ts_ns") - zero_ns
-        frames = (self.slices, self.counters, self.flows)
-        return _Shown(*(frame.with_columns(later) for frame in frames)) if zero_ns else self
 
 
 class _Places:
     """Numbers for processes and threads, in the order in which they are shown."""
 
     def __init__(self, tracks: Iterable[str], processes: Iterable[str]) -> None:
-        self._tids = {track: tid for tid, track in enumerate(sorted(tracks, key=_order), 1)}
+        self._tids = {track: tid for tid, track in enumerate(sorted(tracks, key=order), 1)}
         of_tracks = [track.partition(SEPARATOR)[0] for track in self._tids]
-        every = dict.fromkeys([*of_tracks, *sorted(processes, key=_order)])
+        every = dict.fromkeys([*of_tracks, *sorted(processes, key=order)])
         self._pids = {process: pid for pid, process in enumerate(every, 1)}
 
     def pid(self, process: str) -> int:
@@ -113,40 +76,25 @@ def write_chrome(trace: Trace, out: str | Path) -> None:
     """Write a trace to `out`, gzipped when it ends in `.gz`; the same trace gives the same bytes.
 
     Spans, flows and counters are written as they are; steps, requests, core groups, decisions
-    and collectives get tracks of their own. An asynchronous span becomes a slice, since its
-    track is its own. Times that viewers would round or drop, as those of a wall clock, are
-    counted from the first one, and `baseTimeNanoseconds` says when that was; times among the
-    arguments stay on the trace's clock. Raises `WriteError` when `out` cannot be written.
+    and collectives get tracks of their own. Times that viewers would round or drop, as those of
+    a wall clock, are counted from the first one, and `baseTimeNanoseconds` says when that was;
+    times among the arguments stay on the trace's clock. Ids of arrows that are no numbers are
+    lost, and so are samples that are no finite numbers. Raises `WriteError`.
     """
-    path = Path(out)
-    shown = _Shown.of(trace)
-    zero_ns = shown.zero_ns()
-    try:
-        with _draft(path) as file:
-            file.write(_head(trace, zero_ns))
-            separator = b"\n"
-            for texts in _bundles(map(_encode, _events(shown.moved(zero_ns)))):
-                file.write(separator + b",\n".join(texts))
-                separator = b",\n"
-            file.write(b"\n]}\n")
-    except OSError as error:
-        raise WriteError(f"cannot be written: {error.strerror}", where=str(path)) from error
-
-
-@contextmanager
-def _draft(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """A file that takes its name once it is whole."""
-    draft = path.with_name(f".{path.name}.tmp")
-    try:
-        with draft.open("wb") as file:
-            if path.suffix == ".gz":
-                with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-                    yield packed
-            else:
-                yield file
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    shown = Shown.of(trace, _track(trace))
+    shown = replace(
+        shown,
+        counters=shown.counters.filter(pl.col("value").is_finite()),
+        flows=_numbered(shown.flows, trace),
+    )
+    zero_ns = _zero_ns(shown.times())
+    with draft(Path(out)) as file:
+        file.write(_head(trace, zero_ns))
+        separator = b"\n"
+        for texts in _bundles(map(_encode, _events(shown.moved(zero_ns)))):
+            file.write(separator + b",\n".join(texts))
+            separator = b",\n"
+        file.write(b"\n]}\n")
 
 
 def _bundles(texts: Iterator[bytes]) -> Iterator[list[bytes]]:
@@ -170,47 +118,15 @@ def _head(trace: Trace, zero_ns: int) -> bytes:
     return _encode(head)[:-1] + b',\n"traceEvents":['
 
 
-def _events(shown: _Shown) -> Iterator[_Event]:
+def _events(shown: Shown) -> Iterator[_Event]:
     tracks = {*shown.slices["track"].unique(), *shown.flows["track"].drop_nulls().unique()}
     places = _Places(tracks, shown.counters["track"].drop_nulls().unique())
     yield from places.names()
-    yield from _slice_events(shown.slices, places)
+    hops = pl.col("form") == "async"
+    yield from _slice_events(shown.slices.filter(~hops), places)
+    yield from _async_events(shown.slices.filter(hops), places)
     yield from _counter_events(shown.counters, places)
     yield from _flow_events(shown.flows, places)
-
-
-def _slices(trace: Trace) -> pl.DataFrame:
-    """All slices and instants, in lanes."""
-    spans = pl.concat([*engine_slices(trace), trace.spans.select(FIELDS).collect()])
-    form = pl.when(pl.col("dur_ns").is_null()).then(pl.lit("instant")).otherwise(pl.lit("slice"))
-    complete = spans.drop_nulls("ts_ns").with_columns(
-        _track(trace).fill_null("global"),
-        pl.col("name").fill_null(""),
-        pl.col("form").fill_null(form),
-    )
-    return with_lanes(complete)
-
-
-def _counters(trace: Trace) -> pl.DataFrame:
-    columns = ("rank", "ts_ns", "track", "name", "value")
-    sampled = pl.concat([engine_counters(trace), trace.counters.select(columns).collect()])
-    finite = sampled.drop_nulls("ts_ns").filter(pl.col("value").is_finite())
-    return finite.with_columns(_track(trace))
-
-
-def _flows(trace: Trace) -> pl.DataFrame:
-    """The ends of arrows, which viewers join when name, category and id, a number, are the same.
-
-    Ids are kept where they are numbers of one rank: two ranks give the same id to two arrows.
-    """
-    ends = trace.flows.filter(pl.col("end").is_in(list(PH_OF_END))).drop_nulls(["ts_ns", "flow"])
-    of_flow = [
-        pl.col(name).fill_null(pl.col(name).drop_nulls().first().over("rank", "flow"))
-        for name in ("name", "category")
-    ]
-    named = ends.with_columns(of_flow).with_columns(_track(trace)).collect()
-    numeric = named["flow"].str.contains(NUMERIC_ID).all()
-    return named if numeric and not _several(trace) else named.with_columns(_NUMBERED)
 
 
 def _track(trace: Trace) -> pl.Expr:
@@ -223,9 +139,30 @@ def _several(trace: Trace) -> bool:
     return len(trace.manifest.ranks) > 1
 
 
+def _zero_ns(times: pl.Series) -> int:
+    """The time on the trace's clock that the file calls zero.
+
+    It is the clock's own zero where viewers can read every time. They read microseconds as
+    doubles, which hold every nanosecond below `EXACT_NS`; later ones are rounded, and then
+    Perfetto drops slices that seem to overlap. It drops what comes before zero as well.
+    """
+    if times.is_empty() or times.is_between(0, EXACT_NS - 1).all():
+        return 0
+    return int(times.sort()[0])
+
+
+def _numbered(flows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """Arrows with ids that viewers can join, which are numbers.
+
+    Ids are kept where they are numbers of one rank: two ranks give the same id to two arrows.
+    """
+    numeric = flows["flow"].str.contains(NUMERIC_ID).all()
+    return flows if numeric and not _several(trace) else flows.with_columns(_NUMBERED)
+
+
 def _slice_events(slices: pl.DataFrame, places: _Places) -> Iterator[_Event]:
     columns = ("track", "name", "category", "form", "ts_ns", "dur_ns", "args")
-    for track, name, category, form, ts_ns, dur_ns, args in _rows(slices, columns):
+    for track, name, category, form, ts_ns, dur_ns, args in rows(slices, columns):
         pid, tid = places.of(track)
         yield _Event(
             PH_OF_FORM.get(form, "X"),
@@ -240,15 +177,35 @@ def _slice_events(slices: pl.DataFrame, places: _Places) -> Iterator[_Event]:
         )
 
 
+def _async_events(slices: pl.DataFrame, places: _Places) -> Iterator[_Event]:
+    """Begins and ends of spans that may hop between threads; `id2` says that these don't."""
+    columns = ("half", "track", "name", "category", "ts_ns", "args")
+    for half, track, name, category, ts_ns, args in rows(in_order(slices), columns):
+        pid, tid = places.of(track)
+        yield _Event(
+            "e" if half == "end" else "b",
+            name,
+            UNSET if category is None else category,
+            _microseconds(ts_ns),
+            pid=pid,
+            tid=tid,
+            id2={"local": str(tid), "thread": True},
+            args=UNSET if half == "end" else _args(args),
+        )
+
+
 def _counter_events(counters: pl.DataFrame, places: _Places) -> Iterator[_Event]:
-    for track, name, ts_ns, value in _rows(counters, ("track", "name", "ts_ns", "value")):
+    """Samples; viewers show the key of a number beside the counter's name, and so its unit."""
+    columns = ("track", "name", "unit", "ts_ns", "value")
+    for track, name, unit, ts_ns, value in rows(counters, columns):
         pid = UNSET if track is None else places.pid(track)
-        yield _Event("C", name, ts=_microseconds(ts_ns), pid=pid, args={"value": value})
+        key = "value" if unit is None else f"value [{unit}]"
+        yield _Event("C", name, ts=_microseconds(ts_ns), pid=pid, args={key: value})
 
 
 def _flow_events(flows: pl.DataFrame, places: _Places) -> Iterator[_Event]:
     columns = ("track", "name", "category", "ts_ns", "flow", "end")
-    for track, name, category, ts_ns, flow, end in _rows(flows, columns):
+    for track, name, category, ts_ns, flow, end in rows(flows, columns):
         pid, tid = (UNSET, UNSET) if track is None else places.of(track)
         yield _Event(
             PH_OF_END[end],
@@ -260,11 +217,6 @@ def _flow_events(flows: pl.DataFrame, places: _Places) -> Iterator[_Event]:
             id=flow,
             bp="e" if end == "finish" else UNSET,
         )
-
-
-def _rows(frame: pl.DataFrame, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    for chunk in frame.select(columns).iter_slices(CHUNK_ROWS):
-        yield from chunk.iter_rows()
 
 
 def _microseconds(ns: int) -> Raw:
@@ -281,9 +233,3 @@ def _args(text: str | None) -> Raw | dict[str, Any] | UnsetType:
     except (msgspec.DecodeError, RecursionError):
         return {"args": text}
     return Raw(text.encode())
-
-
-def _order(name: str) -> tuple[int, str]:
-    """Steps, then requests, then the rest; "core 10" after "core 9"."""
-    place = next((n for n, text in enumerate(SHOWN_FIRST) if text in name), len(SHOWN_FIRST))
-    return place, re.sub(r"\d+", lambda digits: digits.group().zfill(20), name)

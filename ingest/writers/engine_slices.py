@@ -213,7 +213,7 @@ def _pending(trace: Trace) -> pl.LazyFrame:
             pl.col("dispatch_ns").alias("ts_ns"),
         )
     )
-    track = pl.format(_CORE[0] + " pending", *_CORE[1:])
+    track = pl.format(_CORE[0] + " / pending", *_CORE[1:])
     return _slice(waits, track, _BLOCK_NAME, "pending block", ("step", "task", "block", "shape"))
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of the recorder's tests."""
+"""Fixtures of the tests of what is recorded, read and written."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from stepscope.ingest import background, segments
 from stepscope.ingest.recorder import Recorder
+from tests.ingest.perfetto_engine import Ask, ask_or_skip
 
 Script = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -21,6 +22,12 @@ from stepscope.ingest import background, segments
 segments.SMALLEST_BYTES = segments.LARGEST_BYTES = 8 << 10
 background.WORTH_BYTES = 0
 """
+
+
+@pytest.fixture(scope="session")
+def ask() -> Ask:
+    """Ask Perfetto's own engine about a file; skips where the engine cannot be run."""
+    return ask_or_skip()
 
 
 @pytest.fixture

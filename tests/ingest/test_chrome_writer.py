@@ -138,7 +138,7 @@ def test_an_engine_shows_its_steps_requests_and_core_groups(tmp_path: Path) -> N
             ("requests", "r10", "preempt", 7.0, None),
             ("requests", "r10", "resume", 8.0, None),
             ("core group 1", "core 3 AIC", "expert [0]", 3.0, 1.0),
-            ("core group 1", "core 3 AIC pending", "expert [0]", 2.5, 0.5),
+            ("core group 1", "core 3 AIC / pending", "expert [0]", 2.5, 0.5),
             ("core group 1", "core 4 AIV0", "task 5 [2]", 3.0, None),
             ("collectives", "ep", "all-to-all", 4.0, 0.1),
         ],
@@ -209,6 +209,39 @@ def test_spans_flows_and_counters_of_a_recorder_come_back(tmp_path: Path) -> Non
         (2, "free", 2.5, "engine"),
         (4, "alone", 1e300, None),
     ]
+
+
+def test_asynchronous_spans_come_back_to_their_tracks(tmp_path: Path) -> None:
+    span = {"track": "requests / r7", "form": "async", "name": "request"}
+    spans = [
+        {**span, "ts_ns": 0, "dur_ns": 10, "args": '{"a":1}'},
+        {**span, "ts_ns": 4, "dur_ns": 6, "category": "io"},
+        {**span, "ts_ns": 7, "dur_ns": 9},
+        {**span, "ts_ns": 20, "dur_ns": 0},
+        {**span, "ts_ns": 20, "dur_ns": 3, "name": "around"},
+    ]
+
+    copy = again(trace_of(spans=spans), tmp_path)
+
+    columns = ("track", "name", "category", "form", "ts_ns", "dur_ns", "args")
+    assert rows(copy, "spans", *columns) == [
+        ("requests / r7", "request", None, "async", 0, 10, '{"a":1}'),
+        ("requests / r7", "request", "io", "async", 4, 6, None),
+        ("requests / r7", "around", None, "async", 20, 3, None),
+        ("requests / r7", "request", None, "async", 20, 0, None),
+        ("requests / r7 #2", "request", None, "async", 7, 9, None),
+    ]
+
+
+def test_counters_keep_their_unit(tmp_path: Path) -> None:
+    counter = {"name": "free", "track": "kv", "value": 2.0}
+    counters = [{**counter, "unit": unit} for unit in ("blocks", "a]b", "", None)]
+
+    copy = again(trace_of(counters=counters), tmp_path)
+
+    assert rows(copy, "counters", "name", "unit") == [
+        ("free", "blocks"), ("free", "a]b"), ("free", ""), ("free", None),
+    ]  # fmt: skip
 
 
 def test_ranks_keep_their_tracks_apart(tmp_path: Path) -> None:

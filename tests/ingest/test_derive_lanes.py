@@ -54,6 +54,12 @@ def test_equal_slices_nest_in_the_order_given() -> None:
     assert spans.select("name", "parent").rows() == [(0, None), (1, 0)]
 
 
+def test_a_slice_without_end_lies_in_none_that_ends() -> None:
+    spans = placed(("a", 0, 9), ("a", 3, None))
+
+    assert spans["parent"].to_list() == [None, None]
+
+
 def test_a_slice_without_end_lasts_to_the_end() -> None:
     spans = placed(("a", 0, 5), ("a", 6, None), ("a", 8, 4), ("b", 90, 10))
 

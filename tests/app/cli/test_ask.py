@@ -13,6 +13,7 @@ import pytest
 from stepscope.analyzers.registry import RULES
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
+from tests.ingest.perfetto_files import shown_by
 
 READS = (
     "select * from read_csv('secret.csv')",
@@ -70,6 +71,17 @@ def test_a_trace_goes_to_chrome_json_and_back(
     assert stepscope("info", out).code == 0
 
 
+@pytest.mark.parametrize("name", ["starved.pftrace", "starved.pftrace.gz"])
+def test_a_trace_goes_to_perfetto(
+    stepscope: Command, starved: Path, tmp_path: Path, name: str
+) -> None:
+    run = stepscope("convert", starved, "-o", tmp_path / name)
+
+    assert run.code == 0
+    assert run.err.endswith(f"wrote {tmp_path / name}\n")
+    assert shown_by(tmp_path / name).slices
+
+
 def test_a_foreign_file_becomes_a_trace_with_the_same_rows(
     stepscope: Command, sample_traces: Path, tmp_path: Path
 ) -> None:
@@ -97,6 +109,7 @@ def test_an_unknown_ending_is_wrong_usage(
     run = stepscope("convert", starved, "-o", tmp_path / "out.xlsx")
 
     assert run.code == 2
+    assert ".pftrace" in run.err
     assert ".json.gz" in run.err
 
 

@@ -1,0 +1,102 @@
+"""What a Perfetto file says, read whole by the messages of the `perfetto` package alone.
+
+It knows what `write_perfetto` writes: one sequence, absolute times, interned names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as Message
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
+
+Row = tuple[Any, ...]
+UNFINISHED = -1
+
+
+@dataclass
+class Shown:
+    """Slices as (process, path, name, category, ts, dur), counters as (process, path, unit, ts,
+    value), arrows by id, and the annotations of each slice, all in the order of the file.
+    """
+
+    slices: list[Row] = field(default_factory=list)
+    counters: list[Row] = field(default_factory=list)
+    arrows: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    annotations: list[dict[str, Any]] = field(default_factory=list)
+    descriptors: dict[int, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def content(path: Path) -> Message:
+    """All packets of a file."""
+    found = path.read_bytes()
+    return Message.FromString(gzip.decompress(found) if path.suffix == ".gz" else found)
+
+
+def shown_by(path: Path) -> Shown:
+    """What the file shows; every slice must end on the track that it began on, inner ones first."""
+    shown, names = Shown(), dict[tuple[str, int], str]()
+    opened: dict[int, list[int]] = defaultdict(list)
+    for packet in content(path).packet:
+        for kind, entries in packet.interned_data.ListFields():
+            names |= {(kind.name, entry.iid): entry.name for entry in entries}
+        for said in packet.chrome_events.metadata:
+            shown.metadata[said.name] = json.loads(said.json_value)
+        if packet.HasField("track_descriptor"):
+            shown.descriptors[packet.track_descriptor.uuid] = packet.track_descriptor
+        if packet.HasField("track_event"):
+            _add(shown, names, opened[packet.track_event.track_uuid], packet)
+    return shown
+
+
+def _add(
+    shown: Shown, names: Mapping[tuple[str, int], str], opened: list[int], packet: Any
+) -> None:
+    event, ts_ns = packet.track_event, packet.timestamp
+    where = _place(shown, event.track_uuid)
+    if event.type == TrackEvent.TYPE_COUNTER:
+        counter = shown.descriptors[event.track_uuid].counter
+        unit = counter.unit_name if counter.HasField("unit_name") else None
+        shown.counters.append((*where, unit, ts_ns, event.double_counter_value))
+    elif event.type == TrackEvent.TYPE_SLICE_END:
+        begun = opened.pop()
+        *rest, from_ns, _ = shown.slices[begun]
+        shown.slices[begun] = (*rest, from_ns, ts_ns - from_ns)
+    else:
+        is_instant = event.type == TrackEvent.TYPE_INSTANT
+        if not is_instant:
+            opened.append(len(shown.slices))
+        name = names["event_names", event.name_iid]
+        categories = [names["event_categories", iid] for iid in event.category_iids]
+        dur_ns = 0 if is_instant else UNFINISHED
+        shown.slices.append((*where, name, *(categories or (None,)), ts_ns, dur_ns))
+        shown.annotations.append(_annotations(event.debug_annotations, names))
+        for arrow in (*event.flow_ids, *event.terminating_flow_ids):
+            shown.arrows[arrow].append(name)
+
+
+def _place(shown: Shown, uuid: int) -> tuple[str, str]:
+    """Process and path of a track."""
+    path: list[str] = []
+    descriptor = shown.descriptors[uuid]
+    while descriptor.HasField("parent_uuid"):
+        path.insert(0, descriptor.name)
+        descriptor = shown.descriptors[descriptor.parent_uuid]
+    return descriptor.process.process_name, " / ".join(path)
+
+
+def _annotations(found: Iterable[Any], names: Mapping[tuple[str, int], str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for annotation in found:
+        kind = annotation.WhichOneof("value")
+        value: Any = getattr(annotation, kind) if kind else None
+        name = names["debug_annotation_names", annotation.name_iid]
+        values[name] = json.loads(value) if kind == "legacy_json_value" else value
+    return values
