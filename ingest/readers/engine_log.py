@@ -19,8 +19,9 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.log_atom import AtomLines
+from stepscope.ingest.readers.log_documents import documents, is_spread
 from stepscope.ingest.readers.log_format import LineFormat
-from stepscope.ingest.readers.log_lines import Lines, origin_of, text_of
+from stepscope.ingest.readers.log_lines import Lines, as_utf8, is_text, origin_of, text_of
 from stepscope.ingest.readers.log_llamacpp import LlamacppLines
 from stepscope.ingest.readers.log_mistralrs import MistralrsLines
 from stepscope.ingest.readers.log_rows import Line, LogRows
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 LINE_FORMATS: tuple[type[LineFormat], ...] = (
     VllmLines, SglangLines, AtomLines, TrtllmLines, LlamacppLines, MistralrsLines,
 )  # fmt: skip
+HEAD_BYTES = 64 << 10
 SNIFF_BYTES = 64 << 20
 """How far into a text a line of an engine is looked for: a server says much before it serves."""
 OTHER_LINES = "lines of no engine's steps"
@@ -86,9 +88,9 @@ class EngineLogReader:
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell a text in which a line of an engine is; looks beyond the head where it must."""
-        if not head or b"\0" in head or path.is_dir():
+        if not is_text(head) or path.is_dir():
             return False
-        return self._is_in([head]) or self._is_in(_first_bytes(path))
+        return is_spread(head) or self._is_in([head]) or self._is_in(_first_bytes(path))
 
     def _is_in(self, blocks: Iterable[bytes]) -> bool:
         try:
@@ -110,7 +112,8 @@ class EngineLogReader:
         lines, log = Lines(blocks, limits.line), EngineLog(limits)
         ended = None
         try:
-            for _ in log.read(lines):
+            is_json = is_spread(_head(path))
+            for _ in log.read(documents(as_utf8(blocks), limits) if is_json else lines):
                 pass
         except LimitExceeded as error:
             ended = f"{error.what} ({error.todo})"
@@ -129,6 +132,10 @@ def _tables(rows: LogRows) -> dict[str, Frame]:
         tables["steps"], num = with_lengths(tables["steps"])
         rows.inferred[LENGTHS] += num
     return dict(tables)
+
+
+def _head(path: Path) -> bytes:
+    return next(as_utf8(Inflater(path)), b"")[:HEAD_BYTES]
 
 
 def _first_bytes(path: Path) -> Iterator[bytes]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import msgspec
 
 from stepscope.ingest.limits import DEFAULTS, raised_by
 
 NO_STAMP = ""
+_BOM = codecs.BOM_UTF8
+# What shells and editors of Windows write; the two bytes say in which order those of a letter are.
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 # What a container runtime, or journald as JSON, calls the line and the time at which it came.
 _PACKED = (("log", "time"), ("MESSAGE", "__REALTIME_TIMESTAMP"), ("message", "timestamp"))
@@ -37,7 +42,7 @@ class Lines:
         self.most_bytes = most_bytes
         self.num_lines = 0
         self.num_too_long = 0
-        self._blocks = blocks
+        self._blocks = as_utf8(blocks)
 
     def left_out(self) -> dict[str, int]:
         """Count the lines that are too long, for the report."""
@@ -60,6 +65,24 @@ class Lines:
             elif line:
                 self.num_lines += 1
                 yield line, is_whole
+
+
+def as_utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The blocks of a text in UTF-8 without the mark that it may begin with, from UTF-16 too."""
+    each = iter(blocks)
+    first = next(each, b"")
+    if encoding := _UTF16.get(first[:2]):
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        for block in chain((first[2:],), each):
+            yield decoder.decode(block).encode("utf-8", "replace")
+    else:
+        yield first.removeprefix(_BOM)
+        yield from each
+
+
+def is_text(head: bytes) -> bool:
+    """Whether it may be the beginning of a text."""
+    return bool(head) and (head[:2] in _UTF16 or b"\0" not in head)
 
 
 def _split(window: bytes) -> list[bytes]:

@@ -9,6 +9,8 @@ slot update_slots: id  3 | task 0 | prompt processing done, n_tokens = 133, batc
 slot print_timing: id  3 | task 0 | prompt processing, n_tokens = 4096, progress = 0.47, t =
     3.61 s / 1133.55 tokens per second
 slot print_timing: id  3 | task 0 | n_decoded = 508, tg = 2.53 t/s, tg_3s = 2.53 t/s
+slot print_timing: id  3 | task 0 |
+prompt eval time =      75.60 ms /    12 tokens (    6.30 ms per token,   158.73 tokens per second)
 slot      release: id  3 | task 0 | stop processing: n_tokens = 220, truncated = 0
 
 `n_tokens` counts a slot's tokens, `batch.n_tokens` those of the batch so far, in which the decodes
@@ -25,7 +27,7 @@ import re
 from dataclasses import dataclass, field
 
 from stepscope.ingest.derive.step_tags import kind_of
-from stepscope.ingest.readers.log_fields import fields, number, samples
+from stepscope.ingest.readers.log_fields import Number, fields, number, samples
 from stepscope.ingest.readers.log_rows import Line, LogRows, Source
 from stepscope.ingest.readers.log_times import Stamp
 
@@ -36,6 +38,11 @@ NOT_RELEASED = "llama.cpp slots taken again without a line that they were left"
 ONLY_PROMPTS = "llama.cpp writes a line for batches with prompts in them, not for decodes alone"
 LIMIT_TASKS = 65_536
 _SLOT = re.compile(r"\bslot +\w{1,32}: +id +(\d{1,6}) +\| +task +(-?\d{1,15}) +\| +(\S.*)")
+_TIMED = re.compile(r"\bslot +print_timing: +id +(\d{1,6}) +\| +task +-?\d{1,15} +\|\s*$")
+_EVAL = re.compile(
+    r"\b((?:prompt )?eval) time = +(\d{1,12}\.\d{1,6}) ms / +(\d{1,12}) (?:tokens|runs) +"
+    r"\(.{0,64}, +(\d{1,12}\.\d{1,6}) tokens per second\)"
+)
 _REMOVED = re.compile(r"(?:memory_seq_rm|kv cache rm) \[(\d{1,15}), end\)")
 
 
@@ -83,16 +90,18 @@ class LlamacppLines:
     markers = (
         "| processing task", "| new prompt, ", "memory_seq_rm [", "kv cache rm [",
         "| prompt processing", "| prompt done", "| n_decoded = ", "| stop processing",
+        "slot print_timing: id ", "eval time = ",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._servers: dict[str, tuple[Source, _Server]] = {}
+        self._timed: dict[str, str] = {}
 
     def take(self, line: Line, rows: LogRows) -> str | None:
         """Read what a slot does."""
         match = _SLOT.search(line.text)
         if not match:
-            return None
+            return self._evaluated(line, rows)
         source = rows.source(self.name, line)
         _, server = self._servers.setdefault(source.name, (source, _Server()))
         slot, task, text = int(match[1]), int(match[2]), match[3]
@@ -105,6 +114,23 @@ class LlamacppLines:
             taken = text.startswith("processing")
             return _slot((slot, task), said, source, server, line, rows, is_taken=taken)
         return _told(_task(server, task), text, said)
+
+    def _evaluated(self, line: Line, rows: LogRows) -> str | None:
+        """How long a request took: a line that names its slot, then some that do not."""
+        if timed := _TIMED.search(line.text):
+            self._timed[line.origin] = f"slot {int(timed[1])}"
+            return TIMINGS
+        if not (match := _EVAL.search(line.text)):
+            return None
+        what, source = match[1], rows.source(self.name, line)
+        numbers = {
+            f"{what} time": Number(float(match[2]), "ms"),
+            f"{what} tokens": Number(float(match[3]), None),
+            f"{what} tokens per second": Number(float(match[4]), None),
+        }
+        track = self._timed.get(line.origin, "")
+        rows.counters(source, rows.time(source, line).ns, numbers, track=track)
+        return TIMINGS
 
     def end(self, rows: LogRows) -> None:
         """Add the batches that were still open."""

@@ -27,7 +27,7 @@ _FORMS = tuple(
         rf"(?<!\d)(?P<month>\d\d)[-/](?P<day>\d\d)[-/](?P<year>\d{{4}})[T -]{_CLOCK}",
         rf"(?<![\d/-])(?P<month>\d\d)-(?P<day>\d\d) {_CLOCK}",
         rf"\b(?P<name>{'|'.join(_MONTHS)}) {{1,2}}(?P<day>\d{{1,2}}) {_CLOCK}",
-        rf"\[\w{{1,32}} {_CLOCK}\]",
+        rf"\[\w{{1,32}} {_CLOCK}[\] ]",
     )
 )
 _HOURS = re.compile(r"(?<!\d)\d\d:\d\d:\d\d")

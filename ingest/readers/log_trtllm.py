@@ -6,18 +6,23 @@
 {"iter": 7, "iterLatencyMS": 12.5, "numActiveRequests": 3, "numQueuedRequests": 0, "kvCacheStats":
     {"maxNumBlocks": 100, "freeNumBlocks": 20, ...}, "inflightBatchingStats": {...}, ...}
 
-The time of a log line is that of its iteration's end. The format: TensorRT-LLM,
-`tensorrt_llm/_torch/pyexecutor/py_executor.py` and `cpp/include/tensorrt_llm/executor/types.h`.
+Older ones say `elapsed_time = 0.045s` for the host's step. Statistics may stand in arrays and
+objects, and as Python prints them. The time of a log line is that of its iteration's end.
+
+The format: TensorRT-LLM, `tensorrt_llm/_torch/pyexecutor/py_executor.py` and
+`cpp/include/tensorrt_llm/executor/types.h`.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
 import msgspec
 
 from stepscope.ingest.derive.step_tags import kind_of
+from stepscope.ingest.readers.log_documents import STATISTIC, statistics_in
 from stepscope.ingest.readers.log_fields import (
     LAST_COUNT,
     Number,
@@ -42,19 +47,13 @@ class TrtllmLines:
     """Reads iterations as steps, and the rest of what is said of them as counters."""
 
     name = "TensorRT-LLM"
-    markers = ("host_step_time = ", '"iterLatencyMS"')
+    markers = ("'num_ctx_requests': ", "iterLatencyMS")
 
     def take(self, line: Line, rows: LogRows) -> str | None:
         """Read an iteration, or the statistics of one or (in a JSON list) of several."""
-        if '"iterLatencyMS"' not in line.text:
+        if STATISTIC not in line.text:
             return self._iteration(line, rows)
-        begin = min(at for at in map(line.text.find, "[{") if at >= 0) if "{" in line.text else 0
-        try:
-            found = msgspec.json.decode(line.text[begin:])
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        each = found if isinstance(found, list) else [found]
-        kept = [said for said in each if isinstance(said, dict) and "iterLatencyMS" in said]
+        kept = list(statistics_in(_decoded(line.text)))
         for said in kept:
             self._statistics(said, line, rows)
         return STATISTICS if kept else None
@@ -80,7 +79,9 @@ class TrtllmLines:
         source = rows.source(self.name, line, label, int(label or 0))
         scheduled = number(said.get("num_scheduled_requests", ""))
         host = number(said.get("host_step_time", ""))
-        dur_ns = millis(host.value) if host else None
+        elapsed = number(said.get("elapsed_time", ""))
+        took_ms = host.value if host else elapsed.value * 1000 if elapsed else None
+        dur_ns = millis(took_ms)
         _, begins = rows.step(
             source,
             line,
@@ -128,6 +129,17 @@ class TrtllmLines:
             kv_blocks_total=whole(blocks.get("maxNumBlocks"), LAST_TOKENS),
         )
         rows.counters(source, begins + (dur_ns or 0), _numbers(said))
+
+
+def _decoded(text: str) -> object:
+    """What a line holds from its first bracket on: JSON, or an object as Python prints it."""
+    begin = min((at for at in map(text.find, "[{") if at >= 0), default=0)
+    try:
+        if f"'{STATISTIC}'" not in text:
+            return msgspec.json.decode(text[begin:])
+        return ast.literal_eval(text[begin:])
+    except (msgspec.DecodeError, ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _decodes(scheduled: Number | None, context: int, tokens: int) -> int | None:

@@ -5,8 +5,9 @@ Iteration(7): 2 context requests, 7957 context tokens, 43 generation requests, 4
 Avg prompt throughput: 2.3 tokens/s, ..., Running: 2 reqs, Waiting: 1 reqs, GPU KV cache usage: ..%
 SpecDecoding metrics: Mean acceptance length: 2.10, Accepted throughput: 1.00 tokens/s, ...
 
-Before them `Engine 000: ` or `(EngineCore_DP0 pid=1)` names the data-parallel rank. "Context" are
-requests that have no token yet, so what is computed again after a preemption is a "generation".
+Before them `Engine 000: ` or `(EngineCore_DP0 pid=1)`, older `(EngineCore_0 pid=1)`, names the
+data-parallel rank. "Context" are requests that have no token yet, so what is computed again after a
+preemption is a "generation".
 
 The format: vLLM, `vllm/v1/engine/core.py` and `vllm/v1/metrics/loggers.py`.
 """
@@ -25,7 +26,7 @@ _ITERATION = re.compile(
     r"(\d{1,9}) generation requests, (\d{1,15}) generation tokens, "
     r"iteration elapsed time: (\d{1,12}(?:\.\d{1,9})?) ms"
 )
-_ENGINE = re.compile(r"\bEngine (\d{1,6}): |\bEngineCore_DP(\d{1,6})\b")
+_ENGINE = re.compile(r"\bEngine (\d{1,6}): |\bEngineCore_(?:DP)?(\d{1,6})\b")
 _HEADS = {
     "Avg prompt throughput: ": ("vLLM interval lines", ""),
     "SpecDecoding metrics: ": ("vLLM SpecDecoding lines", "SpecDecoding"),

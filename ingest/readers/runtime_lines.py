@@ -40,7 +40,10 @@ OTHER, ODD = (
     "lines that are not the runtime's",
     "lines of the runtime that do not read as any known",
 )
-MARKERS = (b"[STRACE] v=", b"PTO2 ", b": Dispatched ", b"[STALL thread=", b"[CLOCK_ANCHOR] v=")
+MARKERS = (
+    b"[STRACE] v=", b"[CLOCK_ANCHOR] v=", b"[STALL thread=", b": PTO2 dispatch starting",
+    b": Dispatched idle ", b": Dispatched pending ", b"PTO2 runtime failed",
+)  # fmt: skip
 
 _HEAD = re.compile(r"\[mono_ns=(\d{1,18})\]\[T0x[0-9a-f]{1,16}\]\[([A-Z]{4,8})\] (.*)")
 _BARE = re.compile(r"\[(TIMING|DEBUG|INFO|WARN|ERROR|FATAL)\] (.*)")

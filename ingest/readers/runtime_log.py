@@ -16,7 +16,7 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.engine_log import NO_END, SNIFF_BYTES
 from stepscope.ingest.readers.inflate import Inflater
-from stepscope.ingest.readers.log_lines import Lines, text_of
+from stepscope.ingest.readers.log_lines import Lines, as_utf8, is_text, text_of
 from stepscope.ingest.readers.runtime_lines import MARKERS, RuntimeLog
 from stepscope.ingest.readers.runtime_tables import RuntimeTables
 
@@ -39,9 +39,7 @@ class RuntimeLogReader:
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell a text in which a line of the runtime is; looks beyond the head where it must."""
-        if not head or b"\0" in head or path.is_dir():
-            return False
-        return _is_in(head) or _is_in_file(path)
+        return is_text(head) and not path.is_dir() and _is_in_file(path)
 
     def sources(self, path: Path) -> list[Path]:
         """The file alone."""
@@ -83,8 +81,8 @@ def _is_in(text: bytes) -> bool:
 def _is_in_file(path: Path) -> bool:
     left, end = SNIFF_BYTES, b""
     try:
-        for block in Inflater(path):
-            if _is_in(end + block[:left]):
+        for block in as_utf8(Inflater(path)):
+            if _is_in(end + block):
                 return True
             left, end = left - len(block), block[-_OVERLAP_BYTES:]
             if left <= 0:
