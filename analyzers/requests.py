@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.rule import any_row
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -28,6 +29,11 @@ def events(trace: Trace) -> pl.LazyFrame:
     return trace.lifecycle.filter(known).with_columns(
         pl.col("ts_ns", "deadline_ns").clip(-FAR_NS, FAR_NS)
     )
+
+
+def has_arrivals(trace: Trace) -> bool:
+    """Tell whether any request arrived: of one that was there before, the age is not known."""
+    return any_row(events(trace).filter(pl.col("event") == "arrive"))
 
 
 def requests(trace: Trace) -> pl.LazyFrame:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -21,7 +22,9 @@ PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")
 
 
 class Rule(Protocol):
-    """One kind of fault; `needs` are the tables without which it answers *not applicable*.
+    """One kind of fault; `needs` is that without which it answers *not applicable*.
+
+    That is a table, or a `table.column` that has to have a value in some row.
 
     A rule that needs more than tables to judge is `Particular` too.
     """
@@ -38,19 +41,20 @@ class Rule(Protocol):
 
 @runtime_checkable
 class Particular(Protocol):
-    """What a rule adds that is not applicable to every trace with its tables.
+    """What a rule adds that is not applicable to every trace with what it needs.
 
-    It needs a size that the manifest declares, say, or tables of which no row is missing.
+    It needs a size that the manifest declares, say, tables of which no row is missing, or one of
+    several columns.
     """
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether there is what `check` needs, in a trace that has every table in `needs`."""
+        """Tell whether there is what `check` needs, in a trace that has all of `needs`."""
         ...
 
 
 def is_applicable(rule: Rule, trace: Trace) -> bool:
     """Tell whether `rule` can judge `trace`: where it cannot, finding nothing is not *clean*."""
-    if not all(trace.has(table) for table in rule.needs):
+    if not knows(trace, *rule.needs):
         return False
     return not isinstance(rule, Particular) or rule.applies(trace)
 

@@ -49,7 +49,13 @@ class MixedNeverForms:
     code: ClassVar[str] = "BAT001"
     name: ClassVar[str] = "mixed-never-forms"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "steps.token_budget",
+        "steps.num_running",
+        "steps.num_prefill_reqs",
+        "steps.num_decode_reqs",
+        "steps.num_prefill_tokens",
+    )
 
     max_steps: int = 4
     min_share: float = 0.8

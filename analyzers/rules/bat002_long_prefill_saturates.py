@@ -48,7 +48,13 @@ class LongPrefillSaturates:
     code: ClassVar[str] = "BAT002"
     name: ClassVar[str] = "long-prefill-saturates"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("batch_rows", "steps")
+    needs: ClassVar[tuple[str, ...]] = (
+        "batch_rows",
+        "steps.token_budget",
+        "steps.num_running",
+        "steps.num_prefill_reqs",
+        "steps.num_decode_reqs",
+    )
 
     min_share: float = 0.9
     at_least: int = 2

@@ -37,6 +37,7 @@ import polars as pl
 from stepscope.analyzers.batches import STEP, formed, rows
 from stepscope.analyzers.declared import seats
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
@@ -47,6 +48,13 @@ if TYPE_CHECKING:
 FIX = (
     "count one budget down through all phases of the scheduler, "
     "and assert that rows, tokens and reserve add up before the batch runs"
+)
+# What tells how much of a limit a step had; either of each.
+_SEATED = (("batch_rows",), ("steps.num_prefill_reqs", "steps.num_decode_reqs"))
+_HELD = (
+    ("batch_rows",),
+    ("steps.num_prefill_tokens", "steps.num_decode_tokens"),
+    ("steps.reserved_tokens",),
 )
 
 
@@ -60,6 +68,11 @@ class BudgetExceeded:
     needs: ClassVar[tuple[str, ...]] = ("steps",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether any of the limits is known, and what steps had of it."""
+        seated = seats(trace) is not None and any(knows(trace, *held) for held in _SEATED)
+        return seated or any(knows(trace, "steps.token_budget", *held) for held in _HELD)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and broken limit, with the number of steps, worst step first."""

@@ -38,6 +38,7 @@ import polars as pl
 from stepscope.analyzers.batches import STEP, rows, tokens
 from stepscope.analyzers.declared import eos_token
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.requests import REQUEST, ends, events
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
@@ -55,6 +56,11 @@ IS_WHAT = {
     "past end": ("behind the end of its output", "behind the end of their output"),
     "end unseen": ("the end of an output that is told to be cut",) * 2,
 }
+_WAYS = (
+    ("lifecycle.max_tokens", "lifecycle.request"),
+    ("batch_rows.is_final_chunk", "outputs.source_step"),
+    ("batch_rows.is_final_chunk", "outputs.step"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,11 @@ class PartialTokenLeak:
     needs: ClassVar[tuple[str, ...]] = ("outputs",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known which chunks or tokens end something."""
+        has_end = eos_token(trace) is not None and knows(trace, "outputs.token")
+        return has_end or any(knows(trace, *way) for way in _WAYS)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and kind, with the number of tokens, placed at the first."""

@@ -33,7 +33,7 @@ import polars as pl
 
 from stepscope.analyzers.batches import STEP, formed, rows
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -49,9 +49,14 @@ class LogitsArity:
     code: ClassVar[str] = "BAT006"
     name: ClassVar[str] = "logits-arity"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("batch_rows", "steps")
+    needs: ClassVar[tuple[str, ...]] = ("batch_rows", "steps.logits_rows")
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known of any row whether it samples."""
+        samples = (pl.col("phase") == "decode") | pl.col("is_final_chunk").is_not_null()
+        return any_row(trace.batch_rows.filter(samples))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and kind of step, with the number of steps, placed at the first."""

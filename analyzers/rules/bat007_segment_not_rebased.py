@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
@@ -52,6 +53,10 @@ class SegmentNotRebased:
     needs: ClassVar[tuple[str, ...]] = ("segments",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known a cumulative length."""
+        return any(knows(trace, f"segments.{name}") for name in ("first_cu_len", "last_cu_len"))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, phase and what is wrong, placed at the first segment."""

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
@@ -56,6 +57,10 @@ class MetadataMissing:
     needs: ClassVar[tuple[str, ...]] = ("segments",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known any field of a segment."""
+        return any(knows(trace, f"segments.{column}") for column in COLUMN_OF.values())
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, field and phase, placed at the first segment."""

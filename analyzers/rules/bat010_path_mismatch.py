@@ -37,7 +37,8 @@ import polars as pl
 from stepscope.analyzers.batches import STEP, formed, rows
 from stepscope.analyzers.declared import refuses_mixed_drafts
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.known import knows
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import times
 from stepscope.ingest.schema import PHASES
 
@@ -49,6 +50,8 @@ FIX = (
     "refuse combinations that no path supports"
 )
 KIND = r"prefill|decode|mixed"
+_ROWS = ("segments", "steps.num_prefill_reqs", "steps.num_decode_reqs")
+_DRAFTS = ("batch_rows.num_draft",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,16 @@ class PathMismatch:
     code: ClassVar[str] = "BAT010"
     name: ClassVar[str] = "path-mismatch"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = ("steps.kind",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether a path names a kind, or segments or drafts tell what ran."""
+        if knows(trace, *_ROWS) or (refuses_mixed_drafts(trace) and knows(trace, *_DRAFTS)):
+            return True
+        names_one = pl.col("executed_path").str.contains(KIND)
+        return any(any_row(ran.filter(names_one)) for ran in (trace.steps, trace.segments))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, kind and what it ran as, with the number, placed at the first."""

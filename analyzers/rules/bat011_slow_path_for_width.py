@@ -56,7 +56,12 @@ class SlowPathForWidth:
     code: ClassVar[str] = "BAT011"
     name: ClassVar[str] = "slow-path-for-width"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "steps.executed_path",
+        "steps.num_prefill_reqs",
+        "steps.num_decode_reqs",
+        "steps.dur_ns",
+    )
 
     max_ratio: float = 1.3
     at_least: int = 3

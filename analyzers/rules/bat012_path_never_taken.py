@@ -51,7 +51,7 @@ class PathNeverTaken:
     code: ClassVar[str] = "BAT012"
     name: ClassVar[str] = "path-never-taken"
     severity: ClassVar[Severity] = Severity.INFO
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = ("steps.executed_path",)
 
     limit: int = 50
 

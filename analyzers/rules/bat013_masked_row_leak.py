@@ -31,6 +31,7 @@ import polars as pl
 
 from stepscope.analyzers.batches import STEP, rows, tokens
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.requests import REQUEST, ends
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
@@ -54,6 +55,10 @@ class MaskedRowLeak:
     needs: ClassVar[tuple[str, ...]] = ("batch_rows", "outputs")
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known whose logits a token comes from."""
+        return any(knows(trace, f"outputs.{step}") for step in ("source_step", "step"))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per request, with the number of its tokens, in order of time."""

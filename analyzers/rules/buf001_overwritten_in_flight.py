@@ -58,7 +58,7 @@ class OverwrittenInFlight:
     code: ClassVar[str] = "BUF001"
     name: ClassVar[str] = "overwritten-in-flight"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses",)
+    needs: ClassVar[tuple[str, ...]] = ("accesses.buffer",)
 
     limit: int = 50
 

@@ -50,7 +50,13 @@ class SharedViewClobbered:
     code: ClassVar[str] = "BUF002"
     name: ClassVar[str] = "shared-view-clobbered"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses", "segments")
+    needs: ClassVar[tuple[str, ...]] = (
+        "accesses.step",
+        "accesses.buffer",
+        "accesses.segment",
+        "accesses.epoch",
+        "segments",
+    )
 
     limit: int = 50
 

@@ -55,7 +55,7 @@ class UnorderedRead:
     code: ClassVar[str] = "BUF003"
     name: ClassVar[str] = "unordered-read"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses",)
+    needs: ClassVar[tuple[str, ...]] = ("accesses.buffer",)
 
     limit: int = 50
 

@@ -49,7 +49,12 @@ class RowOverwritten:
     code: ClassVar[str] = "BUF004"
     name: ClassVar[str] = "row-overwritten"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "accesses.step",
+        "accesses.buffer",
+        "accesses.segment",
+        "accesses.epoch",
+    )
 
     limit: int = 50
 

@@ -48,7 +48,12 @@ class ScratchShared:
     code: ClassVar[str] = "BUF005"
     name: ClassVar[str] = "scratch-shared"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "accesses.step",
+        "accesses.buffer",
+        "accesses.segment",
+        "accesses.epoch",
+    )
 
     limit: int = 50
 

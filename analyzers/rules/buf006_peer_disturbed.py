@@ -54,7 +54,13 @@ class PeerDisturbed:
     code: ClassVar[str] = "BUF006"
     name: ClassVar[str] = "peer-disturbed"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses", "allocations")
+    needs: ClassVar[tuple[str, ...]] = (
+        "accesses.buffer",
+        "accesses.first",
+        "accesses.epoch",
+        "accesses.step",
+        "allocations.step",
+    )
 
     limit: int = 50
 

@@ -5,6 +5,9 @@ Collectives that never ended on some rank, and that a rank which should join (`e
 every rank that uses the group) never entered. Only ranks of the manifest count: of a rank that was
 not recorded nothing is known. One finding per group and missing rank, with what that rank did last.
 
+A collective that was inferred from a profile may just have been cut off before its end: with such
+ones alone the rule is not applicable.
+
 ## Why it hurts
 Nobody can go on: the others sit in the collective until a timeout takes the whole job down, and the
 stack traces of those who wait name everything but the cause. That is in the rank that did not come:
@@ -33,7 +36,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.operations import GROUP, MEETING, expected, have_met, operations, told
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -56,8 +59,9 @@ class RankMissing:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether more than one rank was recorded."""
-        return len(trace.manifest.ranks) > 1 or have_met(trace)
+        """Tell whether there are several ranks, and ends that are not there never came."""
+        recorded = trace.collectives.filter(pl.col("inferred").is_null())
+        return any_row(recorded) and (len(trace.manifest.ranks) > 1 or have_met(trace))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group and missing rank, placed at the first wait, in order of time."""

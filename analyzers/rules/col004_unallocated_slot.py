@@ -48,7 +48,7 @@ class UnallocatedSlot:
     code: ClassVar[str] = "COL004"
     name: ClassVar[str] = "unallocated-slot"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("collectives", "allocations")
+    needs: ClassVar[tuple[str, ...]] = ("collectives.command", "collectives.slot", "allocations")
 
     limit: int = 50
 

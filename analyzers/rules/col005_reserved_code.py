@@ -35,6 +35,7 @@ import polars as pl
 from stepscope.analyzers.batches import tokens
 from stepscope.analyzers.commands import as_word, codebook
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.operations import operations
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
@@ -57,8 +58,9 @@ class ReservedCode:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether any word is declared to be a command."""
-        return bool(codebook(trace))
+        """Tell whether any word is declared to be a command, and slots or tokens are recorded."""
+        words = ("collectives.slot", "outputs.token")
+        return bool(codebook(trace)) and any(knows(trace, word) for word in words)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and word, with the number of times, in order of time."""

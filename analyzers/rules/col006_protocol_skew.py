@@ -50,8 +50,9 @@ class ProtocolSkew:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether a rank told the version that it speaks."""
-        return any_row(trace.counters.filter(pl.col("name") == COUNTER))
+        """Tell whether two ranks told the version that they speak."""
+        told = trace.counters.filter(pl.col("name") == COUNTER, pl.col("value").is_finite())
+        return any_row(told.select(pl.col("rank").n_unique()).filter(pl.col("rank") > 1))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per version that is not the first rank's."""

@@ -48,7 +48,7 @@ class CollectiveAlone:
     code: ClassVar[str] = "COL007"
     name: ClassVar[str] = "collective-alone"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("collectives",)
+    needs: ClassVar[tuple[str, ...]] = ("collectives.expected_ranks",)
 
     limit: int = 50
 

@@ -55,7 +55,7 @@ class Straggler:
     code: ClassVar[str] = "COL008"
     name: ClassVar[str] = "straggler"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("collectives",)
+    needs: ClassVar[tuple[str, ...]] = ("collectives.dur_ns",)
 
     min_late_ns: int = 1_000
     min_times: int = 10

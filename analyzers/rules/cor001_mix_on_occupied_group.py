@@ -57,7 +57,7 @@ class MixOnOccupiedGroup:
     code: ClassVar[str] = "COR001"
     name: ClassVar[str] = "mix-on-occupied-group"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.dispatch_ns",)
 
     limit: int = 50
 

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import (
     FAR_NS,
@@ -65,6 +66,10 @@ class CoreDoubleBooked:
 
     overlap_ns: int = 1
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether ends are recorded, or none can be missing."""
+        return knows(trace, "core_spans.end_ns") or is_whole(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per block that began too early, in order of time."""

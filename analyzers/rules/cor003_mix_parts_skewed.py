@@ -54,7 +54,7 @@ class MixPartsSkewed:
     code: ClassVar[str] = "COR003"
     name: ClassVar[str] = "mix-parts-skewed"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.end_ns",)
 
     max_share: float = 0.1
     limit: int = 50

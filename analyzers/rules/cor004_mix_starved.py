@@ -56,7 +56,7 @@ class MixStarved:
     code: ClassVar[str] = "COR004"
     name: ClassVar[str] = "mix-starved"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.ready_ns",)
 
     max_turns: float = 2.0
     max_wait_ns: int = 10_000_000

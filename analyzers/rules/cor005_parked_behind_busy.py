@@ -58,7 +58,11 @@ class ParkedBehindBusy:
     code: ClassVar[str] = "COR005"
     name: ClassVar[str] = "parked-behind-busy"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "core_spans.slot",
+        "core_spans.dispatch_ns",
+        "core_spans.end_ns",
+    )
 
     max_share: float = 0.015
     grace_ns: int = 2_000

@@ -59,7 +59,11 @@ class IdleCoreReadyWork:
     code: ClassVar[str] = "COR006"
     name: ClassVar[str] = "idle-core-ready-work"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "core_spans.ready_ns",
+        "core_spans.dispatch_ns",
+        "core_spans.end_ns",
+    )
 
     max_share: float = 0.15
     grace_ns: int = 2_000

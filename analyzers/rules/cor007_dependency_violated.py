@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.naming import with_kernel, with_label
 from stepscope.analyzers.occupancy import FAR_NS, holds, is_whole
 from stepscope.analyzers.rule import each, finding
@@ -58,6 +59,11 @@ class DependencyViolated:
 
     early_ns: int = 1
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether ends are recorded, or none can be missing."""
+        ends = ("core_spans.end_ns", "tasks.retired_ns")
+        return any(knows(trace, end) for end in ends) or is_whole(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per pair of kernels, the one with most edges first."""

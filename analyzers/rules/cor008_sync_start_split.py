@@ -52,7 +52,7 @@ class SyncStartSplit:
     code: ClassVar[str] = "COR008"
     name: ClassVar[str] = "sync-start-split"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("core_spans", "tasks")
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.dispatch_ns", "tasks.is_sync_start")
 
     grace_ns: int = 2_000
     per_part_ns: int = 500

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.naming import with_kernel, with_label
 from stepscope.analyzers.occupancy import (
     FAR_NS,
@@ -61,13 +62,16 @@ class DispatchBound:
     code: ClassVar[str] = "COR009"
     name: ClassVar[str] = "dispatch-bound"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.end_ns",)
 
     max_ratio: float = 1.0
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether times between events were measured: an order alone has no lengths."""
-        return is_measured(trace)
+        """Tell whether times between events were measured, an order alone has no lengths; and from
+        when on blocks waited for their cores.
+        """
+        since = ("core_spans.ready_ns", "core_spans.dispatch_ns")
+        return is_measured(trace) and any(knows(trace, each) for each in since)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and shape, placed at the block that waited longest."""

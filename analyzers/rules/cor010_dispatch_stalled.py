@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.layout import configured
 from stepscope.analyzers.naming import with_label, with_name
 from stepscope.analyzers.occupancy import FAR_NS, holds
@@ -80,10 +81,16 @@ class DispatchStalled:
     code: ClassVar[str] = "COR010"
     name: ClassVar[str] = "dispatch-stalled"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("tasks",)
+    needs: ClassVar[tuple[str, ...]] = ("tasks.outcome",)
 
     min_stall_ns: int = 10_000_000
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether anything is known of when there was progress, or of steps that ended."""
+        moments = ("core_spans", "tasks.ready_ns", "tasks.retired_ns")
+        ended = knows(trace, "steps.dur_ns", "tasks.step")
+        return ended or any(knows(trace, moment) for moment in moments)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step that stalled, in order of time."""

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.layout import PLACE, configured, layout
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import CORE, FAR_NS, holds, places
@@ -59,6 +60,10 @@ class WrongCore:
     needs: ClassVar[tuple[str, ...]] = ("core_spans",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether cores are declared, or known by what they are to the blocks on them."""
+        return bool(configured(trace)) or knows(trace, "core_spans.core_kind")
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per place that blocks were meant for and core that they ran on."""

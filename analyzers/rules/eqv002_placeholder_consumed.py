@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.requests import REQUEST
 from stepscope.analyzers.rule import any_row, each, finding
@@ -57,13 +58,20 @@ class PlaceholderConsumed:
     code: ClassVar[str] = "EQV002"
     name: ClassVar[str] = "placeholder-consumed"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses", "batch_rows", "outputs")
+    needs: ClassVar[tuple[str, ...]] = (
+        "accesses.step",
+        "accesses.first",
+        "accesses.epoch",
+        "batch_rows.row",
+        "outputs",
+    )
 
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether it was recorded which tokens decodes read."""
-        return any_row(trace.accesses.filter(pl.col("buffer") == INPUT_IDS))
+        """Tell whether it was recorded which tokens decodes read, and which steps sampled them."""
+        sampled = any(knows(trace, f"outputs.{step}") for step in ("source_step", "step"))
+        return sampled and any_row(trace.accesses.filter(pl.col("buffer") == INPUT_IDS))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and kind, with the number of such reads, placed at the first."""

@@ -51,7 +51,7 @@ class ChunkingChangesOutput:
     code: ClassVar[str] = "EQV003"
     name: ClassVar[str] = "chunking-changes-output"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("outputs", "batch_rows")
+    needs: ClassVar[tuple[str, ...]] = ("outputs", "batch_rows.num_computed")
 
     limit: int = 50
 

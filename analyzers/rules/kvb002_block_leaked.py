@@ -55,7 +55,7 @@ class BlockLeaked:
     code: ClassVar[str] = "KVB002"
     name: ClassVar[str] = "block-leaked"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("allocations", "lifecycle")
+    needs: ClassVar[tuple[str, ...]] = ("allocations", "lifecycle.request")
 
     grace_ns: int = 1
     limit: int = 50

@@ -50,7 +50,7 @@ class PreemptedWithRoom:
     code: ClassVar[str] = "KVB003"
     name: ClassVar[str] = "preempted-with-room"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("decisions", "lifecycle")
+    needs: ClassVar[tuple[str, ...]] = ("decisions.needed", "decisions.available", "lifecycle")
 
     spare_blocks: int = 0
     limit: int = 50

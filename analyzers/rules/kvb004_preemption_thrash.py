@@ -38,6 +38,7 @@ import polars as pl
 
 from stepscope.analyzers.batches import rows
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.requests import REQUEST, events
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
@@ -63,6 +64,10 @@ class PreemptionThrash:
 
     max_share: float = 1.0
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known what each row computed before, or what it computes again."""
+        return any(knows(trace, f"batch_rows.{name}") for name in ("num_computed", "is_recompute"))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of requests that thrash."""

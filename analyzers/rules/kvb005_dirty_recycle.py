@@ -52,7 +52,12 @@ class DirtyRecycle:
     code: ClassVar[str] = "KVB005"
     name: ClassVar[str] = "dirty-recycle"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses", "allocations")
+    needs: ClassVar[tuple[str, ...]] = (
+        "accesses.buffer",
+        "accesses.first",
+        "accesses.epoch",
+        "allocations",
+    )
 
     limit: int = 50
 
@@ -79,9 +84,11 @@ class DirtyRecycle:
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         whose = row["before"] or "an earlier owner"
+        num_bytes = row["num_bytes"]
+        first = "some" if num_bytes is None else times(num_bytes, "byte")
         message = (
             f"{row['request']} read {times(row['count'], 'time')} in slot {row['slot']} what "
-            f"{whose} had left there: first {times(row['num_bytes'], 'byte')} in step {row['step']}"
+            f"{whose} had left there: first {first} in step {row['step']}"
         )
         evidence: Evidence = {
             "slot": row["slot"],

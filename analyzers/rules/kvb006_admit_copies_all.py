@@ -51,7 +51,14 @@ class AdmitCopiesAll:
     code: ClassVar[str] = "KVB006"
     name: ClassVar[str] = "admit-copies-all"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("accesses", "allocations")
+    needs: ClassVar[tuple[str, ...]] = (
+        "accesses.buffer",
+        "accesses.first",
+        "accesses.last",
+        "accesses.epoch",
+        "accesses.step",
+        "allocations.step",
+    )
 
     max_ratio: float = 1.0
     limit: int = 50

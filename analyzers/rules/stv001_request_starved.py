@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import REQUEST, neglected, requests, served, waits
+from stepscope.analyzers.requests import REQUEST, has_arrivals, neglected, requests, served, waits
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration, times
 
@@ -59,10 +59,14 @@ class RequestStarved:
     code: ClassVar[str] = "STV001"
     name: ClassVar[str] = "request-starved"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("lifecycle",)
+    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request",)
 
     max_shares: float = 2.0
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known when any request arrived."""
+        return has_arrivals(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per starved request, oldest first, placed where it was neglected longest."""

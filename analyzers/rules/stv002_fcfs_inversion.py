@@ -38,7 +38,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import ENDS, LEAVES, REQUEST, events, requests, waits
+from stepscope.analyzers.requests import (
+    ENDS,
+    LEAVES,
+    REQUEST,
+    events,
+    has_arrivals,
+    requests,
+    waits,
+)
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
@@ -59,10 +67,14 @@ class FcfsInversion:
     code: ClassVar[str] = "STV002"
     name: ClassVar[str] = "fcfs-inversion"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("lifecycle",)
+    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request",)
 
     at_least: int = 1
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known when any request arrived."""
+        return has_arrivals(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per older request, with how often it gave way, those that did most first."""

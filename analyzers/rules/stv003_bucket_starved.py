@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import REQUEST, requests
+from stepscope.analyzers.requests import REQUEST, has_arrivals, requests
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
@@ -48,10 +48,14 @@ class BucketStarved:
     code: ClassVar[str] = "STV003"
     name: ClassVar[str] = "bucket-starved"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("decisions", "lifecycle")
+    needs: ClassVar[tuple[str, ...]] = ("decisions.holder", "lifecycle.request")
 
     max_misses: int = 16
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known when any request arrived."""
+        return has_arrivals(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per request whose bucket starved, longest streak first, placed at it."""

@@ -48,7 +48,12 @@ class PrefillStarved:
     code: ClassVar[str] = "STV005"
     name: ClassVar[str] = "prefill-starved"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "steps.token_budget",
+        "steps.reserved_tokens",
+        "steps.num_waiting",
+        "steps.num_prefill_tokens",
+    )
 
     max_steps: int = 8
     min_tokens: int = 1

@@ -40,8 +40,18 @@ import polars as pl
 from stepscope.analyzers.batches import formed
 from stepscope.analyzers.declared import block_size, num_slots, seats
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.occupancy import FAR_NS
-from stepscope.analyzers.requests import ENDS, LEAVES, REQUEST, events, requests, served, waits
+from stepscope.analyzers.requests import (
+    ENDS,
+    LEAVES,
+    REQUEST,
+    events,
+    has_arrivals,
+    requests,
+    served,
+    waits,
+)
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration, times
 
@@ -52,6 +62,13 @@ FIX = (
     "run as many requests at once as there are slots for; let those that fit pass a head of the "
     "queue that does not, a bounded number of times"
 )
+_WHY = (
+    "decisions.resource",
+    "decisions.needed",
+    "decisions.available",
+    "decisions.holder",
+    "lifecycle.prompt_len",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +78,17 @@ class HeadOfLineBlocked:
     code: ClassVar[str] = "STV006"
     name: ClassVar[str] = "head-of-line-blocked"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("lifecycle", "steps", "batch_rows")
+    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request", "steps.dur_ns", "batch_rows")
 
     max_ratio: float = 2.0
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether it is known what held requests back, or how many slots there are."""
+        tells_why = knows(trace, *_WHY)
+        tells_slots = seats(trace) == 1 or num_slots(trace) is not None
+        room = tells_why or (tells_slots and knows(trace, "steps.num_running"))
+        return room and has_arrivals(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and way, with the number of requests that were blocked."""

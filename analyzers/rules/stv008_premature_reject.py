@@ -49,30 +49,23 @@ class PrematureReject:
     code: ClassVar[str] = "STV008"
     name: ClassVar[str] = "premature-reject"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("decisions", "steps")
+    needs: ClassVar[tuple[str, ...]] = ("decisions.resource", "steps")
 
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether nobody was rejected, or of anybody it is known what would have done."""
+        known = pl.all_horizontal(pl.col("needed", "whole").is_not_null())
+        rejected = _rejections(trace).select(known.any() | (pl.len() == 0))
+        return bool(rejected.collect().item())
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per reason, with the number of requests, placed at the first of them."""
-        sizes = trace.steps.group_by("rank").agg(
-            pl.col("kv_blocks_total").max(), pl.col("token_budget").max()
-        )
-        whole = (
-            pl.when(pl.col("resource") == "kv-block")
-            .then("kv_blocks_total")
-            .when(pl.col("resource") == "token-budget")
-            .then("token_budget")
-            .otherwise("available")
-        )
         first = ("ts_ns", "step", "subject", "needed", "available", "whole")
         reason = pl.col("reason").fill_null("no reason recorded").str.replace_all(NUMBER, "*")
         reasons = (
-            trace.decisions.filter(
-                pl.col("subject_kind") == "request", pl.col("verdict") == "rejected"
-            )
-            .join(sizes, on="rank", how="left")
-            .with_columns(whole=whole, reason=reason)
+            _rejections(trace)
+            .with_columns(reason=reason)
             .filter(pl.col("needed") <= pl.col("whole"))
             .group_by("rank", "resource", "reason")
             .agg(
@@ -103,3 +96,21 @@ class PrematureReject:
         }
         at = {**row, "request": row["subject"]}
         return finding(self, message, FIX, at=at, evidence=evidence, count=row["count"])
+
+
+def _rejections(trace: Trace) -> pl.LazyFrame:
+    """What was rejected, with `whole`: how much there is at all of what it lacked."""
+    sizes = trace.steps.group_by("rank").agg(
+        pl.col("kv_blocks_total").max(), pl.col("token_budget").max()
+    )
+    whole = (
+        pl.when(pl.col("resource") == "kv-block")
+        .then("kv_blocks_total")
+        .when(pl.col("resource") == "token-budget")
+        .then("token_budget")
+        .otherwise("available")
+    )
+    rejected = trace.decisions.filter(
+        pl.col("subject_kind") == "request", pl.col("verdict") == "rejected"
+    )
+    return rejected.join(sizes, on="rank", how="left").with_columns(whole=whole)

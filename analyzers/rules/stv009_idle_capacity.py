@@ -7,6 +7,9 @@ budget were short: at least `free_share` of either was left. How many seats ther
 the manifest, or is the most that ever ran at once. What was told of the request at the head of the
 queue is in the evidence.
 
+Where free KV blocks are not recorded, a full pool looks just like that: then the rule is applicable
+only if the manifest declares slots, and what a request needs is a slot.
+
 ## Why it hurts
 A slot costs the same, live or masked. With half of the slots idle the same step gives half of the
 tokens, and those who wait, wait for nothing.
@@ -31,8 +34,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from stepscope.analyzers.declared import num_slots
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.idle_seats import idle_seats, is_idle, why
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.wording import duration, times
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 FIX = "look at the queue in every step, and admit into whatever seat or slot is free"
+_POOL = ("steps.kv_blocks_free", "steps.kv_blocks_total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +56,20 @@ class IdleCapacity:
     code: ClassVar[str] = "STV009"
     name: ClassVar[str] = "idle-capacity"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "steps.num_waiting",
+        "steps.num_running",
+        "steps.num_prefill_tokens",
+        "steps.num_decode_tokens",
+    )
 
     max_steps: int = 1
     free_share: float = 0.25
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether free KV blocks are known, or slots are all that a request needs."""
+        return knows(trace, *_POOL) or num_slots(trace) is not None
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such steps, placed at the longest run."""

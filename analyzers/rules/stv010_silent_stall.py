@@ -5,8 +5,7 @@ Runs of more than `max_steps` steps in which requests waited, a seat was free, a
 of the KV blocks and of the token budget were free, and no prompt was worked on; and no decision
 that was recorded in or before that time says that a waiting request lacked anything. An engine that
 gives a reason is not silent (see STV009); but that so many KV blocks were lacking as have been free
-ever since is no reason. Without KV blocks in the trace, or without any idea of how many seats there
-are, the rule says nothing.
+ever since is no reason. Without KV blocks in the trace the rule is not applicable.
 
 ## Why it hurts
 Health checks pass, decodes that are under way go on, and new requests get no first token until a
@@ -62,7 +61,14 @@ class SilentStall:
     code: ClassVar[str] = "STV010"
     name: ClassVar[str] = "silent-stall"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "steps.num_waiting",
+        "steps.num_running",
+        "steps.num_prefill_tokens",
+        "steps.num_decode_tokens",
+        "steps.kv_blocks_free",
+        "steps.kv_blocks_total",
+    )
 
     max_steps: int = 32
     free_share: float = 0.25

@@ -52,7 +52,11 @@ class DecodeStarved:
     code: ClassVar[str] = "STV011"
     name: ClassVar[str] = "decode-starved"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = (
+        "steps.num_running",
+        "steps.num_prefill_reqs",
+        "steps.num_decode_reqs",
+    )
 
     max_steps: int = 16
     limit: int = 50

@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import duration, times
@@ -52,6 +53,15 @@ FIX = "take all times of a rank from one monotonic clock, and align the ranks' c
 BLOCKING = ("all_reduce", "allreduce", "all_gather", "allgather", "barrier", "all_to_all",
             "alltoall", "reduce_scatter", "reducescatter")  # fmt: skip
 _PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")
+# Of each of these, one row or one time has to come before another.
+_ORDERED = (
+    ("steps",),
+    ("collectives",),
+    ("core_spans.end_ns",),
+    ("core_spans.dispatch_ns",),
+    ("tasks.retired_ns",),
+    ("lifecycle.request",),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,10 @@ class ClockBackwards:
 
     tolerance_ns: int = 1_000
     skew_ns: int = 10_000
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether anything is recorded that has to come before something else."""
+        return any(knows(trace, *times) for times in _ORDERED)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per kind and rank, then one per pair of ranks whose clocks disagree."""

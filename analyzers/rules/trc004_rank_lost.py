@@ -55,6 +55,10 @@ class RankLost:
     max_gaps: float = 5.0
     min_signs: int = 3
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether there are several ranks: one alone has no others that go on."""
+        return len(trace.manifest.ranks) > 1 or len(_with_rows(trace)) > 1
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank that was lost, in order of rank."""
         ranks = _ranks(trace, self.min_signs).collect()

@@ -49,7 +49,7 @@ class RecomputeMislabelled:
     code: ClassVar[str] = "TRC005"
     name: ClassVar[str] = "recompute-mislabelled"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = ("steps.num_decode_reqs", "steps.num_decode_tokens")
 
     max_share: float = 0.5
 

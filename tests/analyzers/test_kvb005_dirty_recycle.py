@@ -48,6 +48,12 @@ def test_a_read_of_what_an_earlier_owner_wrote_is_found() -> None:
     assert (found.request, found.ts_ns, found.end_ns, found.count) == ("new", 70, 80, 2)
 
 
+def test_a_read_of_which_the_end_is_not_known_is_told_without_its_bytes() -> None:
+    (found,) = dirty(access("read", 70, 2, last=None))
+
+    assert found.message.endswith("what old had left there: first some in step 70")
+
+
 @pytest.mark.parametrize(
     "read",
     [

@@ -44,9 +44,11 @@ def test_a_rule_is_a_frozen_dataclass_of_thresholds(rule: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_a_rule_needs_tables_of_the_schema(rule: Rule) -> None:
+def test_a_rule_needs_tables_and_columns_of_the_schema(rule: Rule) -> None:
     assert re.fullmatch(r"[A-Z]{3}\d{3}", rule.code)
-    assert set(rule.needs) <= BY_NAME.keys()
+    for need in rule.needs:
+        table, _, column = need.partition(".")
+        assert not column or column in BY_NAME[table].names, need
 
 
 def test_a_rule_is_found_by_its_code_in_any_case_and_by_its_name() -> None:

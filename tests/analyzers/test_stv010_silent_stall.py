@@ -78,7 +78,7 @@ def test_a_recorded_run_whose_admission_is_frozen_is_found(record: Record) -> No
 def test_steps_that_were_read_from_tags_do_not_say_who_waits(shared_data: Path) -> None:
     trace = Trace.open(shared_data / "kineto" / "vllm_cpu_tiny_llama_preemptions.json.gz")
 
-    assert check(trace, (SilentStall(),)).counts == {"STV010": 0}
+    assert check(trace, (SilentStall(),)).not_applicable == ("STV010",)
 
 
 @pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])

@@ -1,0 +1,45 @@
+"""What a trace tells at all: a column that is null in every row was not recorded.
+
+A rule that reads such a column finds nothing in it, which is not the same as *clean*.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+# Most columns that have a value have one here, and are not looked at any further.
+NUM_FIRST = 1_000
+
+_told: WeakKeyDictionary[Trace, dict[str, frozenset[str]]] = WeakKeyDictionary()
+
+
+def knows(trace: Trace, *needs: str) -> bool:
+    """Tell whether the trace has all of these: a table, or a value in a `table.column`."""
+    return all(_knows(trace, *need.split(".")) for need in needs)
+
+
+def _knows(trace: Trace, table: str, column: str | None = None) -> bool:
+    return trace.has(table) and (column is None or column in _with_values(trace, table))
+
+
+def _with_values(trace: Trace, table: str) -> frozenset[str]:
+    """The columns of a table that have a value in any row; looked for once."""
+    of_trace = _told.setdefault(trace, {})
+    if table not in of_trace:
+        rows = trace.table(table)
+        known = _of(rows.head(NUM_FIRST), rows.collect_schema().names())
+        silent = [name for name in rows.collect_schema().names() if name not in known]
+        more = _of(rows, silent) if trace.num_rows(table) > NUM_FIRST else set()
+        of_trace[table] = frozenset(known | more)
+    return of_trace[table]
+
+
+def _of(rows: pl.LazyFrame, columns: list[str]) -> set[str]:
+    found = rows.select(pl.col(columns).is_not_null().any()).collect()
+    return {name for name in columns if found[name].item()}
