@@ -36,6 +36,16 @@ def has_arrivals(trace: Trace) -> bool:
     return any_row(events(trace).filter(pl.col("event") == "arrive"))
 
 
+def has_histories(trace: Trace) -> bool:
+    """Tell whether requests arrived and something became of any: a list of arrivals is no run."""
+    return has_arrivals(trace) and any_row(events(trace).filter(pl.col("event") != "arrive"))
+
+
+def has_decisions(trace: Trace) -> bool:
+    """Tell whether the scheduler told of any request what it decided: one of tasks does not."""
+    return any_row(trace.decisions.filter(pl.col("subject_kind") == "request"))
+
+
 def requests(trace: Trace) -> pl.LazyFrame:
     """One row per request that arrived.
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import ENTERS, LEAVES, REQUEST, events, has_arrivals
+from stepscope.analyzers.requests import ENTERS, LEAVES, REQUEST, events, has_histories
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
@@ -53,8 +53,8 @@ class WrongRequestTaken:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether it is known when any request arrived."""
-        return has_arrivals(trace)
+        """Tell whether it is known when requests arrived, and what became of any."""
+        return has_histories(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per request that was admitted while it ran, in order of time."""

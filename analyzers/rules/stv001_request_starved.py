@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import REQUEST, has_arrivals, neglected, requests, served, waits
+from stepscope.analyzers.requests import REQUEST, has_histories, neglected, requests, served, waits
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration, times
 
@@ -65,8 +65,8 @@ class RequestStarved:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether it is known when any request arrived."""
-        return has_arrivals(trace)
+        """Tell whether it is known when requests arrived, and what became of any."""
+        return has_histories(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per starved request, oldest first, placed where it was neglected longest."""

@@ -43,7 +43,7 @@ from stepscope.analyzers.requests import (
     LEAVES,
     REQUEST,
     events,
-    has_arrivals,
+    has_histories,
     requests,
     waits,
 )
@@ -73,8 +73,8 @@ class FcfsInversion:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether it is known when any request arrived."""
-        return has_arrivals(trace)
+        """Tell whether it is known when requests arrived, and what became of any."""
+        return has_histories(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per older request, with how often it gave way, those that did most first."""

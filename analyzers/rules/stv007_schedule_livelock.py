@@ -36,6 +36,7 @@ import polars as pl
 from stepscope.analyzers.batches import STEP, formed, rows
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
+from stepscope.analyzers.requests import has_decisions
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.wording import times
@@ -67,7 +68,7 @@ class ScheduleLivelock:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether it is known what was put back, or from which token on each row ran."""
-        return knows(trace, "decisions") or knows(trace, "batch_rows.num_computed")
+        return knows(trace, "batch_rows.num_computed") or has_decisions(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step that went round in circles, then one per rank that stood still."""

@@ -32,6 +32,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import NUMBER
+from stepscope.analyzers.requests import has_decisions
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
@@ -57,7 +58,7 @@ class PrematureReject:
         """Tell whether nobody was rejected, or of anybody it is known what would have done."""
         known = pl.all_horizontal(pl.col("needed", "whole").is_not_null())
         rejected = _rejections(trace).select(known.any() | (pl.len() == 0))
-        return bool(rejected.collect().item())
+        return has_decisions(trace) and bool(rejected.collect().item())
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per reason, with the number of requests, placed at the first of them."""
