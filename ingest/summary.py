@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ def facts(trace: Trace) -> list[tuple[str, str]]:
         ("producer", f"{manifest.producer} {manifest.producer_version}".strip()),
         ("clock", manifest.clock.kind),
         ("ranks", _ranks(manifest.ranks)),
+        ("sources", _sources(manifest)),
         ("run", run),
         ("steps", _steps(trace)),
     ]
@@ -43,16 +45,94 @@ def table_rows(trace: Trace) -> list[tuple[str, int, str]]:
     return [(name, rows, said.get(name, "")) for name, rows in counted if rows]
 
 
+def extents(trace: Trace) -> dict[str, tuple[int, int]]:
+    """Give when the first row of each table begins and the last one ends, where that is known."""
+    found = pl.collect_all([_extent(trace.table(table.name)) for table in TABLES])
+    pairs = ((table.name, frame.row(0)) for table, frame in zip(TABLES, found, strict=True))
+    return {name: (first, last) for name, (first, last) in pairs if first is not None}
+
+
+def _extent(rows: pl.LazyFrame) -> pl.LazyFrame:
+    names = rows.collect_schema().names()
+    ends = [pl.col(name).max() for name in ("end_ns", "retired_ns") if name in names]
+    if "dur_ns" in names:
+        ends.append((pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)).max())
+    first = pl.col("ts_ns").min()
+    return rows.select(first=first, last=pl.max_horizontal(pl.col("ts_ns").max(), *ends))
+
+
+def kinds(trace: Trace, table: str, column: str) -> dict[str, int]:
+    """Count the rows of a table by what a column says, the most frequent first."""
+    kind = pl.col(column).cast(pl.String).fill_null("unknown")
+    counted = trace.table(table).group_by(kind).agg(pl.len()).sort(-pl.col("len").cast(int), column)
+    return dict(counted.collect().iter_rows())
+
+
+def sources(manifest: Manifest) -> dict[str, str]:
+    """Give the file or the writer that each rank is from, where a trace is of several."""
+    found = manifest.config.get("files") or manifest.config.get("sources")
+    known = found if isinstance(found, dict) else {}
+    return {rank: str(name) for rank, name in known.items() if rank.isdecimal()}
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """How full one thing that a ring holds became, and of how much; 0 where that is not said."""
+
+    ring: str
+    what: str
+    unit: str
+    samples: int
+    most: float
+    size: int
+
+
+def rings(trace: Trace) -> list[Ring]:
+    """Give what the rings of a core-group runtime held at most, of what they hold."""
+    counted = (
+        trace.counters.filter(pl.col("track").str.starts_with("ring "))
+        .group_by("track", "name", maintain_order=True)
+        .agg(pl.col("unit").first(), pl.len(), most=pl.col("value").max())
+        .sort("track", maintain_order=True)
+        .collect()
+    )
+    sizes = trace.manifest.config.get("rings")
+    known = sizes if isinstance(sizes, dict) else {}
+    return [
+        Ring(ring, what, unit or "", samples, most, _size(known.get(what), ring))
+        for ring, what, unit, samples, most in counted.iter_rows()
+    ]
+
+
+def _size(sizes: object, ring: str) -> int:
+    number = ring.removeprefix("ring ")
+    if not isinstance(sizes, list) or not number.isdigit() or int(number) >= len(sizes):
+        return 0
+    size = sizes[int(number)]
+    return size if isinstance(size, int) else 0
+
+
+def doubts(manifest: Manifest) -> list[str]:
+    """Give one line for each thing to know: not closed, dropped, recovered, what readers note."""
+    return [*_lost(manifest), *(manifest.report.notes if manifest.report else ())]
+
+
 def notes(manifest: Manifest) -> list[str]:
-    """Give one line for each thing to doubt: not closed, dropped, recovered, repaired, inferred."""
+    """Give one line for each thing to doubt: those, and what was skipped, repaired, inferred."""
+    report = manifest.report
+    counted = [
+        f"{word} {number:,}: {what}"
+        for word in ("skipped", "repaired", "inferred")
+        for what, number in (getattr(report, word).items() if report else ())
+        if number
+    ]
+    return [*_lost(manifest), *counted, *(report.notes if report else ())]
+
+
+def _lost(manifest: Manifest) -> list[str]:
     lines = [] if manifest.closed else ["not closed: the recording ended before it was finished"]
     lines += [f"rank {rank}: {_recovered(was)}" for rank, was in (manifest.recovered or {}).items()]
     lines += [f"dropped {rows:,} rows of {name}" for name, rows in manifest.dropped.items() if rows]
-    if manifest.report:
-        for word in ("skipped", "repaired", "inferred"):
-            counts: dict[str, int] = getattr(manifest.report, word)
-            lines += [f"{word} {number:,}: {what}" for what, number in counts.items() if number]
-        lines += manifest.report.notes
     return lines
 
 
@@ -86,6 +166,12 @@ def as_html(trace: Trace) -> str:
 def _ranks(ranks: tuple[int, ...]) -> str:
     shown = ", ".join(map(str, ranks[:8]))
     return f"{len(ranks):,} ({shown}, ...)" if len(ranks) > 8 else shown
+
+
+def _sources(manifest: Manifest) -> str:
+    named = list(sources(manifest).items()) if len(manifest.ranks) > 1 else []
+    shown = ", ".join(f"{rank} is {name}" for rank, name in named[:8])
+    return f"{shown}, ..." if len(named) > 8 else shown
 
 
 def _steps(trace: Trace) -> str:

@@ -157,7 +157,7 @@ def _manifest(
         skipped={what: num for what, num in rows.skipped.items() if num},
         repaired={what: num for what, num in rows.repaired.items() if num},
         inferred={what: num for what, num in rows.inferred.items() if num},
-        notes=tuple(chain(rows.notes, _about_times(rows), _about_ranks(rows), _damage(damage))),
+        notes=tuple(chain(rows.notes, _about_times(rows), _damage(damage))),
     )
     return Manifest(
         producer=" and ".join(engines),
@@ -192,12 +192,6 @@ def _about_times(rows: LogRows) -> Iterator[str]:
         yield "times without a year or a day are shown from 1 January 2000"
     if found & {"dated", "undated"}:
         yield "times without a zone are read as UTC"
-
-
-def _about_ranks(rows: LogRows) -> Iterator[str]:
-    if len(rows.sources) > 1:
-        listed = sorted(rows.sources.values(), key=lambda source: source.rank)[:32]
-        yield "ranks: " + ", ".join(f"{source.rank} is {source.name}" for source in listed)
 
 
 def _damage(damage: str | None) -> Iterator[str]:

@@ -81,8 +81,10 @@ class KinetoFolderReader:
         if not files:
             raise TraceError(f"no file in it can be read: {notes[0]}", where=str(path))
         files.sort(key=lambda file: file.rank)
-        notes += [*_with_own_ranks(files), *_on_one_epoch(files), *_aligned(files)]
-        return _together(files), _manifest(files, skipped, notes)
+        notes += [*_with_own_ranks(files), *_on_one_epoch(files)]
+        offsets = _aligned(files)
+        notes += _said_of(offsets, files[0].rank)
+        return _together(files), _manifest(files, offsets, skipped, notes)
 
     def _is_of_a_rank(self, file: Path) -> bool:
         try:
@@ -141,34 +143,56 @@ def _with_own_ranks(files: list[_File]) -> Iterator[str]:
 def _on_one_epoch(files: list[_File]) -> Iterator[str]:
     """Let all times count from where those of the first file do."""
     first = files[0].manifest.clock
+    unknown: list[int] = []
     for file in files[1:]:
         epoch_ns = file.manifest.clock.epoch_ns
         if bool(epoch_ns) != bool(first.epoch_ns):
-            yield f"rank {file.rank} does not say from when its times count: left as they are"
+            unknown.append(file.rank)
         elif epoch_ns != first.epoch_ns:
             file.moved(epoch_ns - first.epoch_ns)
+    if unknown:
+        who, do = _ranks(unknown), "does" if len(unknown) == 1 else "do"
+        yield f"{who} {do} not say from when times count: left as they are"
 
 
-def _aligned(files: list[_File]) -> Iterator[str]:
+def _aligned(files: list[_File]) -> list[Offset]:
     """Move the clocks of ranks to that of the first, as far as their collectives tell."""
     first, *others = files
     told = [file.tables["collectives"] for file in files if "collectives" in file.tables]
     if not others or not told:
-        return
+        return []
     ranks = [file.rank for file in others]
     offsets = clock_offsets(pl.concat(told, how="diagonal_relaxed"), first.rank, ranks)
     for file, offset in zip(others, offsets, strict=True):
         if offset.correction_ns:
             file.moved(offset.correction_ns)
-    yield from (_said(offset, first.rank) for offset in offsets[:MOST_NOTES])
+    return offsets
+
+
+def _said_of(offsets: list[Offset], reference: int) -> Iterator[str]:
+    """What became of the clocks; those of which nothing is known in one sentence."""
+    compared = [offset for offset in offsets if offset.num]
+    yield from (_said(offset, reference) for offset in compared[:MOST_NOTES])
+    if alone := sorted(offset.rank for offset in offsets if not offset.num):
+        is_one = len(alone) == 1
+        yield (
+            f"{'clock' if is_one else 'clocks'} of {_ranks(alone)} {'is' if is_one else 'are'} not "
+            f"compared: no collective that {'it' if is_one else 'they'} and rank {reference} leave "
+            "together"
+        )
+
+
+def _ranks(ranks: list[int]) -> str:
+    """`rank 3`, `ranks 1, 2, 5`; many are cut short."""
+    shown = ", ".join(map(str, sorted(ranks)[:MOST_NOTES]))
+    more = ", ..." if len(ranks) > MOST_NOTES else ""
+    return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}{more}"
 
 
 def _said(offset: Offset, reference: int) -> str:
     """What became of a rank's clock, with how far the ends of collectives are still apart."""
     apart, residual = f"{offset.offset_ns / 1e6:+.3f} ms", f"{offset.residual_ns / 1e6:.3f} ms"
     clock, ends = f"clock of rank {offset.rank}", f"the ends of {offset.num:,} collectives"
-    if not offset.num:
-        return f"{clock} is not compared: no collective that it and rank {reference} leave together"
     if not offset.is_known:
         return f"{clock} is left as it is: {ends} are {apart} apart, scattered by {residual}"
     if not offset.correction_ns:
@@ -181,6 +205,15 @@ def _said(offset: Offset, reference: int) -> str:
     )
 
 
+def _compared(offset: Offset) -> dict[str, int]:
+    return {
+        "collectives": offset.num,
+        "offset_ns": offset.offset_ns,
+        "residual_ns": offset.residual_ns,
+        "moved_ns": offset.correction_ns,
+    }
+
+
 def _together(files: list[_File]) -> dict[str, Frame]:
     names = dict.fromkeys(name for file in files for name in file.tables)
     return {
@@ -191,12 +224,18 @@ def _together(files: list[_File]) -> dict[str, Frame]:
     }
 
 
-def _manifest(files: list[_File], skipped: dict[str, int], notes: list[str]) -> Manifest:
+def _manifest(
+    files: list[_File], offsets: list[Offset], skipped: dict[str, int], notes: list[str]
+) -> Manifest:
     found = merged(file.manifest for file in files)
     report = found.report or ReadReport()
     return replace(
         found,
-        config={**found.config, "files": {str(file.rank): file.name for file in files}},
+        config={
+            **found.config,
+            "files": {str(file.rank): file.name for file in files},
+            "clocks": {str(each.rank): _compared(each) for each in offsets if each.num},
+        },
         report=replace(
             report,
             skipped={**report.skipped, **skipped},

@@ -329,7 +329,7 @@ def test_logs_of_several_engines_in_one_file_are_ranks(tmp_path: Path) -> None:
     assert list(trace.manifest.config["sources"].values()) == [
         "vLLM 0", "SGLang DP0 TP0", "SGLang DP1 TP1", "mistral.rs",
     ]  # fmt: skip
-    assert any(note.startswith("ranks: 0 is vLLM 0, ") for note in report_of(trace).notes)
+    assert "sources    0 is vLLM 0, 1 is SGLang DP0 TP0, " in repr(trace)
 
 
 def test_real_lines_of_every_engine_are_read(shared_data: Path) -> None:
