@@ -28,7 +28,7 @@ def is_spread(head: bytes) -> bool:
         return False
     try:
         return not msgspec.json.decode(start.splitlines()[0])
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return True
 
 

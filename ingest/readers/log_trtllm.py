@@ -16,7 +16,9 @@ The format: TensorRT-LLM, `tensorrt_llm/_torch/pyexecutor/py_executor.py` and
 from __future__ import annotations
 
 import ast
+import json
 import re
+import warnings
 from typing import Any
 
 import msgspec
@@ -137,8 +139,9 @@ def _decoded(text: str) -> object:
     try:
         if f"'{STATISTIC}'" not in text:
             return msgspec.json.decode(text[begin:])
-        return ast.literal_eval(text[begin:])
-    except (msgspec.DecodeError, ValueError, SyntaxError, MemoryError, RecursionError):
+        with warnings.catch_warnings(action="ignore"):  # of what Python thinks of its escapes
+            return json.loads(json.dumps(ast.literal_eval(text[begin:])))
+    except (msgspec.DecodeError, ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 
 
