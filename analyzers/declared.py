@@ -21,6 +21,16 @@ def is_whole(trace: Trace, *tables: str) -> bool:
     return trace.manifest.closed and all(states.get(table) == "complete" for table in tables)
 
 
+def is_one_run(trace: Trace) -> bool:
+    """Tell whether its ranks are of one engine: a log may hold lines of several, of other days.
+
+    A log names where the lines of each rank come from, engine first: `vLLM 0`, `SGLang TP1`.
+    """
+    sources = _at(trace, "sources")
+    named = sources.values() if isinstance(sources, dict) else ()
+    return len({str(name).partition(" ")[0] for name in named}) < 2
+
+
 def seats(trace: Trace) -> int | None:
     """How many requests can run at once: seats or slots, whichever are fewer."""
     known = [_number(trace, "engine", "max_num_seqs"), num_slots(trace)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.analyzers.layout import configured
 from stepscope.analyzers.occupancy import FAR_NS, POOL, busy
 from stepscope.analyzers.once import once
 
@@ -36,7 +37,7 @@ def idle_while(
     end_ns, step, num_idle, num_waiting.
     """
     taken = once(trace, f"busy or within {recovery_ns} ns of it", lambda: busy(trace, recovery_ns))
-    members = taken.group_by(*POOL).agg(members=pl.col("unit").n_unique().cast(pl.Int64))
+    members = _members(trace, taken)
     waited = waits.select(*POOL, "from_ns", "to_ns")
     lost = _lost(taken.collect(), waited.collect(), members.collect())
     share = pl.col("lost_ns") / (pl.col("members") * pl.col("used_ns"))
@@ -44,6 +45,22 @@ def idle_while(
     began = once(trace, "when the blocks of each step were ready first", lambda: _began(spans))
     shares = lost.lazy().join(used, on=POOL).with_columns(share=share)
     return shares.sort("ts_ns").join_asof(began, on="ts_ns", by="rank", check_sortedness=False)
+
+
+def _members(trace: Trace, taken: pl.LazyFrame) -> pl.LazyFrame:
+    """How many cores or groups each pool has: as configured, and no fewer than were ever used."""
+    places = configured(trace)
+    kinds = [kind[:3] for kind, _ in places]
+    declared = {
+        "AIC": kinds.count("AIC"),
+        "AIV": kinds.count("AIV"),
+        "MIX": len({group for _, group in places}),
+    }
+    of_shape = pl.col("shape").cast(pl.String)
+    num_declared = of_shape.replace_strict(declared, default=0, return_dtype=pl.Int64)
+    num_used = pl.col("unit").n_unique().cast(pl.Int64)
+    used = taken.group_by(*POOL).agg(members=num_used)
+    return used.with_columns(members=pl.max_horizontal("members", num_declared))
 
 
 def _lost(taken: pl.DataFrame, waits: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:

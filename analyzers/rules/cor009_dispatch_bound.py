@@ -10,7 +10,7 @@ blocks. A block that was dispatched before it was ready waits from when it was r
 Cores wait for the scheduler. More cores, or faster kernels, would change nothing.
 
 ## Example
-    dispatching 252 MIX blocks took 2,642.4 times as long as running them: 33.5 ms for 12.7 us,
+    dispatching 84 MIX blocks took 2,642.4 times as long as running them: 33.5 ms for 12.7 us,
     43% of it on the way to the core; SPMD_MIX_AIC costs most
 
 ## How to fix
@@ -79,7 +79,7 @@ class DispatchBound:
         spent = pl.col("overhead_ns", "launch_ns", "executed_ns").sum()
         shapes = (
             blocks.group_by(POOL)
-            .agg(spent, num_blocks=pl.len())
+            .agg(spent)
             .filter(pl.col("overhead_ns") > self.max_ratio * pl.col("executed_ns"))
             .collect()
         )
@@ -88,9 +88,16 @@ class DispatchBound:
         longest = pl.col("step", "task", "block", "core", "group", "ts_ns", "end_ns").sort_by(
             "overhead_ns", -pl.col("ts_ns"), "task", "block", "core"
         )
+        # A block of a MIX has several parts.
+        num_blocks = pl.struct("task", "block").n_unique()
+        worst = blocks.group_by(POOL).agg(longest.last(), num_blocks=num_blocks)
         of_shapes = (
             shapes.lazy()
-            .join(blocks.group_by(POOL).agg(longest.last()), on=POOL, how="left")
+            .join(
+                blocks.group_by(POOL).agg(longest.last(), num_blocks=num_blocks),
+                on=POOL,
+                how="left",
+            )
             .join(_costliest(blocks, trace), on=POOL, how="left")
         )
         rows = with_label(of_shapes, trace).sort(POOL).collect()

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from stepscope.analyzers.declared import is_one_run
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.rule import finding
@@ -56,8 +57,9 @@ class RankLost:
     min_signs: int = 3
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether there are several ranks: one alone has no others that go on."""
-        return len(trace.manifest.ranks) > 1 or len(_with_rows(trace)) > 1
+        """Tell whether there are several ranks of one run: one alone has no others that go on."""
+        are_several = len(trace.manifest.ranks) > 1 or len(_with_rows(trace)) > 1
+        return are_several and is_one_run(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank that was lost, in order of rank."""

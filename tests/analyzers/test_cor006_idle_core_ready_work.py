@@ -79,3 +79,13 @@ def test_a_core_of_another_kind_is_not_idle_for_the_block() -> None:
     ]
 
     assert IdleCoreReadyWork().check(trace_of(core_spans=spans)) == []
+
+
+def test_cores_that_the_device_has_and_nobody_used_are_idle_too() -> None:
+    spans = [part(1, 2, 0, 20_000), part(2, 2, 80_000, 100_000, ready_ns=10_000)]
+    device = {"device": {"core_types": ["aic", "aiv", "aiv", "aiv", "aiv"]}}
+
+    (found,) = IdleCoreReadyWork(max_share=0).check(trace_of(core_spans=spans, config=device))
+
+    assert "at worst 4 of 4 idle with 1 ready for 58.0 us" in found.message
+    assert found.evidence["idle_share"] == 0.17

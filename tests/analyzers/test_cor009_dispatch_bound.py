@@ -8,7 +8,7 @@ import pytest
 
 from stepscope.analyzers.rules.cor009_dispatch_bound import DispatchBound
 from stepscope.ingest.trace import Trace
-from tests.analyzers.rows import part, task
+from tests.analyzers.rows import mix, part, task
 from tests.traces import trace_of
 
 
@@ -59,11 +59,20 @@ def test_a_simulator_whose_kernels_do_next_to_nothing_is_dispatch_bound(shared_d
 
     (found,) = DispatchBound().check(trace)
 
-    assert found.evidence["blocks"] == 252
-    assert found.message.startswith("dispatching 252 MIX blocks took 2,642.4 times as long")
+    assert found.evidence["blocks"] == 84
+    assert found.message.startswith("dispatching 84 MIX blocks took 2,642.4 times as long")
 
 
 def test_a_model_whose_kernels_are_long_is_not(shared_data: Path) -> None:
     trace = Trace.open(shared_data / "swimlane" / "TestQwen2L_StressBatch16Seq3500")
 
     assert DispatchBound().check(trace) == []
+
+
+def test_the_parts_of_a_mix_are_one_block() -> None:
+    spans = [*mix(1, {0: 9_000, 1: 9_000, 2: 9_500}, 9_800, 1_000, block=0),
+             *mix(1, {3: 9_000, 4: 9_000, 5: 9_500}, 9_800, 1_000, block=1)]  # fmt: skip
+
+    (found,) = DispatchBound().check(trace_of(core_spans=spans))
+
+    assert (found.evidence["blocks"], found.message[:24]) == (2, "dispatching 2 MIX blocks")

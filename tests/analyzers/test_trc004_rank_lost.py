@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.analyzers.rules.trc004_rank_lost import RankLost
+from stepscope.analyzers.run import check
 from tests.analyzers.rows import Row, event
 from tests.traces import trace_of
 
@@ -72,3 +73,20 @@ def test_a_recording_that_was_not_closed_is_said_so() -> None:
     (found,) = RankLost().check(trace)
 
     assert found.evidence["was closed"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("sources", "counts"),
+    [
+        ({"0": "vLLM 0", "1": "SGLang TP0"}, {}),
+        ({"0": "SGLang TP0", "1": "SGLang TP1"}, {"TRC004": 1}),
+    ],
+)
+def test_lines_of_several_engines_in_one_log_are_not_compared(
+    sources: dict[str, str], counts: dict[str, int]
+) -> None:
+    both = steps(0, 30) + steps(1, 10)
+
+    result = check(trace_of(steps=both, ranks=(0, 1), config={"sources": sources}), (RankLost(),))
+
+    assert result.counts == counts
