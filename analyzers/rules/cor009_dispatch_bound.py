@@ -93,11 +93,7 @@ class DispatchBound:
         worst = blocks.group_by(POOL).agg(longest.last(), num_blocks=num_blocks)
         of_shapes = (
             shapes.lazy()
-            .join(
-                blocks.group_by(POOL).agg(longest.last(), num_blocks=num_blocks),
-                on=POOL,
-                how="left",
-            )
+            .join(worst, on=POOL, how="left")
             .join(_costliest(blocks, trace), on=POOL, how="left")
         )
         rows = with_label(of_shapes, trace).sort(POOL).collect()
