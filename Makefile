@@ -4,7 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := out/demo
 
-.PHONY: demo test check bench matrix samples screenshots docs clean
+FUZZ_SECONDS ?= 300
+
+.PHONY: demo test check bench fuzz matrix samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -30,6 +32,9 @@ check: .venv/dev.stamp  ## format, lint, types, import contract
 
 bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on this machine
 	$(BIN)/python -m tests.bench
+
+fuzz: .venv/dev.stamp  ## feed every reader with what nobody wrote; FUZZ_SECONDS=300 for each
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
 	$(BIN)/python -m tests.matrix

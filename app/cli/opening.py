@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,9 +54,8 @@ def _limits(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]
 
 
 def _short(number: int) -> str:
-    """Write a limit as one would type it: 64GiB, 128, 4000000."""
-    units: Mapping[int, str] = {30: "GiB", 20: "MiB", 10: "KiB"}
-    for power, unit in units.items():
+    """Write a limit as one would type it: 64GiB, 4MiB, 4000000."""
+    for power, unit in ((30, "GiB"), (20, "MiB")):
         if number % (1 << power) == 0:
             return f"{number >> power}{unit}"
     return str(number)

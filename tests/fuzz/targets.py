@@ -1,0 +1,177 @@
+"""What is fuzzed: for each reader, files to begin with, and how bytes become what it reads."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+import zstandard
+
+from stepscope.ingest import background, segments
+from stepscope.ingest.errors import TraceError
+from stepscope.ingest.limits import Limits
+from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.readers import HEAD_BYTES
+from stepscope.ingest.readers.engine_log import EngineLogReader
+from stepscope.ingest.readers.inflate import inflated
+from stepscope.ingest.readers.kineto import KinetoReader
+from stepscope.ingest.readers.kv_events import KvEventsReader
+from stepscope.ingest.readers.native import NativeReader
+from stepscope.ingest.readers.reader import Reader
+from stepscope.ingest.readers.requests import RequestsReader
+from stepscope.ingest.readers.runtime_log import RuntimeLogReader
+from stepscope.ingest.readers.swimlane import SwimlaneReader
+from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.trace import Trace
+from tests.conftest import ROOT
+from tests.ingest.log_files import LOGS
+from tests.ingest.runtime_logs import RUNTIME_LOGS
+from tests.ingest.test_kineto_damage import LAYOUTS
+from tests.ingest.test_kv_events import CAPTURE
+from tests.ingest.test_requests import AZURE, MOONCAKE
+from tests.ingest.test_swimlane import deps, records
+
+# Small enough that what a limit leaves out is met, too.
+LIMITS = Limits(inflated=8 << 20, event=256 << 10, message=64 << 10, text=4 << 10, line=8 << 10,
+                depth=32, events=2_000, rows=2_000, tracks=64)  # fmt: skip
+SAMPLE_BYTES = 6 << 10
+Place = Callable[[bytes, Path], Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A reader, seeds, and how bytes are laid out in a folder for it: gives what is opened."""
+
+    reader: Reader
+    seeds: Callable[[], Iterator[bytes]]
+    place: Place
+
+    def __call__(self, content: bytes, folder: Path) -> None:
+        """Read what may or may not be a trace; raises all but `TraceError`."""
+        path = self.place(content, folder)
+        self.reader.sniff(
+            b"" if path.is_dir() else inflated(content[:HEAD_BYTES], HEAD_BYTES), path
+        )
+        with suppress(TraceError):
+            use(Trace.from_tables(*self.reader.read(path, None, LIMITS)))
+
+
+def use(trace: Trace) -> None:
+    """Do with a trace what every command does: all of its rows, what it says, and its manifest."""
+    trace.start_ns()
+    repr(trace)
+    text = trace.manifest.to_json()
+    assert Manifest.from_json(text.encode()).to_json() == text
+
+
+def as_file(name: str) -> Place:
+    def place(content: bytes, folder: Path) -> Path:
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    return place
+
+
+def as_one_of(template: Callable[[], Path]) -> Place:
+    """Let the first byte choose which file of a folder the others replace."""
+
+    def place(content: bytes, folder: Path) -> Path:
+        made = folder / "made"
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.copytree(template(), made)
+        files = files_of(made)
+        files[content[0] % len(files) if content else 0].write_bytes(content[1:])
+        return made
+
+    return place
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file())
+
+
+def each_of(template: Callable[[], Path]) -> Iterator[bytes]:
+    for number, file in enumerate(files_of(template())):
+        yield bytes([number]) + file.read_bytes()
+
+
+def of_a_folder(make: Callable[[Path], None]) -> Callable[[], Path]:
+    """Make a folder once, which is there until the process ends."""
+    made: list[TemporaryDirectory[str]] = []
+
+    def template() -> Path:
+        if not made:
+            made.append(TemporaryDirectory())
+            make(Path(made[0].name))
+        return Path(made[0].name)
+
+    return template
+
+
+def _journal(folder: Path) -> None:
+    """A trace of a few rows whose recorder never came to close it."""
+    sizes = patch.multiple(segments, SMALLEST_BYTES=8 << 10, LARGEST_BYTES=8 << 10)
+    alone = patch.object(background, "WORTH_BYTES", 1 << 60)  # no other process compacts
+    with TemporaryDirectory() as made, sizes, alone, Recorder(made, producer="fuzz") as recorder:
+        for step in range(4):
+            recorder.lifecycle(step=step, ts_ns=step, request=f"r{step}", event="arrive")
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+
+
+def _swimlane(folder: Path) -> None:
+    (folder / "chip_swimlane_records.json").write_text(json.dumps(records()))
+    (folder / "deps.json").write_text(json.dumps(deps()))
+    (folder / "name_map_a.json").write_text('{"callable_id_to_name": {"7": "softmax"}}')
+    scopes = [{"task_window_max": [4]}, {"ring": 1, "task_window_end": 2, "heap_end": 3}]
+    (folder / "scope_stats.jsonl").write_text("\n".join(map(json.dumps, scopes)))
+
+
+JOURNAL, SWIMLANE = of_a_folder(_journal), of_a_folder(_swimlane)
+
+
+def _kineto() -> Iterator[bytes]:
+    yield from LAYOUTS.values()
+    for sample in sorted((ROOT / "sample_traces").glob("*.json.gz")):
+        yield gzip.decompress(sample.read_bytes())[:SAMPLE_BYTES]
+    for content in (LAYOUTS["compact"], LAYOUTS["array"]):
+        yield gzip.compress(content)
+        yield zstandard.compress(content)
+
+
+def _texts(*texts: str) -> Callable[[], Iterator[bytes]]:
+    return lambda: (text.encode() for text in texts)
+
+
+TARGETS = {
+    "kineto": Target(KinetoReader(), _kineto, as_file("trace.json")),
+    "journal": Target(NativeReader(), lambda: each_of(JOURNAL), as_one_of(JOURNAL)),
+    "swimlane": Target(SwimlaneReader(), lambda: each_of(SWIMLANE), as_one_of(SWIMLANE)),
+    "kv-events": Target(KvEventsReader(), lambda: iter([CAPTURE]), as_file("events.bin")),
+    "runtime-log": Target(
+        RuntimeLogReader(), _texts(*RUNTIME_LOGS.values()), as_file("device.log")
+    ),
+    "requests": Target(RequestsReader(), _texts(AZURE, MOONCAKE), as_file("requests.csv")),
+    **{
+        f"log-{engine}": Target(EngineLogReader(), _texts(text), as_file("server.log"))
+        for engine, text in LOGS.items()
+    },
+}
+
+
+def every_seed() -> Iterator[bytes]:
+    """The seeds of all targets, each behind the number of its target."""
+    for number, target in enumerate(TARGETS.values()):
+        yield from (bytes([number]) + seed for seed in target.seeds())
+
+
+def every_target(content: bytes, folder: Path) -> None:
+    """Let the first byte choose the target."""
+    targets = list(TARGETS.values())
+    targets[content[0] % len(targets) if content else 0](content[1:], folder)
