@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.once import once
 from stepscope.analyzers.rule import any_row
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ MEETING = (*GROUP, "ordinal")
 # Nobody leaves these before all have entered; the root of a broadcast does.
 BLOCKING = ("allreduce", "allgather", "barrier", "alltoall", "reducescatter", "sendrecv")
 PAIRWISE = ("send", "recv", "isend", "irecv")
-_MANY = pl.col("rank") > 1
+_LETTERS = pl.col("op").str.to_lowercase().str.split(":").list.last().str.replace_all(r"[^a-z]", "")
+_KIND = _LETTERS.str.replace(r"(base|coalesced|tensor|single)+$", "")
 _SHORT = {"broadcast": "B", "allreduce": "AR", "allgather": "AG", "reducescatter": "RS"}
 
 
@@ -32,9 +34,12 @@ def operations(trace: Trace) -> pl.LazyFrame:
     anything between its letters. `group` is the stream where no group is named, and neither it nor
     `expected_ranks` is null.
     """
-    kind = pl.col("op").str.to_lowercase().str.split(":").list.last().str.replace_all(r"[^a-z]", "")
-    kind = kind.str.replace(r"(base|coalesced|tensor|single)+$", "")
+    return once(trace, "operations", lambda: _operations(trace))
+
+
+def _operations(trace: Trace) -> pl.LazyFrame:
     known = [pl.col(name).is_not_null() for name in ("ts_ns", "ordinal", "op")]
+    kinds = trace.collectives.select("op").unique().drop_nulls().with_columns(kind=_KIND).collect()
     return (
         trace.collectives.filter(*known)
         .with_columns(
@@ -42,9 +47,10 @@ def operations(trace: Trace) -> pl.LazyFrame:
             pl.col("dur_ns").clip(0, FAR_NS),
             pl.coalesce("group", "stream", pl.lit("")).alias("group"),
             pl.col("expected_ranks").fill_null(""),
-            kind=kind,
+            kind=pl.col("op").replace_strict(kinds["op"], kinds["kind"], return_dtype=pl.String),
         )
         .filter(~pl.col("kind").is_in(PAIRWISE))
+        .drop("stream", "num_bytes")
     )
 
 
@@ -64,7 +70,10 @@ def meetings(operations: pl.LazyFrame, *aggregates: pl.Expr, **named: pl.Expr) -
 
 def have_met(trace: Trace) -> bool:
     """Whether two ranks of the trace have collectives of one group."""
-    return any_row(operations(trace).group_by(GROUP).agg(pl.col("rank").n_unique()).filter(_MANY))
+    ranks = once(
+        trace, "ranks of groups", lambda: operations(trace).select(*GROUP, "rank").unique()
+    )
+    return any_row(ranks.group_by(GROUP).len().filter(pl.col("len") > 1))
 
 
 def expected(operations: pl.LazyFrame, into: str) -> pl.LazyFrame:

@@ -72,9 +72,10 @@ def unordered(of: pl.LazyFrame, others: pl.LazyFrame, strategy: str, trace: Trac
     columns begin with `other_`. Both touch something of the same buffer, on two streams. Next to it
     is the nearest of the buffer, and the nearest that begins at the same place of it.
     """
-    met = pl.concat([_nearest(of, others, strategy, by) for by in (("first",), ())]).unique()
-    overlap = (pl.col("first") < pl.col("other_last")) & (pl.col("other_first") < pl.col("last"))
-    pairs = met.filter(overlap, pl.col("stream") != pl.col("other_stream"))
+    ordered = others.sort(_TIE).collect()
+    known = of.sort("ts_ns").collect() if len(ordered) else of.clear().collect()
+    nearest = [_nearest(known, ordered, strategy, by) for by in (("first",), ())]
+    pairs = pl.concat(nearest).unique().collect().lazy()
     ahead, behind = ("other_", "") if strategy == "backward" else ("", "other_")
     return (
         _with_known(pairs, trace, ahead, behind)
@@ -85,20 +86,26 @@ def unordered(of: pl.LazyFrame, others: pl.LazyFrame, strategy: str, trace: Trac
 
 
 def _nearest(
-    of: pl.LazyFrame, others: pl.LazyFrame, strategy: str, by: tuple[str, ...]
+    of: pl.DataFrame, others: pl.DataFrame, strategy: str, by: tuple[str, ...]
 ) -> pl.LazyFrame:
+    """Pairs of which both touch something, on two streams; of one moment it is the last or first.
+
+    Both frames are in order of time, `others` with an order of those of one moment, too.
+    """
     keys = ["rank", "buffer", *by]
-    renamed = others.sort(_TIE).select(
-        "rank", "buffer", *by, *(pl.col(name).alias(f"other_{name}") for name in _ACCESS)
+    renamed = others.lazy().select(
+        *keys, *(pl.col(name).alias(f"other_{name}") for name in _ACCESS)
     )
+    overlap = (pl.col("first") < pl.col("other_last")) & (pl.col("other_first") < pl.col("last"))
     return (
-        of.sort(_TIE)
+        of.lazy()
         .join_asof(
             renamed, left_on="ts_ns", right_on="other_ts_ns", by=keys, coalesce=False,
             strategy="backward" if strategy == "backward" else "forward",
             allow_exact_matches=False, check_sortedness=False,
         )
-        .filter(pl.col("other_ts_ns").is_not_null())
+        .filter(overlap, pl.col("stream") != pl.col("other_stream"))
+        .select(*of.columns, *(f"other_{name}" for name in _ACCESS))
     )  # fmt: skip
 
 

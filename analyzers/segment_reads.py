@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.once import once
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -28,19 +29,38 @@ def foreign_reads(trace: Trace) -> pl.LazyFrame:
     that wrote what was found), writer_stream, own_epoch (of the segment's last write to that place;
     null where it wrote none).
     """
+    return once(trace, "foreign reads", lambda: _foreign_reads(trace))
+
+
+def _foreign_reads(trace: Trace) -> pl.LazyFrame:
     known = [pl.col(name).is_not_null() for name in (*STEP, "ts_ns", "buffer", "epoch", "segment")]
     accesses = trace.accesses.filter(*known).with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
-    written = accesses.filter(pl.col("op") == "write")
+    written, read = (accesses.filter(pl.col("op") == op) for op in ("write", "read"))
+    # What a segment wrote itself is nearly all; the rest is little.
+    own_contents = pl.struct(*CONTENTS, "segment").hash()
+    by_itself = written.select(_contents=own_contents)
+    others = (
+        read.with_columns(_contents=own_contents)
+        .join(by_itself, on="_contents", how="anti")
+        .drop("_contents")
+        .collect()
+        .lazy()
+    )
     who = pl.col("segment", "stream").sort_by("segment", "stream").first()
     writers = (
-        written.group_by(CONTENTS).agg(who).rename({"segment": "writer", "stream": "writer_stream"})
+        written.join(others, on=CONTENTS, how="semi")
+        .group_by(CONTENTS)
+        .agg(who)
+        .rename({"segment": "writer", "stream": "writer_stream"})
     )
-    own = written.group_by(PLACE).agg(own_epoch=pl.col("epoch").max())
+    own = (
+        written.join(others, on=PLACE, how="semi", nulls_equal=True)
+        .group_by(PLACE)
+        .agg(own_epoch=pl.col("epoch").max())
+    )
     split = trace.segments.select(*STEP).unique().with_columns(is_split=pl.lit(value=True))
     return (
-        accesses.filter(pl.col("op") == "read")
-        .join(written.select(*CONTENTS, "segment").unique(), on=[*CONTENTS, "segment"], how="anti")
-        .join(writers, on=CONTENTS, how="left")
+        others.join(writers, on=CONTENTS, how="left")
         .filter(pl.col("writer").is_not_null())
         .join(own, on=PLACE, how="left", nulls_equal=True)
         .join(split, on=STEP, how="left")

@@ -65,8 +65,11 @@ class RankMissing:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group and missing rank, placed at the first wait, in order of time."""
+        stuck = _stuck(trace).collect()
+        if stuck.is_empty():
+            return []
         waits = (
-            _missed(trace)
+            _missed(trace, stuck.lazy())
             .group_by(*GROUP, "missing")
             .agg(
                 pl.col(_WAITED).sort_by(_WAITED).first(),
@@ -99,10 +102,14 @@ class RankMissing:
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
 
 
-def _missed(trace: Trace) -> pl.LazyFrame:
+def _stuck(trace: Trace) -> pl.LazyFrame:
+    """Operations that never ended."""
+    return operations(trace).filter(pl.col("dur_ns").is_null(), pl.col("inferred").is_null())
+
+
+def _missed(trace: Trace, stuck: pl.LazyFrame) -> pl.LazyFrame:
     """Operations that never ended, with the ranks that are recorded and did not enter them."""
     known = operations(trace)
-    stuck = known.filter(pl.col("dur_ns").is_null(), pl.col("inferred").is_null())
     users = known.group_by(*GROUP).agg(_users=pl.col("rank").unique())
     of_all = (
         stuck.filter(pl.col("expected_ranks") == "")
@@ -122,4 +129,5 @@ def _missed(trace: Trace) -> pl.LazyFrame:
 
 def _last_of_each(trace: Trace) -> pl.LazyFrame:
     last = pl.col(_LAST).sort_by("ts_ns", "ordinal", *_LAST).last().name.prefix("last_")
-    return operations(trace).group_by("rank").agg(last)
+    is_last = pl.col("ts_ns") == pl.col("ts_ns").max().over("rank")
+    return operations(trace).filter(is_last).group_by("rank").agg(last)

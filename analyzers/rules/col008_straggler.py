@@ -38,7 +38,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import BLOCKING, GROUP, have_met, meetings, operations
+from stepscope.analyzers.operations import (
+    BLOCKING,
+    GROUP,
+    MEETING,
+    have_met,
+    meetings,
+    operations,
+)
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
 
@@ -69,6 +76,8 @@ class Straggler:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group and late rank, the most costly one first."""
+        if self._num_late(trace) < self.min_times:
+            return []
         # Of two that were in it equally long nobody came last.
         is_late = pl.col("late_ns") >= max(1, self.min_late_ns)
         met = _met(trace).with_columns(
@@ -96,6 +105,14 @@ class Straggler:
         )  # fmt: skip
         return each(self, late.collect(), self._finding, FIX, self.limit)
 
+    def _num_late(self, trace: Trace) -> int:
+        """To how many collectives somebody may have been late, which is cheaper to say than who."""
+        in_it = _blocking(trace).select("dur_ns", at=pl.struct(MEETING).hash()).group_by("at")
+        late_ns = pl.col("dur_ns").max() - pl.col("dur_ns").min()
+        is_late = pl.col("late_ns") >= max(1, self.min_late_ns)
+        late = in_it.agg(late_ns=late_ns).select(is_late.sum())
+        return int(late.collect().item())
+
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         share = row["cost_ns"] / max(1, row["span_ns"])
         message = (
@@ -115,9 +132,14 @@ class Straggler:
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
 
 
+def _blocking(trace: Trace) -> pl.LazyFrame:
+    return operations(trace).filter(pl.col("kind").is_in(BLOCKING))
+
+
 def _met(trace: Trace) -> pl.LazyFrame:
     """Each collective with the rank that came last: rank, late_ns, and what the others waited."""
-    shortest_first = operations(trace).filter(pl.col("kind").is_in(BLOCKING)).sort("dur_ns", "rank")
+    # Of two that were in it equally long, the first is none that is told.
+    shortest_first = _blocking(trace).sort("dur_ns")
     in_it, left = pl.col("dur_ns"), pl.col("ts_ns") + pl.col("dur_ns")
     return meetings(
         shortest_first,

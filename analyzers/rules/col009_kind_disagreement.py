@@ -35,7 +35,7 @@ import polars as pl
 from stepscope.analyzers.batches import formed
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.operations import meetings, operations
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -61,10 +61,13 @@ class KindDisagreement:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether ranks that schedule for themselves run in lock-step."""
-        return bool(_kinds(trace).select(pl.col("rank").n_unique()).collect().item() > 1)
+        num_ranks = _kinds(trace).select(pl.col("rank").n_unique()).collect().item()
+        return bool(num_ranks > 1 and _are_in_step(trace))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding for all such steps, placed at the first."""
+        if not _are_in_step(trace):
+            return []
         ran = pl.format("rank {} {}", "rank", "kind")
         steps = (
             _kinds(trace)
@@ -98,7 +101,7 @@ class KindDisagreement:
 
 
 def _kinds(trace: Trace) -> pl.LazyFrame:
-    """Steps of ranks in lock-step, with `like`: prefill, which mixed is too, or decode."""
+    """Steps of ranks that schedule, with `like`: prefill, which mixed is too, or decode."""
     kind, path = pl.col("kind"), pl.col("executed_path")
     is_dummy = kind == "dummy"
     like = (
@@ -107,21 +110,18 @@ def _kinds(trace: Trace) -> pl.LazyFrame:
         .when((kind == "decode") | (is_dummy & path.str.contains("decode", literal=True)))
         .then(pl.lit("decode"))
     )
-    ranks = trace.batch_rows.select("rank").unique()
-    in_step = pl.concat(
-        [
-            trace.steps.filter(is_dummy).select("rank"),
-            meetings(operations(trace), rank=pl.col("rank").unique())
-            .select("rank")
-            .explode("rank"),
-        ]
-    ).join(ranks, on="rank", how="semi")
     return (
         formed(trace)
-        .join(ranks, on="rank", how="semi")
+        .join(trace.batch_rows.select("rank").unique(), on="rank", how="semi")
         .with_columns(like=like)
         .filter(pl.col("like").is_not_null())
-        .join(in_step.select(is_met=pl.len() > 0), how="cross")
-        .filter("is_met")
         .with_columns(kind=pl.when(is_dummy).then(pl.format("dummy {}", "like")).otherwise("kind"))
     )
+
+
+def _are_in_step(trace: Trace) -> bool:
+    """Whether a rank that schedules runs dummies, or meets another one in a collective."""
+    dummies = trace.steps.filter(pl.col("kind") == "dummy").select("rank")
+    met = meetings(operations(trace), rank=pl.col("rank").unique()).select("rank").explode("rank")
+    ranks = trace.batch_rows.select("rank").unique()
+    return any(any_row(each.join(ranks, on="rank", how="semi")) for each in (dummies, met))

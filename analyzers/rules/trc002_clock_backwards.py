@@ -106,7 +106,7 @@ class ClockBackwards:
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
 
     def _between(self, trace: Trace) -> list[Finding]:
-        pairs = _disagreements(trace).filter(pl.col("apart_ns") > self.skew_ns)
+        pairs = _disagreements(trace, self.skew_ns)
         pair = ("rank", "late_rank")
         worst = pl.all().exclude(pair).sort_by("apart_ns", -pl.col("ts_ns"), "ordinal", "op").last()
         rows = pairs.group_by(pair).agg(worst, count=pl.len()).sort(pair).collect()
@@ -172,6 +172,8 @@ def _backwards_in_order(
     rows: pl.LazyFrame, track: tuple[str, ...], order: str, subject: pl.Expr
 ) -> pl.LazyFrame:
     """Rows of a track that are earlier than an earlier one of their order."""
+    if not _goes_back(rows, track, order):
+        rows = rows.clear()
     latest = pl.col("ts_ns").cum_max().shift(1)
     return (
         rows.with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
@@ -182,6 +184,15 @@ def _backwards_in_order(
         .filter(pl.col("back_ns") > 0)
         .select("rank", "ts_ns", "back_ns", "subject", step="step_")
     )
+
+
+def _goes_back(rows: pl.LazyFrame, track: tuple[str, ...], order: str) -> bool:
+    """Whether any row may be, which is cheaper to say than which: mostly none is."""
+    known = rows.select(
+        order, ts_ns=pl.col("ts_ns").clip(-FAR_NS, FAR_NS), at=pl.struct(track).hash()
+    )
+    is_back = (pl.col("ts_ns").diff() < 0).over("at")
+    return bool(known.sort(order).select(is_back.any()).collect().item())
 
 
 def _requests(trace: Trace) -> pl.LazyFrame:
@@ -198,29 +209,39 @@ def _requests(trace: Trace) -> pl.LazyFrame:
     )
 
 
-def _disagreements(trace: Trace) -> pl.LazyFrame:
+def _disagreements(trace: Trace, skew_ns: int) -> pl.LazyFrame:
     """Per collective, the rank that left first and the one that entered last, when they cross."""
-    op = pl.col("op").str.to_lowercase().str.replace_all("-", "_", literal=True)
-    left = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
     key = ("group", "stream", "op", "ordinal")
-    known = trace.collectives.filter(
-        op.str.strip_prefix("_").is_in(BLOCKING), pl.col("ts_ns").is_not_null()
-    )
+    apart_ns = pl.col("ts_ns").max() - pl.col("left_ns").min()
+    known = _blocking(trace).with_columns(at=pl.struct(key).hash())
+    crossed = known.group_by("at").agg(apart_ns=apart_ns).filter(pl.col("apart_ns") > skew_ns)
     first = pl.col("rank").sort_by("left_ns", "rank").first()
     last = pl.col("rank").sort_by("ts_ns", "rank").last()
     return (
-        known.with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS), left_ns=left)
+        known.join(crossed.select("at").collect().lazy(), on="at", how="semi")
         .group_by(key)
         .agg(
             first,
             pl.col("step").min(),
             late_rank=last,
             ts_ns=pl.col("left_ns").min(),
-            apart_ns=pl.col("ts_ns").max() - pl.col("left_ns").min(),
+            apart_ns=apart_ns,
             num_ranks=pl.col("rank").n_unique(),
             num_rows=pl.len(),
         )
         # A number that a rank has twice says nothing about which was meant.
         .filter(pl.col("num_ranks") > 1, pl.col("num_rows") == pl.col("num_ranks"))
-        .filter(pl.col("rank") != pl.col("late_rank"))
+        .filter(pl.col("rank") != pl.col("late_rank"), pl.col("apart_ns") > skew_ns)
+    )
+
+
+def _blocking(trace: Trace) -> pl.LazyFrame:
+    """Collectives that nobody leaves before all have entered, with left_ns."""
+    op = pl.col("op").str.to_lowercase().str.replace_all("-", "_", literal=True)
+    names = trace.collectives.select("op").unique().filter(op.str.strip_prefix("_").is_in(BLOCKING))
+    left_ns = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
+    return (
+        trace.collectives.filter(pl.col("ts_ns").is_not_null())
+        .filter(pl.col("op").is_in(names.collect()["op"].implode()))
+        .with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS), left_ns=left_ns)
     )

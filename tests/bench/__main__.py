@@ -22,6 +22,7 @@ BENCHMARKS = (
     "bench_read",
     "bench_timeline",
     "bench_check",
+    "bench_rules",
     "bench_blame",
     "bench_web",
 )

@@ -12,15 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from stepscope.analyzers.blame import blame
-from stepscope.ingest.frames import Frame
 from stepscope.ingest.trace import Trace
+from tests.bench.long_runs import laid_end_to_end
 
 COPIES = (30, 300)
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "fcfs-preemption-after.trace"
-TABLES = ("steps", "batch_rows", "lifecycle", "decisions")
 
 
 def measure(copies: tuple[int, ...] = COPIES) -> list[dict[str, Any]]:
@@ -43,22 +40,3 @@ def _measured(copies: int) -> dict[str, Any]:
         "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
         "adds up": spent == blamed.total_ns,
     }
-
-
-def laid_end_to_end(trace: Trace, copies: int) -> Trace:
-    """A trace of `copies` runs, one after the other; steps and requests of each are its own."""
-    steps = trace.steps.collect()
-    length_ns, num_steps = int((steps["ts_ns"] + steps["dur_ns"]).max()), len(steps) + 1  # type: ignore[arg-type]
-    copy = pl.LazyFrame({"copy": range(copies)}, schema={"copy": pl.Int64})
-    names = ("request", "subject", "holder", "by_request")
-
-    def moved(table: str) -> Frame:
-        rows = copy.join(trace.table(table), how="cross")
-        own = [name for name in names if name in rows.collect_schema()]
-        return rows.with_columns(
-            pl.col("ts_ns") + pl.col("copy") * length_ns,
-            pl.col("step") + pl.col("copy") * num_steps,
-            *(pl.format("{}/{}", "copy", name).alias(name) for name in own),
-        ).drop("copy").collect()  # fmt: skip
-
-    return Trace.from_tables({table: moved(table) for table in TABLES}, trace.manifest)

@@ -1,0 +1,58 @@
+"""What rules cost: all rules on long runs of every scenario, and the slowest of them.
+
+A run is a recorded scenario laid end to end until its tables have that many rows in all, or that of
+core spans has. Each is checked in a process of its own; `s` is the time of all rules, `cpu_s` that
+of all its threads, and `peak_gb` the memory of the process with the trace in it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from typing import Any
+
+from stepscope.analyzers.run import check
+from tests.bench.long_runs import num_rows, of_rows, recorded
+
+RUNS = (
+    ("mix-admission", "before", "core_spans"),
+    ("ep-multiplexing", "after", ""),
+    ("mixed-batches", "after", ""),
+    ("fcfs-preemption", "after", ""),
+    ("slot-recycling", "after", ""),
+)
+ROWS = (1_000_000, 10_000_000)
+NUM_SLOWEST = 3
+
+
+def measure(rows: tuple[int, ...] = ROWS) -> list[dict[str, Any]]:
+    """Return a row per scenario and size."""
+    runs = [(*run, size) for run in RUNS for size in rows]
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        return pool.starmap(_measured, runs, chunksize=1)
+
+
+def _measured(name: str, variant: str, table: str, rows: int) -> dict[str, Any]:
+    trace = of_rows(recorded(name, variant), rows, table)
+    began: dict[str, float] = {}
+
+    def note(code: str, _done: int, _of: int | None) -> None:
+        began[code] = time.perf_counter()
+
+    clock, cpu = time.perf_counter(), time.process_time()
+    result = check(trace, progress=note)
+    took_s, cpu_s = time.perf_counter() - clock, time.process_time() - cpu
+    ends = [*list(began.values())[1:], clock + took_s]
+    each_s = {code: end - began[code] for code, end in zip(began, ends, strict=True)}
+    slowest = sorted(each_s, key=lambda code: -each_s[code])[:NUM_SLOWEST]
+    return {
+        "run": name,
+        "rows": num_rows(trace),
+        "s": took_s,
+        "cpu_s": cpu_s,
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "rules": len(result.counts),
+        "findings": len(result.findings),
+        "slowest": " ".join(f"{code} {each_s[code]:.1f}" for code in slowest),
+    }
