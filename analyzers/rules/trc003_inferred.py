@@ -1,7 +1,8 @@
 """inferred: kinds, counts or identities were inferred from tags or logs, not recorded.
 
 ## What it finds
-Tables that the manifest calls inferred, and steps whose kind and counts were read from a profiler
+Tables that the manifest calls inferred, or ordered (their times are in the right order, and their
+distance says nothing), and steps whose kind and counts were read from a profiler
 tag, an annotation or a log line instead of being written by the engine.
 
 ## Why it hurts
@@ -67,7 +68,8 @@ class Inferred:
 
     def _tables(self, trace: Trace) -> list[Finding]:
         told = trace.manifest.tables.items()
-        names = sorted(name for name, state in told if state == "inferred" and name != "steps")
+        states = ("inferred", "ordered")
+        names = sorted(name for name, state in told if state in states and name != "steps")
         report = trace.manifest.report
         evidence: Evidence = {**(report.inferred if report else {})}
         message = f"inferred, not recorded: {', '.join(names)}"

@@ -95,6 +95,17 @@ def test_a_line_of_mooncake_s_that_is_no_request_is_counted(tmp_path: Path, line
     assert report_of(trace).read["arrivals"] == 2
 
 
+@pytest.mark.parametrize("text", [AZURE, MOONCAKE])
+def test_cut_anywhere_all_whole_lines_are_kept(tmp_path: Path, text: str) -> None:
+    whole = rows(open_log(tmp_path, text), "lifecycle", *ARRIVAL)
+    num_heads = text.startswith(HEADER)
+
+    for length in range(text.index("\n", num_heads * len(HEADER)) + 1, len(text)):
+        found = rows(open_log(tmp_path, text[:length]), "lifecycle", *ARRIVAL)
+        num_whole = text[:length].count("\n") - num_heads
+        assert found[:num_whole] == whole[:num_whole]
+
+
 def test_a_list_without_a_request_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="no line in it is a request"):
         open_log(tmp_path, HEADER + "a,b,c\n")

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.engine_log import NO_END
-from stepscope.ingest.readers.runtime_lines import ODD, OTHER
+from stepscope.ingest.readers.log_lines import Lines
+from stepscope.ingest.readers.runtime_lines import ODD, OTHER, RuntimeLog
 from stepscope.ingest.readers.runtime_log import RuntimeLogReader
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
@@ -208,6 +209,23 @@ def test_lines_up_to_the_limit_are_kept_and_the_option_is_named(tmp_path: Path) 
     assert not trace.manifest.closed
     note = "more than 5 lines (--max rows=N raises it); all lines before are kept"
     assert note in report_of(trace).notes
+
+
+@pytest.mark.parametrize("name", ["stalled", "deadlock"])
+def test_cut_anywhere_all_whole_lines_are_kept(name: str) -> None:
+    content = RUNTIME_LOGS[name].encode()
+
+    whole = RuntimeLog()
+    for length in range(len(content)):
+        if content[:length].endswith(b"\n"):
+            whole.take(content[:length].splitlines()[-1].decode())
+        torn = RuntimeLog()
+        for line, _ in Lines([content[:length]]):
+            torn.take(line.decode())
+        assert not whole.read - torn.read
+        for kind in ("spans", "dispatches", "tasks", "running", "counters"):
+            known = getattr(whole, kind)
+            assert getattr(torn, kind)[: len(known)] == known
 
 
 @st.composite

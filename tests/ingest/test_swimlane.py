@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -210,6 +211,20 @@ def test_a_file_alone_and_renamed_gives_what_it_can(
     assert report
     assert sum(" is missing" in note for note in report.notes) >= 2
     assert trace.manifest.closed
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_file_of_a_folder_may_be_packed(tmp_path: Path, name: str) -> None:
+    whole = folder(tmp_path, scopes=SCOPES)
+    alone, packed = tmp_path / "alone" / "thing", tmp_path / "packed" / "thing"
+    for file, content in (
+        (alone, (whole / name).read_bytes()),
+        (packed, gzip.compress((whole / name).read_bytes())),
+    ):
+        file.parent.mkdir()
+        file.write_bytes(content)
+
+    assert Trace.open(packed).manifest == Trace.open(alone).manifest
 
 
 def test_dependencies_alone_do_not_say_that_a_task_is_left(tmp_path: Path) -> None:
