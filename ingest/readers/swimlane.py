@@ -211,7 +211,9 @@ def _config(found: Json, names: dict[int, str], scopes: _Scopes) -> Json:
 
 def _manifest(made: dict[str, Frame], config: Json, tally: Tally, *, has_records: bool) -> Manifest:
     closed = not tally.is_cut
-    inferred = {"core_spans": "inferred", "counters": "inferred" if has_records else "ordered"}
+    inferred = {"core_spans": "inferred", "counters": "inferred"}
+    if not has_records:
+        inferred = {"counters": "ordered", "spans": "ordered"}
     report = ReadReport(
         dict(+tally.read), dict(tally.skipped), dict(tally.repaired), dict(tally.inferred),
         tuple(tally.notes),

@@ -5,6 +5,7 @@ Times are still cycles of the device's counter. The task's number is 64 bits, `r
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import polars as pl
 from stepscope.ingest.limits import DEFAULTS, Limits
 
 Json = dict[str, Any]
+_COLUMNS = ("kind", "start_cycles", "end_cycles", "task_id")
 LAST_NUMBER = 2**63 - 1
 AIC, AIV0, AIV1 = 1, 2, 4
 UNKNOWN_HZ = 1_000_000_000
@@ -25,8 +27,9 @@ SPANS = {"core": pl.Int32, "task": pl.Int64, "register": pl.Int64, "start": pl.I
          "end": pl.Int64}  # fmt: skip
 DISPATCHES = {"core": pl.Int32, "register": pl.Int64, "dispatch": pl.Int64, "finish": pl.Int64}
 PHASES = {"thread": pl.Int32, "kind": pl.String, "task": pl.Int64, "start": pl.Int64,
-          "end": pl.Int64, "queues": pl.List(pl.Int64)}  # fmt: skip
-SUBMITS = {"thread": pl.Int32, "task": pl.Int64, "start": pl.Int64, "end": pl.Int64}
+          "end": pl.Int64, "queues": pl.List(pl.Int64), "args": pl.String}  # fmt: skip
+SUBMITS = {"thread": pl.Int32, "task": pl.Int64, "start": pl.Int64, "end": pl.Int64,
+           "args": pl.String}  # fmt: skip
 TASKS = {"task": pl.Int64, "mask": pl.Int32, "num_blocks": pl.Int32, "kernels": pl.List(pl.Int64)}
 EDGES = {"from_task": pl.Int64, "to_task": pl.Int64, "source": pl.String}
 CORES = {"core": pl.Int32, "core_kind": pl.String, "group": pl.Int32, "thread": pl.Int32}
@@ -60,6 +63,7 @@ def core_spans(records: Json, tally: Tally) -> pl.DataFrame:
     found = _list(records, "aicore_tasks")
     rows = [row[:5] for row in found if _are_numbers(row, 5) and row[3] <= row[4]]
     tally.count("core tasks", len(rows), len(found), "that are not five numbers in order")
+    tally.count("cycles from receipt to start", 0, sum(_are_numbers(r, 6) for r in found), NO_ROOM)
     told = _list(records, "aicpu_tasks")
     kept = [row[:4] for row in told if _are_numbers(row, 4)]
     tally.count("dispatches", len(kept), len(told), "that are not four numbers")
@@ -89,7 +93,8 @@ def phases(records: Json, tally: Tally) -> pl.DataFrame:
         if times and isinstance(kind, str):
             queues = phase.get("shared_at_start")
             lengths = queues if _are_numbers(queues, 3) else None
-            rows.append((thread, kind, number(phase.get("task_id")), *times, lengths))
+            task = number(phase.get("task_id"))
+            rows.append((thread, kind, task, *times, lengths, _args(phase, task)))
     tally.count("scheduler phases", len(rows), len(found), "without a kind or times in order")
     return _frame(rows, PHASES)
 
@@ -102,7 +107,7 @@ def submits(records: Json, tally: Tally) -> pl.DataFrame:
         times = _times(phase)
         task = number(phase.get("task_id")) if isinstance(phase, dict) else None
         if times and task is not None:
-            rows.append((thread, task, *times))
+            rows.append((thread, task, *times, _args(phase, task)))
     tally.count("submissions", len(rows), len(found), "without a task or times in order")
     return _frame(rows, SUBMITS).sort("start", "end", maintain_order=True)
 
@@ -208,6 +213,13 @@ def _times(phase: object) -> tuple[int, int] | None:
         return None
     start, end = number(phase.get("start_cycles")), number(phase.get("end_cycles"))
     return None if start is None or end is None or start > end else (start, end)
+
+
+def _args(phase: Json, task: int | None) -> str | None:
+    """What else a phase says, as JSON text."""
+    known = {} if task is None else {"task": task}
+    rest = {name: value for name, value in phase.items() if name not in _COLUMNS}
+    return json.dumps(known | rest) if known or rest else None
 
 
 def _are_numbers(row: object, least: int) -> bool:

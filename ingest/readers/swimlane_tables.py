@@ -45,7 +45,7 @@ def tables(
         "tasks": _task_table(named, ended, submits, phases, spans),
         "core_spans": _span_table(spans, listed, tally),
         "task_edges": _edge_table(edges, submits),
-        "spans": _phase_table(phases, submits, named),
+        "spans": _slice_table(phases, submits, named, scopes),
         "counters": pl.concat([_queue_lengths(phases), _rings(scopes, submits, tally)]),
     }
     return {name: table for name, table in made.items() if len(table)}
@@ -201,28 +201,47 @@ def _edge_table(edges: pl.DataFrame, submits: pl.DataFrame) -> pl.DataFrame:
     return edges.join(found, on="to_task", how="left", maintain_order="left")
 
 
-def _phase_table(phases: pl.DataFrame, submits: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+def _slice_table(
+    phases: pl.DataFrame, submits: pl.DataFrame, named: pl.DataFrame, scopes: list[Json]
+) -> pl.DataFrame:
     """What scheduler threads and the orchestrator did, as slices on tracks of their own."""
     done = phases.select(
-        "start", "end", "task", "kind", track=pl.format("AICPU / scheduler {}", "thread")
+        "start", "end", "task", "kind", "args", track=pl.format("AICPU / scheduler {}", "thread")
     )
     sent = submits.select(
-        "start", "end", "task", kind=pl.lit("submit"),
+        "start", "end", "task", kind=pl.lit("submit"), args="args",
         track=pl.format("AICPU / orchestrator {}", "thread"),
     )  # fmt: skip
-    slices = pl.concat([done, sent]).join(
-        named.select("task", "name"), on="task", how="left", maintain_order="left"
-    )
-    args = [None if task is None else json.dumps({"task": task}) for task in slices["task"]]
-    return slices.select(
+    named_tasks = named.select("task", "name")
+    slices = pl.concat([done, sent]).join(named_tasks, on="task", how="left", maintain_order="left")
+    told = slices.select(
         "track",
-        span=pl.int_range(pl.len(), dtype=pl.Int64),
+        "args",
         ts_ns="start",
         dur_ns=pl.col("end") - pl.col("start"),
         name=pl.coalesce(pl.format("{} {}", "kind", "name"), "kind"),
         category=pl.col("kind"),
         form=pl.lit("slice"),
-        args=pl.Series("args", args, pl.String),
+    )
+    both = pl.concat([told, _scope_slices(scopes, submits)], how="diagonal")
+    return both.with_columns(span=pl.int_range(pl.len(), dtype=pl.Int64))
+
+
+def _scope_slices(scopes: list[Json], submits: pl.DataFrame) -> pl.DataFrame:
+    """Scopes of the orchestration from `begin` to `end`, where both are there, by their source."""
+    opened: list[tuple[int, Json]] = []
+    made = []
+    for scope, now_ns in zip(scopes, _scope_times(scopes, submits), strict=True):
+        if scope.get("phase") == "begin":
+            opened.append((now_ns, scope))
+        elif scope.get("phase") == "end" and opened:
+            began_ns, first = opened.pop()
+            told = {name: first.get(name) for name in ("ring", "depth")}
+            made.append((began_ns, now_ns - began_ns, str(first.get("site")), json.dumps(told)))
+    schema = {"ts_ns": pl.Int64, "dur_ns": pl.Int64, "name": pl.String, "args": pl.String}
+    frame = pl.DataFrame(made, schema=schema, orient="row").sort("ts_ns", -pl.col("dur_ns"))
+    return frame.with_columns(
+        track=pl.lit("AICPU / scopes"), category=pl.lit("scope"), form=pl.lit("slice")
     )
 
 

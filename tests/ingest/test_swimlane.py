@@ -18,6 +18,7 @@ from stepscope.ingest.trace import Trace
 
 Json = dict[str, Any]
 UNKEPT = "tensors and arguments of tasks (no table has a column for them)"
+RECEIPT = "cycles from receipt to start (no table has a column for them)"
 MIX, AIV = 1 << 32, 2
 DEVICE = {
     "clock_freq_hz": 50_000_000,
@@ -116,7 +117,10 @@ def test_an_edge_that_only_keeps_memory_alive_orders_nothing(tmp_path: Path) -> 
         (AIV, MIX, "explicit")
     ]
     assert trace.manifest.report
-    assert trace.manifest.report.skipped == {"dependencies that only keep memory alive": 1}
+    assert trace.manifest.report.skipped == {
+        "dependencies that only keep memory alive": 1,
+        RECEIPT: 2,
+    }
 
 
 def test_phases_are_slices_and_queue_lengths_are_counters(tmp_path: Path) -> None:
@@ -237,6 +241,30 @@ def test_dependencies_alone_do_not_say_that_a_task_is_left(tmp_path: Path) -> No
     assert tasks["shape"].to_list() == ["AIV", "MIX"]
 
 
+def test_scopes_of_the_orchestration_are_slices_by_their_source(tmp_path: Path) -> None:
+    phases = [("begin", 0, "(unknown):0"), ("begin", 1, "orch.cpp:7"), ("end", 1, "orch.cpp:7")]
+    lines = [
+        {"site": site, "phase": phase, "depth": depth, "ring": 1, "task_window_end": number}
+        for number, (phase, depth, site) in enumerate(phases)
+    ]
+
+    trace = Trace.open(folder(tmp_path, scopes="\n".join(map(json.dumps, lines))))
+
+    scopes = trace.spans.filter(category="scope").select("track", "name", "ts_ns", "dur_ns", "args")
+    assert scopes.collect().rows() == [
+        ("AICPU / scopes", "orch.cpp:7", 600, 0, '{"ring": 1, "depth": 1}')
+    ]
+
+
+def test_what_else_a_phase_says_is_in_its_arguments(tmp_path: Path) -> None:
+    told = DISPATCH | {"loop_iter": 14, "task_id": str(MIX)}
+
+    trace = Trace.open(folder(tmp_path, records=records(aicpu_scheduler_phases=[[told]])))
+
+    args = trace.spans.filter(category="dispatch").select("args").collect().item()
+    assert json.loads(args) == {"task": MIX, "shared_at_start": [0, 1, 2], "loop_iter": 14}
+
+
 def test_ring_statistics_alone_are_in_order_and_no_more(tmp_path: Path) -> None:
     alone = tmp_path / "rings"
     alone.write_text(SCOPES)
@@ -268,6 +296,7 @@ def test_records_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> 
         "dispatches of which the core recorded nothing": 1,
         "scheduler phases without a kind or times in order": 2,
         "dependencies that only keep memory alive": 1,
+        RECEIPT: 2,
     }
 
 
@@ -338,7 +367,7 @@ def test_the_two_layers_of_a_model(shared_data: Path) -> None:
     deps = json.loads((shared_data / "swimlane" / trace.name / "deps.json").read_text())
     num_args = sum(len(task["args"]) for task in deps["tasks"]) + len(deps["tensors"])
     assert trace.manifest.report
-    assert trace.manifest.report.skipped == {UNKEPT: num_args}
+    assert trace.manifest.report.skipped == {UNKEPT: num_args, RECEIPT: 872}
 
 
 @pytest.mark.parametrize("case", ["TestBenchmarkBgemm_Case1", "TestSpmdStarvation_Case1"])
