@@ -29,8 +29,15 @@ _SCHEMA = {name: dtype for name, dtype in polars_schema(COLLECTIVES).items() if 
 Args = dict[str, Any]
 
 
+def tells_of_collectives(names: pl.Series) -> pl.Series:
+    """Whether a slice of that name may be a collective's call, or its kernel."""
+    return names.str.contains(_KERNEL).fill_null(value=False) | (names == CALL).fill_null(
+        value=False
+    )
+
+
 def infer_collectives(spans: pl.DataFrame) -> pl.DataFrame:
-    """Collectives in order of time: the columns of `collectives` but rank.
+    """Collectives in order of time, of spans with args: the columns of `collectives` but rank.
 
     A call lasts until its kernel ends, found by "External id"; without any NCCL kernel in the
     file, as long as the call. `ordinal` is the group's own sequence number where the profile has

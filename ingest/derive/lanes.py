@@ -15,108 +15,187 @@ import numpy.typing as npt
 import polars as pl
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 NUM_NESTING_LANES = 16
+MOST_BITS = 62
+"""Bits of a number that is to hold the lane and the time of a slice."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Slices:
-    """Slices sorted by track, start and falling end; arrays of one length."""
+    """Slices sorted by lane, start and falling end; arrays of one length."""
 
-    track: Ints
+    lane: Ints
     start: Ints
     end: Ints
 
-    def tracks(self) -> list[slice]:
-        """The stretch of each track."""
-        borders = np.flatnonzero(np.diff(self.track)) + 1
+    def stretches(self) -> list[slice]:
+        """Where each lane begins and ends."""
+        borders = np.flatnonzero(np.diff(self.lane)) + 1
         starts = [0, *borders.tolist()]
-        ends = [*borders.tolist(), len(self.track)]
+        ends = [*borders.tolist(), len(self.lane)]
         return [slice(a, b) for a, b in zip(starts, ends, strict=True) if a < b]
+
+    def ordered(self) -> tuple[_Slices, Ints]:
+        """The same in order, and which each was before."""
+        order = _order(self.lane, self.start, self.end)
+        return _Slices(self.lane[order], self.start[order], self.end[order]), order
 
 
 def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
     """Sort spans by track and time, give them sub-lanes (`#2`, ...), ids and parents.
 
-    Takes a spans frame with at least track, ts_ns, dur_ns and form; gives all its columns with
-    `track` suffixed where needed, `span` (0, 1, ...) and `parent`. Instants have neither lane of
-    their own nor parent; a slice without an end outlasts all that have one.
+    Takes a spans frame with at least track (text or an Enum), ts_ns, dur_ns and form; gives all its
+    columns with `track` suffixed where needed, `span` (0, 1, ...) and `parent`. Instants have
+    neither lane of their own nor parent; a slice without an end outlasts all that have one.
     """
+    names = _names(spans["track"])
+    track = spans["track"].cast(pl.Enum(names)).to_physical().cast(pl.Int64).to_numpy()
+    is_instant = (spans["form"] == "instant").to_numpy()
+    lasting = np.flatnonzero(~is_instant)
+    start, end = spans["ts_ns"].to_numpy(), _ends(spans)
+    slices, order = _Slices(track[lasting], start[lasting], end[lasting]).ordered()
+    rows = lasting[order]
+    parents, crossing = _parents(slices)
+    if crossing.any():
+        names, lane = _lanes(slices, crossing, names)
+        track = track.copy()
+        track[rows] = lane
+        track, names = _by_name(track, names)
+        slices, order = _Slices(track[rows], slices.start, slices.end).ordered()
+        rows = rows[order]
+        parents, _ = _parents(slices)
+    place = rows
+    if is_instant.any():
+        given = np.concatenate((rows, np.flatnonzero(is_instant)))
+        ends = np.where(is_instant, start, end)
+        place = given[_order(track[given], start[given], ends[given])]
+    lanes = pl.Series("track", names, pl.Enum(names)).gather(track[place])
+    return spans[pl.Series(place)].with_columns(
+        lanes if isinstance(spans.schema["track"], pl.Enum) else lanes.cast(pl.String),
+        pl.int_range(pl.len(), dtype=pl.Int64).alias("span"),
+        _enclosing(place, rows, parents).alias("parent"),
+    )
+
+
+def _names(tracks: pl.Series) -> list[str]:
+    known = tracks.dtype.categories if isinstance(tracks.dtype, pl.Enum) else tracks.unique()
+    return known.sort().to_list()
+
+
+def _by_name(track: Ints, names: list[str]) -> tuple[Ints, list[str]]:
+    """The tracks numbered in the order of their names."""
+    order = sorted(range(len(names)), key=names.__getitem__)
+    return np.argsort(np.array(order))[track], [names[number] for number in order]
+
+
+def _ends(spans: pl.DataFrame) -> Ints:
     ends = pl.col("ts_ns") + pl.col("dur_ns").clip(lower_bound=1)
     horizon = pl.max_horizontal(ends.max(), pl.col("ts_ns").max()) + 1
-    is_instant = pl.col("form") == "instant"
-    ended = spans.with_columns(
-        pl.when(is_instant).then("ts_ns").otherwise(ends.fill_null(horizon)).alias("_end")
-    )
-    lasting = _sorted(ended.filter(~is_instant))
-    lanes = _lanes(_slices(lasting))
-    names = _lane_names(lasting["track"], lanes, taken=set(spans["track"].unique()))
-    placed = _sorted(pl.concat([lasting.with_columns(names), ended.filter(is_instant)]))
-    placed = placed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("span"))
-    return placed.join(
-        _enclosing(placed.filter(~is_instant)), on="span", how="left", maintain_order="left"
-    ).drop("_end")
+    return spans.select(ends.fill_null(horizon)).to_series().to_numpy()
 
 
-def _enclosing(lasting: pl.DataFrame) -> pl.DataFrame:
-    parents, _ = _parents(_slices(lasting))
-    found = lasting.select("span", pl.Series("_row", parents)).filter(pl.col("_row") >= 0)
-    return found.select("span", lasting["span"].gather(found["_row"]).alias("parent"))
+def _enclosing(place: Ints, rows: Ints, parents: Ints) -> pl.Series:
+    """The span id of each span's parent; `parents` are places in `rows`, which `place` orders."""
+    span = np.empty(len(place), np.int64)
+    span[place] = np.arange(len(place))
+    enclosed = parents >= 0
+    found = pl.repeat(None, len(place), dtype=pl.Int64, eager=True)
+    return found.scatter(span[rows[enclosed]], pl.Series(span[rows[parents[enclosed]]]))
 
 
-def _sorted(spans: pl.DataFrame) -> pl.DataFrame:
-    return spans.sort("track", "ts_ns", -pl.col("_end"), maintain_order=True)
+def _order(lane: Ints, start: Ints, end: Ints) -> Ints:
+    """What sorts by lane, start and falling end, and keeps the order of what is equal."""
+    if not lane.size:
+        return np.empty(0, np.int64)
+    since = start - start.min()
+    size = _num_bits(since)
+    if _num_bits(lane) + size > MOST_BITS:
+        return np.lexsort((-end, start, lane))
+    key = lane << size | since
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    begins_with_next = np.append(key[1:] == key[:-1], False)
+    tied = np.flatnonzero(begins_with_next | np.roll(begins_with_next, 1))
+    if tied.size:
+        order[tied] = order[tied][_by_end(key[tied], end[order[tied]])]
+    return order
 
 
-def _slices(spans: pl.DataFrame) -> _Slices:
-    track = spans["track"].rle_id().cast(pl.Int64).to_numpy()
-    return _Slices(track, spans["ts_ns"].to_numpy(), spans["_end"].to_numpy())
+def _by_end(key: Ints, end: Ints) -> Ints:
+    """What sorts by falling end among those with equal keys, which are sorted already."""
+    group = np.cumsum(np.diff(key, prepend=key[0]) != 0)
+    sooner = end.max() - end
+    if _num_bits(group) + _num_bits(sooner) > MOST_BITS:
+        return np.lexsort((-end, key))
+    return np.argsort(group << _num_bits(sooner) | sooner, kind="stable")
 
 
-def _lane_names(tracks: pl.Series, lanes: Ints, taken: set[str]) -> pl.Series:
-    lane = pl.Series("lane", lanes)
-    pairs = pl.DataFrame({"track": tracks, "lane": lane})
-    names: list[str] = []
-    distinct = pairs.unique(maintain_order=True)
-    for track, number in distinct.iter_rows():
-        name = track
-        suffix = number + 1
-        while number and (name == track or name in taken):
-            name = f"{track} #{suffix}"
-            suffix += 1
-        taken.add(name)
-        names.append(name)
-    named = distinct.with_columns(pl.Series("name", names, pl.String))
-    joined = pairs.join(named, on=["track", "lane"], how="left", maintain_order="left")
-    return joined["name"].alias("track")
+def _num_bits(numbers: Ints) -> int:
+    return int(numbers.max()).bit_length()
 
 
-def _lanes(slices: _Slices) -> Ints:
-    lanes = np.zeros(len(slices.track), np.int64)
-    crossing = _parents(slices)[1]
-    for stretch in slices.tracks():
-        if crossing[stretch].any():
-            lanes[stretch] = _dealt(slices.start[stretch], slices.end[stretch])
+def _lanes(slices: _Slices, crossing: Flags, tracks: list[str]) -> tuple[list[str], Ints]:
+    """Names of all tracks and lanes, and for each slice which of them is its own."""
+    names = list(tracks)
+    lane = slices.lane.copy()
+    taken = set(tracks)
+    crossed = [stretch for stretch in slices.stretches() if crossing[stretch].any()]
+    for stretch in sorted(crossed, key=lambda stretch: tracks[slices.lane[stretch.start]]):
+        track = int(slices.lane[stretch.start])
+        dealt = _crossed(slices.start[stretch], slices.end[stretch], crossing[stretch])
+        numbers = [track]
+        for number in range(1, int(dealt.max()) + 1):
+            numbers.append(len(names))
+            names.append(_free_name(tracks[track], number + 1, taken))
+        lane[stretch] = np.array(numbers)[dealt]
+    return names, lane
+
+
+def _crossed(start: Ints, end: Ints, crossing: Flags) -> Ints:
+    """The lanes of a track's slices, dealt out wherever some that touch each other cross."""
+    begins_alone = np.append(True, start[1:] >= np.maximum.accumulate(end)[:-1])
+    lanes = np.zeros(len(start), np.int64)
+    borders = np.append(np.flatnonzero(begins_alone), len(start))
+    groups = np.flatnonzero(np.add.reduceat(crossing, borders[:-1], dtype=np.int64))
+    for first, last in zip(borders[groups].tolist(), borders[groups + 1].tolist(), strict=True):
+        lanes[first:last] = _dealt(start[first:last], end[first:last])
     return lanes
 
 
-def _parents(slices: _Slices) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def _free_name(track: str, number: int, taken: set[str]) -> str:
+    name = f"{track} #{number}"
+    while name in taken:
+        number += 1
+        name = f"{track} #{number}"
+    taken.add(name)
+    return name
+
+
+def _parents(slices: _Slices) -> tuple[Ints, Flags]:
     """The innermost slice open where each begins (-1: none), and which ones outlast theirs.
 
-    A track nests if and only if none outlasts its parent. Depth is the number of slices that
+    A lane nests if and only if none outlasts its parent. Depth is the number of slices that
     have begun and not ended; the parent is the latest slice one level up.
     """
-    num = len(slices.track)
+    num = len(slices.lane)
     depth = np.empty(num, np.int64)
-    for stretch in slices.tracks():
+    for stretch in slices.stretches():
         ends = np.sort(slices.end[stretch])
         ended = np.searchsorted(ends, slices.start[stretch], side="right")
         depth[stretch] = np.arange(len(ends)) - ended
-    level = depth * num + np.arange(num)
-    order = np.argsort(level)
-    above = np.searchsorted(level[order], level - num) - 1
-    parents = np.where(depth > 0, order[np.maximum(above, 0)], -1)
+    by_depth = np.argsort(_narrowed(depth), kind="stable")
+    level = depth[by_depth] * num + by_depth
+    above = np.searchsorted(level, level - num) - 1
+    parents = np.empty(num, np.int64)
+    parents[by_depth] = np.where(depth[by_depth] > 0, by_depth[np.maximum(above, 0)], -1)
     outlasts = (parents >= 0) & (slices.end > slices.end[parents])
     return parents, outlasts
+
+
+def _narrowed(numbers: Ints) -> Ints | npt.NDArray[np.uint16]:
+    """The same in 16 bits if they fit: these are sorted in linear time."""
+    return numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
 
 
 def _dealt(start: Ints, end: Ints) -> list[int]:

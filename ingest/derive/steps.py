@@ -74,9 +74,11 @@ def _tags(spans: pl.DataFrame) -> list[_Step]:
 
 def _annotations(spans: pl.DataFrame) -> pl.DataFrame:
     """What may be a tag: span, name, ts_ns and dur_ns."""
-    category = pl.col("category").fill_null("")
     lasting = pl.col("form").is_in(["slice", "unfinished"])
-    named = spans.filter(lasting & ~category.is_in(NOT_TAGS) & pl.col("name").str.contains(_MAYBE))
+    texts = pl.col("name", "category", "track").cast(pl.String)
+    named = spans.filter(_may_be_tag(spans["name"]) & lasting).with_columns(texts)
+    category = pl.col("category").fill_null("")
+    named = named.filter(~category.is_in(NOT_TAGS))
     host = named.filter(category != GPU_ANNOTATION)
     device = named.filter(category == GPU_ANNOTATION).join(host, on="name", how="anti")
     stream = device["track"].mode().sort().head(1)
@@ -85,6 +87,11 @@ def _annotations(spans: pl.DataFrame) -> pl.DataFrame:
         .sort("ts_ns", -pl.col("dur_ns").fill_null(1 << 62), "span")
         .select("span", "name", "ts_ns", "dur_ns")
     )
+
+
+def _may_be_tag(names: pl.Series) -> pl.Series:
+    distinct = names.unique()
+    return names.is_in(distinct.filter(distinct.cast(pl.String).str.contains(_MAYBE)).implode())
 
 
 def _folded(tags: list[_Step]) -> Iterator[_Step]:
@@ -105,25 +112,28 @@ def tag_spans(spans: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
     A launch and what it launched share a correlation.
     """
+    if steps.is_empty():
+        return spans.with_columns(step=pl.lit(None, pl.Int64))
+    around = _around(spans, steps)
+    step = pl.repeat(None, len(spans), dtype=pl.Int64, eager=True)
+    direct = spans.with_columns(step=step.scatter(around["row"], around["step"]))
+    launches = direct.drop_nulls(["correlation", "step"]).group_by("correlation")
+    launched = direct.select("correlation").join(
+        launches.agg(pl.col("step").min()), on="correlation", how="left", maintain_order="left"
+    )
+    return direct.with_columns(pl.col("step").fill_null(launched["step"]))
+
+
+def _around(spans: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """The rows of spans within a step's tag on its track, and that step."""
     begun = steps.select("step", "ts_ns", step_end=pl.col("ts_ns") + pl.col("dur_ns"), at="span")
-    homes = begun.join(spans.select("span", "base"), left_on="at", right_on="span").drop("at")
-    inside = (
-        spans.select("span", "base", "ts_ns")
+    rows = spans.select("span", "base", "ts_ns").with_row_index("row")
+    homes = begun.join(rows.select("span", "base"), left_on="at", right_on="span").drop("at")
+    return (
+        rows.filter(pl.col("base").is_in(homes["base"].unique().implode()))
         .sort("ts_ns")
         .join_asof(homes.sort("ts_ns"), on="ts_ns", by="base", check_sortedness=False)
         .filter(pl.col("step_end").is_null() | (pl.col("ts_ns") < pl.col("step_end")))
         .drop_nulls("step")
-        .select("span", "step")
-    )
-    direct = spans.join(inside, on="span", how="left", maintain_order="left")
-    launches = direct.drop_nulls(["correlation", "step"]).select("correlation", launched="step")
-    return (
-        direct.join(
-            launches.unique("correlation", keep="first", maintain_order=True),
-            on="correlation",
-            how="left",
-            maintain_order="left",
-        )
-        .with_columns(pl.coalesce("step", "launched").alias("step"))
-        .drop("launched")
+        .select("row", "step")
     )

@@ -8,35 +8,51 @@ import numpy as np
 import polars as pl
 
 from stepscope.ingest.limits import Limits, raised_by
+from stepscope.ingest.readers.event_frames import Events
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKETS = bytes(1 if c in b"[{" else 255 if c in b"]}" else 0 for c in range(256))
 
 
-def bounded(events: pl.DataFrame, limits: Limits) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Cut what is beyond the limits; gives how many events of which kind that was.
+def within(events: Events, limits: Limits) -> tuple[Events, dict[str, int]]:
+    """Cut texts that are beyond the limits; gives how many events of which kind that was.
 
-    Names are cut short, arguments left out, and what is on one track too many is on none.
+    Names are cut short, arguments left out.
     """
     repaired: dict[str, int] = {}
+    forms, rows = events.forms, events.rows
     for name in ("name", "cat"):
-        is_long = _is_long(events[name], limits)
-        if num := _num(is_long):
-            events = _replaced(events, (name,), is_long, pl.col(name).str.head(limits.text // 4))
-            repaired[f"a {name} of more than {limits.text:,} bytes cut ({raised_by('text')})"] = num
-    is_long = _is_long(events["args"], limits)
+        is_long = _is_long(forms[name], limits)
+        if is_long.any():
+            forms = _replaced(forms, name, is_long, pl.col(name).str.head(limits.text // 4))
+            what = f"a {name} of more than {limits.text:,} bytes cut ({raised_by('text')})"
+            repaired[what] = _num(is_long.gather(rows["form"]))
+    is_long = _is_long(rows["args"], limits)
     if num := _num(is_long):
-        events = _replaced(events, ("args",), is_long)
+        rows = _replaced(rows, "args", is_long)
         repaired[f"args of more than {limits.text:,} bytes left out ({raised_by('text')})"] = num
-    is_deep = _is_deep(events["args"], limits.depth)
+    is_deep = _is_deep(rows["args"], limits.depth)
     if num := _num(is_deep):
-        events = _replaced(events, ("args",), is_deep)
+        rows = _replaced(rows, "args", is_deep)
         repaired[f"args deeper than {limits.depth:,} left out ({raised_by('depth')})"] = num
-    is_stray = _is_on_a_track_too_many(events, limits.tracks)
-    if num := _num(is_stray):
-        events = _replaced(events, ("pid", "tid"), is_stray)
-        repaired[f"tracks beyond {limits.tracks:,} shown as one ({raised_by('tracks')})"] = num
-    return events, repaired
+    return Events(forms, rows), repaired
+
+
+def on_few_tracks(forms: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.Series]:
+    """Forms of which those on one track too many are on none, and which these are.
+
+    Names of tracks may be of any.
+    """
+    places = forms.select("pid", "tid", is_name=pl.col("ph") == "M")
+    known = places.filter(~pl.col("is_name")).select("pid", "tid").unique(maintain_order=True)
+    stray = known.slice(most).with_columns(is_stray=True)
+    found = places.join(
+        stray, on=["pid", "tid"], how="left", nulls_equal=True, maintain_order="left"
+    )
+    is_stray = found.select(pl.col("is_stray").fill_null(value=False) & ~pl.col("is_name"))
+    for name in ("pid", "tid"):
+        forms = _replaced(forms, name, is_stray.to_series())
+    return forms, is_stray.to_series()
 
 
 def depth_of(text: bytes) -> int:
@@ -50,11 +66,9 @@ def _num(which: pl.Series) -> int:
 
 
 def _replaced(
-    events: pl.DataFrame, columns: tuple[str, ...], where: pl.Series, by: pl.Expr | None = None
+    rows: pl.DataFrame, column: str, where: pl.Series, by: pl.Expr | None = None
 ) -> pl.DataFrame:
-    return events.with_columns(
-        pl.when(~where).then(pl.col(column)).otherwise(by).alias(column) for column in columns
-    )
+    return rows.with_columns(pl.when(~where).then(pl.col(column)).otherwise(by).alias(column))
 
 
 def _is_long(text: pl.Series, limits: Limits) -> pl.Series:
@@ -74,20 +88,3 @@ def _is_deep(args: pl.Series, depth: int) -> pl.Series:
     return (
         pl.Series(args.name, [False], pl.Boolean).new_from_index(0, len(args)).scatter(deep, True)
     )
-
-
-def _is_on_a_track_too_many(events: pl.DataFrame, most: int) -> pl.Series:
-    """Whether an event is on a track that comes after so many others; names of tracks are not."""
-    nowhere = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(events))
-    num_pids, num_tids = events.select(pl.col("pid", "tid").approx_n_unique()).row(0)
-    if num_pids * num_tids <= most // 2:
-        return nowhere
-    places = events.select("pid", "tid", is_name=pl.col("ph") == "M")
-    known = places.filter(~pl.col("is_name")).select("pid", "tid").unique(maintain_order=True)
-    stray = known.slice(most).with_columns(is_stray=True)
-    if stray.is_empty():
-        return nowhere
-    found = places.join(
-        stray, on=["pid", "tid"], how="left", nulls_equal=True, maintain_order="left"
-    )
-    return found.select(pl.col("is_stray").fill_null(value=False) & ~pl.col("is_name")).to_series()

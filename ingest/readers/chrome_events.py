@@ -1,113 +1,54 @@
-"""Events as columns: one row per event, times exact, and a reason where a row must be skipped."""
+"""All events of a Chrome JSON file, gathered from what is kept of each window."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation
+from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.ingest.readers.event_columns import RAWS, TEXTS
-
-LIMIT_NS = 1 << 62
-_LIMIT_US = Decimal(LIMIT_NS // 1000)
-_EMPTY = ("", "null", '""')
-_PRETTY = r"\s*[\r\n]\s*"
-MAX_LABEL = 12
+from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
+from stepscope.ingest.readers.bounded import on_few_tracks
+from stepscope.ingest.readers.chrome_batch import Batch, batch_of
+from stepscope.ingest.readers.event_frames import events_of
 
 
-def event_table(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Columns of all events, in the order of the file.
+@dataclass(frozen=True, slots=True)
+class ChromeEvents:
+    """As `Batch`, of a whole file; numbers of events and forms count through it."""
 
-    ph, name, cat   text
-    pid, tid, id    text without its quotes; null when missing, null or empty
-    id2, args       JSON text, line breaks of pretty printing taken out
-    ts_ns, dur_ns   int64 nanoseconds, rounded half up; null when missing or no number below 2**62
-    has_ts, has_dur something was written there
-    """
-    frames = [_columns(batch) for batch in batches]
-    none = pl.DataFrame(schema=dict.fromkeys((*TEXTS, *RAWS), pl.String))
-    return pl.concat(frames or [_columns(none)]).with_row_index("event")
-
-
-def _columns(batch: pl.DataFrame) -> pl.DataFrame:
-    return batch.with_columns(pl.col("ph", *RAWS).fill_null("")).select(
-        *TEXTS, *_times(), *_ids(), _json("id2"), _json("args")
-    )
+    num_events: int
+    forms: pl.DataFrame
+    slices: pl.DataFrame
+    args: list[bytes]
+    telling: pl.DataFrame
+    others: pl.DataFrame
+    repaired: Counter[str]
 
 
-def _times() -> list[pl.Expr]:
-    return [
-        expr
-        for name in ("ts", "dur")
-        for expr in (
-            pl.col(name).map_batches(nanoseconds, return_dtype=pl.Int64).alias(f"{name}_ns"),
-            pl.col(name).is_in(_EMPTY).not_().alias(f"has_{name}"),
-        )
-    ]
-
-
-def _ids() -> list[pl.Expr]:
-    return [_unquoted(pl.col(name)) for name in ("pid", "tid", "id")]
-
-
-def _unquoted(text: pl.Expr) -> pl.Expr:
-    quoted = text.str.starts_with('"')
-    plain = pl.when(quoted).then(text.str.slice(1, text.str.len_chars() - 2)).otherwise(text)
-    return pl.when(text.is_in(_EMPTY).not_()).then(plain)
-
-
-def _json(name: str) -> pl.Expr:
-    text = pl.col(name)
-    return pl.when(text.is_in(_EMPTY).not_()).then(text.str.replace_all(_PRETTY, ""))
-
-
-def nanoseconds(text: pl.Series) -> pl.Series:
-    """Decimal microseconds as int64 nanoseconds, from their text, rounded half up.
-
-    Floats would not do: microseconds since 1970 with three decimals need 61 bits.
-    """
-    frame = text.alias("text").to_frame()
-    found = frame.select(_at_once()).to_series()
-    left = (found.is_null() & ~text.is_in(_EMPTY)).arg_true()
-    if len(left):
-        found = found.scatter(left, frame[left].select(_by_digits()).to_series())
-    return found
-
-
-def _at_once() -> pl.Expr:
-    """What has no more than three decimals and is of this era, as what a profiler writes."""
-    exact = pl.col("text").cast(pl.Decimal(38, 3), strict=False)
-    is_exact = exact == pl.col("text").cast(pl.Decimal(38, 6), strict=False)
-    magnitude = LIMIT_NS // 1000
-    is_sound = is_exact & exact.is_between(-magnitude, magnitude, closed="none")
-    return (pl.when(is_sound).then(exact) * 1000).cast(pl.Int64, strict=False)
-
-
-def _by_digits() -> pl.Expr:
-    number = pl.col("text").str.strip_chars('"')
-    parts = number.str.splitn(".", 2)
-    whole = parts.struct[0].str.strip_prefix("-").cast(pl.Int64, strict=False)
-    digits = parts.struct[1].fill_null("0").str.slice(0, 4).str.pad_end(4, "0")
-    fraction = (digits.cast(pl.UInt32, strict=False).cast(pl.Int64) + 5) // 10
-    magnitude = pl.when(whole.is_between(0, LIMIT_NS // 1000 - 1)).then(whole * 1000 + fraction)
-    exact = pl.when(number.str.starts_with("-")).then(-magnitude).otherwise(magnitude)
-    other = pl.when(exact.is_null()).then(number)
-    return pl.coalesce(exact, other.map_batches(_scientific, return_dtype=pl.Int64))
-
-
-def _scientific(numbers: pl.Series) -> pl.Series:
-    found = numbers.drop_nulls().unique().to_list()
-    values = {number: _decimal_ns(number) for number in found}
-    return pl.Series([values.get(number) for number in numbers], dtype=pl.Int64)
-
-
-def _decimal_ns(number: str) -> int | None:
-    try:
-        value = Decimal(number)
-    except InvalidOperation:
-        return None
-    # `abs` would round, and overflow where the exponent does.
-    if not value.is_finite() or value.copy_abs() >= _LIMIT_US:
-        return None
-    return int((value * 1000).quantize(Decimal(1), "ROUND_HALF_UP"))
+def gathered(batches: Iterable[Batch], limits: Limits = DEFAULTS) -> ChromeEvents:
+    """Put batches one after the other, on as many tracks as there may be."""
+    none, _ = events_of([])
+    empty = batch_of(none)
+    forms, slices, telling, others = [empty.forms], [empty.slices], [empty.telling], [empty.others]
+    args: list[bytes] = []
+    repaired: Counter[str] = Counter()
+    num_events = num_forms = 0
+    for batch in batches:
+        event = (pl.col("event") + num_events).cast(pl.UInt32)
+        form = (pl.col("form") + num_forms).cast(pl.UInt32)
+        forms.append(batch.forms)
+        slices.append(batch.slices.with_columns(event, form))
+        telling.append(batch.telling.with_columns(event))
+        others.append(batch.others.with_columns(event, form))
+        args += [batch.args] if batch.args else []
+        repaired.update(batch.repaired)
+        num_events += batch.num_events
+        num_forms += len(batch.forms)
+    tables = [pl.concat(frames) for frames in (slices, telling, others)]
+    placed, is_stray = on_few_tracks(pl.concat(forms), limits.tracks)
+    if is_stray.any():
+        num = sum(int(is_stray.gather(tables[at]["form"]).sum()) for at in (0, 2))
+        repaired[f"tracks beyond {limits.tracks:,} shown as one ({raised_by('tracks')})"] = num
+    return ChromeEvents(num_events, placed, tables[0], args, tables[1], tables[2], repaired)

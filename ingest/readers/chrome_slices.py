@@ -32,7 +32,6 @@ def slices_of(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, dict[st
     ).row(0, named=True)
     spans = timed.select(
         _track().alias("track"),
-        _track().alias("base"),
         pl.col("name").fill_null(NO_NAME),
         pl.col("cat").alias("category"),
         _form().alias("form"),

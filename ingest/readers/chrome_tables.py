@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.ingest.derive.collectives import tells_of_collectives
 from stepscope.ingest.derive.lanes import with_lanes
+from stepscope.ingest.readers.chrome_batch import CORRELATION, EXTERNAL_ID, number_in
 from stepscope.ingest.readers.chrome_counters import counter_rows
-from stepscope.ingest.readers.chrome_slices import slices_of
+from stepscope.ingest.readers.chrome_events import ChromeEvents
+from stepscope.ingest.readers.chrome_slices import NO_NAME, slices_of
 from stepscope.ingest.readers.tracks import NAMING, with_tracks
+from stepscope.ingest.schema import SPAN_FORMS
+from stepscope.ingest.spool import packed, unpacked
 
 ROLES = {
     "X": "slice", "B": "begin", "E": "end", "i": "instant", "I": "instant", "R": "instant",
@@ -18,18 +24,22 @@ ROLES = {
     "n": "async instant", "T": "async instant", "p": "async instant",
 }  # fmt: skip
 FLOW_ENDS = {"s": "start", "t": "step", "f": "finish"}
-_CORRELATION = r'[{,]\s*"correlation"\s*:\s*(\d{1,18})\s*[,}]'
-_EXTERNAL_ID = r'[{,]\s*"External id"\s*:\s*(\d{1,18})\s*[,}]'
+_TEXTS = ("track", "name", "category")
+_FORM = pl.Enum(SPAN_FORMS)
 
 
 @dataclass(frozen=True, slots=True)
 class ChromeTables:
     """Tables of a file without rank and step, and its events counted: each read or skipped, once.
 
-    `spans` has one column more than the table: `base`, its track before it was given lanes.
+    Text that few distinct values make up is an Enum. `spans` has one column more than the table,
+    `base`, its track before it was given lanes, and not `args`, which are by themselves, row by
+    row; `telling` has them for spans that tell of collectives (span, args).
     """
 
     spans: pl.DataFrame
+    args: pl.LazyFrame
+    telling: pl.DataFrame
     flows: pl.DataFrame
     counters: pl.DataFrame
     read: dict[str, int]
@@ -37,30 +47,80 @@ class ChromeTables:
     repaired: dict[str, int]
 
 
-def chrome_tables(events: pl.DataFrame) -> ChromeTables:
-    """Sort events (see `event_table`) into tables, tracks named and slices in lanes."""
-    events = with_tracks(events.with_columns(_role()))
-    events = events.with_columns(_reason_to_skip(events["ph"]))
-    good = events.filter(pl.col("skip").is_null())
+def chrome_tables(events: ChromeEvents) -> ChromeTables:
+    """Sort events into tables, tracks named and slices in lanes."""
+    forms = events.forms.with_columns(_role())
+    is_name, is_flow = (
+        (forms["role"] == role).fill_null(value=False).gather(events.others["form"])
+        for role in ("name", "flow")
+    )
+    forms = with_tracks(forms, _with_form(events.others.filter(is_name), forms))
+    rest = _judged(_with_form(events.others.filter(~is_flow), forms))
+    arrows = _judged(_as_flows(events.others.filter(is_flow)))
+    good = rest.filter(pl.col("skip").is_null())
     slices, endless, repaired = slices_of(good)
     counters, numberless = counter_rows(good.filter(pl.col("role") == "counter"))
     lost = pl.concat([endless, numberless])
-    fates = events.join(lost, on="event", how="left").select("ph", pl.coalesce("skip", "lost"))
-    spans = with_lanes(slices).with_columns(_correlation(slices["args"]))
+    fates = rest.join(lost, on="event", how="left").select("ph", pl.coalesce("skip", "lost"))
+    spans = with_lanes(_spans(events.slices, forms, slices).with_row_index("row"))
+    spans = spans.with_columns(pl.col("base").cast(spans.schema["track"]))
+    args = unpacked("args", [*events.args, packed(slices["args"])])
+    ends = arrows.filter(pl.col("skip").is_null())
+    kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
-        spans,
-        _flows(good.filter(pl.col("role") == "flow"), spans),
+        spans.drop("row"),
+        args.select(pl.col("args").gather(pl.lit(spans["row"]))),
+        _telling(events, slices, spans["row"]),
+        _flows(ends, forms, spans),
         counters,
-        _counted(fates.filter(pl.col("skip").is_null())["ph"]),
-        _counted(fates["skip"].drop_nulls()),
-        repaired,
+        _counted(kept, forms["ph"].gather(ends["form"]), X=len(events.slices)),
+        _counted(fates["skip"].drop_nulls(), arrows["skip"].drop_nulls()),
+        _repaired(events, forms, repaired),
     )
 
 
-def _counted(texts: pl.Series) -> dict[str, int]:
-    return dict(
-        texts.value_counts().sort("count", texts.name, descending=[True, False]).iter_rows()
+def _with_form(rows: pl.DataFrame, forms: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([rows.drop("form"), forms[rows["form"]]], how="horizontal")
+
+
+def _as_flows(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(role=pl.lit("flow"), name=pl.lit(""), ph=pl.lit(""))
+
+
+def _judged(events: pl.DataFrame) -> pl.DataFrame:
+    return events.with_columns(_reason_to_skip(events["ph"]))
+
+
+def _repaired(
+    events: ChromeEvents, forms: pl.DataFrame, repaired: dict[str, int]
+) -> dict[str, int]:
+    nameless = int(forms["name"].is_null().gather(events.slices["form"]).sum())
+    return dict(Counter(repaired) + events.repaired + Counter({"no name": nameless}))
+
+
+def _spans(plain: pl.DataFrame, forms: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
+    """Spans of the slices that are no more than their form and times, and of all others."""
+    said = forms.select("track", pl.col("name").fill_null(NO_NAME), category="cat")
+    said = pl.concat([said, slices.select(_TEXTS)])
+    said = said.select(_enum(said, name) for name in _TEXTS)
+    others = pl.int_range(len(forms), len(said), dtype=pl.UInt32, eager=True)
+    plain_form = pl.repeat("slice", len(plain), dtype=_FORM, eager=True)
+    return said[pl.concat([plain["form"], others])].with_columns(
+        pl.col("track").alias("base"),
+        pl.concat([plain_form, slices["form"].cast(_FORM)]).alias("form"),
+        pl.concat([plain["ts_ns"], slices["ts_ns"]]),
+        pl.concat([plain["dur_ns"], slices["dur_ns"]]),
+        _correlation(plain, slices["args"]),
     )
+
+
+def _counted(*texts: pl.Series, **others: int) -> dict[str, int]:
+    """How often each text is there, the most frequent first."""
+    counts = Counter(others)
+    for each in texts:
+        counts.update(dict(each.value_counts().iter_rows()))
+    found = sorted(counts.items(), key=lambda count: (-count[1], count[0]))
+    return {text: number for text, number in found if number}
 
 
 def _role() -> pl.Expr:
@@ -101,28 +161,55 @@ def _unread(ph: str) -> str:
     )
 
 
-def _correlation(args: pl.Series) -> pl.Expr:
-    """The number that ties a launch to what it launched.
+def _correlation(plain: pl.DataFrame, args: pl.Series) -> pl.Series:
+    """The number that ties a launch to what it launched, of the plain slices and the others.
 
     "External id" counts something else than "correlation"; it serves where there is none of the
     latter in the whole file, as without a device.
     """
-    has_any = args.str.contains(_CORRELATION).any()
-    pattern = _CORRELATION if has_any else _EXTERNAL_ID
-    return pl.col("args").str.extract(pattern).cast(pl.Int64).alias("correlation")
+    found = pl.concat([plain["correlation"], number_in(args, CORRELATION)])
+    if found.null_count() < len(found):
+        return found.alias("correlation")
+    return pl.concat([plain["external_id"], number_in(args, EXTERNAL_ID)]).alias("correlation")
 
 
-def _flows(ends: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+def _enum(said: pl.DataFrame, name: str) -> pl.Series:
+    """A text column with a number for each different text."""
+    return said[name].cast(pl.Enum(said[name].drop_nulls().unique(maintain_order=True)))
+
+
+def _telling(events: ChromeEvents, slices: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
+    """Spans that tell of collectives, and their args; `order` says which slice a span was."""
+    plain, num_plain = events.telling, len(events.slices)
+    others = slices.with_row_index("span", offset=num_plain).select("span", "args")
+    others = others.filter(tells_of_collectives(slices["name"]))
+    row = events.slices["event"].search_sorted(plain["event"]).cast(pl.UInt32)
+    found = pl.concat([plain.select(row.alias("span"), "args"), others]).sort("span")
+    spans = order.is_in(found["span"].implode()).arg_true()
+    at = found["span"].search_sorted(order.gather(spans))
+    return pl.DataFrame({"span": spans, "args": found["args"].gather(at)})
+
+
+def _flows(ends: pl.DataFrame, forms: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """Ends of arrows, each on the lane of the latest slice begun there."""
-    begun = spans.filter(pl.col("form") != "instant").select("ts_ns", "base", lane="track")
+    track = forms["track"].cast(spans.schema["track"])
+    end = forms["ph"].replace_strict(
+        FLOW_ENDS, default=None, return_dtype=pl.Enum(FLOW_ENDS.values())
+    )
+    said = forms.select(track, _enum(forms, "name"), _enum(forms, "cat").alias("category"), end=end)
+    flows = ends.select("ts_ns", flow=pl.coalesce("id", "id2")).with_row_index("row")
+    flows = pl.concat([flows, said[ends["form"]]], how="horizontal")
+    crossed = spans.filter(pl.col("track") != pl.col("base"))["base"].unique()
+    lanes = _latest(flows.filter(pl.col("track").is_in(crossed.implode())), spans)
+    return flows.with_columns(flows["track"].scatter(lanes["row"], lanes["lane"])).drop("row")
+
+
+def _latest(ends: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """The lane of the latest slice begun on the track of each end (row, lane)."""
+    tracks = ends["track"].unique().implode()
+    begun = spans.select("ts_ns", "base", "form", lane="track")
+    begun = begun.filter(pl.col("base").is_in(tracks) & (pl.col("form") != "instant"))
     placed = ends.sort("ts_ns").join_asof(
         begun.sort("ts_ns"), on="ts_ns", by_left="track", by_right="base", check_sortedness=False
     )
-    return placed.sort("event").select(
-        "ts_ns",
-        pl.coalesce("id", "id2").alias("flow"),
-        "name",
-        pl.col("cat").alias("category"),
-        pl.coalesce("lane", "track").alias("track"),
-        pl.col("ph").replace_strict(FLOW_ENDS).alias("end"),
-    )
+    return placed.select("row", "lane").drop_nulls()

@@ -1,12 +1,12 @@
 """The events of a Chrome JSON file in batches, whatever the layout and the state of the file.
 
-A window of bytes is read in the first of four ways that succeeds:
+A window of bytes is read in the first of three ways that succeeds:
 
-columns cut after what looks like the last end of an event, and take the columns of all events
-        out of it at once (`event_columns`).
-whole   cut there, and decode all of it at once. JSON that decodes whole was cut in the right
-        place: no need to look inside strings.
-exact   count quotes and brackets to find the commas between events; decode each by itself.
+whole   cut after what looks like the last end of an event, and take all of it apart
+        (`event_forms`). What is JSON was cut in the right place: no need to look inside strings.
+        Several windows are read like that at a time.
+exact   count quotes and brackets to find the commas between events; decode all between them, or
+        each by itself.
 pieces  where the brackets don't add up, keep whatever decodes between things that look like
         borders of events.
 """
@@ -15,22 +15,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-import msgspec
 import numpy as np
-import polars as pl
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.event import Event, EventReader
-from stepscope.ingest.readers.event_columns import columns_of, frame_of
+from stepscope.ingest.readers.event_forms import taken_apart
+from stepscope.ingest.readers.event_frames import Events, events_of
 
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"
+WINDOW_BYTES = 8 << 20
+NUM_THREADS = 2
 _TAIL_BYTES = 64 << 10
 _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
 _PIECE = re.compile(rb'(?<=[}\]])\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args)")')
@@ -38,8 +42,21 @@ _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _EVENT = re.compile(rb'\{\s*"ph"')
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _BRACKETS = bytes(1 if c in b"[{" else 255 if c in b"]}" else 0 for c in range(256))
-_batch = msgspec.json.Decoder(list[Event])
 _json = json.JSONDecoder(strict=False)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Digested(Generic[T]):
+    """What was made of so many events, and how they are had again."""
+
+    num_events: int
+    digest: T
+    again: Callable[[], Events | None]
+
+
+_Sent = tuple[bytes, bytes, Future[_Digested[T] | None]]
+"""A window, what stands between it and the next, and what will be made of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +67,8 @@ class _Cut:
     end: int | None
 
 
-class EventStream:
-    """Iterates over batches of events, frames as `event_columns` makes them.
+class EventStream(Generic[T]):
+    """Iterates over what `digest` makes of the events of each window, in the order of the file.
 
     What else the file holds is known afterwards.
 
@@ -62,7 +79,13 @@ class EventStream:
     notes       sentences for the report
     """
 
-    def __init__(self, blocks: Iterable[bytes], where: str, limits: Limits = DEFAULTS) -> None:
+    def __init__(
+        self,
+        blocks: Iterable[bytes],
+        where: str,
+        digest: Callable[[Events], T],
+        limits: Limits = DEFAULTS,
+    ) -> None:
         self.metadata: dict[str, Any] = {}
         self.reader = EventReader()
         self.cut_off = False
@@ -72,36 +95,74 @@ class EventStream:
         self._blocks = iter(blocks)
         self._where = where
         self._limits = limits
+        self._digest = digest
         self._is_array = False
         self._ended = False
 
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        window: bytes | None = self._head()
+    def __iter__(self) -> Iterator[T]:
         left = self._limits.events
-        while window is not None:
-            batch, window = self._take(window)
-            frame = self._frame(batch) if isinstance(batch, list) else batch
-            left -= len(frame)
-            if left < 0:
-                self._stop(f"more than {self._limits.events:,} events", "events")
-                frame, window = frame.head(len(frame) + left), None
-            if len(frame):
-                yield frame
+        for each in self._digested():
+            left -= each.num_events
+            if left >= 0:
+                yield each.digest
+                continue
+            self._stop(f"more than {self._limits.events:,} events", "events")
+            first = left + each.num_events
+            if first and (events := each.again()):
+                yield self._digest(events.head(first))
+            return
 
     def _stop(self, what: str, limit: str) -> None:
         self.cut_off = True
         self.beyond = f"{what} ({raised_by(limit)})"
 
-    def _frame(self, events: list[Event]) -> pl.DataFrame:
-        frame, num_mended = frame_of(events)
-        self.reader.repaired[NOT_UTF8] += num_mended
-        return frame
+    def _digested(self) -> Iterator[_Digested[T]]:
+        window: bytes | None = self._head()
+        with ThreadPoolExecutor(NUM_THREADS) as pool:
+            while window is not None:
+                window = yield from self._ahead(window, pool)
+                batches, window = self._take(window)
+                for events in batches:
+                    if len(events):
+                        yield _Digested(len(events), self._digest(events), partial(_same, events))
 
-    def _more(self) -> bytes:
-        block = next(self._blocks, b"")
-        self.num_bytes += len(block)
-        self._ended = not block
-        return block
+    def _ahead(self, text: bytes, pool: ThreadPoolExecutor) -> Generator[_Digested[T], None, bytes]:
+        """Read whole windows, several at a time; gives the text at which that ends."""
+        sent: deque[_Sent[T]] = deque()
+        while True:
+            while len(sent) < NUM_THREADS + 1 and not self._ended and (end := _last_border(text)):
+                window = b"".join((b"[", memoryview(text)[: end.start() + 1], b"]"))
+                sent.append((window, end[0][1:], pool.submit(self._whole, window)))
+                text = text[end.end() :] + self._more(min(WINDOW_BYTES, self._limits.event))
+            if not sent:
+                return text
+            digested = sent[0][-1].result()
+            if digested is None:
+                return _joined(sent) + text
+            sent.popleft()
+            yield digested
+
+    def _whole(self, window: bytes) -> _Digested[T] | None:
+        events = taken_apart(window)
+        if events is None:
+            return None
+        return _Digested(len(events), self._digest(events), partial(taken_apart, window))
+
+    def _framed(self, decoded: list[Event]) -> Events:
+        events, num_mended = events_of(decoded)
+        self.reader.repaired[NOT_UTF8] += num_mended
+        return events
+
+    def _more(self, num_bytes: int = 1) -> bytes:
+        """The next blocks of the file, so many bytes of them if there are; empty at its end."""
+        blocks = []
+        while num_bytes > 0 and not self._ended:
+            block = next(self._blocks, b"")
+            blocks.append(block)
+            num_bytes -= len(block)
+            self.num_bytes += len(block)
+            self._ended = not block
+        return b"".join(blocks)
 
     # -- before the events -------------------------------------------------------------------
 
@@ -139,12 +200,8 @@ class EventStream:
 
     # -- the events --------------------------------------------------------------------------
 
-    def _take(self, window: bytes) -> tuple[list[Event] | pl.DataFrame, bytes | None]:
+    def _take(self, window: bytes) -> tuple[list[Events], bytes | None]:
         """The events of a window, and the window to go on with (None at the end)."""
-        if not self._ended and (border := _last_border(window)):
-            batch = _at_once(window[: border.start() + 1])
-            if batch is not None:
-                return batch, window[border.end() :] + self._more()
         cut = _exact(window)
         if cut is None:
             return self._pieces(window)
@@ -157,8 +214,9 @@ class EventStream:
         texts = _between(window, cut.commas)
         return self._each(texts[:-1]), texts[-1] + self._more()
 
-    def _each(self, texts: list[bytes]) -> list[Event]:
-        return [event for text in texts for event in self._events_in(text)]
+    def _each(self, texts: list[bytes]) -> list[Events]:
+        events = taken_apart(b"[%b]" % b",".join(texts))
+        return [events or self._framed([e for text in texts for e in self._events_in(text)])]
 
     def _events_in(self, text: bytes) -> list[Event]:
         event, reason = self.reader.attempt(text)
@@ -169,7 +227,7 @@ class EventStream:
         self.reader.skipped[reason] += 1
         return []
 
-    def _grow(self, window: bytes) -> tuple[list[Event], bytes | None]:
+    def _grow(self, window: bytes) -> tuple[list[Events], bytes | None]:
         """Double a window in which no event ends."""
         if len(window) > self._limits.event:
             return self._pieces(window)
@@ -180,7 +238,7 @@ class EventStream:
             wanted -= len(block)
         return [], b"".join(parts)
 
-    def _pieces(self, window: bytes) -> tuple[list[Event], bytes | None]:
+    def _pieces(self, window: bytes) -> tuple[list[Events], bytes | None]:
         pieces = _PIECE.split(window)
         if not self._ended and len(pieces) == 1:
             if len(window) > self._limits.event:
@@ -189,14 +247,16 @@ class EventStream:
                 return [], None
             return self._grow(window)
         rest = None if self._ended else pieces.pop() + self._more()
-        return [event for piece in pieces if (event := self._first_in(piece))], rest
+        return [self._framed([event for piece in pieces if (event := self._first_in(piece))])], rest
 
     def _first_in(self, piece: bytes) -> Event | None:
         return self.reader.read(_first(piece))
 
     # -- after the events --------------------------------------------------------------------
 
-    def _last(self, window: bytes, end: int, commas: list[int]) -> tuple[list[Event], bytes | None]:
+    def _last(
+        self, window: bytes, end: int, commas: list[int]
+    ) -> tuple[list[Events], bytes | None]:
         """Everything up to the bracket that ends the events, if it truly ends them."""
         tail = window[end + 1 :]
         while len(tail) < self._limits.event and (block := self._more()):
@@ -219,39 +279,41 @@ class EventStream:
         self.metadata.update(fields[0])
         return not fields[1].strip()
 
-    def _cut_off(self, window: bytes, commas: list[int]) -> tuple[list[Event], bytes | None]:
+    def _cut_off(self, window: bytes, commas: list[int]) -> tuple[list[Events], bytes | None]:
         """The events of a file that ends before its events do."""
         *whole, rest = _between(window, commas)
         *torn, last = _PIECE.split(rest)
-        batch = self._each(whole) + [event for text in torn if (event := self._first_in(text))]
+        found = [event for text in torn if (event := self._first_in(text))]
         first = _first(last)
         event, _ = self.reader.attempt(first)
         if event is not None:
-            batch.append(event)
+            found.append(event)
         elif last.strip():
             self.reader.skipped[CUT_OFF] += 1
         if self._is_array:
             self.notes.append("the array of events has no closing bracket, as the format allows")
         closed = last.lstrip()[len(first) :].lstrip().startswith(b"]")
         self.cut_off = not closed and (not self._is_array or CUT_OFF in self.reader.skipped)
-        return batch, None
+        return [*self._each(whole), self._framed(found)], None
+
+
+def _same(events: Events) -> Events:
+    return events
+
+
+def _joined(sent: Iterable[_Sent[T]]) -> bytes:
+    """The text of windows that must be read otherwise, as they are not what they looked like."""
+    parts = []
+    for window, comma, future in sent:
+        future.cancel()
+        parts += [window[1:-1], comma]
+    return b"".join(parts)
 
 
 def _last_border(window: bytes) -> re.Match[bytes] | None:
     """What looks like the border behind the last whole event."""
     borders = list(_BORDER.finditer(window, max(0, len(window) - _TAIL_BYTES)))
     return borders[-1] if borders else None
-
-
-def _at_once(window: bytes) -> list[Event] | pl.DataFrame | None:
-    """All events of a window; None if it does not end where an event does."""
-    frame = columns_of(window)
-    if frame is not None:
-        return frame
-    try:
-        return _batch.decode(b"[%b]" % window)
-    except (RecursionError, UnicodeDecodeError, msgspec.DecodeError):
-        return None
 
 
 def _exact(window: bytes) -> _Cut | None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives import infer_collectives
 from stepscope.ingest.derive.steps import infer_steps, tag_spans
@@ -19,9 +21,10 @@ from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
-from stepscope.ingest.readers.bounded import bounded
-from stepscope.ingest.readers.chrome_events import LIMIT_NS, event_table
+from stepscope.ingest.readers.chrome_batch import batch_of
+from stepscope.ingest.readers.chrome_events import gathered
 from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
+from stepscope.ingest.readers.chrome_times import LIMIT_NS
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.inflate import Inflater
 
@@ -60,10 +63,10 @@ class KinetoReader:
         blocks = Inflater(
             path, progress and (lambda done, total: progress("reading", done, total)), limits
         )
-        stream = EventStream(blocks, str(path), limits)
-        events, beyond = bounded(event_table(stream), limits)
+        stream = EventStream(blocks, str(path), partial(batch_of, limits=limits), limits)
+        events = gathered(stream, limits)
         cut_off = stream.cut_off or blocks.damage is not None
-        if events.is_empty() and cut_off:
+        if not events.num_events and cut_off:
             if stream.beyond:
                 raise LimitExceeded(stream.beyond, where=str(path))
             ended = f"{blocks.damage or 'cut off'} after {stream.num_bytes} bytes"
@@ -75,33 +78,43 @@ class KinetoReader:
         report = ReadReport(
             read=chrome.read,
             skipped=dict(Counter(chrome.skipped) + stream.reader.skipped),
-            repaired=dict(Counter(chrome.repaired) + stream.reader.repaired) | beyond,
+            repaired=dict(Counter(chrome.repaired) + stream.reader.repaired),
             inferred=_inferred(tables),
             notes=tuple(notes),
         )
-        return dict(tables), _manifest(stream.metadata, rank, report, tables, closed=not cut_off)
+        return tables, _manifest(stream.metadata, rank, report, tables, closed=not cut_off)
 
 
-def _tables(chrome: ChromeTables, rank: int) -> dict[str, pl.DataFrame]:
+def _tables(chrome: ChromeTables, rank: int) -> dict[str, Frame]:
     steps = infer_steps(chrome.spans)
     spans = tag_spans(chrome.spans, steps)
-    tables = {
+    telling = spans[chrome.telling["span"]].with_columns(chrome.telling["args"])
+    tables: dict[str, pl.DataFrame] = {
         "steps": steps.drop("span"),
-        "collectives": infer_collectives(spans),
+        "collectives": infer_collectives(_as_text(telling).collect()),
         "spans": spans.drop("base"),
         "flows": chrome.flows,
         "counters": chrome.counters,
     }
     number = pl.lit(rank, pl.Int32).alias("rank")
-    return {name: frame.with_columns(number) for name, frame in tables.items() if len(frame)}
+    found: dict[str, Frame] = {
+        name: frame.with_columns(number) for name, frame in tables.items() if len(frame)
+    }
+    if "spans" in found:
+        found["spans"] = pl.concat([found["spans"].lazy(), chrome.args], how="horizontal")
+    return found | {name: _as_text(found[name]) for name in ("spans", "flows") if name in found}
 
 
-def _inferred(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
+def _as_text(frame: Frame) -> pl.LazyFrame:
+    return frame.lazy().with_columns(cs.enum().cast(pl.String))
+
+
+def _inferred(tables: dict[str, Frame]) -> dict[str, int]:
     """How many rows were inferred, and from what."""
     counts: Counter[str] = Counter()
     for name in ("steps", "collectives"):
         if name in tables:
-            sources = tables[name]["inferred"].value_counts(sort=True)
+            sources = tables[name].lazy().collect()["inferred"].value_counts(sort=True)
             counts.update({f"{name} from {source}": num for source, num in sources.iter_rows()})
     return dict(counts)
 
@@ -115,7 +128,7 @@ def _rank(metadata: Metadata, path: Path) -> int:
     return int(match.group(1)) if match else 0
 
 
-def _damage(stream: EventStream, blocks: Inflater) -> list[str]:
+def _damage(stream: EventStream[Any], blocks: Inflater) -> list[str]:
     if ended := blocks.damage or stream.beyond:
         return [f"{ended} after {stream.num_bytes} bytes of content; all before is kept"]
     return [f"cut off after {stream.num_bytes} bytes; all whole events are kept"] * stream.cut_off
@@ -130,7 +143,7 @@ def _manifest(
     metadata: Metadata,
     rank: int,
     report: ReadReport,
-    tables: dict[str, pl.DataFrame],
+    tables: dict[str, Frame],
     *,
     closed: bool,
 ) -> Manifest:
@@ -145,7 +158,7 @@ def _manifest(
         ranks=(rank,),
         config=_kept(metadata),
         tables={
-            name: "inferred" if "inferred" in table.columns else state
+            name: "inferred" if "inferred" in table.collect_schema() else state
             for name, table in tables.items()
         },
         closed=closed,

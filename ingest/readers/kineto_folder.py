@@ -36,7 +36,7 @@ class _File:
     """What was read of one rank's file."""
 
     name: str
-    tables: dict[str, pl.DataFrame]
+    tables: dict[str, pl.LazyFrame]
     manifest: Manifest
 
     @property
@@ -113,7 +113,7 @@ class KinetoFolderReader:
                 skipped[UNREADABLE] = skipped.get(UNREADABLE, 0) + 1
                 notes.append(f"{file.name}: {error.what}")
                 continue
-            frames = {name: frame.lazy().collect() for name, frame in tables.items()}
+            frames = {name: frame.lazy() for name, frame in tables.items()}
             yield _File(file.name, frames, manifest)
         if len(listed) > LIMIT_FILES:
             skipped[TOO_MANY] = len(listed) - LIMIT_FILES
@@ -158,7 +158,7 @@ def _on_one_epoch(files: list[_File]) -> Iterator[str]:
 def _aligned(files: list[_File]) -> list[Offset]:
     """Move the clocks of ranks to that of the first, as far as their collectives tell."""
     first, *others = files
-    told = [file.tables["collectives"] for file in files if "collectives" in file.tables]
+    told = [file.tables["collectives"].collect() for file in files if "collectives" in file.tables]
     if not others or not told:
         return []
     ranks = [file.rank for file in others]

@@ -1,4 +1,4 @@
-"""Events taken apart by columns are those that are read one by one, or the way is not taken."""
+"""Events taken apart by forms are those that are read one by one, or the way is not taken."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.readers import event_stream
 from stepscope.ingest.readers.event import Event
-from stepscope.ingest.readers.event_columns import MAX_SHAPES, columns_of, frame_of
+from stepscope.ingest.readers.event_forms import MAX_LAYOUTS, taken_apart
+from stepscope.ingest.readers.event_frames import Events, events_of
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.inflate import Inflater
 
@@ -68,15 +69,21 @@ LAYOUTS: tuple[dict[str, Any], ...] = (
 def test_events_by_columns_are_the_events_one_by_one(
     made: list[dict[str, Any]], layout: dict[str, Any]
 ) -> None:
-    window = json.dumps(made, **layout).encode().strip()[1:-1]
-    columns = columns_of(window)
+    window = json.dumps(made, **layout).encode()
+    events = taken_apart(window)
 
-    if columns is not None:
-        assert columns.fill_null("").equals(one_by_one(window).fill_null(""))
+    if events is not None:
+        assert whole(events).equals(one_by_one(window))
 
 
 def one_by_one(window: bytes) -> pl.DataFrame:
-    return frame_of(msgspec.json.decode(b"[%b]" % window, type=list[Event]))[0]
+    return whole(events_of(msgspec.json.decode(window, type=list[Event]))[0])
+
+
+def whole(events: Events) -> pl.DataFrame:
+    """All columns of events, those of their forms too."""
+    said = events.forms[events.rows["form"]]
+    return pl.concat([events.rows.drop("form"), said], how="horizontal")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
@@ -87,12 +94,12 @@ def test_what_profilers_write_is_taken_apart(layout: dict[str, Any]) -> None:
         for n in range(20)
     ]  # fmt: skip
     made += [{"ph": "f", "id": 7, "pid": 1, "tid": 2, "ts": 3, "cat": "ac2g", "name": "ac2g"}] * 3
-    window = json.dumps(made, **layout).encode().strip()[1:-1]
+    window = json.dumps(made, **layout).encode()
 
-    columns = columns_of(window)
+    events = taken_apart(window)
 
-    assert columns is not None
-    assert columns.fill_null("").equals(one_by_one(window).fill_null(""))
+    assert events is not None
+    assert whole(events).equals(one_by_one(window))
 
 
 @pytest.mark.parametrize(
@@ -108,27 +115,24 @@ def test_what_profilers_write_is_taken_apart(layout: dict[str, Any]) -> None:
     ],
 )
 def test_what_cannot_be_proved_is_left_to_be_read_one_by_one(window: bytes) -> None:
-    assert columns_of(window) is None
+    assert taken_apart(b"[%b]" % window) is None
 
 
 def test_more_layouts_than_are_learned_are_read_all_the_same() -> None:
-    made = [{"ph": "X", **{f"k{n}": 1 for n in range(num)}} for num in range(2 * MAX_SHAPES)]
-    window = json.dumps(made).encode()[1:-1]
+    made = [{"ph": "X", **{f"k{n}": 1 for n in range(num)}} for num in range(2 * MAX_LAYOUTS)]
 
-    columns = columns_of(window)
+    events = taken_apart(json.dumps(made).encode())
 
-    assert columns is not None
-    assert columns["ph"].to_list() == ["X"] * len(made)
+    assert events is not None
+    assert whole(events)["ph"].to_list() == ["X"] * len(made)
 
 
 @pytest.mark.parametrize("name", KINETO)
-def test_a_real_file_by_columns_is_the_file_one_by_one(
+def test_a_real_file_by_forms_is_the_file_one_by_one(
     shared_data: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = shared_data / "kineto" / f"{name}.json.gz"
-    by_columns = pl.concat(EventStream(Inflater(file), name))
-    monkeypatch.setattr(event_stream, "columns_of", lambda _: None)
+    by_forms = pl.concat(EventStream(Inflater(file), name, whole))
+    monkeypatch.setattr(event_stream, "taken_apart", lambda _: None)
 
-    assert by_columns.fill_null("").equals(
-        pl.concat(EventStream(Inflater(file), name)).fill_null("")
-    )
+    assert by_forms.equals(pl.concat(EventStream(Inflater(file), name, whole)))

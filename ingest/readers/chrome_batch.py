@@ -1,0 +1,86 @@
+"""What is kept of a window of events: slices as numbers, their args packed, and all the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.ingest.derive.collectives import tells_of_collectives
+from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.readers.bounded import within
+from stepscope.ingest.readers.event_frames import Events
+from stepscope.ingest.spool import packed
+
+CORRELATION, EXTERNAL_ID = "correlation", "External id"
+_FOLLOWING = r"^\s*:\s*(\d{1,18})\s*[,}]"
+_ANYWHERE = r"[{{,]\s*{}\s*:\s*(\d{{1,18}})\s*[,}}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events of a window, numbered (`event`) in the order of the file.
+
+    forms   as `Events.forms`
+    slices  complete events as they should be: event, form, ts_ns, dur_ns, correlation; and
+            external_id, where there is no correlation in the whole batch
+    args    the args of `slices`, packed
+    telling event and args of slices that tell of collectives
+    others  all other events: event and the columns of `Events.rows`
+    repaired    how many events were cut to the limits, by reason
+    """
+
+    num_events: int
+    forms: pl.DataFrame
+    slices: pl.DataFrame
+    args: bytes | None
+    telling: pl.DataFrame
+    others: pl.DataFrame
+    repaired: dict[str, int]
+
+
+def batch_of(events: Events, limits: Limits = DEFAULTS) -> Batch:
+    """Sort the events of a window into what is kept of them."""
+    events, repaired = within(events, limits)
+    rows = events.rows.with_row_index("event")
+    is_complete = (events.forms["ph"] == "X").gather(rows["form"])
+    is_plain = is_complete & rows["ts_ns"].is_not_null() & (rows["dur_ns"] >= 0).fill_null(False)
+    slices = rows.filter(is_plain)
+    telling = tells_of_collectives(events.forms["name"]).gather(slices["form"])
+    return Batch(
+        len(rows),
+        events.forms,
+        slices.select("event", "form", "ts_ns", "dur_ns", *_numbers(slices["args"])),
+        packed(slices["args"]) if len(slices) else None,
+        slices.filter(telling).select("event", _copied("args")),
+        rows.filter(~is_plain).with_columns(_copied("id", "id2", "args")),
+        repaired,
+    )
+
+
+def _copied(*names: str) -> pl.Expr:
+    """Text by itself: what was cut out of a window keeps the whole window in memory."""
+    return pl.col(names) + ""
+
+
+def _numbers(args: pl.Series) -> list[pl.Series]:
+    """What may tie a launch to what it launched; the second number only where it may serve."""
+    correlation = number_in(args, CORRELATION)
+    has_any = correlation.null_count() < len(args)
+    external_id = args.clear(len(args)).cast(pl.Int64) if has_any else number_in(args, EXTERNAL_ID)
+    return [correlation.alias("correlation"), external_id.alias("external_id")]
+
+
+def number_in(args: pl.Series, key: str) -> pl.Series:
+    """The first whole number of up to 18 digits with that key in JSON; null where there is none."""
+    quoted = f'"{key}"'
+    at = args.str.find(quoted, literal=True)
+    having = at.is_not_null().arg_true()
+    texts = args.gather(having)
+    behind = pl.col("args").cast(pl.Binary).bin.slice(pl.col("at") + len(quoted)).cast(pl.String)
+    frame = pl.DataFrame({"args": texts, "at": at.gather(having).cast(pl.Int64)})
+    number = frame.select(behind.str.extract(_FOLLOWING)).to_series()
+    others = number.is_null().arg_true()
+    if len(others):
+        number = number.scatter(others, texts.gather(others).str.extract(_ANYWHERE.format(quoted)))
+    return args.clear(len(args)).cast(pl.Int64).scatter(having, number.cast(pl.Int64))
