@@ -78,6 +78,8 @@ def finding(
     Evidence that is not known, None, is left out.
     """
     place = {key: at[key] for key in PLACE if key in at} if at else {}
+    if isinstance(place.get("group"), str):
+        del place["group"]  # of processes, not of cores
     known: Evidence = {key: value for key, value in (evidence or {}).items() if value is not None}
     return Finding(
         code=rule.code,

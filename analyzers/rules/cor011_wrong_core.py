@@ -1,9 +1,10 @@
 """wrong-core: a block ran on a core that is not of the kind, or of the group, it was meant for.
 
 ## What it finds
-Blocks whose `core` is not the core of `group` that `core_kind` names. What a core is goes by the
-configuration in the manifest; where that does not say, by what most of the blocks on it were built
-for. Blocks that were meant for one group and place are one finding, placed at the first of them.
+Blocks whose `core` is not the core of `group` that `core_kind` names, or not of the kind that their
+task's shape needs (a MIX needs several). What a core is goes by the configuration in the manifest;
+where that does not say, by what most of the blocks on it were built for. Blocks that were meant for
+one group and place are one finding, placed at the first of them.
 
 ## Why it hurts
 A kernel built for an AIC does not run on an AIV: it hangs, and takes its group with it. Parts of a
@@ -68,7 +69,7 @@ class WrongCore:
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per place that blocks were meant for and core that they ran on."""
         known, source = layout(trace)
-        differs = pl.col("core_kind").ne(pl.col("true_core_kind"))
+        differs = _meant_kind().ne(pl.col("true_core_kind").cast(pl.String))
         differs |= pl.col("group").ne(pl.col("true_group"))
         wrong_places = places(trace).join(known, on=CORE, how="left").filter(differs).collect()
         if wrong_places.is_empty():
@@ -79,6 +80,7 @@ class WrongCore:
             holds(trace)
             .join(known, on=CORE, how="left")
             .filter(differs)
+            .with_columns(core_kind=_meant_kind())
             .group_by(meant)
             .agg(first, pl.col("end_ns").max(), count=pl.len())
         )
@@ -113,3 +115,13 @@ class WrongCore:
         }
         at = {**row, "end_ns": row["end_ns"] if row["end_ns"] < FAR_NS else None}
         return finding(self, message, FIX, at=at, evidence=evidence, count=row["count"])
+
+
+def _meant_kind() -> pl.Expr:
+    """What a block was meant for: its shape, where no core of that kind is what it ran on.
+
+    A reader that knows no more than where a block ran says that it was meant for just that core.
+    """
+    shape, true_kind = pl.col("shape").cast(pl.String), pl.col("true_core_kind").cast(pl.String)
+    is_foreign = shape.is_in(["AIC", "AIV"]) & (true_kind.str.slice(0, 3) != shape)
+    return pl.when(is_foreign).then(shape).otherwise(pl.col("core_kind").cast(pl.String))

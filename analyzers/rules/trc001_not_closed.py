@@ -2,7 +2,8 @@
 
 ## What it finds
 A trace whose manifest says that the recording was not closed: the engine was killed, crashed, or
-ran out of disk, and the rows were recovered from the journal when the trace was opened.
+ran out of disk, and the rows were recovered from the journal when the trace was opened. Or a file
+of another program that ends in the middle; what is whole in it was read.
 
 ## Why it hurts
 Everything that was written before the end is there, and nothing after it. The last step may be
@@ -36,9 +37,11 @@ from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
+    from stepscope.ingest.manifest import ReadReport
     from stepscope.ingest.trace import Trace
 
 FIX = "see in the last step what the engine was doing; close the recorder on the way out"
+FIX_OF_FILE = "let the profiler or the log finish before its file is copied, and copy all of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class NotClosed:
         manifest = trace.manifest
         if manifest.closed:
             return []
+        if manifest.report and not manifest.recovered:
+            return [self._of_file(trace, manifest.report)]
         recovered = manifest.recovered or {str(rank): {} for rank in manifest.ranks}
         num_dropped = sum(manifest.dropped.values())
         return [self._finding(trace, rank, was, num_dropped) for rank, was in recovered.items()]
@@ -73,6 +78,21 @@ class NotClosed:
             "last step": last["step"],
         }
         return finding(self, message, FIX, at=last, evidence=evidence)
+
+    def _of_file(self, trace: Trace, report: ReadReport) -> Finding:
+        """A file of another program that ends too early: nothing of it was ever in a journal."""
+        last = _last_step(trace, str(trace.manifest.ranks[0]))
+        num_read, note = sum(report.read.values()), next(iter(report.notes), None)
+        message = (
+            f"the file ends too early: {times(num_read, 'record')} of it were read"
+            f"{f' ({note})' if note else ''}; what came later is missing"
+        )
+        evidence: Evidence = {
+            "records read": num_read,
+            "records skipped": sum(report.skipped.values()),
+            "last step": last["step"],
+        }
+        return finding(self, message, FIX_OF_FILE, at=last, evidence=evidence)
 
 
 def _counts(was: Mapping[str, Any]) -> tuple[int, int]:

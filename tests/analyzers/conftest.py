@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from stepscope.engine.workload import Workload
 from stepscope.ingest.trace import Trace
 
 Record = Callable[..., Trace]
+Real = Callable[[str], Trace]
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +41,16 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
         return seen[key]
 
     return recorded
+
+
+@pytest.fixture(scope="session")
+def real(shared_data: Path) -> Real:
+    """Opens a real file by its path in `../shared/data`, each but once."""
+    seen: dict[str, Trace] = {}
+
+    def opened(file: str) -> Trace:
+        if file not in seen:
+            seen[file] = Trace.open(shared_data / file)
+        return seen[file]
+
+    return opened

@@ -105,3 +105,10 @@ def test_of_two_real_ranks_only_what_they_met_in_is_compared(shared_data: Path) 
     found = Straggler(min_late_ns=0, min_times=1, min_share=0.0, min_cost=0.0).check(trace)
     assert {each.evidence["collectives"] for each in found} <= {1, 2, 3}
     assert sum(each.count for each in found) <= 5
+
+
+def test_a_group_of_processes_is_no_group_of_cores() -> None:
+    rows = [collective(rank, n, dur_ns=100 - rank) for rank in (0, 1) for n in range(3)]
+    anything = Straggler(min_late_ns=0, min_times=1, min_share=0, min_cost=0)
+
+    assert {each.group for each in anything.check(trace_of(collectives=rows))} == {None}

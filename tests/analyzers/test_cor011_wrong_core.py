@@ -75,3 +75,15 @@ def test_a_configuration_that_says_nothing_of_cores_is_passed_over(
 )
 def test_a_real_runtime_uses_the_cores_that_it_means(shared_data: Path, case: str) -> None:
     assert WrongCore().check(Trace.open(shared_data / "swimlane" / case)) == []
+
+
+@pytest.mark.parametrize(("shape", "core"), [("AIC", 1), ("AIV", 0)])
+def test_a_block_whose_shape_needs_another_kind_of_core_is_found(shape: str, core: int) -> None:
+    """Where it was said to be meant for the very core that it ran on."""
+    span = part(1, core, 100, 900, shape=shape, core_kind=("AIC", "AIV0")[core])
+    device = {"device": {"core_types": ["aic", "aiv", "aiv"]}}
+
+    (found,) = WrongCore().check(trace_of(core_spans=[span], config=device))
+
+    assert found.evidence["meant for"] == f"{shape} of group 0"
+    assert found.evidence["that core is"] == f"{('AIC', 'AIV0')[core]} of group 0"

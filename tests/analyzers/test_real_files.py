@@ -1,4 +1,8 @@
-"""Rules on files that other people's programs wrote."""
+"""Which rules the files of other people's programs say anything to, and which they cannot.
+
+What a rule says of a file is checked against figures counted by hand, without readers and without
+Polars: test_real_swimlanes.py, test_real_profiles.py, test_real_logs.py. The others are in LACKS.
+"""
 
 from __future__ import annotations
 
@@ -6,47 +10,35 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Severity
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.run import check
-from stepscope.ingest.trace import Trace
+from tests.analyzers import test_real_logs, test_real_profiles, test_real_swimlanes
+from tests.analyzers.conftest import Real
+from tests.analyzers.real_files import FILES, LACKS
 
-CORES = [rule.code for rule in RULES if rule.code.startswith("COR")]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["vllm_cpu_tiny_llama_preemptions", "vllm_prefilldecode_mi300", "hta_sampled_rank-0"],
-)
-def test_rules_of_core_groups_are_not_applicable_to_a_profile(shared_data: Path, name: str) -> None:
-    trace = Trace.open(shared_data / "kineto" / f"{name}.json.gz")
-
-    result = check(trace)
-
-    assert set(CORES) <= set(result.not_applicable)
-    loud = {each.code for each in result.findings if each.severity is not Severity.INFO}
-    assert loud <= {"TRC005"}
+TESTED = (test_real_swimlanes, test_real_profiles, test_real_logs)
 
 
-def test_steps_read_from_tags_are_said_to_be_inferred(shared_data: Path) -> None:
-    file = shared_data / "kineto" / "vllm_cpu_tiny_llama_preemptions.json.gz"
+def test_every_rule_is_tried_on_a_real_file_or_it_is_said_what_these_lack() -> None:
+    tried = {code for module in TESTED for code in module.TRIED}
 
-    result = check(Trace.open(file))
-
-    assert result.counts["TRC003"] >= 133
-    assert any(each.evidence.get("steps") == 133 for each in result.findings)
+    assert not tried & set(LACKS)
+    assert tried | set(LACKS) == {rule.code for rule in RULES}
 
 
-def test_parts_of_a_real_mix_start_up_to_33_ms_apart(shared_data: Path) -> None:
-    result = check(Trace.open(shared_data / "swimlane" / "TestMixedExample_case1"))
+def test_every_real_file_is_looked_at(shared_data: Path) -> None:
+    folders = ("swimlane", "kineto", "logs", "requests")
+    there = {
+        f"{folder}/{each.name}" for folder in folders for each in shared_data.glob(f"{folder}/*")
+    }
 
-    skewed = [each for each in result.findings if each.code == "COR003"]
-    assert sum(each.count for each in skewed) == 6
-    assert max(int(each.evidence["worst_skew_ns"] or 0) for each in skewed) // 1_000_000 == 32
+    assert there == set(FILES)
 
 
-def test_a_model_of_two_layers_runs_under_every_rule_of_core_groups(shared_data: Path) -> None:
-    result = check(Trace.open(shared_data / "swimlane" / "TestQwen2L_StressBatch16Seq3500"))
-
-    assert set(CORES) - set(result.counts) == {"COR005", "COR008"}
-    assert {code for code in CORES if result.counts.get(code)} == {"COR001"}
+@pytest.mark.parametrize("code", LACKS)
+def test_no_real_file_has_what_the_rule_needs_and_it_says_so(real: Real, code: str) -> None:
+    rules = [rule for rule in RULES if rule.code == code]
+    for file in FILES:
+        trace = real(file)
+        assert not LACKS[code].has_it(trace), file
+        assert check(trace, rules).not_applicable == (code,), file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
+from stepscope.ingest.manifest import ReadReport
 from tests.traces import trace_of
 
 STEP = {"step": 4, "ts_ns": 70, "dur_ns": 30, "kind": "decode"}
@@ -38,3 +39,16 @@ def test_an_unclosed_trace_that_says_nothing_else_is_found() -> None:
 
 def test_a_closed_trace_is_clean() -> None:
     assert NotClosed().check(trace_of(steps=[STEP])) == []
+
+
+def test_a_file_that_ends_too_early_is_told_by_what_was_read_of_it() -> None:
+    report = ReadReport(read={"X": 2_000, "M": 7}, skipped={"torn": 1}, notes=("cut off at 9 kB",))
+
+    (found,) = NotClosed().check(trace_of(steps=[STEP], closed=False, report=report))
+
+    assert found.message == (
+        "the file ends too early: 2,007 records of it were read (cut off at 9 kB); "
+        "what came later is missing"
+    )
+    assert found.evidence == {"records read": 2_007, "records skipped": 1, "last step": 4}
+    assert "copy all of it" in found.fix

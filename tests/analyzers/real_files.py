@@ -1,0 +1,159 @@
+"""The real files that rules are tried on, and why no real file says anything to the other rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analyzers.known import knows
+from stepscope.analyzers.occupancy import is_measured
+from stepscope.ingest.trace import Trace
+
+SWIMLANES = (
+    "TestBenchmarkBgemm_Case1",
+    "TestMixedExample_case1",
+    "TestPredicatedDispatch_PredicateFalseSkips",
+    "TestQwen2L_StressBatch16Seq3500",
+    "TestSpmdStarvation_Case1",
+    "TestSpmdSyncStartMixSpill_Case1",
+)
+PROFILES = (
+    "h100_qwen15_05b_chat",
+    "hta_event_sync_trace",
+    "hta_nccl_data",
+    "hta_sampled_rank-0",
+    "hta_sampled_rank-1",
+    "sglang_qwen3_8b_prefilldecode",
+    "vllm_cpu_tiny_llama_preemptions",
+    "vllm_prefilldecode_mi300",
+)
+LOGS = (
+    "formats",
+    "livebug_mix_shift_24clusters_1sched",
+    "mixed_example_debug_dispatch",
+    "scope_deadlock_code1",
+    "sglang_retract",
+    "stall_S1_qwen2l",
+)
+FILES = (
+    *(f"swimlane/{name}" for name in SWIMLANES),
+    *(f"kineto/{name}.json.gz" for name in PROFILES),
+    *(f"logs/{name}.log" for name in LOGS),
+    "requests/azure_conv.csv",
+    "requests/mooncake_conversation_trace.jsonl",
+)
+"""All that `../shared/data` holds; two ranks of HTA are tried together as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What a rule needs that no real file has, and how to see that a trace has it."""
+
+    what: str
+    has_it: Callable[[Trace], bool]
+
+
+def _needs(*needs: str) -> Lack:
+    """A table, or columns that have to have a value in one file."""
+    return Lack(" and ".join(needs), lambda trace: knows(trace, *needs))
+
+
+def _rows(what: str, table: str, only: pl.Expr) -> Lack:
+    return Lack(what, lambda trace: not trace.table(table).filter(only).collect().is_empty())
+
+
+def _declares(*names: str) -> Lack:
+    declared = "what the manifest's config declares as " + ".".join(names)
+    return Lack(declared, lambda trace: _found(trace.manifest.config, names))
+
+
+def _found(config: object, names: tuple[str, ...]) -> bool:
+    for name in names:
+        config = config.get(name) if isinstance(config, dict) else None
+    return config is not None
+
+
+_PENDING_SLOTS = Lack(
+    "slots of cores in a file whose times are measured: the runtime's logs have slots and an order",
+    lambda trace: knows(trace, "core_spans.slot") and is_measured(trace),
+)
+_HISTORIES = _rows(
+    "events of requests other than arrivals: lists of requests have these, and a log that tells of "
+    "retractions does not say of which requests",
+    "lifecycle",
+    pl.col("request").is_not_null() & (pl.col("event") != "arrive"),
+)
+_ABOUT_REQUESTS = _rows(
+    "decisions about requests: those of the runtime's logs are about tasks",
+    "decisions",
+    pl.col("subject_kind") == "request",
+)
+_ABOUT_BUCKETS = _rows("choices of buckets", "decisions", pl.col("subject_kind") == "bucket")
+_RECORDED_COLLECTIVES = _rows(
+    "collectives that were recorded: one inferred from a profile may be cut off",
+    "collectives",
+    pl.col("inferred").is_null(),
+)
+_VERSIONS = _rows("protocol versions", "counters", pl.col("name") == "protocol version")
+_PATHS_OF_KINDS = Lack(
+    "paths that name prefill, decode or mixed, or segments",
+    lambda trace: (
+        trace.has("segments")
+        or not trace.steps.filter(pl.col("executed_path").str.contains("prefill|decode|mixed"))
+        .collect()
+        .is_empty()
+    ),
+)
+
+LACKS: dict[str, Lack] = {
+    "COR005": _PENDING_SLOTS,
+    "COR008": _needs("tasks.is_sync_start"),
+    "STV001": _HISTORIES,
+    "STV002": _HISTORIES,
+    "STV003": _ABOUT_BUCKETS,
+    "STV004": _needs("outputs"),
+    "STV005": _needs("steps.reserved_tokens"),
+    "STV006": _needs("batch_rows"),
+    "STV007": _ABOUT_REQUESTS,
+    "STV008": _ABOUT_REQUESTS,
+    "STV009": _needs("steps.kv_blocks_free"),
+    "STV010": _needs("steps.kv_blocks_free"),
+    "BAT001": _needs("steps.token_budget"),
+    "BAT002": _needs("batch_rows"),
+    "BAT003": _needs("steps.token_budget"),
+    "BAT004": _needs("batch_rows"),
+    "BAT005": _needs("outputs"),
+    "BAT006": _needs("steps.logits_rows"),
+    "BAT007": _needs("segments"),
+    "BAT008": _needs("segments"),
+    "BAT009": _needs("segments"),
+    "BAT010": _PATHS_OF_KINDS,
+    "BAT012": _declares("declared_paths"),
+    "BAT013": _needs("outputs"),
+    "KVB001": _needs("allocations"),
+    "KVB002": _needs("allocations"),
+    "KVB003": _ABOUT_REQUESTS,
+    "KVB004": _needs("batch_rows"),
+    "KVB005": _needs("accesses"),
+    "KVB006": _needs("accesses"),
+    "KVB007": _HISTORIES,
+    "BUF001": _needs("accesses"),
+    "BUF002": _needs("accesses"),
+    "BUF003": _needs("accesses"),
+    "BUF004": _needs("accesses"),
+    "BUF005": _needs("accesses"),
+    "BUF006": _needs("accesses"),
+    "COL002": _RECORDED_COLLECTIVES,
+    "COL003": _needs("allocations"),
+    "COL004": _needs("allocations"),
+    "COL005": _declares("parallel", "codebook"),
+    "COL006": _VERSIONS,
+    "COL009": _needs("batch_rows"),
+    "EQV001": _needs("outputs"),
+    "EQV002": _needs("outputs"),
+    "EQV003": _needs("outputs"),
+    "EQV004": _needs("outputs"),
+}
+"""Rules that no real file at hand says anything to, and what these files lack."""

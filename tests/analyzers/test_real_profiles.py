@@ -1,0 +1,221 @@
+"""Rules on real profiles, one rank or two, against figures counted event by event."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.rules.col008_straggler import Straggler
+from stepscope.analyzers.run import CheckResult, check
+from stepscope.ingest.trace import Trace
+from tests.analyzers import raw_profile as raw
+from tests.analyzers.conftest import Real
+from tests.analyzers.real_files import PROFILES
+
+TRIED = frozenset({"COL001", "COL007", "COL008", "TRC001", "TRC002", "TRC003", "TRC004", "TRC005"})
+VLLM = "vllm_cpu_tiny_llama_preemptions"
+TAGGED = (VLLM, "sglang_qwen3_8b_prefilldecode", "vllm_prefilldecode_mi300")
+NUM_STEPS = dict(zip(PROFILES, (1, 0, 3, 2, 2, 1, 133, 1), strict=True))
+RANKS = (0, 1)
+
+each_profile = pytest.mark.parametrize("name", PROFILES)
+
+
+@pytest.fixture
+def profile(shared_data: Path, name: str) -> list[raw.Event]:
+    return raw.events(shared_data / "kineto" / f"{name}.json.gz")
+
+
+@pytest.fixture
+def said(real: Real, name: str) -> CheckResult:
+    return check(real(f"kineto/{name}.json.gz"))
+
+
+@pytest.fixture(scope="module")
+def pair(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Both ranks of HTA's example, from a folder."""
+    folder = tmp_path_factory.mktemp("pair")
+    for rank in RANKS:
+        shutil.copy(shared_data / "kineto" / f"hta_sampled_rank-{rank}.json.gz", folder)
+    return Trace.open(folder)
+
+
+@pytest.fixture(scope="module")
+def ranks(shared_data: Path) -> list[list[raw.Event]]:
+    folder = shared_data / "kineto"
+    return [raw.events(folder / f"hta_sampled_rank-{rank}.json.gz") for rank in RANKS]
+
+
+def findings(said: CheckResult, code: str) -> list[Finding]:
+    return [each for each in said.findings if each.code == code]
+
+
+def _stream(found: Finding) -> str:
+    (stream,) = re.findall(r"collectives of (\d+),", found.message)
+    return str(stream)
+
+
+# -- one rank ------------------------------------------------------------------------------------
+
+
+@each_profile
+def test_col007_finds_no_collective_of_a_rank_that_is_alone(
+    profile: list[raw.Event], said: CheckResult, name: str
+) -> None:
+    """Of 21 collectives that name their ranks each has two; elsewhere none names any."""
+    asked = [
+        event["args"]["Process Group Ranks"]
+        for event in profile
+        if event["name"] == "record_param_comms" and event["args"].get("Process Group Name")
+    ]
+
+    assert asked == ["[0, 1]"] * (21 if name == "hta_nccl_data" else 0)
+    assert said.counts.get("COL007") == (0 if asked else None)
+
+
+@each_profile
+@pytest.mark.usefixtures("profile")
+def test_trc001_finds_no_profile_that_is_whole_to_be_cut_off(said: CheckResult) -> None:
+    assert said.counts["TRC001"] == 0
+
+
+def test_trc001_tells_what_is_left_of_a_profile_that_was_cut_off(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    whole = gzip.decompress((shared_data / "kineto" / f"{VLLM}.json.gz").read_bytes())
+    half, file = whole[: len(whole) // 2], tmp_path / "half.json"
+    file.write_bytes(half)
+
+    said = check(Trace.open(file))
+
+    (found,) = findings(said, "TRC001")
+    num_events = half.count(b'"ph": "') - 1  # the last one is not whole
+    assert found.message.startswith(f"the file ends too early: {num_events:,} records of it")
+    assert found.evidence["last step"] == len(re.findall(rb"execute_context_", half))
+
+
+@each_profile
+def test_trc002_finds_no_step_that_began_before_the_one_before_it(
+    profile: list[raw.Event], said: CheckResult, name: str
+) -> None:
+    steps = raw.steps(profile)
+    ends = [raw.span_ns(step) for step in steps]
+
+    assert len(steps) == NUM_STEPS[name]
+    assert all(one[1] <= other[0] for one, other in pairwise(ends))
+    assert said.counts.get("TRC002") == (0 if steps else None)
+
+
+@each_profile
+def test_trc003_counts_the_steps_that_were_read_from_tags(
+    profile: list[raw.Event], said: CheckResult, name: str
+) -> None:
+    told = [int(each.evidence.get("steps") or 0) for each in findings(said, "TRC003")]
+
+    assert sum(told) == len(raw.steps(profile)) == NUM_STEPS[name]
+
+
+def test_trc005_finds_the_four_steps_that_recompute_what_was_preempted(
+    shared_data: Path, real: Real
+) -> None:
+    profile = raw.events(shared_data / "kineto" / f"{VLLM}.json.gz")
+    decodes = [raw.generation(step["name"]) for step in raw.steps(profile)]
+    more = [(rows, tokens) for rows, tokens in decodes if tokens > rows]
+
+    (found,) = findings(check(real(f"kineto/{VLLM}.json.gz")), "TRC005")
+
+    assert found.count == len(more) == 4
+    assert found.evidence["tokens in excess"] == sum(tokens - rows for rows, tokens in more) == 150
+    assert found.evidence["steps with generation"] == sum(rows > 0 for rows, _ in decodes) == 132
+    worst = max(more, key=lambda each: each[1] - each[0])
+    assert worst == (found.evidence["rows at worst"], found.evidence["tokens at worst"]) == (6, 64)
+
+
+@pytest.mark.parametrize("name", TAGGED[1:])
+def test_trc005_finds_no_other_engine_to_compute_more_tokens_than_rows(
+    profile: list[raw.Event], said: CheckResult
+) -> None:
+    (step,) = raw.steps(profile)
+    rows, tokens = raw.generation(step["name"])
+
+    assert (said.counts["TRC005"], tokens) == (0, rows)
+
+
+def test_steps_of_torchs_own_profiler_have_a_token_for_each_row(sample_traces: Path) -> None:
+    file = sample_traces / "torch_profiler_cpu.json.gz"
+    decodes = [raw.generation(step["name"]) for step in raw.steps(raw.events(file))]
+
+    said = check(Trace.open(file))
+
+    assert (said.counts["TRC003"], said.counts["TRC005"]) == (len(decodes), 0) == (17, 0)
+    assert all(rows == tokens for rows, tokens in decodes)
+
+
+# -- two ranks -----------------------------------------------------------------------------------
+
+
+def test_col001_finds_both_ranks_to_come_with_the_same_operations(
+    pair: Trace, ranks: list[list[raw.Event]]
+) -> None:
+    """On both of the streams every ordinal is the same kernel on the two ranks."""
+    streams = [raw.kernels(profile, "nccl") for profile in ranks]
+    names = [
+        {stream: [event["name"] for event in found] for stream, found in each.items()}
+        for each in streams
+    ]
+
+    assert names[0] == names[1]
+    assert {stream: len(found) for stream, found in names[0].items()} == {84: 8, 203: 2}
+    assert check(pair).counts["COL001"] == 0
+
+
+def test_col008_adds_up_how_late_each_rank_was_to_what_both_were_in_at_once(
+    pair: Trace, ranks: list[list[raw.Event]]
+) -> None:
+    late: dict[tuple[str, int], list[int]] = {}
+    one, other = (raw.kernels(profile, "nccl") for profile in ranks)
+    for stream in one:
+        for facing in zip(one[stream], other[stream], strict=True):
+            (began, ended), (began_too, ended_too) = map(raw.span_ns, facing)
+            if max(began, began_too) <= min(ended, ended_too):
+                longer_ns = (ended - began) - (ended_too - began_too)
+                late.setdefault((str(stream), int(longer_ns > 0)), []).append(abs(longer_ns))
+    anything = Straggler(min_late_ns=0, min_times=1, min_share=0, min_cost=0)
+
+    told = {(_stream(each), each.rank): each.evidence["cost_ns"] for each in anything.check(pair)}
+
+    assert told == {place: sum(times_ns) for place, times_ns in late.items()}
+    assert sum(late["84", 1]) == 25_677_000
+    assert max(len(times_ns) for times_ns in late.values()) < Straggler().min_times
+    assert check(pair).counts["COL008"] == 0
+
+
+def test_trc004_finds_no_rank_to_stop_long_before_the_other(
+    pair: Trace, ranks: list[list[raw.Event]]
+) -> None:
+    moments = []
+    for profile in ranks:
+        nccl = [event for found in raw.kernels(profile, "nccl").values() for event in found]
+        spans = [raw.span_ns(event) for event in [*raw.steps(profile), *nccl]]
+        moments.append(sorted({moment for span in spans for moment in span}))
+    apart_ns = abs(moments[0][-1] - moments[1][-1])
+    silences = [max(later - earlier for earlier, later in pairwise(each)) for each in moments]
+
+    assert apart_ns == 8_496_000 < 5 * min(silences)
+    assert check(pair).counts["TRC004"] == 0
+
+
+def test_trc003_says_that_the_collectives_of_both_were_read_from_kernels(
+    pair: Trace, ranks: list[list[raw.Event]]
+) -> None:
+    found = check(pair).findings[-1]
+    num_nccl = sum(len(each) for profile in ranks for each in raw.kernels(profile, "nccl").values())
+
+    assert found.code == "TRC003"
+    assert found.evidence["collectives from names of NCCL kernels"] == num_nccl == 20

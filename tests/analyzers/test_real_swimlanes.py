@@ -1,0 +1,240 @@
+"""Rules of core groups on swimlanes of a real runtime, against figures counted block by block."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.registry import RULES
+from stepscope.analyzers.run import CheckResult, check
+from tests.analyzers.conftest import Real
+from tests.analyzers.raw_swimlane import Part, RawSwimlane
+from tests.analyzers.real_files import SWIMLANES
+
+TRIED = frozenset(
+    {"COR001", "COR002", "COR003", "COR004", "COR006", "COR007", "COR009", "COR010", "COR011"}
+)
+MIXED, QWEN, STARVED, SKIPS = SWIMLANES[1], SWIMLANES[3], SWIMLANES[4], SWIMLANES[2]
+GRACE_NS = 2_000
+
+
+@pytest.fixture
+def raw(shared_data: Path, case: str) -> RawSwimlane:
+    return _read(shared_data / "swimlane" / case)
+
+
+@pytest.fixture
+def said(real: Real, case: str) -> CheckResult:
+    return check(real(f"swimlane/{case}"), [rule for rule in RULES if rule.code in TRIED])
+
+
+_read = cache(RawSwimlane)
+each_case = pytest.mark.parametrize("case", SWIMLANES)
+
+
+def findings(said: CheckResult, code: str) -> list[Finding]:
+    return [each for each in said.findings if each.code == code]
+
+
+@each_case
+def test_cor001_finds_the_mixes_of_which_a_part_found_its_core_held(
+    raw: RawSwimlane, said: CheckResult, case: str
+) -> None:
+    held = [[raw.is_held(part) for part in block] for block in raw.mixes()]
+    num_partial = sum(any(each) and not all(each) for each in held)
+
+    assert said.counts["COR001"] == num_partial
+    assert num_partial == {MIXED: 2, QWEN: 15}.get(case, 0)
+
+
+@each_case
+def test_cor002_finds_no_two_blocks_that_run_on_a_core_at_once(
+    raw: RawSwimlane, said: CheckResult, case: str
+) -> None:
+    overlaps = [
+        (one, other)
+        for core in _by_core(raw).values()
+        for place, one in enumerate(core)
+        for other in core[place + 1 :]
+        if other.start_ns < one.end_ns and one.start_ns < other.end_ns
+    ]
+
+    assert (said.counts["COR002"], overlaps) == (0, [])
+    assert len(raw.parts) == dict(zip(SWIMLANES, (128, 36, 3, 872, 252, 40), strict=True))[case]
+
+
+@each_case
+def test_cor003_finds_the_mixes_whose_parts_start_apart(
+    raw: RawSwimlane, said: CheckResult, case: str
+) -> None:
+    skews = {}
+    for place, block in enumerate(raw.mixes()):
+        starts = [part.start_ns for part in block]
+        skew_ns, length_ns = max(starts) - min(starts), max(p.end_ns for p in block) - min(starts)
+        if skew_ns > 0.1 * length_ns:
+            skews[place] = skew_ns
+    told = [int(each.evidence["worst_skew_ns"] or 0) for each in findings(said, "COR003")]
+
+    assert said.counts["COR003"] == len(skews)
+    assert max(told, default=0) == max(skews.values(), default=0)
+    assert len(skews) == {MIXED: 6, STARVED: 84, SWIMLANES[5]: 8}.get(case, 0)
+
+
+def test_parts_of_the_mixed_example_start_up_to_33_ms_apart(shared_data: Path) -> None:
+    blocks = _read(shared_data / "swimlane" / MIXED).mixes()
+    worst = max(max(p.start_ns for p in block) - min(p.start_ns for p in block) for block in blocks)
+
+    assert (len(blocks), worst) == (12, 32_951_680)
+
+
+@each_case
+def test_cor004_finds_no_mix_that_younger_work_overtook_again_and_again(
+    raw: RawSwimlane, said: CheckResult, case: str
+) -> None:
+    """No block of one core became ready later than any of these and was dispatched before it."""
+    ready = raw.ready_ns()
+    singles = [part for part in raw.parts if raw.shape(part.task) != "MIX"]
+    overtaken = []
+    for block in raw.mixes():
+        dispatch_ns = min(part.dispatch_ns for part in block)
+        since_ns = ready[block[0].task]
+        overtaken.append(
+            sum(since_ns < ready[p.task] and p.dispatch_ns < dispatch_ns for p in singles)
+        )
+
+    assert said.counts["COR004"] == 0
+    assert overtaken == [0] * dict(zip(SWIMLANES, (0, 12, 0, 16, 84, 8), strict=True))[case]
+
+
+@each_case
+def test_cor006_adds_up_what_idle_cores_lost_with_work_ready(
+    raw: RawSwimlane, said: CheckResult, case: str
+) -> None:
+    told = {_shape(each): each.evidence["lost_ns"] for each in findings(said, "COR006")}
+
+    assert told == {shape: _lost_ns(raw, shape) for shape in told}
+    assert told == {SKIPS: {"AIC": 691_120}, STARVED: {"MIX": 6_231_020}}.get(case, {})
+
+
+@each_case
+def test_cor007_finds_no_task_that_began_before_one_it_waits_for_had_ended(
+    raw: RawSwimlane, said: CheckResult, case: str
+) -> None:
+    began: dict[int, int] = {}
+    for part in raw.parts:
+        began[part.task] = min(part.start_ns, began.get(part.task, part.start_ns))
+    ends = raw.ends_ns()
+    judged = [edge for edge in raw.edges if edge[1] in began]
+    early = [edge for edge in judged if began[edge[1]] < ends[edge[0]]]
+
+    num_judged = dict(zip(SWIMLANES, (96, 0, 1, 1_163, 19, 1), strict=True))[case]
+    assert (len(judged), early) == (num_judged, [])
+    assert said.counts.get("COR007") == (0 if judged else None)
+
+
+@each_case
+def test_cor009_adds_up_what_dispatching_cost_beside_running(
+    raw: RawSwimlane, said: CheckResult, case: str
+) -> None:
+    ready, overhead, executed = raw.ready_ns(), Counter[str](), Counter[str]()
+    for core in _by_core(raw).values():
+        free_ns = 0
+        for part in core:
+            shape, could_ns = raw.shape(part.task), max(ready[part.task], free_ns)
+            overhead[shape] += max(0, part.start_ns - could_ns)
+            executed[shape] += part.end_ns - part.start_ns
+            free_ns = max(free_ns, part.end_ns)
+    bound = {shape for shape in overhead if overhead[shape] > executed[shape]}
+    told = {_shape(each): each.evidence for each in findings(said, "COR009")}
+
+    assert set(told) == bound
+    for shape, evidence in told.items():
+        times = evidence["dispatch_ns"], evidence["executed_ns"]
+        assert times == (overhead[shape], executed[shape])
+        assert evidence["blocks"] == _num_blocks(raw, shape)
+    assert bound or case == QWEN
+
+
+@each_case
+def test_cor010_finds_no_task_that_was_left(raw: RawSwimlane, said: CheckResult, case: str) -> None:
+    over = {part.task for part in raw.parts} | set(raw.passed_ns)
+    ran = Counter(raw.shape(task) for task in {part.task for part in raw.parts})
+
+    assert (said.counts["COR010"], set(raw.kernels) - over) == (0, set())
+    if case == QWEN:
+        assert (ran, len(raw.kernels)) == ({"AIC": 470, "AIV": 62, "MIX": 2}, 470 + 62 + 2 + 25)
+
+
+@each_case
+def test_cor011_finds_every_block_on_a_core_that_its_task_has_a_kernel_for(
+    raw: RawSwimlane, said: CheckResult
+) -> None:
+    wrong = [
+        part for part in raw.parts if not any(kernel >= 0 for kernel in _kernels_for(raw, part))
+    ]
+
+    assert (said.counts["COR011"], wrong) == (0, [])
+    assert {raw.group(part.core) for part in raw.parts} <= set(range(8))
+
+
+def _by_core(raw: RawSwimlane) -> dict[int, list[Part]]:
+    cores: dict[int, list[Part]] = defaultdict(list)
+    for part in sorted(raw.parts, key=lambda part: part.start_ns):
+        cores[part.core].append(part)
+    return cores
+
+
+def _kernels_for(raw: RawSwimlane, part: Part) -> list[int]:
+    """The kernels of its task that are built for the kind of core that it ran on."""
+    kernels: list[int] = raw.kernels[part.task]
+    return kernels[:1] if part.core < raw.num_aic else kernels[1:]
+
+
+def _num_blocks(raw: RawSwimlane, shape: str) -> int:
+    if shape == "MIX":
+        return len(raw.mixes())
+    return sum(raw.shape(part.task) == shape for part in raw.parts)
+
+
+def _shape(finding: Finding) -> str:
+    return next(shape for shape in ("AIC", "AIV", "MIX") if f"{shape} blocks" in finding.message)
+
+
+def _lost_ns(raw: RawSwimlane, shape: str) -> int:
+    """How long members of the pool of a shape stood idle with a block waiting, moment by moment."""
+    ready = raw.ready_ns()
+    changes = [
+        (at_ns, unit, sign, 0)
+        for unit, spans in _held(raw, shape).items()
+        for span in spans
+        for at_ns, sign in zip(span, (1, -1), strict=True)
+    ]
+    alone = [[part] for part in raw.parts if raw.shape(part.task) == shape]
+    for block in raw.mixes() if shape == "MIX" else alone:
+        since_ns = ready[block[0].task] + GRACE_NS
+        until_ns = min(part.dispatch_ns for part in block)
+        if since_ns < until_ns:
+            changes += [(since_ns, -1, 0, 1), (until_ns, -1, 0, -1)]
+    members = {"AIC": raw.num_aic, "AIV": raw.num_aiv, "MIX": raw.num_aic}[shape]
+    held, num_waiting, lost_ns, then_ns = Counter[int](), 0, 0, 0
+    for at_ns, unit, taken, waits in sorted(changes):
+        num_idle = members - sum(number > 0 for number in held.values())
+        lost_ns += (at_ns - then_ns) * min(num_idle, num_waiting)
+        held[unit] += taken
+        num_waiting, then_ns = num_waiting + waits, at_ns
+    return lost_ns
+
+
+def _held(raw: RawSwimlane, shape: str) -> dict[int, list[tuple[int, int]]]:
+    """When each core, or for a MIX each group, was held, or had been until just before."""
+    held: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for part in raw.parts:
+        is_aic = part.core < raw.num_aic
+        if shape == "MIX" or is_aic == (shape == "AIC"):
+            unit = raw.group(part.core) if shape == "MIX" else part.core
+            held[unit].append((part.dispatch_ns, part.end_ns + GRACE_NS))
+    return held
