@@ -237,10 +237,12 @@ def _scope_slices(scopes: list[Json], submits: pl.DataFrame) -> pl.DataFrame:
         elif scope.get("phase") == "end" and opened:
             began_ns, first = opened.pop()
             told = {name: first.get(name) for name in ("ring", "depth")}
-            made.append((began_ns, now_ns - began_ns, str(first.get("site")), json.dumps(told)))
-    schema = {"ts_ns": pl.Int64, "dur_ns": pl.Int64, "name": pl.String, "args": pl.String}
-    frame = pl.DataFrame(made, schema=schema, orient="row").sort("ts_ns", -pl.col("dur_ns"))
-    return frame.with_columns(
+            made.append((began_ns, len(opened), now_ns - began_ns, str(first.get("site")),
+                         json.dumps(told)))  # fmt: skip
+    schema = {"ts_ns": pl.Int64, "depth": pl.Int64, "dur_ns": pl.Int64, "name": pl.String,
+              "args": pl.String}  # fmt: skip
+    frame = pl.DataFrame(made, schema=schema, orient="row").sort("ts_ns", "depth")
+    return frame.drop("depth").with_columns(
         track=pl.lit("AICPU / scopes"), category=pl.lit("scope"), form=pl.lit("slice")
     )
 
