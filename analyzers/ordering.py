@@ -72,8 +72,11 @@ def unordered(of: pl.LazyFrame, others: pl.LazyFrame, strategy: str, trace: Trac
     columns begin with `other_`. Both touch something of the same buffer, on two streams. Next to it
     is the nearest of the buffer, and the nearest that begins at the same place of it.
     """
-    ordered = others.sort(_TIE).collect()
-    known = of.sort("ts_ns").collect() if len(ordered) else of.clear().collect()
+    shared = _of_several_streams(of, others)
+    known, ordered = (
+        rows.join(shared, on=["rank", "buffer"], how="semi").sort(order).collect()
+        for rows, order in ((of, "ts_ns"), (others, _TIE))
+    )
     nearest = [_nearest(known, ordered, strategy, by) for by in (("first",), ())]
     pairs = pl.concat(nearest).unique().collect().lazy()
     ahead, behind = ("other_", "") if strategy == "backward" else ("", "other_")
@@ -83,6 +86,15 @@ def unordered(of: pl.LazyFrame, others: pl.LazyFrame, strategy: str, trace: Trac
         .filter(pl.col(f"{ahead}stream") != HOST, pl.col(f"{ahead}ts_ns") > pl.col("known_ns"))
         .drop("known_ns")
     )
+
+
+def _of_several_streams(of: pl.LazyFrame, others: pl.LazyFrame) -> pl.LazyFrame:
+    """The buffers on which rows of both sorts come from two streams: of others nothing races."""
+    buffer = ["rank", "buffer"]
+    streams, other_streams = (rows.select(*buffer, "stream").unique() for rows in (of, others))
+    pairs = streams.join(other_streams.rename({"stream": "other_stream"}), on=buffer)
+    several = pairs.filter(pl.col("stream") != pl.col("other_stream"))
+    return several.select(buffer).unique().collect().lazy()
 
 
 def _nearest(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.once import once
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -28,6 +29,10 @@ def ownerships(trace: Trace) -> pl.LazyFrame:
     was never let go), is_shared (taken by `share` alone). Letting go of what one does not have
     changes nothing.
     """
+    return once(trace, "ownerships", lambda: _ownerships(trace))
+
+
+def _ownerships(trace: Trace) -> pl.LazyFrame:
     changes = _of_moments(_changes(trace).collect())
     is_held = pl.col("had") > 0
     changed = pl.when(pl.col("is_first")).then(is_held).otherwise(is_held != is_held.shift(1))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.once import once
 from stepscope.analyzers.rule import any_row
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ def requests(trace: Trace) -> pl.LazyFrame:
     Age goes by priority, then by arrival; of those that arrive in one moment, by the number at the
     end of their ids.
     """
+    return once(trace, "requests", lambda: _requests(trace))
+
+
+def _requests(trace: Trace) -> pl.LazyFrame:
     arrived = pl.col("event") == "arrive"
     came = (
         events(trace)
@@ -80,8 +85,12 @@ def requests(trace: Trace) -> pl.LazyFrame:
     )
 
 
-def waits(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
-    """When requests waited: rank, request, step (in which the wait began), from_ns, to_ns."""
+def waits(trace: Trace) -> pl.LazyFrame:
+    """When `requests` waited: rank, request, step (in which the wait began), from_ns, to_ns."""
+    return once(trace, "waits", lambda: _waits(trace))
+
+
+def _waits(trace: Trace) -> pl.LazyFrame:
     event = pl.col("event")
     change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
     to_ns = pl.min_horizontal(pl.col("ts_ns").shift(-1).over(REQUEST), "ended_ns")
@@ -92,7 +101,7 @@ def waits(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
         .agg(pl.col("step").min(), change=change.sum())
         .sort(*REQUEST, "ts_ns")
         .with_columns(is_waiting=pl.col("change").cum_sum().over(REQUEST) > 0)
-        .join(requests.select(*REQUEST, "ended_ns"), on=REQUEST, maintain_order="left")
+        .join(requests(trace).select(*REQUEST, "ended_ns"), on=REQUEST, maintain_order="left")
         .select(*REQUEST, "step", "is_waiting", from_ns="ts_ns", to_ns=to_ns)
         .filter("is_waiting", pl.col("from_ns") < pl.col("to_ns"))
         .drop("is_waiting")
@@ -106,11 +115,12 @@ def served(trace: Trace) -> pl.LazyFrame:
 
 
 def neglected(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
-    """The longest time that each request was there and in no batch: rank, request, from_ns, to_ns.
+    """The longest time that each of `requests` was there and in no batch.
 
-    A request waits in the queue, and also while it runs and is left out of batch after batch.
+    Columns: rank, request, from_ns, to_ns. A request waits in the queue, and also while it runs and
+    is left out of batch after batch.
     """
-    batches = _in_batches(trace)
+    batches = _in_batches(trace).join(requests, on=REQUEST, how="semi")
     were_in_one = requests.join(batches.select(REQUEST).unique(), on=REQUEST, how="semi")
     ends = (
         were_in_one.select(*REQUEST, from_ns=moment, to_ns=moment)

@@ -74,7 +74,12 @@ def _foreign_reads(trace: Trace) -> pl.LazyFrame:
 
 def with_requests(reads: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Add request and writer_request: whose the rows of the batch are; null where not recorded."""
-    rows = trace.batch_rows.group_by(*STEP, "row").agg(pl.col("request").min())
+    reads = reads.collect().lazy()
+    rows = (
+        trace.batch_rows.join(reads, on=STEP, how="semi")
+        .group_by(*STEP, "row")
+        .agg(pl.col("request").min())
+    )
     for row, request in (("segment", "request"), ("writer", "writer_request")):
         named = rows.rename({"row": row, "request": request})
         reads = reads.join(named, on=[*STEP, row], how="left")

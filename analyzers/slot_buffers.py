@@ -13,6 +13,7 @@ import polars as pl
 
 from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.once import once
 from stepscope.analyzers.ownership import ownerships
 
 if TYPE_CHECKING:
@@ -24,10 +25,14 @@ SLOT = ("rank", "slot")
 def slot_accesses(trace: Trace) -> pl.LazyFrame:
     """Reads and writes of slots, whose numbers are null where no size of a slot is declared.
 
-    Columns: rank, step, ts_ns, buffer, op (read or write), slot, num_bytes, epoch, born_ns (when
-    the contents were first written), owner of the slot at that time, claim_ns and claim_step (when
-    the owner took it; null where nobody has it). An access of several slots counts for the first.
+    Columns: rank, step, ts_ns, buffer, op (read or write), slot, num_bytes, epoch, owner of the
+    slot at that time, claim_ns and claim_step (when the owner took it; null where nobody has it).
+    An access of several slots counts for the first.
     """
+    return once(trace, "slot accesses", lambda: _slot_accesses(trace))
+
+
+def _slot_accesses(trace: Trace) -> pl.LazyFrame:
     size = pl.lit(slot_bytes(trace), pl.Int64)
     known = [pl.col(name).is_not_null() for name in ("ts_ns", "buffer", "first", "epoch")]
     op = pl.when(pl.col("op") == "copy").then(pl.lit("write")).otherwise("op")
@@ -41,9 +46,14 @@ def slot_accesses(trace: Trace) -> pl.LazyFrame:
             num_bytes=(pl.col("last") - pl.col("first")).clip(0, FAR_NS),
         )
     )  # fmt: skip
-    written = accesses.filter(pl.col("op") == "write")
+    return _with_owner(accesses, trace)
+
+
+def slot_writes(trace: Trace) -> pl.LazyFrame:
+    """Those of `slot_accesses` that write, with born_ns: when the contents were first written."""
+    written = slot_accesses(trace).filter(pl.col("op") == "write")
     born = written.group_by("rank", "epoch").agg(born_ns=pl.col("ts_ns").min())
-    return _with_owner(accesses.join(born, on=["rank", "epoch"], how="left"), trace)
+    return written.join(born, on=["rank", "epoch"], how="left")
 
 
 def _with_owner(accesses: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:

@@ -94,8 +94,11 @@ _COLUMNS = (*STEP, "request", "ts_ns", "num_rows", "by", "what")
 
 
 def _twice(trace: Trace) -> pl.LazyFrame:
+    seat = pl.struct(*REQUEST, "step").hash()
+    seats = rows(trace).group_by(seat=seat).len().filter(pl.col("len") > 1).select("seat").collect()
     return (
         rows(trace)
+        .filter(seat.is_in(seats["seat"].implode()))
         .group_by(*REQUEST, "step")
         .agg(pl.col("ts_ns").min(), num_rows=pl.len().cast(pl.Int64) - 1)
         .filter(pl.col("num_rows") > 0)
@@ -121,7 +124,13 @@ def _evicted(trace: Trace) -> pl.LazyFrame:
         .with_columns(in_queue=pl.col("change").cum_sum().over(REQUEST))
         .filter("was_preempted", pl.col("in_queue") > 0)
     )
-    seated = rows(trace).group_by(*REQUEST, "step").agg(pl.col("ts_ns").min())
+    waits_after = waits_after.collect().lazy()
+    seated = (
+        rows(trace)
+        .join(waits_after, on=[*REQUEST, "step"], how="semi")
+        .group_by(*REQUEST, "step")
+        .agg(pl.col("ts_ns").min())
+    )
     return (
         waits_after.join(seated, on=[*REQUEST, "step"])
         .with_columns(num_rows=pl.lit(1, pl.Int64), what=pl.lit("evicted"))

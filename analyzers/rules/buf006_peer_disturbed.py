@@ -107,10 +107,11 @@ class PeerDisturbed:
 def _gone_back(accesses: pl.LazyFrame) -> pl.LazyFrame:
     """Writes to live slots of an epoch older than one that the slot's owner had there before."""
     owned = ("rank", "buffer", "slot", "owner", "claim_ns")
-    newest = pl.col("epoch").cum_max().shift(1).over(owned)
+    newest = pl.col("epoch").cum_max().shift(1).over("_owned")
     return (
         accesses.filter(pl.col("op") == "write", pl.col("owner").is_not_null())
-        .sort(*owned, "ts_ns", "epoch")
+        .with_columns(_owned=pl.struct(owned).hash())
+        .sort("ts_ns", "epoch")
         .with_columns(newest=newest)
         .filter(pl.col("epoch") < pl.col("newest"), pl.col("claim_step") < pl.col("step"))
     )

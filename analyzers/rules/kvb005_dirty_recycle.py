@@ -35,7 +35,7 @@ import polars as pl
 from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.slot_buffers import SLOT, slot_accesses
+from stepscope.analyzers.slot_buffers import SLOT, slot_accesses, slot_writes
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class DirtyRecycle:
         """One finding per owner of a slot, with the number of dirty reads, in order of time."""
         first = ("ts_ns", "step", "buffer", "num_bytes", "before")
         dirty = (
-            _dirty(slot_accesses(trace))
+            _dirty(trace)
             .group_by(OWNED)
             .agg(
                 pl.col(first).sort_by(first).first(),
@@ -101,24 +101,26 @@ class DirtyRecycle:
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
 
 
-def _dirty(accesses: pl.LazyFrame) -> pl.LazyFrame:
+def _dirty(trace: Trace) -> pl.LazyFrame:
     """Reads of an epoch older than the owner's first, with who wrote it: `before`."""
-    owned = accesses.filter(pl.col("owner").is_not_null())
-    is_own = (pl.col("op") == "write") & (pl.col("born_ns") >= pl.col("claim_ns"))
+    is_own = pl.col("owner").is_not_null() & (pl.col("born_ns") >= pl.col("claim_ns"))
+    own = slot_writes(trace).filter(is_own).collect().lazy()
     since = (*SLOT, "claim_ns")
-    firsts = (
-        owned.filter(is_own)
-        .group_by(since)
-        .agg(first_epoch=pl.col("epoch").min(), first_ns=pl.col("ts_ns").min())
+    firsts = own.group_by(since).agg(
+        first_epoch=pl.col("epoch").min(), first_ns=pl.col("ts_ns").min()
     )
-    writers = (
-        owned.filter(is_own)
-        .group_by(*SLOT, "epoch")
-        .agg(before=pl.col("owner").sort_by("ts_ns", "owner").first())
-    )
-    return (
-        owned.filter(pl.col("op") == "read")
+    dirty = (
+        slot_accesses(trace)
+        .filter(pl.col("owner").is_not_null(), pl.col("op") == "read")
         .join(firsts, on=since, how="left")
         .filter(pl.col("epoch") < pl.col("first_epoch"), pl.col("ts_ns") >= pl.col("first_ns"))
-        .join(writers, on=[*SLOT, "epoch"], how="left")
+        .collect()
+        .lazy()
     )
+    contents = [*SLOT, "epoch"]
+    writers = (
+        own.join(dirty, on=contents, how="semi")
+        .group_by(contents)
+        .agg(before=pl.col("owner").sort_by("ts_ns", "owner").first())
+    )
+    return dirty.join(writers, on=contents, how="left")

@@ -35,7 +35,7 @@ import polars as pl
 from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.slot_buffers import slot_accesses
+from stepscope.analyzers.slot_buffers import slot_writes
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -114,10 +114,10 @@ def _admissions(trace: Trace) -> pl.LazyFrame:
         .agg(num_admitted=pl.col("id").n_unique().cast(pl.Int64))
     )
     # The first write of an epoch is where its contents come from; all later ones are copies.
-    is_copy = (pl.col("op") == "write") & (pl.col("ts_ns") > pl.col("born_ns"))
+    is_copy = pl.col("ts_ns") > pl.col("born_ns")
     was_admitted = (pl.col("claim_step") == pl.col("step")).fill_null(value=False)
     return (
-        slot_accesses(trace)
+        slot_writes(trace)
         .filter(is_copy, ~was_admitted)
         .group_by(step)
         .agg(

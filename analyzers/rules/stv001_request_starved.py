@@ -70,24 +70,20 @@ class RequestStarved:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per starved request, oldest first, placed where it was neglected longest."""
-        each_request = _with_others(requests(trace))
         starved = (
-            each_request.join(_waited(trace, each_request), on=REQUEST, how="left")
-            .join(served(trace), on=REQUEST, how="left")
-            .join(neglected(trace, each_request), on=REQUEST, how="left", suffix="_neglected")
-            .with_columns(
-                ts_ns=pl.coalesce("from_ns_neglected", "from_ns", "arrive_ns"),
-                end_ns=pl.coalesce("to_ns_neglected", "to_ns", "ended_ns"),
-                is_late=_missed_its_deadline(),
-                shares=_fair_shares(),
-            )
+            _with_others(requests(trace))
+            .join(_waited(trace), on=REQUEST, how="left")
+            .with_columns(is_late=_missed_its_deadline(), shares=_fair_shares())
             .filter(
                 pl.col("num_others") > 0,
                 pl.col("is_late") | (pl.col("shares") > self.max_shares).fill_null(value=False),
             )
+            .collect()
         )
-        starved = _with_step(trace, starved).sort("rank", "age")
-        return each(self, starved.collect(), self._finding, FIX, self.limit)
+        if starved.is_empty():
+            return []
+        rows = _with_step(trace, _with_batches(trace, starved.lazy())).sort("rank", "age")
+        return each(self, rows.collect(), self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         waited_ns, ended = row["waited_ns"] or 0, _how_it_ended(row)
@@ -152,11 +148,23 @@ def _with_others(requests: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _waited(trace: Trace, each_request: pl.LazyFrame) -> pl.LazyFrame:
+def _waited(trace: Trace) -> pl.LazyFrame:
     """How long each request waited in all, and its longest wait: from_ns, to_ns, step."""
     lasted = pl.col("to_ns") - pl.col("from_ns")
     longest = pl.col("from_ns", "to_ns", "step").sort_by(-lasted, "from_ns").first()
-    return waits(trace, each_request).group_by(REQUEST).agg(longest, waited_ns=lasted.sum())
+    return waits(trace).group_by(REQUEST).agg(longest, waited_ns=lasted.sum())
+
+
+def _with_batches(trace: Trace, starved: pl.LazyFrame) -> pl.LazyFrame:
+    """Add how long each was in batches, and put it where it was in none for longest."""
+    return (
+        starved.join(served(trace), on=REQUEST, how="left")
+        .join(neglected(trace, starved), on=REQUEST, how="left", suffix="_neglected")
+        .with_columns(
+            ts_ns=pl.coalesce("from_ns_neglected", "from_ns", "arrive_ns"),
+            end_ns=pl.coalesce("to_ns_neglected", "to_ns", "ended_ns"),
+        )
+    )
 
 
 def _with_step(trace: Trace, starved: pl.LazyFrame) -> pl.LazyFrame:

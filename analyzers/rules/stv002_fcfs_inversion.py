@@ -187,7 +187,7 @@ def _left_out_for_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
         .join(let_in, on=["rank", "step"], how="left")
         .filter(pl.col("younger_age") > pl.col("age"))
     )
-    again = waits(trace, known).rename({"step": "from_step"}).sort("from_ns")
+    again = waits(trace).rename({"step": "from_step"}).sort("from_ns")
     is_waiting_again = (pl.col("ts_ns") < pl.col("to_ns")) & (
         pl.col("from_ns") > pl.col("arrive_ns")
     )

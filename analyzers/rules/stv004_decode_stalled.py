@@ -36,7 +36,7 @@ import polars as pl
 from stepscope.analyzers.batches import formed, tokens
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.requests import REQUEST, events
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.schema import STEP_KINDS
 
@@ -64,7 +64,9 @@ class DecodeStalled:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step that ended stalls, the longest stall first."""
-        gaps = _gaps(trace)
+        gaps = _gaps(trace).collect().lazy()
+        if not any_row(gaps.filter(pl.col("gap_ns") > self.min_gap_ns)):
+            return []
         usual = gaps.filter(pl.col("gap_ns") > 0).group_by("rank")
         median = usual.agg(median_ns=pl.col("gap_ns").median())
         is_stall = pl.col("gap_ns") > self.max_ratio * pl.col("median_ns")
@@ -103,11 +105,12 @@ def _gaps(trace: Trace) -> pl.LazyFrame:
     """Each token of a request but the first, with the time since the one before it."""
     return (
         tokens(trace)
-        .select(*REQUEST, "ts_ns", last_step="step")
-        .sort(*REQUEST, "ts_ns", "last_step")
-        .with_columns(from_ns=pl.col("ts_ns").shift(1).over(REQUEST))
+        .select(*REQUEST, "ts_ns", last_step="step", _request=pl.struct(REQUEST).hash())
+        .sort("ts_ns", "last_step")
+        .with_columns(from_ns=pl.col("ts_ns").shift(1).over("_request"))
         .with_columns(gap_ns=pl.col("ts_ns") - pl.col("from_ns"))
         .filter(pl.col("gap_ns").is_not_null())
+        .drop("_request")
     )
 
 

@@ -95,7 +95,7 @@ class HeadOfLineBlocked:
         known = requests(trace)
         usual = served(trace)
         median = usual.group_by("rank").agg(usual_ns=pl.col("served_ns").median())
-        ways = [_behind_a_head(trace, known), _beside_free_slots(trace, known)]
+        ways = [_behind_a_head(trace, known), _beside_free_slots(trace)]
         worst = ("blocked_ns", "request", "served_ns", "ts_ns", "end_ns", "step", "behind")
         blocked = (
             pl.concat(ways)
@@ -205,7 +205,7 @@ def _told(trace: Trace) -> pl.LazyFrame:
     )
 
 
-def _beside_free_slots(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
+def _beside_free_slots(trace: Trace) -> pl.LazyFrame:
     """How long requests waited for a place in batches that the engine keeps narrow."""
     is_serial = seats(trace) == 1
     num_usable = 2 if is_serial else num_slots(trace) or 0
@@ -218,7 +218,7 @@ def _beside_free_slots(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
         .select("rank", "ts_ns", "free_ns")
         .sort("ts_ns")
     )
-    found = waits(trace, known)
+    found = waits(trace)
     for moment in ("from_ns", "to_ns"):
         until = steps.rename({"ts_ns": moment, "free_ns": f"free_{moment}"})
         found = found.sort(moment).join_asof(
