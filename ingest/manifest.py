@@ -31,7 +31,12 @@ class ClockInfo:
 
 @dataclass(frozen=True, slots=True)
 class ReadReport:
-    """What a reader did with the events of a file, counted by kind of event or of trouble."""
+    """What a reader did with the records of a file, counted by kind of record or of trouble.
+
+    `read` and `skipped` add up to what is in the file, but for what is skipped of a record that was
+    read: its kind says so. What was mended is `repaired`, and `inferred` what the file does not say
+    itself. `notes` are sentences on what numbers do not tell.
+    """
 
     read: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
