@@ -17,7 +17,13 @@ _BOM = codecs.BOM_UTF8
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 # What a container runtime, or journald as JSON, calls the line and the time at which it came.
-_PACKED = (("log", "time"), ("MESSAGE", "__REALTIME_TIMESTAMP"), ("message", "timestamp"))
+_PACKED = (
+    ("log", "time"), ("MESSAGE", "__REALTIME_TIMESTAMP"), ("message", "timestamp"),
+    ("message", "asctime"), ("message", "@timestamp"), ("message", "time"), ("msg", "ts"),
+    ("msg", "time"), ("event", "timestamp"),
+)  # fmt: skip
+# Seconds, milliseconds and microseconds of our time: what a number stands for by its size.
+_UNITS = ((1e11, 1_000_000), (1e14, 1_000), (1e17, 1))
 # Who wrote a line, told by what forwards the lines of several.
 _ORIGINS = tuple(
     re.compile(pattern)
@@ -102,11 +108,21 @@ def text_of(line: bytes) -> tuple[str, str]:
         packed = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return text, NO_STAMP
-    for name, time in _PACKED:
-        if isinstance(said := packed.get(name), str):
-            stamp = packed.get(time)
-            return _COLOUR.sub("", said).strip(), stamp if isinstance(stamp, str) else NO_STAMP
-    return text, NO_STAMP
+    said = next((name for name, _ in _PACKED if isinstance(packed.get(name), str)), None)
+    if said is None:
+        return text, NO_STAMP
+    stamps = (_stamp(packed.get(time)) for name, time in _PACKED if name == said)
+    return _COLOUR.sub("", packed[said]).strip(), next(filter(None, stamps), NO_STAMP)
+
+
+def _stamp(value: object) -> str:
+    """A time as text; of a number, microseconds since 1970, whatever its unit must be."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e17:
+        return NO_STAMP
+    unit = next(unit for most, unit in _UNITS if value < most)
+    return f"{round(value * unit):016d}"
 
 
 def origin_of(text: str) -> str:

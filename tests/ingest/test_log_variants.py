@@ -217,6 +217,35 @@ def tables_of(trace: Trace) -> dict[str, list[Any]]:
     return {name: trace.table(name).collect().rows() for name in trace.manifest.tables}
 
 
+NOON_NS = 1_780_056_000_000_000_000  # 2026-05-29T12:00:00Z
+PACKED: dict[str, dict[str, Any]] = {
+    "python-json-logger": {"asctime": "2026-05-29 12:00:00,000", "levelname": "INFO", "message": 0},
+    "logstash": {"@timestamp": "2026-05-29T12:00:00.000Z", "message": 0},
+    "zap": {"level": "info", "ts": NOON_NS / 1e9, "msg": 0},
+    "bunyan": {"time": "2026-05-29T12:00:00Z", "msg": 0},
+    "structlog": {"event": 0, "timestamp": "2026-05-29T12:00:00Z"},
+    "milliseconds": {"message": 0, "timestamp": NOON_NS // 1_000_000},
+    "microseconds": {"message": 0, "timestamp": NOON_NS // 1_000},
+}
+
+
+@pytest.mark.parametrize("how", PACKED)
+def test_a_line_is_unpacked_whatever_library_packed_it_in_json(tmp_path: Path, how: str) -> None:
+    packed = {name: value if value != 0 else ITERATION for name, value in PACKED[how].items()}
+
+    trace = open_log(tmp_path, json.dumps(packed) + "\n")
+
+    assert rows(trace, "steps", "step", "ts_ns") == [(7, NOON_NS - 1_000_000)]
+
+
+@pytest.mark.parametrize("stamp", [True, -1, 1e300, None, [], "soon", float("inf")])
+def test_a_packed_time_that_is_none_is_passed_over(tmp_path: Path, stamp: object) -> None:
+    trace = open_log(tmp_path, json.dumps({"msg": ITERATION, "ts": stamp}) + "\n")
+
+    assert rows(trace, "steps", "step") == [7]
+    assert trace.manifest.clock.kind == "virtual"
+
+
 def test_lines_of_a_web_server_in_between_are_left_out(tmp_path: Path) -> None:
     access = 'INFO:     127.0.0.1:5000 - "POST /v1/completions HTTP/1.1" 200 OK\n'
 
