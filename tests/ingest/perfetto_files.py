@@ -1,6 +1,6 @@
-"""What a Perfetto file says, read whole by the messages of the `perfetto` package alone.
+"""Perfetto files for tests, and what they say by the messages of the `perfetto` package alone.
 
-It knows what `write_perfetto` writes: one sequence, absolute times, interned names.
+`shown_by` knows what `write_perfetto` writes: one sequence, absolute times, interned names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import Any
 
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as Message
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
+
+from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.trace import Trace
 
 Row = tuple[Any, ...]
 UNFINISHED = -1
@@ -100,3 +103,25 @@ def _annotations(found: Iterable[Any], names: Mapping[tuple[str, int], str]) -> 
         name = names["debug_annotation_names", annotation.name_iid]
         values[name] = json.loads(value) if kind == "legacy_json_value" else value
     return values
+
+
+def pack(*packets: Mapping[str, Any]) -> bytes:
+    """A file of packets of sequence 1, unless they say another, that clears its state first."""
+    rows = [{"trusted_packet_sequence_id": 1, **packet} for packet in packets]
+    if rows:
+        rows[0] = {"sequence_flags": 1, **rows[0]}
+    packed: bytes = Message(packet=rows).SerializeToString()
+    return packed
+
+
+def open_packets(folder: Path, *packets: Mapping[str, Any], limits: Limits = DEFAULTS) -> Trace:
+    """Write packets to a file and open it."""
+    file = folder / "trace.pftrace"
+    file.write_bytes(pack(*packets))
+    return Trace.open(file, limits=limits)
+
+
+def event(ts_ns: int, kind: int, name: str | None = None, **fields: Any) -> dict[str, Any]:
+    """A packet with an event (1 begins, 2 ends, 3 is an instant, 4 a sample), on track 1."""
+    said = {"type": kind, "track_uuid": 1, **fields} | ({} if name is None else {"name": name})
+    return {"timestamp": ts_ns, "track_event": said}

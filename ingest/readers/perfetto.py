@@ -1,0 +1,150 @@
+"""Reader of Perfetto's protobuf: traces of its SDK, of Chrome and Android, of stepscope.
+
+The format: https://perfetto.dev/docs/reference/trace-packet-proto
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
+from stepscope.ingest.readers.inflate import Inflater
+from stepscope.ingest.readers.perfetto_packets import PacketStream, is_trace
+
+if TYPE_CHECKING:
+    from stepscope.ingest.readers.perfetto_events import Events
+    from stepscope.ingest.trace import Progress
+
+_RANK_IN_NAME = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)
+_KEPT_CHARS = 4096
+
+
+class PerfettoReader:
+    """Reads tracks, slices, counters and flows, and counts every packet that holds others."""
+
+    name = "Perfetto protobuf (.pftrace, .pftrace.gz)"
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Tell packets of known fields, one after the other, by its first bytes."""
+        return is_trace(head)
+
+    def sources(self, path: Path) -> list[Path]:
+        """The file alone."""
+        return [path]
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[dict[str, Frame], Manifest]:
+        """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
+        # The messages take longer to import than a small file to read.
+        from stepscope.ingest.readers.perfetto_events import Events  # noqa: PLC0415
+        from stepscope.ingest.readers.perfetto_tables import perfetto_tables  # noqa: PLC0415
+
+        blocks = Inflater(
+            path, progress and (lambda done, total: progress("reading", done, total)), limits
+        )
+        stream = PacketStream(blocks, limits)
+        events = Events(limits)
+        for packets in stream:
+            events.add(packets)
+            if events.beyond:
+                break
+        state = events.state
+        found = perfetto_tables(
+            events.frame(), events.arrows.frame(), events.samples.frame(), state.tracks.places(),
+            _rank(path),
+        )  # fmt: skip
+        ended = blocks.damage or events.beyond or ("cut off" if stream.cut_off else None)
+        if not found.read and ended:
+            if events.beyond:
+                raise LimitExceeded(events.beyond, where=str(path))
+            what = f"{ended} after {stream.num_bytes} bytes, before the first whole event"
+            raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
+        skipped = state.skipped + Counter(found.skipped) + Counter(stream.skipped())
+        report = ReadReport(
+            read=found.read | dict(state.read),
+            skipped=dict(skipped + Counter(events.compressed.skipped)),
+            repaired=found.repaired | events.repaired(),
+            inferred=_inferred(found.tables),
+            notes=tuple(_notes(stream, events, ended)),
+        )
+        return dict(found.tables), _manifest(events, report, found.tables, closed=ended is None)
+
+
+def _rank(path: Path) -> int:
+    match = _RANK_IN_NAME.search(path.name)
+    return int(match.group(1)) if match else 0
+
+
+def _inferred(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
+    """How many rows were inferred, and from what."""
+    counts: Counter[str] = Counter()
+    for name in ("steps", "collectives"):
+        if name in tables:
+            sources = tables[name]["inferred"].value_counts(sort=True)
+            counts.update({f"{name} from {source}": num for source, num in sources.iter_rows()})
+    return dict(counts)
+
+
+def _notes(stream: PacketStream, events: Events, ended: str | None) -> list[str]:
+    notes = []
+    if ended:
+        notes.append(f"{ended} after {stream.num_bytes} bytes of content; all before is kept")
+    if stream.num_lost:
+        notes.append(f"{stream.num_lost} bytes that are no packets passed over")
+    if events.state.num_dropped:
+        notes.append(f"packets were lost while recording, {events.state.num_dropped} times")
+    taken = sorted(events.state.clocks.taken_for_the_traces)
+    return notes + [f"clock {clock} taken for the trace's: no snapshot has it" for clock in taken]
+
+
+def _manifest(
+    events: Events, report: ReadReport, tables: dict[str, pl.DataFrame], *, closed: bool
+) -> Manifest:
+    said = events.state.metadata
+    ours = said.pop("stepscope", None)
+    producer, version, clock = _producer(ours, said)
+    ranks = sorted({rank for frame in tables.values() for rank in frame["rank"].unique()})
+    state = "complete" if closed else "partial"
+    epoch_ns = ours.get("epoch_ns") if isinstance(ours, dict) else None
+    if not isinstance(epoch_ns, int) or abs(epoch_ns) >= 1 << 62:
+        epoch_ns = events.state.clocks.epoch_ns
+    return Manifest(
+        producer=producer,
+        producer_version=version,
+        clock=ClockInfo(clock, epoch_ns),
+        ranks=tuple(ranks) or (0,),
+        config={name: value for name, value in said.items() if _is_short(value)},
+        tables={
+            name: "inferred" if "inferred" in table.columns else state
+            for name, table in tables.items()
+        },
+        closed=closed,
+        report=report,
+    )
+
+
+def _producer(ours: object, said: dict[str, Any]) -> tuple[str, str, str]:
+    """Who recorded it: name, version and kind of clock."""
+    if isinstance(ours, dict) and ours.get("clock") in CLOCKS:
+        names = (ours.get("producer"), ours.get("producer_version"))
+        producer, version = (name if isinstance(name, str) else "" for name in names)
+        return producer, version, ours["clock"]
+    product = said.get("product-version")
+    return ("Perfetto", product if isinstance(product, str) else "", "profiler")
+
+
+def _is_short(value: object) -> bool:
+    try:
+        return len(json.dumps(value)) <= _KEPT_CHARS
+    except (ValueError, RecursionError):
+        return False

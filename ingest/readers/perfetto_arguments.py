@@ -1,0 +1,125 @@
+"""Debug annotations, and what else an event carries, as JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from stepscope.ingest.readers.perfetto_sequence import KEYS, LOCATIONS, STRINGS, TYPES, Sequence
+
+NULL = "null"
+_encode = msgspec.json.Encoder().encode
+_json = msgspec.json.Decoder()
+
+
+class TooDeep(Exception):
+    """Arguments are nested deeper than the limit."""
+
+
+def texts(annotations: Iterable[Any], sequence: Sequence, depth: int) -> dict[str, str]:
+    """The value of each annotation as JSON text, by its name; raises `TooDeep`."""
+    keys = sequence.interned[KEYS]
+    found = {}
+    for annotation in annotations:
+        iid = annotation.name_iid
+        name = keys.get(iid, f"#{iid}") if iid else annotation.name
+        found[name] = _value(annotation, sequence, depth)
+    return found
+
+
+def other(field: Any, value: Any, sequence: Sequence) -> tuple[str, str]:
+    """A field of an event that is no annotation: its name and its value as JSON text."""
+    from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - few events have any
+
+    if field.name == "source_location_iid" and value in sequence.interned[LOCATIONS]:
+        return "source_location", text_of(sequence.interned[LOCATIONS][value])
+    several = [*value] if field.is_repeated else [value]
+    if field.message_type is not None:
+        several = [MessageToDict(each, preserving_proto_field_name=True) for each in several]
+    return field.name, text_of(several if field.is_repeated else several[0])
+
+
+def joined(parts: Mapping[str, str]) -> str | None:
+    """Arguments as one JSON object, None where there are none."""
+    if not parts:
+        return None
+    return "{" + ", ".join([_key(name) + value for name, value in parts.items()]) + "}"
+
+
+def text_of(value: object) -> str:
+    """A value as JSON text."""
+    return _encode(value).decode()
+
+
+@lru_cache(1 << 12)
+def _key(name: str) -> str:
+    return f"{text_of(name)}: "
+
+
+def _value(annotation: Any, sequence: Sequence, depth: int) -> str:
+    if depth <= 0:
+        raise TooDeep
+    kind = annotation.WhichOneof("value")
+    if kind in _SCALARS:
+        return _SCALARS[kind](getattr(annotation, kind))
+    if kind == "nested_value":
+        return _nested(annotation.nested_value, depth)
+    if annotation.array_values:
+        inner = [_value(each, sequence, depth - 1) for each in annotation.array_values]
+        return f"[{', '.join(inner)}]"
+    entries = texts(annotation.dict_entries, sequence, depth - 1)
+    return joined(entries) or _interned(annotation, sequence)
+
+
+def _interned(annotation: Any, sequence: Sequence) -> str:
+    """A string by its number, or a message of a type that is named; else null."""
+    if iid := annotation.string_value_iid:
+        return text_of(sequence.interned[STRINGS].get(iid, f"#{iid}"))
+    if annotation.HasField("proto_value"):
+        iid = annotation.proto_type_name_iid
+        name = annotation.proto_type_name or sequence.interned[TYPES].get(iid, "")
+        return text_of({name: annotation.proto_value.hex()})
+    return NULL
+
+
+def _number(value: float) -> str:
+    return text_of(value if isfinite(value) else str(value))
+
+
+def _legacy(text: str) -> str:
+    """JSON text as it is; as a string where it is none."""
+    try:
+        _json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text_of(text)
+    return text
+
+
+_SCALARS: Mapping[str | None, Callable[[Any], str]] = {
+    "int_value": str,
+    "uint_value": str,
+    "string_value": text_of,
+    "bool_value": text_of,
+    "double_value": _number,
+    "pointer_value": lambda value: f'"{value:#x}"',
+    "legacy_json_value": _legacy,
+}
+
+
+def _nested(value: Any, depth: int) -> str:
+    """What older files have in place of entries and arrays."""
+    if depth <= 0:
+        raise TooDeep
+    if value.dict_keys:
+        inner = [_nested(each, depth - 1) for each in value.dict_values]
+        return joined(dict(zip(value.dict_keys, inner, strict=False))) or "{}"
+    if value.array_values:
+        return f"[{', '.join([_nested(each, depth - 1) for each in value.array_values])}]"
+    for name in ("string_value", "bool_value", "int_value"):
+        if value.HasField(name):
+            return text_of(getattr(value, name))
+    return _number(value.double_value) if value.HasField("double_value") else "{}"

@@ -1,0 +1,169 @@
+"""Packets of a Perfetto file: where each begins and ends, also after damage.
+
+A file is a protobuf message whose field 1 repeats, once per packet: `0a`, the packet's length,
+the packet. So files can be cut anywhere, and joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from stepscope.ingest.limits import Limits, raised_by
+
+TAG = 0x0A
+_CHAIN = 4
+"""So many packets one after the other are no accident."""
+_LAST_FIELD = 2000
+_LONGEST_HEAD = 20
+_TRIES = 1 << 12
+"""So that hostile bytes take no more than seconds; what is found within fewer is what it seems."""
+_SEQUENCE = 0x50  # the tag of trusted_packet_sequence_id, which a packet inside another lacks
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+
+class PacketStream:
+    """Iterates over lists of packets; the other fields say afterwards what was wrong.
+
+    `cut_off` tells that the file ends within a packet, `num_lost` how many bytes between packets
+    are none, `num_too_large` how many packets were left out for their size.
+    """
+
+    def __init__(self, blocks: Iterable[bytes], limits: Limits) -> None:
+        self.cut_off = False
+        self.num_bytes = 0
+        self.num_lost = 0
+        self.num_too_large = 0
+        self._blocks = blocks
+        self._limit_bytes = limits.event
+        self._to_skip = 0
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        rest = b""
+        for block in self._blocks:
+            self.num_bytes += len(block)
+            window = rest + block[self._to_skip :]
+            self._to_skip = max(0, self._to_skip - len(block))
+            packets, at = self._packets(window)
+            rest = window[at:]
+            yield packets
+        self.cut_off = bool(rest or self._to_skip)
+        # A length that is wrong swallows what follows it.
+        yield self._packets(rest[_next(rest, 1) :])[0]
+
+    def skipped(self) -> dict[str, int]:
+        """What was left out for its size, counted."""
+        what = f"packets of more than {self._limit_bytes:,} bytes ({raised_by('event')})"
+        return {what: self.num_too_large} if self.num_too_large else {}
+
+    def _packets(self, window: bytes) -> tuple[list[bytes], int]:
+        """Whole packets, and where the first begins that is not whole."""
+        packets = []
+        at, end = 0, len(window)
+        while at < end - _LONGEST_HEAD or (at < end and _field(window, at)):
+            begin = at + 2
+            length = window[at + 1]
+            if length > 127:
+                length += (window[begin] << 7) - 128
+                begin += 1
+            is_whole = begin + length <= end and length <= self._limit_bytes
+            if window[at] != TAG or window[begin - 1] > 127 or not is_whole:
+                begin, until = _field(window, at) or (at, at)
+                length = until - begin
+                if window[at] != TAG or length > self._limit_bytes:
+                    at = self._beyond(window, at, until)
+                    continue
+                if until > end:
+                    break
+            packets.append(window[begin : begin + length])
+            at = begin + length
+        return packets, at
+
+    def _beyond(self, window: bytes, at: int, until: int) -> int:
+        """Where to go on after what is no packet, or too large."""
+        is_packet = window[at] == TAG and until > at
+        if is_packet and until <= len(window):
+            self.num_too_large += 1
+            return until
+        found = _next(window, at + 1)
+        if is_packet and found == len(window):
+            self.num_too_large += 1
+            self._to_skip = until - len(window)
+            return found
+        self.num_lost += found - at
+        return found
+
+
+def is_trace(head: bytes) -> bool:
+    """Tell by the first bytes of a file whether it is one of packets: by all of the first."""
+    field = _field(head, 0) if head[:1] == bytes([TAG]) else None
+    if field is None:
+        return False
+    begin, end = field
+    tags = _tags(head[begin:end], whole=end <= len(head))
+    return bool(tags) and head[end : end + 1] in (b"", bytes([TAG]))
+
+
+def _next(window: bytes, start: int) -> int:
+    """Where packets follow each other again; the end where they don't."""
+    at = window.find(TAG, start)
+    for _ in range(_TRIES):
+        if at < 0:
+            break
+        if _follow(window, at):
+            return at
+        at = window.find(TAG, at + 1)
+    return len(window)
+
+
+def _follow(window: bytes, at: int) -> bool:
+    """Whether packets that say their sequence begin here, one after the other."""
+    for _ in range(_CHAIN):
+        field = _field(window, at) if window[at] == TAG else None
+        if field is None or field[1] > len(window):
+            return False
+        if _SEQUENCE not in (_tags(window[field[0] : field[1]], whole=True) or ()):
+            return False
+        at = field[1]
+        if at == len(window):
+            break
+    return True
+
+
+def _tags(packet: bytes, *, whole: bool) -> set[int] | None:
+    """The tags of a message, None where bytes are none; it may end early when it is not whole."""
+    at, tags = 0, set[int]()
+    for _ in range(_TRIES):
+        if at == len(packet):
+            break
+        field = _field(packet, at)
+        if field is None or field[1] > len(packet):
+            return None if whole else tags
+        tags.add(packet[at])
+        at = field[1]
+    return tags
+
+
+def _field(window: bytes, at: int) -> tuple[int, int] | None:
+    """Where the content of a field begins and ends; None where there is no field."""
+    tag = varint(window, at)
+    if tag is None or not 0 < tag[0] >> 3 < _LAST_FIELD:
+        return None
+    kind, begin = tag[0] & 7, tag[1]
+    if kind == _VARINT:
+        number = varint(window, begin)
+        return None if number is None else (begin, number[1])
+    if kind == _BYTES:
+        length = varint(window, begin)
+        return None if length is None else (length[1], length[1] + length[0])
+    num_bytes = {_FIXED64: 8, _FIXED32: 4}.get(kind)
+    return None if num_bytes is None else (begin, begin + num_bytes)
+
+
+def varint(window: bytes, at: int) -> tuple[int, int] | None:
+    """A number of seven bits a byte, the lowest first, and where it ends; None where it doesn't."""
+    number = 0
+    for shift, byte in enumerate(window[at : at + 10]):
+        number |= (byte & 127) << 7 * shift
+        if byte < 128:
+            return number, at + shift + 1
+    return None

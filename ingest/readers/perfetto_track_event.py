@@ -1,0 +1,207 @@
+"""What one TrackEvent says, but for when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
+
+from stepscope.ingest.readers.perfetto_arguments import TooDeep, joined, other, text_of, texts
+from stepscope.ingest.readers.perfetto_sequence import CATEGORIES, CORRELATIONS, NAMES, Sequence
+from stepscope.ingest.writers.perfetto_packets import OURS
+
+_FIELDS = TrackEvent.DESCRIPTOR.fields_by_name
+TRACK, TYPE, LEGACY = _FIELDS["track_uuid"], _FIELDS["type"], _FIELDS["legacy_event"]
+_NAME, _NAME_IID = _FIELDS["name"], _FIELDS["name_iid"]
+_CATEGORIES, _CATEGORY_IIDS = _FIELDS["categories"], _FIELDS["category_iids"]
+_ANNOTATIONS = _FIELDS["debug_annotations"]
+_CORRELATION, _CORRELATION_STR = _FIELDS["correlation_id"], _FIELDS["correlation_id_str"]
+_CORRELATION_IID = _FIELDS["correlation_id_str_iid"]
+PASSING = (_FIELDS["flow_ids"], _FIELDS["flow_ids_old"])
+ENDING = (_FIELDS["terminating_flow_ids"], _FIELDS["terminating_flow_ids_old"])
+VALUES = (_FIELDS["double_counter_value"], _FIELDS["counter_value"])
+EXTRA = (_FIELDS["extra_counter_track_uuids"], _FIELDS["extra_counter_values"])
+EXTRA_DOUBLE = (
+    _FIELDS["extra_double_counter_track_uuids"], _FIELDS["extra_double_counter_values"],
+)  # fmt: skip
+TIMES = (_FIELDS["timestamp_delta_us"], _FIELDS["timestamp_absolute_us"])
+_READ = frozenset((
+    TRACK, TYPE, LEGACY, _NAME, _NAME_IID, _CATEGORIES, _CATEGORY_IIDS, _ANNOTATIONS, _CORRELATION,
+    _CORRELATION_STR, _CORRELATION_IID, *PASSING, *ENDING, *VALUES, *EXTRA, *EXTRA_DOUBLE, *TIMES,
+))  # fmt: skip
+KINDS = {1: "begin", 2: "end", 3: "instant", 4: "counter"}
+PHASES = {
+    "B": "begin", "E": "end", "X": "slice", "i": "instant", "I": "instant", "R": "instant",
+    "P": "instant", "s": "flow", "t": "flow", "f": "flow", "b": "async begin", "S": "async begin",
+    "e": "async end", "F": "async end", "n": "async instant", "T": "async instant",
+    "p": "async instant",
+}  # fmt: skip
+FlowEnd = Literal["start", "step", "finish"]
+FLOW_ENDS: Mapping[str, FlowEnd] = {"s": "start", "t": "step", "f": "finish"}
+Said = Mapping[Any, Any]
+"""The fields that a message has, by their descriptors."""
+
+
+class Arrow(msgspec.Struct, frozen=True):
+    """One end of an arrow, `offset_ns` after its event; `end` and `flow` None where not told."""
+
+    arrow: int | str
+    end: FlowEnd | None = None
+    flow: str | None = None
+    name: str | None = None
+    category: str | None = None
+    offset_ns: Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)] = 0
+
+
+class Event(NamedTuple):
+    """An event without its time; `id` tells asynchronous ones of a category apart."""
+
+    role: str
+    track: int
+    name: str | None = None
+    category: str | None = None
+    args: str | None = None
+    id: str | None = None
+    dur_ns: int | None = None
+    correlation: int | None = None
+    step: int | None = None
+    form: str | None = None
+
+
+class Unread(Exception):
+    """An event of a kind that is not read; its text says which."""
+
+
+def role_of(said: Said) -> str:
+    """What kind of event it is; raises `Unread`."""
+    kind = said.get(TYPE, 0)
+    if kind in KINDS:
+        return KINDS[kind]
+    if kind:
+        raise Unread(f"track event of type {kind}")
+    phase = _phase(said)
+    if phase not in PHASES:
+        known = phase if phase.isascii() and phase.isprintable() else "of another kind"
+        raise Unread(f"legacy event {known}" if phase else "track event without a type")
+    return PHASES[phase]
+
+
+class EventParser:
+    """Reads TrackEvents by the state of their sequence, within limits of text and depth."""
+
+    def __init__(self, limit_text: int, limit_depth: int) -> None:
+        self.num_long = 0
+        self.num_deep = 0
+        self.num_unnamed = 0
+        self._limit_text = limit_text
+        self._limit_depth = limit_depth
+
+    def parse(
+        self, said: Said, role: str, track: int, sequence: Sequence
+    ) -> tuple[Event, list[Arrow]]:
+        """Everything that the event says, and the ends of arrows that touch it."""
+        parts = self._arguments(said, sequence)
+        ours = {name: parts.pop(name) for name in [*parts] if name.startswith(OURS)}
+        args = joined(parts)
+        if args is not None and len(args) > self._limit_text:
+            self.num_long += 1
+            args = None
+        legacy = said.get(LEGACY)
+        correlation = said.get(_CORRELATION, 0)
+        parsed = Event(
+            role,
+            track,
+            self._name(said, sequence),
+            _category(said, sequence),
+            args,
+            None if legacy is None else _id(legacy),
+            legacy.duration_us * 1000 if legacy is not None and role == "slice" else None,
+            correlation if 0 < correlation < 1 << 63 else None,
+            _step(ours.get(f"{OURS}step")),
+            _form(ours.get(f"{OURS}form")),
+        )
+        if role == "flow":
+            return parsed, [_legacy_arrow(parsed, FLOW_ENDS[_phase(said)])]
+        return parsed, _plain_arrows(said, _told(ours.get(f"{OURS}flows")))
+
+    def _name(self, said: Said, sequence: Sequence) -> str | None:
+        name: str | None = said.get(_NAME)
+        if name is None:
+            iid = said.get(_NAME_IID) or (said[LEGACY].name_iid if LEGACY in said else 0)
+            name = sequence.interned[NAMES].get(iid) if iid else None
+            self.num_unnamed += bool(iid and name is None)
+        if name is not None and len(name) > self._limit_text // 4:
+            self.num_long += 1
+            return name[: self._limit_text // 4]
+        return name
+
+    def _arguments(self, said: Said, sequence: Sequence) -> dict[str, str]:
+        try:
+            parts = texts(said.get(_ANNOTATIONS, ()), sequence, self._limit_depth)
+        except TooDeep:
+            self.num_deep += 1
+            parts = {}
+        if not _READ.issuperset(said):
+            more = (each for each in said.items() if each[0] not in _READ)
+            parts |= dict(other(field, value, sequence) for field, value in more)
+        if _CORRELATION_STR in said:
+            parts["correlation_id"] = text_of(said[_CORRELATION_STR])
+        elif _CORRELATION_IID in said:
+            text = sequence.interned[CORRELATIONS].get(said[_CORRELATION_IID])
+            parts["correlation_id"] = text_of(text)
+        return parts
+
+
+def _category(said: Said, sequence: Sequence) -> str | None:
+    if _CATEGORY_IIDS in said:
+        known = sequence.interned[CATEGORIES]
+        names = [known.get(iid, f"#{iid}") for iid in said[_CATEGORY_IIDS]]
+        return ",".join([*said.get(_CATEGORIES, ()), *names])
+    return ",".join(said[_CATEGORIES]) if _CATEGORIES in said else None
+
+
+def _phase(said: Said) -> str:
+    phase = said[LEGACY].phase if LEGACY in said else 0
+    return chr(phase) if 0 < phase < 0x80 else ""
+
+
+def _id(legacy: Any) -> str | None:
+    kind = legacy.WhichOneof("id")
+    if kind is None:
+        return str(legacy.bind_id) if legacy.HasField("bind_id") else None
+    scope = f"{legacy.id_scope} " if legacy.id_scope else ""
+    return f"{scope}{getattr(legacy, kind)}"
+
+
+def _step(text: str | None) -> int | None:
+    return int(text) if text and text.lstrip("-").isdigit() and len(text) < 19 else None
+
+
+def _form(text: str | None) -> str | None:
+    return text.strip('"') if text in ('"async"', '"flow"') else None
+
+
+def _told(text: str | None) -> list[Arrow]:
+    """What an annotation of ours says of arrows."""
+    try:
+        return msgspec.json.decode(text, type=list[Arrow]) if text else []
+    except msgspec.DecodeError:
+        return []
+
+
+def _plain_arrows(said: Said, told: list[Arrow]) -> list[Arrow]:
+    """The ends of arrows at an event, with those that were told already."""
+    passing = [iid for field in PASSING if field in said for iid in said[field]]
+    ending = [iid for field in ENDING if field in said for iid in said[field]]
+    if not passing and not ending:
+        return told
+    known = {arrow.arrow for arrow in told}
+    told += [Arrow(each) for each in passing if each not in known]
+    return told + [Arrow(each, "finish") for each in ending if each not in known]
+
+
+def _legacy_arrow(flow: Event, end: FlowEnd) -> Arrow:
+    arrow = "\0".join((flow.category or "", flow.name or "", flow.id or ""))
+    return Arrow(arrow, end, flow.id, flow.name, flow.category)

@@ -1,0 +1,387 @@
+"""Perfetto's protobuf read: tracks, slices, counters, arrows, and what became of every packet."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from stepscope.ingest.errors import TraceError
+from stepscope.ingest.limits import Limits
+from stepscope.ingest.manifest import ClockInfo, ReadReport
+from stepscope.ingest.trace import Trace
+from tests.ingest.kineto_files import rows
+from tests.ingest.perfetto_files import event, open_packets, pack
+
+NAMED = {"track_descriptor": {"uuid": 1, "name": "t"}}
+SLICE = (event(10, 1, "a"), event(14, 2))
+
+
+def report_of(trace: Trace) -> ReadReport:
+    assert trace.manifest.report is not None
+    return trace.manifest.report
+
+
+def arguments(trace: Trace) -> list[Any]:
+    return [json.loads(text) if text else None for text in rows(trace, "spans", "args")]
+
+
+@pytest.mark.parametrize("name", ["trace.bin", "trace.json", "x"])
+def test_a_file_is_known_by_its_content(tmp_path: Path, name: str) -> None:
+    content = pack(NAMED, *SLICE)
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content))
+
+    for file in (name, f"{name}.gz"):
+        assert rows(Trace.open(tmp_path / file), "spans", "name", "dur_ns") == [("a", 4)]
+
+
+def test_a_text_that_begins_with_a_line_break_is_no_trace_of_perfetto(tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text("\nServer started\n\tok\n" * 9)
+
+    with pytest.raises(TraceError, match="Perfetto protobuf"):
+        Trace.open(tmp_path / "x.log")
+
+
+def test_threads_of_processes_and_tracks_of_tracks_are_named(tmp_path: Path) -> None:
+    descriptors = [
+        {"uuid": 1, "parent_uuid": 9, "thread": {"pid": 7, "tid": 8, "thread_name": "main"}},
+        {"uuid": 9, "process": {"pid": 7, "process_name": "server"}},
+        {"uuid": 2, "thread": {"pid": 7, "tid": 10}},
+        {"uuid": 3, "parent_uuid": 1, "name": "queue"},
+        {"uuid": 4, "parent_uuid": 1, "name": "queue"},
+        {"uuid": 5, "thread": {"pid": 3, "tid": 3}},
+        {"uuid": 6, "parent_uuid": 6, "name": "its own parent"},
+    ]
+    events = [event(uuid, 3, "a", track_uuid=uuid) for uuid in (1, 2, 3, 4, 5, 6, 77, 0)]
+    packets = [{"track_descriptor": each} for each in descriptors]
+
+    trace = open_packets(tmp_path, *events, *packets)
+
+    tracks = rows(
+        trace.__class__.from_tables({"spans": trace.spans.sort("ts_ns")}, trace.manifest),
+        "spans",
+        "track",
+    )
+    assert tracks == [
+        "global", "server / main", "server / thread 10", "server / main / queue",
+        "server / main / queue #2", "process 3 / thread 3", "its own parent", "track 77",
+    ]  # fmt: skip
+
+
+def test_processes_that_are_ranks_give_their_rows_to_them(tmp_path: Path) -> None:
+    packets = []
+    for uuid, name in ((1, "rank 3"), (2, "Rank-5")):
+        packets.append(
+            {"track_descriptor": {"uuid": uuid, "process": {"pid": uuid, "process_name": name}}}
+        )
+        packets.append(
+            {"track_descriptor": {"uuid": uuid + 10, "parent_uuid": uuid, "name": "gpu"}}
+        )
+        packets += [
+            event(1, 1, "step[DECODE bs=2]", track_uuid=uuid + 10),
+            event(3, 2, track_uuid=uuid + 10),
+        ]
+
+    trace = open_packets(tmp_path, *packets)
+
+    assert trace.manifest.ranks == (3, 5)
+    assert rows(trace, "spans", "rank", "track", "step") == [(3, "gpu", 1), (5, "gpu", 1)]
+    assert rows(trace, "steps", "rank", "kind") == [(3, "decode"), (5, "decode")]
+    assert report_of(trace).inferred == {"steps from step[MODE bs=R]": 2}
+
+
+def test_names_are_those_of_the_sequence_at_that_time(tmp_path: Path) -> None:
+    def named(text: str, **fields: Any) -> dict[str, Any]:
+        return {"interned_data": {"event_names": [{"iid": 1, "name": text}]}, **fields}
+
+    plain = event(5, 3, name_iid=1)
+    trace = open_packets(
+        tmp_path,
+        named("first"), {**plain, "timestamp": 1}, {**plain, "timestamp": 2},
+        named("other", trusted_packet_sequence_id=2, sequence_flags=1),
+        {**plain, "timestamp": 3, "trusted_packet_sequence_id": 2}, {**plain, "timestamp": 4},
+        named("again", sequence_flags=1), plain, {**plain, "timestamp": 6},
+        {"sequence_flags": 1}, {**plain, "timestamp": 7},
+    )  # fmt: skip
+
+    names = ["first", "first", "other", "first", "again", "again", "(no name)"]
+    assert rows(trace, "spans", "name") == names
+    assert report_of(trace).repaired == {"names that the file lacks": 1, "no name": 1}
+
+
+def test_what_a_packet_leaves_out_is_the_default_of_its_sequence(tmp_path: Path) -> None:
+    defaults = {
+        "track_uuid": 1,
+        "extra_counter_track_uuids": [2],
+        "extra_double_counter_track_uuids": [3],
+    }
+    free, load = {"unit": 3, "unit_multiplier": 10}, {"unit_name": "%"}
+    extra = {"extra_counter_values": [7], "extra_double_counter_values": [0.5]}
+    trace = open_packets(
+        tmp_path, NAMED,
+        {"track_descriptor": {"uuid": 2, "name": "free", "counter": free}},
+        {"track_descriptor": {"uuid": 3, "name": "load", "parent_uuid": 1, "counter": load}},
+        {"trace_packet_defaults": {"track_event_defaults": defaults}},
+        {"timestamp": 1, "track_event": {"type": 1, "name": "a", **extra}},
+        {"timestamp": 4, "track_event": {"type": 2, **extra}},
+        event(9, 4, track_uuid=2, counter_value=-1),
+    )  # fmt: skip
+
+    assert rows(trace, "spans", "track", "name", "dur_ns") == [("t", "a", 3)]
+    assert rows(trace, "counters", "ts_ns", "track", "name", "unit", "value") == [
+        (1, None, "free", "bytes", 70), (1, "t", "load", "%", 0.5),
+        (4, None, "free", "bytes", 70), (4, "t", "load", "%", 0.5), (9, None, "free", "bytes", -10),
+    ]  # fmt: skip
+
+
+def test_counters_that_say_how_much_they_grew_are_summed(tmp_path: Path) -> None:
+    counter = {"uuid": 1, "name": "n", "counter": {"is_incremental": True}}
+    samples = [event(ts, 4, counter_value=ts) for ts in (1, 2, 3)]
+
+    trace = open_packets(tmp_path, {"track_descriptor": counter}, *samples)
+
+    assert rows(trace, "counters", "value") == [1, 3, 6]
+
+
+def test_times_on_other_clocks_are_moved_to_the_traces(tmp_path: Path) -> None:
+    clocks = [
+        {"clock_id": 6, "timestamp": 1000}, {"clock_id": 3, "timestamp": 400},
+        {"clock_id": 1, "timestamp": 9000},
+        {"clock_id": 64, "timestamp": 5, "is_incremental": True, "unit_multiplier_ns": 10},
+    ]  # fmt: skip
+
+    def on(clock: int, ts_ns: int, kind: int = 3) -> dict[str, Any]:
+        return {**event(ts_ns, kind, "a"), "timestamp_clock_id": clock}
+
+    trace = open_packets(
+        tmp_path, NAMED, {"clock_snapshot": {"clocks": clocks}}, on(6, 1007), on(3, 410),
+        on(64, 2), on(64, 1), on(64, 1), on(99, 1), on(4, 2000),
+    )  # fmt: skip
+
+    assert rows(trace, "spans", "ts_ns") == [1007, 1010, 1020, 1030, 1040, 2000]
+    assert trace.manifest.clock == ClockInfo("profiler", 8000)
+    (skipped,) = report_of(trace).skipped.items()
+    assert skipped == ("time on clock 99, which no snapshot ties to the trace's", 1)
+    assert report_of(trace).notes == ("clock 4 taken for the trace's: no snapshot has it",)
+
+
+def test_begins_and_ends_that_miss_each_other_are_counted(tmp_path: Path) -> None:
+    trace = open_packets(
+        tmp_path, NAMED, event(1, 2), event(2, 1, "hung"), event(3, 1, "a"), event(4, 2),
+        event(5, 1, "b"), event(6, 2), event(7, 2, track_uuid=2),
+    )  # fmt: skip
+
+    assert rows(trace, "spans", "name", "form", "dur_ns") == [
+        ("hung", "unfinished", None), ("a", "slice", 1), ("b", "slice", 1),
+    ]  # fmt: skip
+    assert report_of(trace).skipped == {"end without begin": 2}
+    assert report_of(trace).repaired == {"begin without end, kept as unfinished": 1}
+
+
+def test_packets_of_other_kinds_are_counted_by_kind(tmp_path: Path) -> None:
+    trace = open_packets(
+        tmp_path, NAMED, *SLICE, {"ftrace_events": {"cpu": 1}}, {"ftrace_events": {"cpu": 2}},
+        {"trace_config": {"duration_ms": 5}}, {"track_event": {"type": 1}, "timestamp": 1 << 63},
+        event(1, 5), {"track_event": {"type": 3}}, {"previous_packet_dropped": 1},
+        {"chrome_events": {"metadata": [{"name": "os", "string_value": "Linux"}]}},
+    )  # fmt: skip
+
+    assert report_of(trace).skipped == {
+        "ftrace_events packets": 2, "trace_config packets": 1, "time beyond this era": 1,
+        "track event of type 5": 1, "no timestamp": 1,
+    }  # fmt: skip
+    assert report_of(trace).notes == ("packets were lost while recording, 1 times",)
+    assert trace.manifest.config == {"os": "Linux"}
+
+
+def test_arrows_begin_pass_and_end(tmp_path: Path) -> None:
+    trace = open_packets(
+        tmp_path, NAMED, event(1, 1, "a", flow_ids=[7, 8]), event(2, 2),
+        event(3, 1, "b", flow_ids=[7]), event(4, 2),
+        event(5, 1, "c", terminating_flow_ids=[7]), event(6, 2, flow_ids_old=[8]),
+    )  # fmt: skip
+
+    assert sorted(rows(trace, "flows", "flow", "ts_ns", "end", "track")) == [
+        ("7", 1, "start", "t"), ("7", 3, "step", "t"), ("7", 5, "finish", "t"),
+        ("8", 1, "start", "t"), ("8", 6, "finish", "t"),
+    ]  # fmt: skip
+
+
+def test_events_of_older_files_are_read(tmp_path: Path) -> None:
+    def legacy(phase: str, ts_us: int, name: str, **fields: Any) -> dict[str, Any]:
+        said = {"phase": ord(phase), **fields}
+        return {"track_event": {"name": name, "timestamp_delta_us": ts_us, "legacy_event": said}}
+
+    thread = {"pid": 1, "tid": 2, "thread_name": "main", "reference_timestamp_us": 1000}
+    trace = open_packets(
+        tmp_path, {"thread_descriptor": thread},
+        legacy("X", 1, "whole", duration_us=9), legacy("X", 4, "crossing", duration_us=9),
+        legacy("B", 10, "open"), legacy("E", 1, "open"), legacy("i", 0, "mark"),
+        legacy("b", 1, "io", unscoped_id=5), legacy("e", 1, "io", unscoped_id=5),
+        legacy("s", 0, "arrow", unscoped_id=6), legacy("f", 1, "arrow", unscoped_id=6),
+        legacy("?", 1, "odd"),
+    )  # fmt: skip
+
+    assert sorted(rows(trace, "spans", "ts_ns", "track", "name", "form", "dur_ns")) == [
+        (1_001_000, "process 1 / main", "whole", "slice", 9000),
+        (1_005_000, "process 1 / main #2", "crossing", "slice", 9000),
+        (1_015_000, "process 1 / main", "open", "slice", 1000),
+        (1_016_000, "process 1 / main", "mark", "instant", None),
+        (1_017_000, "process 1 / async 5", "io", "async", 1000),
+    ]
+    assert rows(trace, "flows", "flow", "name", "end", "ts_ns") == [
+        ("6", "arrow", "start", 1_018_000), ("6", "arrow", "finish", 1_019_000),
+    ]  # fmt: skip
+    assert report_of(trace).skipped == {"legacy event ?": 1}
+
+
+def test_annotations_become_arguments(tmp_path: Path) -> None:
+    old = {"nested_type": 1, "dict_keys": ["k"], "dict_values": [{"int_value": 2}]}
+    several = {"array_values": [{"bool_value": True}]}
+    annotations = [
+        {"name": "bool", "bool_value": False}, {"name": "uint", "uint_value": (1 << 64) - 1},
+        {"name": "int", "int_value": -1}, {"name": "double", "double_value": 0.1},
+        {"name": "nan", "double_value": float("nan")}, {"name": "pointer", "pointer_value": 255},
+        {"name": "text", "string_value": 'é"\n'}, {"name": "null"}, {"name_iid": 9, "int_value": 1},
+        {"name": "json", "legacy_json_value": '{"a": [1]}'},
+        {"name": "no json", "legacy_json_value": "{"},
+        {"name": "of", "dict_entries": [{"name": "a", "int_value": 1}, {"name": "b", **several}]},
+        {"name": "typed", "proto_type_name": "Thing", "proto_value": b"\x01"},
+        {"name": "old", "nested_value": old},
+    ]  # fmt: skip
+    location = {"file_name": "a.cc", "line_number": 4}
+    begin = event(1, 1, "a", debug_annotations=annotations, source_location=location)
+    end = event(2, 2, debug_annotations=[{"name": "at end", "string_value": "x"}])
+
+    trace = open_packets(tmp_path, NAMED, begin, end)
+
+    assert arguments(trace) == [{
+        "bool": False, "uint": (1 << 64) - 1, "int": -1, "double": 0.1, "nan": "nan",
+        "pointer": "0xff", "text": 'é"\n', "null": None, "#9": 1, "json": {"a": [1]},
+        "no json": "{", "of": {"a": 1, "b": [True]}, "typed": {"Thing": "01"}, "old": {"k": 2},
+        "source_location": location, "at end": "x",
+    }]  # fmt: skip
+
+
+def test_collectives_and_correlations_are_inferred_as_from_json(tmp_path: Path) -> None:
+    def said(**values: Any) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "int_value" if isinstance(value, int) else "string_value": value}
+            for name, value in values.items()
+        ]
+
+    call = {"Collective name": "allreduce", "External id": 4, "In msg nelems": 8, "dtype": "Float"}
+    launch = event(1, 1, "record_param_comms", debug_annotations=said(**call))
+    other = event(20, 1, "k", correlation_id=12)
+
+    trace = open_packets(tmp_path, NAMED, launch, event(5, 2), other, event(21, 2))
+
+    assert rows(trace, "collectives", "op", "num_bytes", "dur_ns") == [("allreduce", 32, 4)]
+    assert rows(trace, "spans", "correlation") == [4, 12]
+
+
+@pytest.mark.parametrize("kind", ["compressed_packets", "zstd_compressed_packets"])
+def test_compressed_packets_are_read_within_their_limit(tmp_path: Path, kind: str) -> None:
+    compress = zlib.compress if kind == "compressed_packets" else zstandard.compress
+    bomb = compress(pack(*[event(ts, 3, "x" * 1000) for ts in range(3000)]))
+
+    whole = open_packets(tmp_path, NAMED, {kind: compress(pack(*SLICE))}, {kind: b"damaged"})
+    cut = open_packets(tmp_path, {kind: bomb}, limits=Limits(ratio=5))
+
+    assert rows(whole, "spans", "name", "dur_ns") == [("a", 4)]
+    assert report_of(whole).skipped == {"damaged compressed packets": 1}
+    assert 0 < cut.num_rows("spans") < 3000
+    (skipped,) = report_of(cut).skipped
+    assert "--max ratio=N raises it" in skipped
+
+
+def test_a_file_cut_anywhere_keeps_its_whole_packets(tmp_path: Path) -> None:
+    packets = [NAMED, *SLICE, event(20, 3, "b", debug_annotations=[{"name": "k", "int_value": 1}])]
+    content = pack(*packets)
+    borders = [len(pack(*packets[:num])) for num in range(len(packets) + 1)]
+    file = tmp_path / "cut.pftrace"
+
+    for length in range(borders[2], len(content)):
+        file.write_bytes(content[:length])
+        num_packets = sum(length >= border for border in borders) - 1
+        trace = Trace.open(file)
+        assert sum(report_of(trace).read.values()) == num_packets
+        assert trace.manifest.closed == (length in borders)
+
+
+def test_a_file_cut_before_its_first_event_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "cut.pftrace"
+    file.write_bytes(pack(event(1, 3, "a" * 200))[:-5])
+
+    with pytest.raises(TraceError, match="before the first whole event"):
+        Trace.open(file)
+
+
+def test_packets_behind_damaged_ones_are_found_again(tmp_path: Path) -> None:
+    packets = [event(ts, 3, f"event {ts}") for ts in range(50)]
+    content = bytearray(pack(NAMED, *packets))
+    broken = len(pack(NAMED, *packets[:20]))
+    content[broken + 1] = 0xFF  # its length
+
+    file = tmp_path / "damaged.pftrace"
+    file.write_bytes(content + b"\xff" * 7 + pack(*packets))
+    trace = Trace.open(file)
+
+    assert trace.num_rows("spans") >= 98
+    assert any("no packets passed over" in note for note in report_of(trace).notes)
+
+
+def test_a_packet_that_is_no_message_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "damaged.pftrace"
+    file.write_bytes(pack(NAMED, *SLICE) + b"\x0a\x03\x5a\x7f\x01" + pack(event(30, 3, "b")))
+
+    trace = Trace.open(file)
+
+    assert rows(trace, "spans", "name") == ["a", "b"]
+    assert report_of(trace).skipped == {"packets that cannot be decoded": 1}
+
+
+def test_limits_cut_what_is_too_much_and_say_so(tmp_path: Path) -> None:
+    deep: dict[str, Any] = {"name": "a", "int_value": 1}
+    for _ in range(20):
+        deep = {"name": "a", "dict_entries": [deep]}
+    long = {"name": "x", "string_value": "y" * 2000}
+    packets = [
+        event(1, 3, "n" * 1000), event(2, 3, "b", debug_annotations=[long]),
+        event(3, 3, "c", debug_annotations=[deep]),
+        *(event(9, 3, "d", track_uuid=number) for number in range(2, 9)),
+    ]  # fmt: skip
+
+    trace = open_packets(tmp_path, *packets, limits=Limits(text=1000, depth=10, tracks=4))
+
+    assert {"n" * 250, "b", "c", "d"} == set(rows(trace, "spans", "name"))
+    assert set(rows(trace, "spans", "args")) == {None}
+    assert len(set(rows(trace, "spans", "track"))) == 5
+    repaired = report_of(trace).repaired
+    assert [num for what, num in repaired.items() if "raises it" in what] == [2, 1, 4]
+
+
+def test_what_is_read_before_the_limit_of_events_is_kept(tmp_path: Path) -> None:
+    packets = [event(ts, 3, "a") for ts in range(100)]
+
+    trace = open_packets(tmp_path, *packets, limits=Limits(events=50))
+
+    assert trace.num_rows("spans") >= 50
+    assert not trace.manifest.closed
+    assert any("--max events=N raises it" in note for note in report_of(trace).notes)
+
+
+def test_a_packet_larger_than_the_limit_is_passed_over(tmp_path: Path) -> None:
+    large = event(1, 3, "x" * 5000)
+
+    trace = open_packets(tmp_path, NAMED, large, *SLICE, limits=Limits(event=1000))
+
+    assert rows(trace, "spans", "name") == ["a"]
+    (skipped,) = report_of(trace).skipped
+    assert "--max event=N raises it" in skipped
