@@ -156,7 +156,8 @@ def _gzip_bytes(text: bytes) -> int:
 def uri(trace: str) -> str:
     """Where a trace is; an alert needs a file, so a folder is shown by its manifest."""
     path = Path(trace)
-    file = path / "manifest.json" if path.is_dir() else path
+    # A name too long for the system is no folder; Path.is_dir would raise.
+    file = path / "manifest.json" if os.path.isdir(path) else path
     absolute = Path(os.path.abspath(file))
     if absolute.is_relative_to(Path.cwd()):
         return quote(os.fsencode(absolute.relative_to(Path.cwd()).as_posix()))

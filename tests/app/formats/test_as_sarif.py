@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stepscope.app.formats import Checked, as_sarif
@@ -167,6 +167,7 @@ def test_hostile_text_is_neither_link_nor_placeholder() -> None:
 
 
 @given(st.text(), st.text(), st.text())
+@example("", "", "0" * 300)
 def test_any_text_gives_a_valid_log(message: str, request: str, trace: str) -> None:
     found = replace(CONFLICT, message=message, request=request, evidence={message: request})
 
