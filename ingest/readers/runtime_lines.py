@@ -18,7 +18,6 @@ The format: hw-native-sys/simpler, `tensormap_and_ringbuffer` runtime.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,10 +25,9 @@ from typing import Any
 
 from stepscope.ingest.errors import LimitExceeded
 from stepscope.ingest.limits import DEFAULTS, raised_by
+from stepscope.ingest.readers.runtime_runs import Places, Run
 
 LIMIT_CHARS = 1_024
-LINE_NS = 1_000
-"""How far a line without a time is placed behind the line before."""
 LAST_NUMBER = 2**63 - 1
 
 SPANS, DISPATCHES, STALLS, MESSAGES, TIMINGS, ANCHORS = (
@@ -81,58 +79,6 @@ _FULL = re.compile(r"Tasks in current scope \((\d{1,9})\) >= task_window_size \(
 _GIVEN = re.compile(r"\[Orchestrator\] ring (\d{1,4}): total_tasks=(\d{1,9})\b")
 _FAILED = re.compile(r"error detail: \w+=-?\d+ ([A-Z][A-Z_]{1,63})\b")
 RUN_SPAN = "chip.run.runner_run"
-
-
-@dataclass(slots=True)
-class Places:
-    """When each line was written: its own time, else behind the last line that has one."""
-
-    lines: list[int] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
-
-    def mark(self, line: int, ns: int) -> None:
-        """Say when a line was written."""
-        self.lines.append(line)
-        self.times.append(ns)
-
-    def lift(self, line: int, ns: int) -> None:
-        """Say that lines from the last marked one up to `line` are not before `ns`."""
-        last, last_ns = (self.lines[-1], self.times[-1]) if self.lines else (-1, 0)
-        if last + 1 < line and ns > last_ns:
-            self.mark(last + 1, ns)
-
-    def ns(self, line: int) -> int:
-        """When a line was written, or where it is placed."""
-        at = bisect_right(self.lines, line) - 1
-        return line * LINE_NS if at < 0 else self.times[at] + (line - self.lines[at]) * LINE_NS
-
-
-@dataclass(slots=True)
-class Run:
-    """A run of a task graph on the device: from its first scheduler thread to its `runner_run`."""
-
-    threads: dict[int, int] = field(default_factory=dict)
-    span: tuple[int, int] | None = None
-    num_cores: int | None = None
-    first_line: int | None = None
-    finish_line: int | None = None
-    report_line: int | None = None
-    failure: str | None = None
-    stall_class: str | None = None
-    completed: tuple[int, int] | None = None
-    given: dict[int, int] = field(default_factory=dict)
-    full: tuple[int, int, int, int] | None = None
-    """The line of a scope deadlock, its ring, tasks of the scope, and the window's size."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all of its tasks are said to be over."""
-        return self.finish_line is not None and len(set(self.completed or (0, 1))) == 1
-
-    def refused(self, most: int) -> int:
-        """The task that a full ring had no place for: the next after those that it was given."""
-        _, ring, num_tasks, _ = self.full or (0, 0, 0, 0)
-        return ring << 32 | min(self.given.get(ring, num_tasks), most)
 
 
 @dataclass(slots=True)

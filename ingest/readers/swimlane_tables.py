@@ -8,18 +8,15 @@ task it was, by order of dispatch; of a MIX, the parts that a group got together
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any, TypeGuard
 
 import polars as pl
 
 from stepscope.ingest.readers import swimlane_records as records
 from stepscope.ingest.readers.swimlane_records import Json, Tally, in_ns
+from stepscope.ingest.readers.swimlane_rings import first_ns, rings, scope_slices
 
 QUEUES = ("AIC", "AIV", "MIX")
-RINGS = (("task_window", "tasks"), ("heap", "bytes"), ("dep_pool", "entries"))
-SCOPE_NS = 1_000
 SHAPE_OF = {0: "DUMMY", 1: "AIC", 2: "AIV", 4: "AIV"}
 
 
@@ -46,7 +43,7 @@ def tables(
         "core_spans": _span_table(spans, listed, tally),
         "task_edges": _edge_table(edges, submits),
         "spans": _slice_table(phases, submits, named, scopes),
-        "counters": pl.concat([_queue_lengths(phases), _rings(scopes, submits, tally)]),
+        "counters": pl.concat([_queue_lengths(phases), rings(scopes, submits, tally)]),
     }
     return {name: table for name, table in made.items() if len(table)}
 
@@ -141,7 +138,7 @@ def _task_table(
     spans: pl.DataFrame,
 ) -> pl.DataFrame:
     is_recorded = len(spans) + len(submits) + len(phases) > 0
-    somewhen = pl.lit(_first_ns(spans, submits) if is_recorded else None, pl.Int64)
+    somewhen = pl.lit(first_ns(spans, submits) if is_recorded else None, pl.Int64)
     first = spans.group_by("task").agg(first=pl.col("start").min())
     passed = phases.drop_nulls("task").select("task", is_passed=True).unique()
     is_dummy = pl.col("shape") == "DUMMY"
@@ -166,11 +163,6 @@ def _task_table(
             outcome=outcome,
         )
     )  # fmt: skip
-
-
-def _first_ns(*frames: pl.DataFrame) -> int:
-    starts: list[int] = pl.concat([frame.select("start") for frame in frames])["start"].to_list()
-    return min(starts, default=0)
 
 
 def _span_table(spans: pl.DataFrame, listed: pl.DataFrame, tally: Tally) -> pl.DataFrame:
@@ -223,28 +215,8 @@ def _slice_table(
         category=pl.col("kind"),
         form=pl.lit("slice"),
     )
-    both = pl.concat([told, _scope_slices(scopes, submits)], how="diagonal")
+    both = pl.concat([told, scope_slices(scopes, submits)], how="diagonal")
     return both.with_columns(span=pl.int_range(pl.len(), dtype=pl.Int64))
-
-
-def _scope_slices(scopes: list[Json], submits: pl.DataFrame) -> pl.DataFrame:
-    """Scopes of the orchestration from `begin` to `end`, where both are there, by their source."""
-    opened: list[tuple[int, Json]] = []
-    made = []
-    for scope, now_ns in zip(scopes, _scope_times(scopes, submits), strict=True):
-        if scope.get("phase") == "begin":
-            opened.append((now_ns, scope))
-        elif scope.get("phase") == "end" and opened:
-            began_ns, first = opened.pop()
-            told = {name: first.get(name) for name in ("ring", "depth")}
-            made.append((began_ns, len(opened), now_ns - began_ns, str(first.get("site")),
-                         json.dumps(told)))  # fmt: skip
-    schema = {"ts_ns": pl.Int64, "depth": pl.Int64, "dur_ns": pl.Int64, "name": pl.String,
-              "args": pl.String}  # fmt: skip
-    frame = pl.DataFrame(made, schema=schema, orient="row").sort("ts_ns", "depth")
-    return frame.drop("depth").with_columns(
-        track=pl.lit("AICPU / scopes"), category=pl.lit("scope"), form=pl.lit("slice")
-    )
 
 
 def _queue_lengths(phases: pl.DataFrame) -> pl.DataFrame:
@@ -260,48 +232,3 @@ def _queue_lengths(phases: pl.DataFrame) -> pl.DataFrame:
         )
         for place, shape in enumerate(QUEUES)
     )
-
-
-def _rings(scopes: list[Json], submits: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """How full each ring was at the scopes of the orchestration.
-
-    They carry no time, but the number of tasks that their ring had been given: the time is that of
-    the submission before, and never earlier than that of the scope before. Where nothing says when
-    tasks were submitted, scopes are `SCOPE_NS` apart.
-    """
-    times = _scope_times(scopes, submits)
-    rows: list[tuple[Any, ...]] = []
-    for scope, now_ns in zip(scopes, times, strict=True):
-        ring = f"ring {scope['ring']}"
-        for what, unit in RINGS:
-            first, last = scope.get(f"{what}_start"), scope.get(f"{what}_end")
-            if _is_count(first) and _is_count(last):
-                rows.append((now_ns, ring, what, unit, float(last - first)))
-        if _is_count(held := scope.get("tensormap")):
-            rows.append((now_ns, "tensor map", "tensormap", "entries", float(held)))
-    if rows:
-        source = "the tasks submitted" if len(submits) else "the position of the line"
-        tally.inferred[f"times of ring statistics from {source}"] += len(scopes)
-    schema = {"ts_ns": pl.Int64, "track": pl.String, "name": pl.String, "unit": pl.String,
-              "value": pl.Float64}  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _scope_times(scopes: list[Json], submits: pl.DataFrame) -> list[int]:
-    if submits.is_empty():
-        return [number * SCOPE_NS for number in range(len(scopes))]
-    ends: dict[int, list[int]] = {}
-    for task, end in submits.select("task", "end").iter_rows():
-        ends.setdefault(task >> 32, []).append(end)
-    times = []
-    now_ns = _first_ns(submits)
-    for scope in scopes:
-        submitted = ends.get(scope["ring"], [])
-        given = min(scope["task_window_end"], len(submitted))
-        now_ns = max(now_ns, submitted[given - 1] if given else now_ns)
-        times.append(now_ns)
-    return times
-
-
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and abs(value) < 1 << 62
