@@ -19,9 +19,6 @@ from stepscope.analyzers.once import once
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-# Where a member is taken and is free again, and where a block begins to wait and no longer does.
-_ENDS = ("from_ns", "to_ns", "from_ns", "to_ns")
-_TO_IDLE, _TO_WAITING = (-1, 1, 0, 0), (0, 0, 1, -1)
 _LOST = ("lost_ns", "ts_ns", "end_ns", "num_idle", "num_waiting")
 MEMBERS = {"AIC": "AIC core", "AIV": "AIV core", "MIX": "core group"}
 
@@ -78,25 +75,35 @@ def _lost(taken: pl.DataFrame, waits: pl.DataFrame, members: pl.DataFrame) -> pl
 def _lost_by(num_members: int, taken: pl.DataFrame, waits: pl.DataFrame) -> tuple[int, ...]:
     """How much a pool lost, and when most at once: ts_ns, end_ns, num_idle, num_waiting.
 
-    Of several changes of one moment, all but the last last for no time. NumPy's stable sort merges
-    what is in order already, which is nearly all of it.
+    Of several changes of one moment, all but the last last for no time.
     """
-    import numpy as np  # noqa: PLC0415 - only a trace with waits pays for it
+    idle, waiting = (pl.col(each).cast(pl.Int32).cum_sum() for each in ("to_idle", "to_waiting"))
+    lost = pl.min_horizontal("num_idle", "num_waiting").cast(pl.Int64)
+    is_worst = pl.col("lost_ns") == pl.col("lost_ns").max()
+    return (
+        pl.concat([*_changes(taken, -1, 0), *_changes(waits, 0, 1)])
+        .sort("ts_ns")
+        .select(
+            "ts_ns", end_ns=pl.col("ts_ns").shift(-1), num_idle=num_members + idle,
+            num_waiting=waiting,
+        )
+        .with_columns(lost_ns=lost * (pl.col("end_ns") - pl.col("ts_ns")))
+        .select(pl.col("lost_ns").sum(), pl.col(_LOST[1:]).filter(is_worst).first())
+        .collect()
+        .row(0)
+    )  # fmt: skip
 
-    spans = (taken, taken, waits, waits)
-    ts_ns = np.concatenate([each[end].to_numpy() for each, end in zip(spans, _ENDS, strict=True)])
-    order = np.argsort(ts_ns, kind="stable")
-    ts_ns = ts_ns[order]
-    which = np.repeat(np.arange(4, dtype=np.int8), [len(each) for each in spans])[order]
-    num_idle, num_waiting = (
-        np.cumsum(np.array(change, np.int32)[which], dtype=np.int32)
-        for change in (_TO_IDLE, _TO_WAITING)
-    )
-    num_idle += num_members
-    lost_ns = np.minimum(num_idle, num_waiting)[:-1] * np.diff(ts_ns)
-    worst = int(lost_ns.argmax())
-    at_worst = (ts_ns[worst], ts_ns[worst + 1], num_idle[worst], num_waiting[worst])
-    return (int(lost_ns.sum()), *(int(number) for number in at_worst))
+
+def _changes(spans: pl.DataFrame, to_idle: int, to_waiting: int) -> list[pl.LazyFrame]:
+    """What a span [from_ns, to_ns) changes where it begins, and takes back where it ends."""
+    change = {"to_idle": to_idle, "to_waiting": to_waiting}
+    return [
+        spans.lazy().select(
+            pl.col(column).alias("ts_ns"),
+            *(pl.lit(sign * by, pl.Int8).alias(name) for name, by in change.items()),
+        )
+        for column, sign in (("from_ns", 1), ("to_ns", -1))
+    ]
 
 
 def _began(spans: pl.LazyFrame) -> pl.LazyFrame:
