@@ -73,8 +73,7 @@ def diff(a: Trace, b: Trace) -> Difference:
     in_a, in_b = (_recorded(each) for each in (a, b))
     shared = [stage for stage in STAGES if stage.name in in_a & in_b]
     began = _first_step(a, b)
-    found = {stage.name: first_steps(stage, a, b, began) for stage in shared}
-    firsts = dict(zip(found, pl.collect_all(list(found.values())), strict=True))
+    firsts = {stage.name: first_steps(stage, a, b, began) for stage in shared}
     in_steps = {name: each.filter(pl.col("step") >= began) for name, each in firsts.items()}
     parted, shorter = _where(a, b, in_steps)
     parting = None
@@ -170,7 +169,9 @@ def _verdict(parting: Parting | None, shorter: str | None, shared: list[Stage]) 
 
 def _parting(a: Trace, b: Trace, stage: Stage, rank: int, step: int) -> Parting:
     here = (pl.col("rank") == rank) & (pl.col("step") == step)
-    ours, theirs = (stage.rows(each).filter(here).drop("place").collect() for each in (a, b))
+    ours, theirs = (
+        stage.in_order(stage.rows(each).filter(here)).drop("place").collect() for each in (a, b)
+    )
     told_a, told_b = (rows.select(stage.columns).rows() for rows in (ours, theirs))
     most = max(len(told_a), len(told_b))
     place = next(at for at in range(most) if told_a[at : at + 1] != told_b[at : at + 1])

@@ -35,11 +35,14 @@ class Stage:
     only: pl.Expr | None = None
 
     def rows(self, trace: Trace) -> pl.LazyFrame:
-        """The trace's rows of the stage, in order; `place` counts them from 0 in each step."""
+        """The trace's rows of the stage, as they were recorded."""
         kept = trace.table(self.table).filter(pl.col("step").is_not_null())
-        kept = kept if self.only is None else kept.filter(self.only)
+        return kept if self.only is None else kept.filter(self.only)
+
+    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Rows of the stage, sorted; `place` counts them from 0 in each step."""
         order = self.by or self.columns
-        ordered = kept.sort(*STEP, *order, nulls_last=True, maintain_order=True)
+        ordered = rows.sort(*STEP, *order, nulls_last=True, maintain_order=True)
         return ordered.with_columns(place=pl.int_range(pl.len()).over(STEP))
 
 
@@ -67,26 +70,48 @@ STAGES: tuple[Stage, ...] = (
 )  # fmt: skip
 
 
-def first_steps(stage: Stage, a: Trace, b: Trace, began: int) -> pl.LazyFrame:
+def first_steps(stage: Stage, a: Trace, b: Trace, began: int) -> pl.DataFrame:
     """The first step of each rank in which the stage's rows differ: rank, step, in step order.
 
     Before the step `began` is one thing, from it on another: a rank may have a row for both.
     """
-    columns = [*STEP, "place", *stage.columns]
-    ours, theirs = (stage.rows(each).select(columns) for each in (a, b))
-    key = [*STEP, "place"]
-    here = pl.col("_in_a").is_null() | pl.col("_in_b").is_null()
+    period = pl.col("step") < began
+    known = [stage.rows(each).with_columns(_is_before=period) for each in (a, b)]
+    until = _until(stage, *known).collect().lazy()
+    columns = [*STEP, "_is_before", "place", *stage.columns]
+    ours, theirs = (
+        stage.in_order(_up_to(rows, until)).select(columns).with_columns(_is_in=pl.lit(1))
+        for rows in known
+    )
+    here = pl.col("_is_in").is_null() | pl.col("_is_in_b").is_null()
     differs = pl.any_horizontal(
         here, *(pl.col(name).ne_missing(pl.col(f"{name}_b")) for name in stage.columns)
     )
+    key = [*STEP, "_is_before", "place"]
     return (
-        ours.with_columns(_in_a=pl.lit(1))
-        .join(
-            theirs.with_columns(_in_b=pl.lit(1)), on=key, how="full", coalesce=True, suffix="_b"
-        )
+        ours.join(theirs, on=key, how="full", coalesce=True, suffix="_b")
         .filter(differs)
-        .group_by("rank", _is_before=pl.col("step") < began)
+        .group_by("rank", "_is_before")
         .agg(pl.col("step").min())
         .select("rank", "step")
         .sort("step", "rank")
-    )  # fmt: skip
+        .collect()
+    )
+
+
+def _until(stage: Stage, ours: pl.LazyFrame, theirs: pl.LazyFrame) -> pl.LazyFrame:
+    """A step in which each rank's rows do differ, in whatever order; no later one is looked at."""
+    said = pl.struct(stage.columns).hash().sum()
+    step = [*STEP, "_is_before"]
+    in_a, in_b = (rows.group_by(step).agg(said=said) for rows in (ours, theirs))
+    return (
+        in_a.join(in_b, on=step, how="full", coalesce=True, suffix="_b")
+        .filter(pl.col("said").ne_missing(pl.col("said_b")))
+        .group_by("rank", "_is_before")
+        .agg(_until=pl.col("step").min())
+    )
+
+
+def _up_to(rows: pl.LazyFrame, until: pl.LazyFrame) -> pl.LazyFrame:
+    bounded = rows.join(until, on=["rank", "_is_before"], how="left", maintain_order="left")
+    return bounded.filter((pl.col("step") <= pl.col("_until")).fill_null(value=True))
