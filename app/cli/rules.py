@@ -53,7 +53,7 @@ class $title:
     code: ClassVar[str] = "$code"
     name: ClassVar[str] = "$name"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("steps",)
+    needs: ClassVar[tuple[str, ...]] = ("steps.dur_ns",)
 
     min_dur_ns: int = 1_000_000_000
     limit: int = 50
