@@ -70,3 +70,24 @@ def test_every_command_that_opens_traces_has_the_options(stepscope: Command, com
 
     assert "--no-cache" in shown
     assert "--max NAME=N" in shown
+
+
+def test_a_limit_that_leaves_something_out_is_named_and_what_was_before_is_shown(
+    stepscope: Command, sample_traces: Path
+) -> None:
+    run = stepscope("info", "--max", "events=100", sample_traces / "torch_profiler_cpu.json.gz")
+
+    assert run.code == 0
+    assert "more than 100 events (--max events=N raises it)" in run.out
+
+
+def test_a_limit_that_leaves_nothing_is_an_unreadable_trace(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text('{"traceEvents"' + " " * 5_000_000)
+
+    run = stepscope("check", "--max", "event=1MiB", tmp_path / "a.json")
+
+    assert run.code == 3
+    assert run.err.count("\n") == 1
+    assert "--max event=N raises it" in run.err
