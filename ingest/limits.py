@@ -35,13 +35,13 @@ class Limits:
 
     ratio: int = 500
     inflated: int = 16 << 30
-    whole: int = 128 << 20
+    whole: int = 64 << 20
     event: int = 64 << 20
     message: int = 4 << 20
     text: int = 1 << 20
     line: int = 1 << 20
     depth: int = 512
-    events: int = 50_000_000
+    events: int = 20_000_000
     rows: int = 4_000_000
     tracks: int = 16_384
 
