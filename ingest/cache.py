@@ -29,7 +29,7 @@ from stepscope.ingest.frames import Frame, conform, table_named
 from stepscope.ingest.limits import size_of
 from stepscope.ingest.manifest import Manifest, read_manifest, write_manifest
 from stepscope.ingest.schema import TABLES
-from stepscope.ingest.store import parquet_files, parquet_name, scan, write_parquet
+from stepscope.ingest.store import parquet_files, parquet_name, scan, sink_parquet
 
 if sys.platform != "win32":
     import fcntl
@@ -172,9 +172,9 @@ def users_cache() -> Cache | None:
 def _write(folder: Path, frames: Mapping[str, Frame], manifest: Manifest) -> None:
     """Write tables, in the order of their rows, and the manifest; raises where that changes it."""
     for name, frame in frames.items():
-        rows = conform(table_named(name), frame).collect()
-        if len(rows):
-            write_parquet(rows, folder / name / "rank=all" / parquet_name(0, 0))
+        sink_parquet(
+            conform(table_named(name), frame), folder / name / "rank=all" / parquet_name(0, 0)
+        )
     write_manifest(manifest, folder / "manifest.json")
     if Manifest.from_json(manifest.to_json()) != manifest:
         raise ValueError("the manifest does not survive")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 ROW_GROUP_ROWS = 256 << 10
+SINK_ROWS = 16 << 10
 MOST_SEGMENTS = 1 << 20
 
 
@@ -108,6 +109,14 @@ def write_parquet(frame: pl.DataFrame, file: Path) -> None:
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def sink_parquet(rows: pl.LazyFrame, file: Path) -> None:
+    """Write a new file in small row groups, so that never many rows are in memory at once."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    rows.sink_parquet(
+        file, compression="zstd", statistics=True, row_group_size=SINK_ROWS, engine="streaming"
+    )
 
 
 def save_trace(trace: Trace, out: Path) -> None:

@@ -20,7 +20,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -36,6 +35,7 @@ NOT_UTF8 = "bytes that are not UTF-8 replaced"
 WINDOW_BYTES = 8 << 20
 NUM_THREADS = 2
 _TAIL_BYTES = 64 << 10
+_MOST_TRIES = 32
 _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
 _PIECE = re.compile(rb'(?<=[}\]])\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args)")')
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -172,8 +172,9 @@ class EventStream(Generic[T]):
             self._is_array = True
             return window[1:]
         searched = 0
+        tries = iter(range(_MOST_TRIES))  # each reads all that is before
         while True:
-            for match in islice(_ARRAY.finditer(window, searched), 16):
+            for match, _ in zip(_ARRAY.finditer(window, searched), tries, strict=False):
                 if self._open(window[: match.end()]):
                     return window[match.end() :]
             searched = max(0, len(window) - _TAIL_BYTES)

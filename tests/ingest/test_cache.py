@@ -266,7 +266,7 @@ def test_a_full_or_read_only_disk_is_no_matter(
     def fail(*_: object) -> NoReturn:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(cache_module, "write_parquet", fail)
+    monkeypatch.setattr(cache_module, "sink_parquet", fail)
 
     assert names(Trace.open(small)) == ["a"]
     assert list(kept.folder.iterdir()) == []

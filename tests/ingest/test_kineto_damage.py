@@ -227,6 +227,7 @@ def test_mutated_files_raise_nothing_but_our_errors(folder: Path, content: bytes
 @example(content=b"[" + b"}{" * 50_000)
 @example(content=b"[" + b'},{"' * 50_000)
 @example(content=b'{"traceEvents":[' * 5_000)
+@example(content=b'{"schemaVersion":1,"a":[' + b'{"traceEvents":[]},' * 20_000)
 @example(content=b"[" + b"\\" * 100_001)
 def test_arbitrary_bytes_raise_nothing_but_our_errors(folder: Path, content: bytes) -> None:
     open_or_refuse(folder, content)
