@@ -31,7 +31,7 @@ def main() -> int:
         print(f"{name}: {'FAILED' if outcome.failed else f'{done[-1]} runs, fine'}", flush=True)  # noqa: T201
         if outcome.failed:
             failed = True
-            print(outcome.said[-4000:], *outcome.inputs, sep="\n")  # noqa: T201
+            print(outcome.cause, *outcome.inputs, sep="\n")  # noqa: T201
     return int(failed)
 
 

@@ -23,6 +23,12 @@ class Outcome:
     said: str
     inputs: tuple[Path, ...]
 
+    @property
+    def cause(self) -> str:
+        """What ended it, without what libFuzzer says of each input that taught it something."""
+        lines = self.said.splitlines()
+        return "\n".join(line for line in lines if not line.startswith(("INFO", "#")))[-4000:]
+
 
 def fuzz(name: str, folder: Path, *flags: str) -> Outcome:
     """Fuzz a target, or EVERY, until the flags end it; what it learns and finds is in `folder`."""
