@@ -36,11 +36,6 @@ class _Slices:
         ends = [*borders.tolist(), len(self.lane)]
         return [slice(a, b) for a, b in zip(starts, ends, strict=True) if a < b]
 
-    def ordered(self) -> tuple[_Slices, Ints]:
-        """The same in order, and which each was before."""
-        order = _order(self.lane, self.start, self.end)
-        return _Slices(self.lane[order], self.start[order], self.end[order]), order
-
 
 def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
     """Sort spans by track and time, give them sub-lanes (`#2`, ...), ids and parents.
@@ -52,24 +47,21 @@ def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
     names = _names(spans["track"])
     track = spans["track"].cast(pl.Enum(names)).to_physical().cast(pl.Int64).to_numpy()
     is_instant = (spans["form"] == "instant").to_numpy()
-    lasting = np.flatnonzero(~is_instant)
     start, end = spans["ts_ns"].to_numpy(), _ends(spans)
-    slices, order = _Slices(track[lasting], start[lasting], end[lasting]).ordered()
-    rows = lasting[order]
+    rows = _order(track, start, end, among=np.flatnonzero(~is_instant))
+    slices = _Slices(track[rows], start[rows], end[rows])
     parents, crossing = _parents(slices)
     if crossing.any():
         names, lane = _lanes(slices, crossing, names)
         track = track.copy()
         track[rows] = lane
         track, names = _by_name(track, names)
-        slices, order = _Slices(track[rows], slices.start, slices.end).ordered()
-        rows = rows[order]
-        parents, _ = _parents(slices)
+        rows = _order(track, start, end, among=rows)
+        parents, _ = _parents(_Slices(track[rows], start[rows], end[rows]))
     place = rows
     if is_instant.any():
-        given = np.concatenate((rows, np.flatnonzero(is_instant)))
-        ends = np.where(is_instant, start, end)
-        place = given[_order(track[given], start[given], ends[given])]
+        all_rows = np.concatenate((rows, np.flatnonzero(is_instant)))
+        place = _order(track, start, np.where(is_instant, start, end), among=all_rows)
     lanes = pl.Series("track", names, pl.Enum(names)).gather(track[place])
     return spans[pl.Series(place)].with_columns(
         lanes if isinstance(spans.schema["track"], pl.Enum) else lanes.cast(pl.String),
@@ -104,35 +96,37 @@ def _enclosing(place: Ints, rows: Ints, parents: Ints) -> pl.Series:
     return found.scatter(span[rows[enclosed]], pl.Series(span[rows[parents[enclosed]]]))
 
 
-def _order(lane: Ints, start: Ints, end: Ints) -> Ints:
-    """What sorts by lane, start and falling end, and keeps the order of what is equal."""
-    if not lane.size:
-        return np.empty(0, np.int64)
-    since = start - start.min()
-    size = _num_bits(since)
-    if _num_bits(lane) + size > MOST_BITS:
-        return np.lexsort((-end, start, lane))
-    key = lane << size | since
+def _order(lane: Ints, start: Ints, end: Ints, among: Ints) -> Ints:
+    """Rows sorted by lane, start and falling end; what is equal stays as it is `among` them."""
+    if not among.size:
+        return among
+    first = start.min()
+    size = _num_bits(start.max() - first)
+    if _num_bits(lane.max()) + size > MOST_BITS:
+        return among[np.lexsort((-end[among], start[among], lane[among]))]
+    key = (lane << size | (start - first))[among]
     order = np.argsort(key, kind="stable")
-    key = key[order]
+    key, rows = key[order], among[order]
+    del order
     begins_with_next = np.append(key[1:] == key[:-1], False)
     tied = np.flatnonzero(begins_with_next | np.roll(begins_with_next, 1))
     if tied.size:
-        order[tied] = order[tied][_by_end(key[tied], end[order[tied]])]
-    return order
+        rows[tied] = rows[tied][_by_end(key[tied], end[rows[tied]])]
+    return rows
 
 
 def _by_end(key: Ints, end: Ints) -> Ints:
     """What sorts by falling end among those with equal keys, which are sorted already."""
     group = np.cumsum(np.diff(key, prepend=key[0]) != 0)
     sooner = end.max() - end
-    if _num_bits(group) + _num_bits(sooner) > MOST_BITS:
+    size = _num_bits(sooner.max())
+    if _num_bits(group[-1]) + size > MOST_BITS:
         return np.lexsort((-end, key))
-    return np.argsort(group << _num_bits(sooner) | sooner, kind="stable")
+    return np.argsort(group << size | sooner, kind="stable")
 
 
-def _num_bits(numbers: Ints) -> int:
-    return int(numbers.max()).bit_length()
+def _num_bits(number: np.int64) -> int:
+    return int(number).bit_length()
 
 
 def _lanes(slices: _Slices, crossing: Flags, tracks: list[str]) -> tuple[list[str], Ints]:
@@ -204,10 +198,17 @@ def _dealt(start: Ints, end: Ints) -> list[int]:
     Beyond `NUM_NESTING_LANES` lanes hold slices one after the other, so that hostile files take
     n log n and not n squared.
     """
-    open_ends: list[list[int]] = []
+    first: list[int] = []
+    open_ends = [first]
     flat: list[tuple[int, int]] = []
     lanes = []
     for begins, ends in zip(start.tolist(), end.tolist(), strict=True):
+        while first and first[-1] <= begins:
+            first.pop()
+        if not first or first[-1] >= ends:  # as most do
+            first.append(ends)
+            lanes.append(0)
+            continue
         lane = next((n for n, opened in enumerate(open_ends) if _nests(opened, begins, ends)), None)
         if lane is None and len(open_ends) < NUM_NESTING_LANES:
             lane = len(open_ends)

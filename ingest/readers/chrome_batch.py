@@ -19,14 +19,14 @@ _ANYWHERE = r"[{{,]\s*{}\s*:\s*(\d{{1,18}})\s*[,}}]"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events of a window, numbered (`event`) in the order of the file.
+    """Events of a window.
 
     forms   as `Events.forms`
-    slices  complete events as they should be: event, form, ts_ns, dur_ns, correlation; and
-            external_id, where there is no correlation in the whole batch
+    slices  complete events as they should be: form, ts_ns, dur_ns, correlation, is_external (of
+            the latter: it is the other number that may serve)
     args    the args of `slices`, packed
-    telling event and args of slices that tell of collectives
-    others  all other events: event and the columns of `Events.rows`
+    telling row and args of slices that tell of collectives
+    others  all other events: their number (`event`) and the columns of `Events.rows`
     repaired    how many events were cut to the limits, by reason
     """
 
@@ -50,9 +50,9 @@ def batch_of(events: Events, limits: Limits = DEFAULTS) -> Batch:
     return Batch(
         len(rows),
         events.forms,
-        slices.select("event", "form", "ts_ns", "dur_ns", *_numbers(slices["args"])),
+        slices.select("form", "ts_ns", "dur_ns", *_correlation(slices["args"])),
         packed(slices["args"]) if len(slices) else None,
-        slices.filter(telling).select("event", _copied("args")),
+        slices.select("args").with_row_index("row").filter(telling).with_columns(_copied("args")),
         rows.filter(~is_plain).with_columns(_copied("id", "id2", "args")),
         repaired,
     )
@@ -63,12 +63,18 @@ def _copied(*names: str) -> pl.Expr:
     return pl.col(names) + ""
 
 
-def _numbers(args: pl.Series) -> list[pl.Series]:
-    """What may tie a launch to what it launched; the second number only where it may serve."""
-    correlation = number_in(args, CORRELATION)
-    has_any = correlation.null_count() < len(args)
-    external_id = args.clear(len(args)).cast(pl.Int64) if has_any else number_in(args, EXTERNAL_ID)
-    return [correlation.alias("correlation"), external_id.alias("external_id")]
+def _correlation(args: pl.Series) -> list[pl.Series]:
+    """The number that may tie a launch to what it launched, and whether it is the second best.
+
+    "External id" counts something else than "correlation"; it serves where there is none of the
+    latter in the whole file, as without a device.
+    """
+    number = number_in(args, CORRELATION)
+    is_external = number.null_count() == len(number)
+    if is_external:
+        number = number_in(args, EXTERNAL_ID)
+    flag = pl.repeat(is_external, len(args), dtype=pl.Boolean, eager=True)
+    return [number.alias("correlation"), flag.alias("is_external")]
 
 
 def number_in(args: pl.Series, key: str) -> pl.Series:

@@ -34,18 +34,20 @@ def gathered(batches: Iterable[Batch], limits: Limits = DEFAULTS) -> ChromeEvent
     forms, slices, telling, others = [empty.forms], [empty.slices], [empty.telling], [empty.others]
     args: list[bytes] = []
     repaired: Counter[str] = Counter()
-    num_events = num_forms = 0
+    num_events = num_forms = num_slices = 0
     for batch in batches:
         event = (pl.col("event") + num_events).cast(pl.UInt32)
+        row = (pl.col("row") + num_slices).cast(pl.UInt32)
         form = (pl.col("form") + num_forms).cast(pl.UInt32)
         forms.append(batch.forms)
-        slices.append(batch.slices.with_columns(event, form))
-        telling.append(batch.telling.with_columns(event))
+        slices.append(batch.slices.with_columns(form))
+        telling.append(batch.telling.with_columns(row))
         others.append(batch.others.with_columns(event, form))
         args += [batch.args] if batch.args else []
         repaired.update(batch.repaired)
         num_events += batch.num_events
         num_forms += len(batch.forms)
+        num_slices += len(batch.slices)
     tables = [pl.concat(frames) for frames in (slices, telling, others)]
     placed, is_stray = on_few_tracks(pl.concat(forms), limits.tracks)
     if is_stray.any():

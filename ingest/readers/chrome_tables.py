@@ -162,15 +162,12 @@ def _unread(ph: str) -> str:
 
 
 def _correlation(plain: pl.DataFrame, args: pl.Series) -> pl.Series:
-    """The number that ties a launch to what it launched, of the plain slices and the others.
-
-    "External id" counts something else than "correlation"; it serves where there is none of the
-    latter in the whole file, as without a device.
-    """
-    found = pl.concat([plain["correlation"], number_in(args, CORRELATION)])
-    if found.null_count() < len(found):
-        return found.alias("correlation")
-    return pl.concat([plain["external_id"], number_in(args, EXTERNAL_ID)]).alias("correlation")
+    """The number that ties a launch to what it launched, of the plain slices and the others."""
+    best = plain["correlation"].set(plain["is_external"], None)
+    found = pl.concat([best, number_in(args, CORRELATION)])
+    if found.null_count() == len(found):
+        found = pl.concat([plain["correlation"], number_in(args, EXTERNAL_ID)])
+    return found.alias("correlation")
 
 
 def _enum(said: pl.DataFrame, name: str) -> pl.Series:
@@ -180,13 +177,11 @@ def _enum(said: pl.DataFrame, name: str) -> pl.Series:
 
 def _telling(events: ChromeEvents, slices: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
     """Spans that tell of collectives, and their args; `order` says which slice a span was."""
-    plain, num_plain = events.telling, len(events.slices)
-    others = slices.with_row_index("span", offset=num_plain).select("span", "args")
+    others = slices.select("args").with_row_index("row", offset=len(events.slices))
     others = others.filter(tells_of_collectives(slices["name"]))
-    row = events.slices["event"].search_sorted(plain["event"]).cast(pl.UInt32)
-    found = pl.concat([plain.select(row.alias("span"), "args"), others]).sort("span")
-    spans = order.is_in(found["span"].implode()).arg_true()
-    at = found["span"].search_sorted(order.gather(spans))
+    found = pl.concat([events.telling, others])
+    spans = order.is_in(found["row"].implode()).arg_true()
+    at = found["row"].search_sorted(order.gather(spans))
     return pl.DataFrame({"span": spans, "args": found["args"].gather(at)})
 
 

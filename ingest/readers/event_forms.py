@@ -90,7 +90,7 @@ def _by_layouts(pieces: pl.DataFrame, opening: str) -> Events:
             break
         found.append(events)
         todo = pl.concat([others, pieces[unproved]])
-    return _in_order([*found, _one_by_one(todo, opening)])
+    return _in_order([*found, _one_by_one(todo, opening)] if len(todo) else found)
 
 
 def _fullest(events: pl.Series) -> Layout | None:

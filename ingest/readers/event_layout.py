@@ -107,18 +107,28 @@ def cut(events: pl.DataFrame, layout: Layout) -> tuple[pl.DataFrame, pl.DataFram
     Gives number, the slots' values as text by key, and `Layout.parts`.
     """
     starts = [_found(slot.before) for slot in layout.slots]
-    placed = events.with_columns(
-        at.alias(f"start_{number}") for number, at in enumerate(starts)
-    ).with_columns(_ends(layout))
+    begun, rest = _parted(
+        events.with_columns(at.alias(f"start_{number}") for number, at in enumerate(starts)),
+        [pl.col(f"start_{number}") for number in range(len(starts))],
+    )
     bounds = [pl.col(f"{bound}_{number}") for number in range(len(starts)) for bound in _BOUNDS]
-    in_order = [earlier <= later for earlier, later in pairwise(bounds)]
-    fits = placed.select(
-        pl.all_horizontal(*(bound.is_not_null() for bound in bounds), *in_order, _has_tail(layout))
-    ).to_series()
-    whole = bool(fits.all())
-    rest = events.clear() if whole else events.filter(~fits.fill_null(value=False))
-    placed = placed if whole else placed.filter(fits)
+    placed, others = _parted(begun.with_columns(_ends(layout)), bounds, _has_tail(layout))
+    rest = pl.concat([rest, others]) if len(others) else rest
     return placed.select("number", *_values(layout), *_parts(layout)), rest
+
+
+def _parted(
+    events: pl.DataFrame, bounds: list[pl.Expr], *conditions: pl.Expr
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Events that have bounds, and these in their order, and the number and text of all others."""
+    in_order = [earlier <= later for earlier, later in pairwise(bounds)]
+    has_all = [bound.is_not_null() for bound in bounds]
+    fits = events.select(pl.all_horizontal(*has_all, *in_order, *conditions)).to_series()
+    fits = fits.fill_null(value=False)
+    rest = events.select("number", "text")
+    if fits.all():
+        return events, rest.clear()
+    return events.filter(fits), rest.filter(~fits)
 
 
 _BOUNDS = ("start", "end")

@@ -132,8 +132,10 @@ class EventStream(Generic[T]):
         while True:
             while len(sent) < NUM_THREADS + 1 and not self._ended and (end := _last_border(text)):
                 window = b"".join((b"[", memoryview(text)[: end.start() + 1], b"]"))
+                rest = text[end.end() :]
+                del text  # a copy fewer at a time
                 sent.append((window, end[0][1:], pool.submit(self._whole, window)))
-                text = text[end.end() :] + self._more(min(WINDOW_BYTES, self._limits.event))
+                text = self._more(min(WINDOW_BYTES, self._limits.event), rest)
             if not sent:
                 return text
             digested = sent[0][-1].result()
@@ -153,9 +155,9 @@ class EventStream(Generic[T]):
         self.reader.repaired[NOT_UTF8] += num_mended
         return events
 
-    def _more(self, num_bytes: int = 1) -> bytes:
-        """The next blocks of the file, so many bytes of them if there are; empty at its end."""
-        blocks = []
+    def _more(self, num_bytes: int = 1, before: bytes = b"") -> bytes:
+        """What was before and the next blocks, so many bytes of these if there are any."""
+        blocks = [before]
         while num_bytes > 0 and not self._ended:
             block = next(self._blocks, b"")
             blocks.append(block)

@@ -38,11 +38,14 @@ class Inflater:
         self._progress = progress
         self._limits = limits
         self._num_read = 0
+        self._step_bytes = _STEP_BYTES
 
     def __iter__(self) -> Iterator[bytes]:
         steps = self._steps()
         first = next(steps, b"")
         inflate = _inflater_of(first)
+        if inflate is None:
+            self._step_bytes = BLOCK_BYTES
         plain = chain((first,), steps)
         yield from _gathered(self._within_limits(inflate(plain)) if inflate else plain)
 
@@ -50,7 +53,7 @@ class Inflater:
         try:
             with self.path.open("rb") as file:
                 total = self.path.stat().st_size
-                while step := file.read(_STEP_BYTES):
+                while step := file.read(self._step_bytes):
                     self._num_read += len(step)
                     yield step
                     if self._progress:
@@ -157,6 +160,9 @@ def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:
     """Join small parts into blocks of `BLOCK_BYTES` or a little more."""
     gathered = bytearray()
     for part in parts:
+        if not gathered and len(part) >= BLOCK_BYTES:
+            yield part
+            continue
         gathered += part
         if len(gathered) >= BLOCK_BYTES:
             yield bytes(gathered)
