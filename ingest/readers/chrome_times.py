@@ -13,23 +13,22 @@ LIMIT_NS = 1 << 62
 EMPTY = ("", "null", '""')
 """JSON that stands for nothing."""
 _LIMIT_US = LIMIT_NS // 1000
-_MOST_DECIMALS = 3
-_NS = pl.Series([1000, 100, 10, 1])  # of the last digit, by the number of decimals
-_LIMIT = pl.Series([_LIMIT_US, _LIMIT_US * 10, _LIMIT_US * 100, _LIMIT_US * 1000])
+_IN_NS = pl.Decimal(38, 3)
+_LONGEST_FRACTION = 4  # with its point
 
 
 def exact_ns(text: pl.Expr) -> pl.Expr:
     """Nanoseconds of JSON numbers as profilers write them; null where that is not enough.
 
-    It is enough for up to three decimals below `LIMIT_NS`.
+    It is enough for up to three decimals below `LIMIT_NS`, without an exponent.
     """
     point = text.str.find(".", literal=True)
-    decimals = (text.str.len_bytes() - point - 1).fill_null(0)
-    known = pl.when(decimals <= _MOST_DECIMALS).then(decimals)
-    digits = text.str.replace(".", "", literal=True).cast(pl.Int64, strict=False)
-    limit = pl.lit(_LIMIT).gather(known)
-    is_of_this_era = digits.is_between(-limit, limit, closed="none")
-    return pl.when(is_of_this_era).then(digits * pl.lit(_NS).gather(known))
+    fraction = (text.str.len_bytes() - point).fill_null(0)
+    has_exponent = text.str.contains("e", literal=True) | text.str.contains("E", literal=True)
+    ns = text.cast(_IN_NS, strict=False).to_physical().cast(pl.Int64, strict=False)
+    limit = _LIMIT_US * 1000
+    is_exact = (fraction <= _LONGEST_FRACTION) & ~has_exponent
+    return pl.when(is_exact & ns.is_between(-limit, limit, closed="none")).then(ns)
 
 
 def nanoseconds(text: pl.Series) -> pl.Series:

@@ -56,6 +56,15 @@ def taken_apart(window: bytes) -> Events | None:
         return None
 
 
+def decoded(window: bytes) -> Events | None:
+    """Decode each event of a JSON array; None where one is not as it should be."""
+    try:
+        events, num_mended = events_of(_events.decode(window))
+    except _UNREADABLE:
+        return None
+    return None if num_mended else events
+
+
 def _pieces(window: bytes, first: int, border: bytes | None) -> pl.DataFrame:
     """What is between the borders of a window: number and text."""
     whole = pl.Series("window", [window])
@@ -104,9 +113,9 @@ def _proved(alike: pl.DataFrame, layout: Layout, opening: str) -> tuple[Events, 
     parts = layout.parts()
     form, distinct = numbered(alike.select(pl.col(parts).cast(pl.Categorical)))
     texts = distinct.cast(pl.String).rows()
-    decoded = [_decoded(opening + layout.with_values(text, _MARKS) + "}", layout) for text in texts]
-    forms = forms_of([event or Event() for event in decoded])
-    is_form = pl.Series([event is not None for event in decoded], dtype=pl.Boolean)
+    found = [_decoded(opening + layout.with_values(text, _MARKS) + "}", layout) for text in texts]
+    forms = forms_of([event or Event() for event in found])
+    is_form = pl.Series([event is not None for event in found], dtype=pl.Boolean)
     rows = alike.select("number", form, *_values(layout.keys))
     sound = is_form.gather(form) & _are_sound(rows, layout.keys)
     unproved = rows["number"].filter(~sound)
@@ -171,14 +180,14 @@ def _is_json(text: str) -> bool:
 def _one_by_one(rest: pl.DataFrame, opening: str) -> Events:
     """Decode what was not cut; a piece may be several events, where one begins otherwise."""
     numbers: list[int] = []
-    decoded: list[Event] = []
+    events: list[Event] = []
     for number, piece in rest.iter_rows():
         several = _events.decode(f"[{opening}{piece}}}]")
-        decoded += several
+        events += several
         numbers += [number] * len(several)
-    events, _ = events_of(decoded)
+    framed, _ = events_of(events)
     place = pl.Series("number", numbers, rest.schema["number"])
-    return Events(events.forms, events.rows.with_columns(place))
+    return Events(framed.forms, framed.rows.with_columns(place))
 
 
 def _in_order(found: list[Events]) -> Events:

@@ -27,12 +27,14 @@ import numpy as np
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.event import Event, EventReader
-from stepscope.ingest.readers.event_forms import taken_apart
+from stepscope.ingest.readers.event_forms import decoded, taken_apart
 from stepscope.ingest.readers.event_frames import Events, events_of
 
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"
 WINDOW_BYTES = 8 << 20
+SMALL_BYTES = 32 << 10
+"""Up to here it takes longer to search for layouts than to decode each event."""
 NUM_THREADS = 2
 _TAIL_BYTES = 64 << 10
 _MOST_TRIES = 32
@@ -145,10 +147,11 @@ class EventStream(Generic[T]):
             yield digested
 
     def _whole(self, window: bytes) -> _Digested[T] | None:
-        events = taken_apart(window)
+        take_apart = taken_apart if len(window) > SMALL_BYTES else decoded
+        events = take_apart(window)
         if events is None:
             return None
-        return _Digested(len(events), self._digest(events), partial(taken_apart, window))
+        return _Digested(len(events), self._digest(events), partial(take_apart, window))
 
     def _framed(self, decoded: list[Event]) -> Events:
         events, num_mended = events_of(decoded)
@@ -218,7 +221,8 @@ class EventStream(Generic[T]):
         return self._each(texts[:-1]), texts[-1] + self._more()
 
     def _each(self, texts: list[bytes]) -> list[Events]:
-        events = taken_apart(b"[%b]" % b",".join(texts))
+        window = b"[%b]" % b",".join(texts)
+        events = taken_apart(window) if len(window) > SMALL_BYTES else None
         return [events or self._framed([e for text in texts for e in self._events_in(text)])]
 
     def _events_in(self, text: bytes) -> list[Event]:

@@ -68,6 +68,8 @@ def test_decimal_microseconds_are_rounded_exactly(number: Decimal) -> None:
         ("1.5E-2", 15),
         ('"12.5"', 12_500),
         ("-0.5", -500),
+        ("5e-4", 1),
+        ("1E-2", 10),
         ("1E400", None),
         ("1e999999999999999999", None),
         ("1e-9999999999", 0),

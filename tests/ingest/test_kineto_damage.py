@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers import inflate
+from stepscope.ingest.readers import event_stream, inflate
 from stepscope.ingest.readers.event_frames import Events
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.kineto import KinetoReader
@@ -159,14 +160,36 @@ def blocks_of(content: bytes, size: int) -> Iterator[bytes]:
     return (content[start : start + size] for start in range(0, len(content), size))
 
 
-@given(st.sampled_from(sorted(LAYOUTS)), st.integers(40, 900))
-def test_block_borders_make_no_difference(layout: str, size: int) -> None:
+@given(st.sampled_from(sorted(LAYOUTS)), st.integers(40, 900), st.sampled_from([0, 1 << 20]))
+def test_block_borders_make_no_difference(layout: str, size: int, small_bytes: int) -> None:
     at_once = pl.concat(EventStream(iter([LAYOUTS[layout]]), "file", whole))
 
     batches = EventStream(blocks_of(LAYOUTS[layout], size), "file", whole)
 
-    assert pl.concat(batches).equals(at_once)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(event_stream, "WINDOW_BYTES", 1)
+        patch.setattr(event_stream, "SMALL_BYTES", small_bytes)
+        assert pl.concat(batches).equals(at_once)
     assert not batches.reader.skipped
+
+
+@given(st.integers(40, 900), st.lists(st.booleans(), min_size=1, max_size=60))
+def test_what_must_be_read_one_by_one_does_not_change_what_is_read_beside_it(
+    size: int, are_sound: list[bool]
+) -> None:
+    nested = {"l": [{"ph": 1}, {"ph": 2}]}
+    events = [slice_(f"e{n}", n, 1 if sound else math.nan, args=nested | {"n": n})
+              for n, sound in enumerate(are_sound)]  # fmt: skip
+    stream = EventStream(blocks_of(json.dumps(events).encode(), size), "file", whole)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(event_stream, "WINDOW_BYTES", 1)
+        found = pl.concat(stream)
+
+    assert found["name"].to_list() == [event["name"] for event in events]
+    assert found["dur_ns"].to_list() == [1000 if sound else None for sound in are_sound]
+    assert [json.loads(args) for args in found["args"]] == [event["args"] for event in events]
+    assert stream.reader.repaired.total() == are_sound.count(False)
 
 
 def test_an_event_larger_than_the_limit_is_an_error_of_ours(

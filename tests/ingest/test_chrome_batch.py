@@ -1,0 +1,60 @@
+"""What is kept of a window of events."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.ingest.readers.chrome_batch import batch_of, number_in
+from stepscope.ingest.readers.event import Event
+from stepscope.ingest.readers.event_frames import events_of
+from stepscope.ingest.spool import packed, unpacked
+
+KEYS = st.sampled_from(["correlation", "External id", "x correlation", '"correlation"', "a"])
+NUMBERS = st.integers(-5, 10**20) | st.floats(allow_nan=False) | st.text(max_size=3) | st.none()
+ARGS = st.recursive(
+    st.dictionaries(KEYS, NUMBERS, max_size=3), lambda inner: st.dictionaries(KEYS, inner)
+)
+
+
+@given(st.lists(ARGS | st.none(), max_size=8), st.sampled_from([None, 1]))
+def test_the_number_of_a_key_is_the_first_that_a_search_finds(
+    made: list[dict[str, Any] | None], indent: int | None
+) -> None:
+    texts = [None if args is None else json.dumps(args, indent=indent) for args in made]
+
+    numbers = number_in(pl.Series("args", texts, pl.String), "correlation")
+
+    found = [
+        re.search(r'[{,]\s*"correlation"\s*:\s*(\d{1,18})\s*[,}]', text or "") for text in texts
+    ]
+    assert numbers.to_list() == [match and int(match[1]) for match in found]
+
+
+@pytest.mark.parametrize("texts", [[], ["{}", None, "é" * 99]])
+def test_packed_text_comes_back(texts: list[str | None]) -> None:
+    column = pl.Series("args", texts, pl.String)
+
+    assert unpacked("args", [packed(column)] * 2).collect()["args"].equals(column.append(column))
+    assert unpacked("args", []).collect().is_empty()
+
+
+@given(st.lists(st.sampled_from(["X", "i", "B", "s"])), st.sampled_from([-1, 0, 5, None]))
+def test_every_event_is_a_plain_slice_or_another(phs: list[str], dur: int | None) -> None:
+    made = [{"ph": ph, "ts": 1, "dur": dur, "args": {"n": n}} for n, ph in enumerate(phs)]
+    events, _ = events_of(msgspec.json.decode(json.dumps(made), type=list[Event]))
+
+    batch = batch_of(events)
+
+    is_plain = [ph == "X" and dur is not None and dur >= 0 for ph in phs]
+    assert len(batch.slices) == sum(is_plain)
+    assert batch.others["event"].to_list() == [n for n, plain in enumerate(is_plain) if not plain]
+    args = unpacked("args", [batch.args] if batch.args else []).collect()["args"]
+    assert args.to_list() == [f'{{"n": {n}}}' for n, plain in enumerate(is_plain) if plain]
