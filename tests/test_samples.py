@@ -15,12 +15,14 @@ from tests.conftest import ROOT
 
 LIMIT_BYTES = 300_000
 SAMPLES = sorted(
-    path for path in (ROOT / "sample_traces").iterdir() if path.name.endswith((".trace", ".gz"))
+    path
+    for path in (ROOT / "sample_traces").iterdir()
+    if path.name.endswith((".trace", ".gz", ".pftrace"))
 )
 
 
-def maker() -> ModuleType:
-    path = ROOT / "sample_traces" / "make.py"
+def maker(name: str = "make.py") -> ModuleType:
+    path = ROOT / "sample_traces" / name
     spec = importlib.util.spec_from_file_location("make_samples", path)
     assert spec
     assert spec.loader
@@ -56,7 +58,30 @@ def test_a_sample_is_under_300_kb(path: Path) -> None:
 def test_there_is_a_sample_of_each_kind() -> None:
     profiles = {"torch_profiler_cpu.json.gz", "torch_executor_cpu.json.gz"}
 
-    assert {path.name for path in SAMPLES} == {*maker().SIMULATED, *profiles}
+    perfetto = maker("make_perfetto.py").OUT.name
+    assert {path.name for path in SAMPLES} == {*maker().SIMULATED, *profiles, perfetto}
+
+
+def test_the_perfetto_sample_is_what_its_script_writes(tmp_path: Path) -> None:
+    module = maker("make_perfetto.py")
+
+    module.make(tmp_path / "again.pftrace")
+
+    assert (tmp_path / "again.pftrace").read_bytes() == module.OUT.read_bytes()
+
+
+def test_the_perfetto_sample_has_two_ranks_that_meet_in_every_step(sample_traces: Path) -> None:
+    trace = Trace.open(sample_traces / "perfetto_two_ranks.pftrace")
+
+    steps, collectives = trace.steps.collect(), trace.collectives.collect()
+    assert trace.manifest.ranks == (0, 1)
+    assert steps["kind"].to_list().count("prefill") == 2
+    assert len(steps) == len(collectives) == 48
+    by_rank = collectives.partition_by("rank")
+    late_ns = by_rank[1]["ts_ns"] - by_rank[0]["ts_ns"]
+    assert set(late_ns) == {0, 3_000_000}
+    assert (late_ns > 0).arg_true().to_list() == [6, 7]
+    assert set(trace.spans.collect().filter(name="decoder_layer")["step"]) == set(range(1, 25))
 
 
 def test_the_executors_profile_has_the_steps_that_its_command_runs(sample_traces: Path) -> None:

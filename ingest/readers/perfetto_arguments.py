@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from stepscope.ingest.readers.perfetto_sequence import KEYS, LOCATIONS, STRINGS, TYPES, Sequence
+from stepscope.ingest.readers.perfetto_text import text, texts
 
 NULL = "null"
 _encode = msgspec.json.Encoder().encode
@@ -20,13 +21,13 @@ class TooDeep(Exception):
     """Arguments are nested deeper than the limit."""
 
 
-def texts(annotations: Iterable[Any], sequence: Sequence, depth: int) -> dict[str, str]:
+def values_of(annotations: Iterable[Any], sequence: Sequence, depth: int) -> dict[str, str]:
     """The value of each annotation as JSON text, by its name; raises `TooDeep`."""
     keys = sequence.interned[KEYS]
     found = {}
     for annotation in annotations:
         iid = annotation.name_iid
-        name = keys.get(iid, f"#{iid}") if iid else annotation.name
+        name = keys.get(iid, f"#{iid}") if iid else text(annotation.name)
         found[name] = _value(annotation, sequence, depth)
     return found
 
@@ -71,7 +72,7 @@ def _value(annotation: Any, sequence: Sequence, depth: int) -> str:
     if annotation.array_values:
         inner = [_value(each, sequence, depth - 1) for each in annotation.array_values]
         return f"[{', '.join(inner)}]"
-    entries = texts(annotation.dict_entries, sequence, depth - 1)
+    entries = values_of(annotation.dict_entries, sequence, depth - 1)
     return joined(entries) or _interned(annotation, sequence)
 
 
@@ -81,7 +82,7 @@ def _interned(annotation: Any, sequence: Sequence) -> str:
         return text_of(sequence.interned[STRINGS].get(iid, f"#{iid}"))
     if annotation.HasField("proto_value"):
         iid = annotation.proto_type_name_iid
-        name = annotation.proto_type_name or sequence.interned[TYPES].get(iid, "")
+        name = text(annotation.proto_type_name) or sequence.interned[TYPES].get(iid, "")
         return text_of({name: annotation.proto_value.hex()})
     return NULL
 
@@ -90,19 +91,24 @@ def _number(value: float) -> str:
     return text_of(value if isfinite(value) else str(value))
 
 
-def _legacy(text: str) -> str:
+def _string(value: str | bytes) -> str:
+    return text_of(text(value))
+
+
+def _legacy(value: str | bytes) -> str:
     """JSON text as it is; as a string where it is none."""
+    found = text(value)
     try:
-        _json.decode(text)
+        _json.decode(found)
     except (msgspec.DecodeError, RecursionError):
-        return text_of(text)
-    return text
+        return text_of(found)
+    return found
 
 
 _SCALARS: Mapping[str | None, Callable[[Any], str]] = {
     "int_value": str,
     "uint_value": str,
-    "string_value": text_of,
+    "string_value": _string,
     "bool_value": text_of,
     "double_value": _number,
     "pointer_value": lambda value: f'"{value:#x}"',
@@ -116,10 +122,10 @@ def _nested(value: Any, depth: int) -> str:
         raise TooDeep
     if value.dict_keys:
         inner = [_nested(each, depth - 1) for each in value.dict_values]
-        return joined(dict(zip(value.dict_keys, inner, strict=False))) or "{}"
+        return joined(dict(zip(texts(value.dict_keys), inner, strict=False))) or "{}"
     if value.array_values:
         return f"[{', '.join([_nested(each, depth - 1) for each in value.array_values])}]"
     for name in ("string_value", "bool_value", "int_value"):
         if value.HasField(name):
-            return text_of(getattr(value, name))
+            return _SCALARS[name](getattr(value, name))
     return _number(value.double_value) if value.HasField("double_value") else "{}"

@@ -69,7 +69,7 @@ class PacketStream:
             if window[at] != TAG or window[begin - 1] > 127 or not is_whole:
                 begin, until = _field(window, at) or (at, at)
                 length = until - begin
-                if window[at] != TAG or length > self._limit_bytes:
+                if until == at or window[at] != TAG or length > self._limit_bytes:
                     at = self._beyond(window, at, until)
                     continue
                 if until > end:

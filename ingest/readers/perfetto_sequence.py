@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from stepscope.ingest.readers.perfetto_text import text
 from stepscope.ingest.readers.perfetto_tracks import Key
 
 NAMES, CATEGORIES, KEYS = "event_names", "event_categories", "debug_annotation_names"
@@ -66,10 +67,11 @@ class Sequence:
 
 def _text(kind: str, entry: Any) -> Any:
     if kind in _TEXTS:
-        return entry.name
-    return entry.str.decode(errors="replace") if kind in _BYTES else _location(entry)
+        return text(entry.name)
+    return text(entry.str) if kind in _BYTES else _location(entry)
 
 
 def _location(entry: Any) -> dict[str, object]:
     names = ("file_name", "function_name", "line_number")
-    return {name: getattr(entry, name) for name in names if entry.HasField(name)}
+    said = {name: getattr(entry, name) for name in names if entry.HasField(name)}
+    return {name: value if isinstance(value, int) else text(value) for name, value in said.items()}

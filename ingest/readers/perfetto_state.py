@@ -10,6 +10,7 @@ from typing import Any
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.perfetto_clocks import Clock, Clocks
 from stepscope.ingest.readers.perfetto_sequence import Sequence
+from stepscope.ingest.readers.perfetto_text import text
 from stepscope.ingest.readers.perfetto_track_event import Unread
 from stepscope.ingest.readers.perfetto_tracks import Tracks
 
@@ -95,14 +96,17 @@ class State:
         for said in bundle.metadata:
             kind = said.WhichOneof("value")
             if kind is not None:
-                self.metadata[said.name] = _plain(getattr(said, kind), is_json=kind == "json_value")
+                self.metadata[text(said.name)] = _plain(kind, getattr(said, kind))
         for field, value in bundle.ListFields():
             if field.name != "metadata":
                 self.skipped[f"chrome_events.{field.name}"] += len(value)
 
 
-def _plain(value: Any, *, is_json: bool) -> Any:
-    try:
-        return json.loads(value) if is_json else value
-    except (ValueError, RecursionError):
+def _plain(kind: str, value: Any) -> Any:
+    if kind not in ("json_value", "string_value"):
         return value
+    found = text(value)
+    try:
+        return json.loads(found) if kind == "json_value" else found
+    except (ValueError, RecursionError):
+        return found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 
-from stepscope.ingest.readers.perfetto_arguments import TooDeep, joined, other, text_of, texts
+from stepscope.ingest.readers.perfetto_arguments import TooDeep, joined, other, text_of, values_of
 from stepscope.ingest.readers.perfetto_sequence import CATEGORIES, CORRELATIONS, NAMES, Sequence
+from stepscope.ingest.readers.perfetto_text import text, texts
 from stepscope.ingest.writers.perfetto_packets import OURS
 
 _FIELDS = TrackEvent.DESCRIPTOR.fields_by_name
@@ -31,6 +33,7 @@ _READ = frozenset((
     TRACK, TYPE, LEGACY, _NAME, _NAME_IID, _CATEGORIES, _CATEGORY_IIDS, _ANNOTATIONS, _CORRELATION,
     _CORRELATION_STR, _CORRELATION_IID, *PASSING, *ENDING, *VALUES, *EXTRA, *EXTRA_DOUBLE, *TIMES,
 ))  # fmt: skip
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 KINDS = {1: "begin", 2: "end", 3: "instant", 4: "counter"}
 PHASES = {
     "B": "begin", "E": "end", "X": "slice", "i": "instant", "I": "instant", "R": "instant",
@@ -127,7 +130,7 @@ class EventParser:
         return parsed, _plain_arrows(said, _told(ours.get(f"{OURS}flows")))
 
     def _name(self, said: Said, sequence: Sequence) -> str | None:
-        name: str | None = said.get(_NAME)
+        name = text(said[_NAME]) if _NAME in said else None
         if name is None:
             iid = said.get(_NAME_IID) or (said[LEGACY].name_iid if LEGACY in said else 0)
             name = sequence.interned[NAMES].get(iid) if iid else None
@@ -139,7 +142,7 @@ class EventParser:
 
     def _arguments(self, said: Said, sequence: Sequence) -> dict[str, str]:
         try:
-            parts = texts(said.get(_ANNOTATIONS, ()), sequence, self._limit_depth)
+            parts = values_of(said.get(_ANNOTATIONS, ()), sequence, self._limit_depth)
         except TooDeep:
             self.num_deep += 1
             parts = {}
@@ -147,10 +150,10 @@ class EventParser:
             more = (each for each in said.items() if each[0] not in _READ)
             parts |= dict(other(field, value, sequence) for field, value in more)
         if _CORRELATION_STR in said:
-            parts["correlation_id"] = text_of(said[_CORRELATION_STR])
+            parts["correlation_id"] = text_of(text(said[_CORRELATION_STR]))
         elif _CORRELATION_IID in said:
-            text = sequence.interned[CORRELATIONS].get(said[_CORRELATION_IID])
-            parts["correlation_id"] = text_of(text)
+            told = sequence.interned[CORRELATIONS].get(said[_CORRELATION_IID])
+            parts["correlation_id"] = text_of(told)
         return parts
 
 
@@ -158,8 +161,8 @@ def _category(said: Said, sequence: Sequence) -> str | None:
     if _CATEGORY_IIDS in said:
         known = sequence.interned[CATEGORIES]
         names = [known.get(iid, f"#{iid}") for iid in said[_CATEGORY_IIDS]]
-        return ",".join([*said.get(_CATEGORIES, ()), *names])
-    return ",".join(said[_CATEGORIES]) if _CATEGORIES in said else None
+        return ",".join([*texts(said.get(_CATEGORIES, ())), *names])
+    return ",".join(texts(said[_CATEGORIES])) if _CATEGORIES in said else None
 
 
 def _phase(said: Said) -> str:
@@ -171,22 +174,22 @@ def _id(legacy: Any) -> str | None:
     kind = legacy.WhichOneof("id")
     if kind is None:
         return str(legacy.bind_id) if legacy.HasField("bind_id") else None
-    scope = f"{legacy.id_scope} " if legacy.id_scope else ""
+    scope = f"{text(legacy.id_scope)} " if legacy.id_scope else ""
     return f"{scope}{getattr(legacy, kind)}"
 
 
-def _step(text: str | None) -> int | None:
-    return int(text) if text and text.lstrip("-").isdigit() and len(text) < 19 else None
+def _step(told: str | None) -> int | None:
+    return int(told) if told and _NUMBER.fullmatch(told) else None
 
 
-def _form(text: str | None) -> str | None:
-    return text.strip('"') if text in ('"async"', '"flow"') else None
+def _form(told: str | None) -> str | None:
+    return told.strip('"') if told in ('"async"', '"flow"') else None
 
 
-def _told(text: str | None) -> list[Arrow]:
+def _told(flows: str | None) -> list[Arrow]:
     """What an annotation of ours says of arrows."""
     try:
-        return msgspec.json.decode(text, type=list[Arrow]) if text else []
+        return msgspec.json.decode(flows, type=list[Arrow]) if flows else []
     except msgspec.DecodeError:
         return []
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from stepscope.ingest.readers.perfetto_text import text, texts
+
 UNITS = {1: "ns", 2: "count", 3: "bytes"}
 _RANK = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)
 _MOST_ABOVE = 64
@@ -30,7 +32,8 @@ class Described:
     def count(self, counter: Any) -> None:
         """Take over what a CounterDescriptor says."""
         self.is_counter = True
-        self.unit = counter.unit_name if counter.HasField("unit_name") else UNITS.get(counter.unit)
+        is_named = counter.HasField("unit_name")
+        self.unit = text(counter.unit_name) if is_named else UNITS.get(counter.unit)
         self.factor = float(counter.unit_multiplier or 1)
         self.is_incremental = counter.is_incremental
 
@@ -74,7 +77,7 @@ class Tracks:
         """Take over a TrackDescriptor; later ones add to it."""
         track = self._described.setdefault(said.uuid, Described())
         if kind := said.WhichOneof("static_or_dynamic_name"):
-            track.name = getattr(said, kind)
+            track.name = text(getattr(said, kind))
         track.parent = said.parent_uuid or track.parent
         if said.HasField("process"):
             track.pid = said.process.pid
@@ -92,14 +95,14 @@ class Tracks:
 
     def name_process(self, process: Any) -> None:
         """Take over a ProcessDescriptor, or a process of a ProcessTree."""
-        name = getattr(process, "process_name", "") or " ".join(process.cmdline)
+        name = text(getattr(process, "process_name", "")) or " ".join(texts(process.cmdline))
         if name:
             self._processes[process.pid] = name
 
-    def name_thread(self, pid: int, tid: int, name: str) -> None:
+    def name_thread(self, pid: int, tid: int, name: str | bytes) -> None:
         """Take over the name of a thread."""
         if name:
-            self._threads[pid, tid] = name
+            self._threads[pid, tid] = text(name)
 
     def places(self) -> list[Place]:
         """Every track, by number; those of one name below the same are told apart."""

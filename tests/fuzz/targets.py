@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from stepscope.ingest.readers.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.native import NativeReader
+from stepscope.ingest.readers.perfetto import PerfettoReader
 from stepscope.ingest.readers.reader import Reader
 from stepscope.ingest.readers.requests import RequestsReader
 from stepscope.ingest.readers.runtime_log import RuntimeLogReader
@@ -32,6 +34,7 @@ from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import LOGS
+from tests.ingest.perfetto_files import LEGACY, event, pack
 from tests.ingest.runtime_logs import RUNTIME_LOGS
 from tests.ingest.test_kineto_damage import LAYOUTS
 from tests.ingest.test_kv_events import CAPTURE
@@ -145,6 +148,18 @@ def _kineto() -> Iterator[bytes]:
         yield zstandard.compress(content)
 
 
+def _perfetto() -> Iterator[bytes]:
+    """A sample in part, old events, and both within compressed packets."""
+    sample = (ROOT / "sample_traces" / "perfetto_two_ranks.pftrace").read_bytes()[:SAMPLE_BYTES]
+    arguments = [{"name": "a", "dict_entries": [{"name": "b", "legacy_json_value": "[1]"}]}]
+    events = pack(*LEGACY, event(1, 1, "a", debug_annotations=arguments, flow_ids=[1]), event(2, 2))
+    yield sample
+    yield events
+    yield gzip.compress(sample)
+    yield pack({"compressed_packets": zlib.compress(events)})
+    yield pack({"zstd_compressed_packets": zstandard.compress(events)})
+
+
 def _texts(*texts: str) -> Callable[[], Iterator[bytes]]:
     return lambda: (text.encode() for text in texts)
 
@@ -154,6 +169,7 @@ TARGETS = {
     "journal": Target(NativeReader(), lambda: each_of(JOURNAL), as_one_of(JOURNAL)),
     "swimlane": Target(SwimlaneReader(), lambda: each_of(SWIMLANE), as_one_of(SWIMLANE)),
     "kv-events": Target(KvEventsReader(), lambda: iter([CAPTURE]), as_file("events.bin")),
+    "perfetto": Target(PerfettoReader(), _perfetto, as_file("trace.pftrace")),
     "runtime-log": Target(
         RuntimeLogReader(), _texts(*RUNTIME_LOGS.values()), as_file("device.log")
     ),

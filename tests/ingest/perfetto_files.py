@@ -125,3 +125,20 @@ def event(ts_ns: int, kind: int, name: str | None = None, **fields: Any) -> dict
     """A packet with an event (1 begins, 2 ends, 3 is an instant, 4 a sample), on track 1."""
     said = {"type": kind, "track_uuid": 1, **fields} | ({} if name is None else {"name": name})
     return {"timestamp": ts_ns, "track_event": said}
+
+
+def _legacy(phase: str, ts_us: int, name: str, **fields: Any) -> dict[str, Any]:
+    said = {"phase": ord(phase), **fields}
+    return {"track_event": {"name": name, "timestamp_delta_us": ts_us, "legacy_event": said}}
+
+
+_THREAD = {"pid": 1, "tid": 2, "thread_name": "main", "reference_timestamp_us": 1000}
+LEGACY = (
+    {"thread_descriptor": _THREAD},
+    _legacy("X", 1, "whole", duration_us=9), _legacy("X", 4, "crossing", duration_us=9),
+    _legacy("B", 10, "open"), _legacy("E", 1, "open"), _legacy("i", 0, "mark"),
+    _legacy("b", 1, "io", unscoped_id=5), _legacy("e", 1, "io", unscoped_id=5),
+    _legacy("s", 0, "arrow", unscoped_id=6), _legacy("f", 1, "arrow", unscoped_id=6),
+    _legacy("?", 1, "odd"),
+)  # fmt: skip
+"""Events of every phase, as files had them before tracks had descriptors."""

@@ -16,7 +16,7 @@ from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import ClockInfo, ReadReport
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
-from tests.ingest.perfetto_files import event, open_packets, pack
+from tests.ingest.perfetto_files import LEGACY, event, open_packets, pack
 
 NAMED = {"track_descriptor": {"uuid": 1, "name": "t"}}
 SLICE = (event(10, 1, "a"), event(14, 2))
@@ -214,19 +214,7 @@ def test_arrows_begin_pass_and_end(tmp_path: Path) -> None:
 
 
 def test_events_of_older_files_are_read(tmp_path: Path) -> None:
-    def legacy(phase: str, ts_us: int, name: str, **fields: Any) -> dict[str, Any]:
-        said = {"phase": ord(phase), **fields}
-        return {"track_event": {"name": name, "timestamp_delta_us": ts_us, "legacy_event": said}}
-
-    thread = {"pid": 1, "tid": 2, "thread_name": "main", "reference_timestamp_us": 1000}
-    trace = open_packets(
-        tmp_path, {"thread_descriptor": thread},
-        legacy("X", 1, "whole", duration_us=9), legacy("X", 4, "crossing", duration_us=9),
-        legacy("B", 10, "open"), legacy("E", 1, "open"), legacy("i", 0, "mark"),
-        legacy("b", 1, "io", unscoped_id=5), legacy("e", 1, "io", unscoped_id=5),
-        legacy("s", 0, "arrow", unscoped_id=6), legacy("f", 1, "arrow", unscoped_id=6),
-        legacy("?", 1, "odd"),
-    )  # fmt: skip
+    trace = open_packets(tmp_path, *LEGACY)
 
     assert sorted(rows(trace, "spans", "ts_ns", "track", "name", "form", "dur_ns")) == [
         (1_001_000, "process 1 / main", "whole", "slice", 9000),
@@ -267,6 +255,28 @@ def test_annotations_become_arguments(tmp_path: Path) -> None:
         "no json": "{", "of": {"a": 1, "b": [True]}, "typed": {"Thing": "01"}, "old": {"k": 2},
         "source_location": location, "at end": "x",
     }]  # fmt: skip
+
+
+def test_texts_that_are_not_utf_8_are_read_all_the_same(tmp_path: Path) -> None:
+    annotation = {"name": "KEY?", "string_value": "TEXT"}
+    packets: list[dict[str, Any]] = [
+        {"track_descriptor": {"uuid": 1, "process": {"pid": 1, "process_name": "PROC"}}},
+        {"interned_data": {"event_categories": [{"iid": 1, "name": "CATE"}]}},
+        {"chrome_events": {"metadata": [{"name": "META", "string_value": "DATA"}]}},
+        event(1, 3, "NAME", category_iids=[1], debug_annotations=[annotation]),
+    ]
+    content = pack(*packets)
+    for word in (b"NAME", b"KEY?", b"TEXT", b"PROC", b"CATE", b"META", b"DATA"):
+        content = content.replace(word, b"\xff" + word[1:])
+    (tmp_path / "odd.pftrace").write_bytes(content)
+
+    trace = Trace.open(tmp_path / "odd.pftrace")
+
+    columns = ("track", "name", "category", "args")
+    assert rows(trace, "spans", *columns) == [
+        ("\ufffdROC", "\ufffdAME", "\ufffdATE", '{"\ufffdEY?": "\ufffdEXT"}')
+    ]
+    assert trace.manifest.config == {"\ufffdETA": "\ufffdATA"}
 
 
 def test_collectives_and_correlations_are_inferred_as_from_json(tmp_path: Path) -> None:
@@ -335,6 +345,13 @@ def test_packets_behind_damaged_ones_are_found_again(tmp_path: Path) -> None:
 
     assert trace.num_rows("spans") >= 98
     assert any("no packets passed over" in note for note in report_of(trace).notes)
+
+
+def test_a_length_without_end_is_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "damaged.pftrace"
+    file.write_bytes(pack(NAMED, *SLICE) + b"\x0a" + b"\xff" * 60 + pack(event(30, 3, "b")))
+
+    assert rows(Trace.open(file), "spans", "name") == ["a", "b"]
 
 
 def test_a_packet_that_is_no_message_is_counted(tmp_path: Path) -> None:
