@@ -54,10 +54,12 @@ def _read_kept(
         return Found(*reader.read(path, progress, limits))
     if kept := cache.find(key):
         return Found(kept.frames, kept.manifest, kept)
-    frames, manifest = reader.read(path, progress, limits)
-    if key_of(path, reader.sources(path), limits) == key:  # else it is being written
-        cache.keep(key, frames, manifest)
-    return Found(frames, manifest)
+    found = Found(*reader.read(path, progress, limits))
+    if key_of(path, reader.sources(path), limits) != key:
+        return found  # it is being written
+    cache.keep(key, found.frames, found.manifest)
+    kept = cache.find(key)  # so that what was read need not stay in memory
+    return Found(kept.frames, kept.manifest, kept) if kept else found
 
 
 def _num_bytes(sources: Sequence[Path]) -> int:

@@ -69,7 +69,7 @@ def chrome_tables(events: ChromeEvents) -> ChromeTables:
     kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
         spans.drop("row"),
-        args.select(pl.col("args").gather(pl.lit(spans["row"]))),
+        _whole(args.select(pl.col("args").gather(pl.lit(spans["row"])))),
         _telling(events, slices, spans["row"]),
         _flows(ends, forms, spans),
         counters,
@@ -77,6 +77,11 @@ def chrome_tables(events: ChromeEvents) -> ChromeTables:
         _counted(fates["skip"].drop_nulls(), arrows["skip"].drop_nulls()),
         _repaired(events, forms, repaired),
     )
+
+
+def _whole(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Keep `head` and `limit` out of a query: Polars 2.1 panics where they end a gather early."""
+    return rows.map_batches(lambda all_rows: all_rows, slice_pushdown=False)
 
 
 def _with_form(rows: pl.DataFrame, forms: pl.DataFrame) -> pl.DataFrame:

@@ -339,3 +339,14 @@ def test_other_files_are_not_taken_for_traces(tmp_path: Path, content: bytes) ->
 def test_an_object_without_events_says_so(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="no traceEvents"):
         open_bytes(tmp_path, b'{"schemaVersion": 1}')
+
+
+def test_the_first_of_many_spans_can_be_asked_for(tmp_path: Path) -> None:
+    event = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":%d,"dur":1,"args":{"a":%d}}'
+    events = b",".join(event % (at, at) for at in range(400_000))
+
+    trace = open_bytes(tmp_path, b'{"traceEvents":[' + events + b"]}")
+
+    assert rows(trace, "spans", "args")[:2] == ['{"a":0}', '{"a":1}']
+    assert trace.spans.head(2).collect()["args"].to_list() == ['{"a":0}', '{"a":1}']
+    assert trace.sql("select args from spans limit 1 offset 9")["args"].item() == '{"a":9}'
