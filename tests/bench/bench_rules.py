@@ -1,18 +1,22 @@
 """What rules cost: all rules on long runs of every scenario, and the slowest of them.
 
 A run is a recorded scenario laid end to end until its tables have that many rows in all, or that of
-core spans has. Each is checked in a process of its own; `s` is the time of all rules, `cpu_s` that
-of all its threads, and `peak_gb` the memory of the process with the trace in it.
+core spans has, and written to disk. Each is checked in a process of its own: `s` is the time of all
+rules, `cpu_s` that of all its threads, and `peak_gb` the memory of the process.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import resource
+import tempfile
 import time
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 from stepscope.analyzers.run import check
+from stepscope.ingest.trace import Trace
 from tests.bench.long_runs import num_rows, of_rows, recorded
 
 RUNS = (
@@ -28,13 +32,22 @@ NUM_SLOWEST = 3
 
 def measure(rows: tuple[int, ...] = ROWS) -> list[dict[str, Any]]:
     """Return a row per scenario and size."""
-    runs = [(*run, size) for run in RUNS for size in rows]
+    measured = []
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        return pool.starmap(_measured, runs, chunksize=1)
+        for run, size in product(RUNS, rows):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / f"{run[0]}.trace"
+                pool.apply(_record, (*run, size, path))
+                measured.append(pool.apply(_measured, (path,)))
+    return measured
 
 
-def _measured(name: str, variant: str, table: str, rows: int) -> dict[str, Any]:
-    trace = of_rows(recorded(name, variant), rows, table)
+def _record(name: str, variant: str, table: str, rows: int, path: Path) -> None:
+    of_rows(recorded(name, variant), rows, table).save(path)
+
+
+def _measured(path: Path) -> dict[str, Any]:
+    trace = Trace.open(path)
     began: dict[str, float] = {}
 
     def note(code: str, _done: int, _of: int | None) -> None:
@@ -47,7 +60,7 @@ def _measured(name: str, variant: str, table: str, rows: int) -> dict[str, Any]:
     each_s = {code: end - began[code] for code, end in zip(began, ends, strict=True)}
     slowest = sorted(each_s, key=lambda code: -each_s[code])[:NUM_SLOWEST]
     return {
-        "run": name,
+        "run": path.stem,
         "rows": num_rows(trace),
         "s": took_s,
         "cpu_s": cpu_s,
