@@ -14,8 +14,8 @@ from tests.fuzz.run import EVERY, fuzz
 from tests.fuzz.targets import TARGETS
 
 SEED = 1
-NUM_RUNS = 1_000
-MOST_S = 15
+NUM_RUNS = 800
+MOST_S = 10
 
 
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed")
