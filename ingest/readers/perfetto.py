@@ -64,7 +64,7 @@ class PerfettoReader:
             _rank(path),
         )  # fmt: skip
         ended = blocks.damage or events.beyond or ("cut off" if stream.cut_off else None)
-        if not found.read and ended:
+        if not (found.tables or state.read) and ended:
             if events.beyond:
                 raise LimitExceeded(events.beyond, where=str(path))
             what = f"{ended} after {stream.num_bytes} bytes, before the first whole event"

@@ -143,9 +143,12 @@ class Events:
             self._read_event(fields, sequence, b"" if says_more else untimed)
         elif kind := said.WhichOneof("data"):
             self._read_other(kind, said, sequence)
+        else:
+            self.state.read["state of a sequence"] += 1
 
     def _read_other(self, kind: str, said: Any, sequence: Sequence) -> None:
         if kind in KINDS and not self.compressed.is_open:
+            self.state.read[kind.replace("_", " ")] += 1
             for packets in self.compressed.packets(kind, getattr(said, kind)):
                 self.add(packets)
             return
@@ -192,6 +195,7 @@ class Events:
         self, said: Said, role: str, ts_ns: int, key: Key | None, sequence: Sequence
     ) -> None:
         if role == "counter":
+            self.state.read[role] += 1
             self._add_sample(ts_ns, key, next((said[each] for each in VALUES if each in said), 0))
         for (uuids, values), known in (
             (EXTRA, sequence.counters),

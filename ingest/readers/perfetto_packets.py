@@ -59,24 +59,35 @@ class PacketStream:
         """Whole packets, and where the first begins that is not whole."""
         packets = []
         at, end = 0, len(window)
-        while at < end - _LONGEST_HEAD or (at < end and _field(window, at)):
-            begin = at + 2
-            length = window[at + 1]
-            if length > 127:
-                length += (window[begin] << 7) - 128
-                begin += 1
-            is_whole = begin + length <= end and length <= self._limit_bytes
-            if window[at] != TAG or window[begin - 1] > 127 or not is_whole:
-                begin, until = _field(window, at) or (at, at)
-                length = until - begin
-                if until == at or window[at] != TAG or length > self._limit_bytes:
+        while at < end:
+            begin, until = self._at_once(window, at)
+            if not until:
+                field = _field(window, at)
+                if field is None and end - at < _LONGEST_HEAD:
+                    break
+                begin, until = field or (at, at)
+                is_packet = until > at and window[at] == TAG
+                if not is_packet or until - begin > self._limit_bytes:
                     at = self._beyond(window, at, until)
                     continue
                 if until > end:
                     break
-            packets.append(window[begin : begin + length])
-            at = begin + length
+            packets.append(window[begin:until])
+            at = until
         return packets, at
+
+    def _at_once(self, window: bytes, at: int) -> tuple[int, int]:
+        """Where a whole packet of usual size begins and ends; nothing of any other."""
+        if at >= len(window) - _LONGEST_HEAD or window[at] != TAG:
+            return 0, 0
+        begin, length = at + 2, window[at + 1]
+        if length > 127:
+            if window[begin] > 127:
+                return 0, 0
+            length += (window[begin] << 7) - 128
+            begin += 1
+        until = begin + length
+        return (begin, until) if until <= len(window) and length <= self._limit_bytes else (0, 0)
 
     def _beyond(self, window: bytes, at: int, until: int) -> int:
         """Where to go on after what is no packet, or too large."""

@@ -55,7 +55,7 @@ def perfetto_tables(
     tables = {name: pl.concat(frames) for name, frames in parts.items()}
     return PerfettoTables(
         {name: frame for name, frame in tables.items() if len(frame)},
-        _counted(events["role"], {"end": -num_lost, "counter": len(samples)}),
+        _counted(events["role"], num_lost),
         {"end without begin": num_lost} if num_lost else {},
         _repaired(slices),
     )
@@ -163,10 +163,11 @@ def _counters(samples: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _counted(roles: pl.Series, beside: dict[str, int]) -> dict[str, int]:
-    counts = dict(roles.value_counts(sort=True).iter_rows())
-    for role, num in beside.items():
-        counts[role] = counts.get(role, 0) + num
+def _counted(roles: pl.Series, num_lost: int) -> dict[str, int]:
+    """How many events of each role were read, of ends those that end something."""
+    named = roles.replace("async end", "end")
+    counts: dict[str, int] = dict(named.value_counts(sort=True).iter_rows())
+    counts["end"] = counts.get("end", 0) - num_lost
     return {role: num for role, num in counts.items() if num}
 
 

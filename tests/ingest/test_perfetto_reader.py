@@ -16,7 +16,7 @@ from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import ClockInfo, ReadReport
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
-from tests.ingest.perfetto_files import LEGACY, event, open_packets, pack
+from tests.ingest.perfetto_files import LEGACY, content, event, open_packets, pack
 
 NAMED = {"track_descriptor": {"uuid": 1, "name": "t"}}
 SLICE = (event(10, 1, "a"), event(14, 2))
@@ -25,6 +25,10 @@ SLICE = (event(10, 1, "a"), event(14, 2))
 def report_of(trace: Trace) -> ReadReport:
     assert trace.manifest.report is not None
     return trace.manifest.report
+
+
+def num_in(file: Path) -> int:
+    return len(content(file).packet)
 
 
 def arguments(trace: Trace) -> list[Any]:
@@ -182,6 +186,21 @@ def test_begins_and_ends_that_miss_each_other_are_counted(tmp_path: Path) -> Non
     ]  # fmt: skip
     assert report_of(trace).skipped == {"end without begin": 2}
     assert report_of(trace).repaired == {"begin without end, kept as unfinished": 1}
+
+
+def test_every_packet_is_read_or_skipped_once(sample_traces: Path, tmp_path: Path) -> None:
+    sample = sample_traces / "perfetto_two_ranks.pftrace"
+    extra = {"extra_counter_track_uuids": [2], "extra_counter_values": [7]}
+    packets = [
+        NAMED, *SLICE, event(20, 1, "b", **extra), event(1, 2), *LEGACY, {"sequence_flags": 1},
+        {"trace_config": {}}, {"compressed_packets": zlib.compress(pack(*SLICE))},
+    ]  # fmt: skip
+
+    trace = open_packets(tmp_path, *packets)
+
+    for each, num_packets in ((trace, len(packets) + 2), (Trace.open(sample), num_in(sample))):
+        report = report_of(each)
+        assert sum(report.read.values()) + sum(report.skipped.values()) == num_packets
 
 
 def test_packets_of_other_kinds_are_counted_by_kind(tmp_path: Path) -> None:
@@ -345,6 +364,17 @@ def test_packets_behind_damaged_ones_are_found_again(tmp_path: Path) -> None:
 
     assert trace.num_rows("spans") >= 98
     assert any("no packets passed over" in note for note in report_of(trace).notes)
+
+
+@pytest.mark.parametrize("tail", [b"\x09", b"\x0d\x01", b"\x0a", b"\x0a\xff", b"\x08\xff", b"\x00"])
+def test_a_file_that_ends_in_part_of_a_field_is_read(tmp_path: Path, tail: bytes) -> None:
+    file = tmp_path / "damaged.pftrace"
+    file.write_bytes(pack(NAMED, *SLICE) + tail)
+
+    trace = Trace.open(file)
+
+    assert rows(trace, "spans", "name") == ["a"]
+    assert report_of(trace).notes
 
 
 def test_a_length_without_end_is_passed_over(tmp_path: Path) -> None:
