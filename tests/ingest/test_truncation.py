@@ -67,7 +67,7 @@ def lines(reader: Reader, table: str, text: str, num_header_lines: int = 0) -> W
     return Written(reader, table, b"".join(head), tuple(rest))
 
 
-EVENTS = tuple(json.dumps(slice_(f"event {at}", at, 1)).encode() for at in range(3))
+EVENTS = tuple(json.dumps(slice_(f"event {at}", at, 1)).encode() for at in range(2))
 # The comma belongs to the next event: without it the one before is whole.
 SEPARATED = (EVENTS[0], *(b", " + event for event in EVENTS[1:]))
 
@@ -91,7 +91,6 @@ def _swimlane() -> Written:
 
 WRITTEN = {
     "kineto": Written(KinetoReader(), "spans", b'{"traceEvents": [', SEPARATED, b"]}"),
-    "kineto-array": Written(KinetoReader(), "spans", b"[", SEPARATED, b"]"),
     "kv-events": Written(
         KvEventsReader(), "allocations", b"", tuple(message(at, stored(at)) for at in range(4))
     ),
