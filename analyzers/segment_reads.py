@@ -72,6 +72,27 @@ def _foreign_reads(trace: Trace) -> pl.LazyFrame:
     )  # fmt: skip
 
 
+def by_buffer(reads: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """A row per buffer of some foreign reads: the first of them, and how many there are.
+
+    Gives rank and buffer; ts_ns, step, segment, first, writer, epoch and own_epoch of the first
+    read with `with_requests`; end_ns; num_steps, num_sequences and count. In order of time.
+    """
+    first = ("ts_ns", "step", "segment", "first", "writer", "epoch", "own_epoch")
+    buffers = (
+        reads.group_by("rank", "buffer")
+        .agg(
+            pl.col(first).sort_by(first).first(),
+            end_ns=pl.col("ts_ns").max(),
+            num_steps=pl.col("step").n_unique(),
+            num_sequences=pl.col("segment").n_unique(),
+            count=pl.len(),
+        )
+        .sort("ts_ns", "rank", "buffer")
+    )
+    return with_requests(buffers, trace).sort("ts_ns", "rank", "buffer")
+
+
 def with_requests(reads: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Add request and writer_request: whose the rows of the batch are; null where not recorded."""
     reads = reads.collect().lazy()

@@ -33,7 +33,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.segment_reads import foreign_reads, with_requests
+from stepscope.analyzers.segment_reads import by_buffer, foreign_reads
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -64,19 +64,8 @@ class RowOverwritten:
         overwritten = foreign_reads(trace).filter(
             ~pl.col("is_split"), pl.col("stream") != pl.col("writer_stream"), is_newer
         )
-        first = ("ts_ns", "step", "segment", "first", "writer", "epoch", "own_epoch")
-        buffers = (
-            overwritten.group_by("rank", "buffer")
-            .agg(
-                pl.col(first).sort_by(first).first(),
-                end_ns=pl.col("ts_ns").max(),
-                num_steps=pl.col("step").n_unique(),
-                count=pl.len(),
-            )
-            .sort("ts_ns", "rank", "buffer")
-        )
-        named = with_requests(buffers, trace).sort("ts_ns", "rank", "buffer")
-        return each(self, named.collect(), self._finding, FIX, self.limit)
+        named = by_buffer(overwritten, trace).collect()
+        return each(self, named, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         whose = row["request"] or f"row {row['segment']} of the batch"
