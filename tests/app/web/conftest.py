@@ -18,6 +18,7 @@ from stepscope.ingest.trace import Trace
 from tests import browser
 
 PATIENCE_MS = 30_000  # a machine may be busy with other things; nothing here waits this long
+ABORTED = "net::ERR_ABORTED"
 WRONG: list[str] = []
 """What went wrong on the page in this test."""
 
@@ -86,7 +87,8 @@ def _watch(page: Page) -> None:
 
     page.on("pageerror", lambda error: note(True, f"uncaught {error}"))
     page.on("console", lambda said: note(said.type in ("error", "warning"), said.text))
-    page.on("requestfailed", lambda request: note(True, f"failed {request.url}"))
+    # Who leaves a page, as the next test does, aborts what is still on its way.
+    page.on("requestfailed", lambda sent: note(sent.failure != ABORTED, f"failed {sent.url}"))
     page.on("response", lambda answer: note(answer.status >= 400, f"{answer.status} {answer.url}"))
     page.on("request", lambda request: note(_leaves(request.url), f"left for {request.url}"))
 
