@@ -63,12 +63,12 @@ class Kept:
         self.manifest = read_manifest(entry / "manifest.json")
 
 
+@dataclass(frozen=True, slots=True)
 class Cache:
     """A folder of entries, the least recently used of which go when they are too many bytes."""
 
-    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
-        self.folder = folder
-        self.most_bytes = most_bytes
+    folder: Path
+    most_bytes: int = MOST_BYTES
 
     def unusable(self) -> str | None:
         """Say why nothing is kept there; makes the folder where it is missing."""

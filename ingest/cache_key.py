@@ -7,6 +7,7 @@ sample of their blocks: see docs/decisions/0006-what-a-cached-result-is-known-by
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -21,6 +22,7 @@ WHOLE_BYTES = 16 << 20
 BLOCK_BYTES = 64 << 10
 NUM_BLOCKS = 64
 _CODE = Path(__file__).parent
+_SUFFIXES = (".py", ".c", ".so")
 
 
 def key_of(path: Path, sources: Sequence[Path], limits: Limits) -> str | None:
@@ -55,11 +57,16 @@ def code_version() -> str:
 
     Empty where it is installed without its sources.
     """
-    files = sorted(_CODE.rglob("*.py"))
+    files = sorted(
+        Path(folder, name)
+        for folder, _, names in os.walk(_CODE)
+        for name in names
+        if name.endswith(_SUFFIXES)
+    )
     digest = hashlib.blake2b(pl.__version__.encode())
     for file in files:
         digest.update(str(file.relative_to(_CODE)).encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest() if files else ""
+    return digest.hexdigest() if any(file.suffix == ".py" for file in files) else ""
 
 
 def _size(file: Path) -> int:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
-from stepscope.ingest.readers import reader_of
-from stepscope.ingest.readers.reader import Reader
 
 if TYPE_CHECKING:
+    from stepscope.ingest.cache import Cache
     from stepscope.ingest.trace import Progress
 
 WORTH_BYTES = 128 << 10
@@ -29,37 +28,50 @@ class Found:
     kept: object = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where what is read of some files is kept."""
+
+    cache: Cache
+    key: str
+
+    def found(self) -> Found | None:
+        kept = self.cache.find(self.key)
+        return Found(kept.frames, kept.manifest, kept) if kept else None
+
+
 def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool = True) -> Found:
     """Read a file or directory, or what is kept of it; raises `TraceError`."""
+    # Readers take longer to import than a kept file to open. Most read nothing but the file, which
+    # is then known without asking one.
+    place = _place(path, [path], limits) if cached else None
+    if place and (found := place.found()):
+        return found
+    from stepscope.ingest.readers import reader_of  # noqa: PLC0415
+
     reader = reader_of(path)
     sources = reader.sources(path) if cached else []
-    if _num_bytes(sources) > WORTH_BYTES:
-        return _read_kept(reader, path, sources, progress, limits)
-    return Found(*reader.read(path, progress, limits))
+    if sources != [path]:
+        place = _place(path, sources, limits)
+        if place and (found := place.found()):
+            return found
+    found = Found(*reader.read(path, progress, limits))
+    if place is None or _place(path, reader.sources(path), limits) != place:
+        return found  # not to be kept, or it is being written
+    place.cache.keep(place.key, found.frames, found.manifest)
+    return place.found() or found  # so that what was read need not stay in memory
 
 
-def _read_kept(
-    reader: Reader,
-    path: Path,
-    sources: Sequence[Path],
-    progress: Progress | None,
-    limits: Limits,
-) -> Found:
+def _place(path: Path, sources: Sequence[Path], limits: Limits) -> _Place | None:
+    """Where is kept what these files hold; None where they are small or nothing can be kept."""
+    if _num_bytes(sources) <= WORTH_BYTES:
+        return None
     from stepscope.ingest.cache import users_cache  # noqa: PLC0415 - a small file needs none
     from stepscope.ingest.cache_key import key_of  # noqa: PLC0415
 
     cache = users_cache()
     key = key_of(path, sources, limits) if cache and not cache.unusable() else None
-    if cache is None or key is None:
-        return Found(*reader.read(path, progress, limits))
-    if kept := cache.find(key):
-        return Found(kept.frames, kept.manifest, kept)
-    found = Found(*reader.read(path, progress, limits))
-    if key_of(path, reader.sources(path), limits) != key:
-        return found  # it is being written
-    cache.keep(key, found.frames, found.manifest)
-    kept = cache.find(key)  # so that what was read need not stay in memory
-    return Found(kept.frames, kept.manifest, kept) if kept else found
+    return _Place(cache, key) if cache and key else None
 
 
 def _num_bytes(sources: Sequence[Path]) -> int:

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.ingest import summary
 from stepscope.ingest.frames import Frame, conform, empty, table_named
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
-from stepscope.ingest.query import run_sql
 from stepscope.ingest.schema import TABLES
 
 Progress = Callable[[str, int, int | None], None]
@@ -119,6 +117,8 @@ class Trace:
 
     def sql(self, query: str) -> pl.DataFrame:
         """Run an SQL query over the tables; raises `QueryError` naming near matches."""
+        from stepscope.ingest.query import run_sql  # noqa: PLC0415 - few ask
+
         return run_sql({table.name: self.table(table.name) for table in TABLES}, query)
 
     def save(self, out: str | Path) -> None:
@@ -132,7 +132,11 @@ class Trace:
         save_trace(self, Path(out))
 
     def __repr__(self) -> str:
+        from stepscope.ingest import summary  # noqa: PLC0415 - as a notebook does
+
         return summary.as_text(self)
 
     def _repr_html_(self) -> str:
+        from stepscope.ingest import summary  # noqa: PLC0415
+
         return summary.as_html(self)

@@ -1,31 +1,45 @@
-"""The formats that a trace can be read from: one file each, one line in `foreign.READERS`."""
+"""The formats that a trace can be read from: one file each, one line in `READERS`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.readers.inflate import inflated
-from stepscope.ingest.readers.native import NativeReader
 from stepscope.ingest.readers.reader import Reader
 
 HEAD_BYTES = 64 << 10
+READERS = (
+    "native.NativeReader",
+    "swimlane.SwimlaneReader",
+    "kineto.KinetoReader",
+    "kineto_folder.KinetoFolderReader",
+    "kv_events.KvEventsReader",
+    "perfetto.PerfettoReader",
+    "requests.RequestsReader",
+    "runtime_log.RuntimeLogReader",
+    "engine_log.EngineLogReader",
+)
+"""Module and class of each, in the order in which they are tried."""
+
+
+def readers() -> Iterator[Reader]:
+    """Give one after the other, imported in its turn: all take longer than a small file to read."""
+    for name in READERS:
+        module, _, reader = name.partition(".")
+        yield getattr(import_module(f"{__name__}.{module}"), reader)()
 
 
 def reader_of(path: Path) -> Reader:
     """Find the reader for a file or directory by its content; raises `TraceError`."""
     head = _head(path)
-    ours = NativeReader()
-    if ours.sniff(head, path):
-        return ours
-    # They take longer to import than one of our traces to open.
-    from stepscope.ingest.readers.foreign import READERS  # noqa: PLC0415
-
-    for reader in READERS:
+    for reader in readers():
         if reader.sniff(head, path):
             return reader
     what = "the directory holds no trace" if path.is_dir() else "the file's format is not known"
-    known = ", ".join(reader.name for reader in (ours, *READERS))
+    known = ", ".join(reader.name for reader in readers())
     raise UnknownFormat(what, where=str(path), todo=f"formats that can be read: {known}")
 
 

@@ -24,7 +24,9 @@ class Reader(Protocol):
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell by content whether the file is of this format.
 
-        `head` is its first 64 KiB, decompressed when gzipped, and empty for a directory.
+        `head` is its first 64 KiB, decompressed when gzipped, and empty for a directory. What is
+        beside a file says nothing of its format: what was kept of a file that is read alone is
+        found again without asking.
         """
 
     def sources(self, path: Path) -> Sequence[Path]:

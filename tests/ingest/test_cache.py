@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,8 +20,9 @@ from polars.testing import assert_frame_equal
 from stepscope.ingest import cache as cache_module
 from stepscope.ingest import opening
 from stepscope.ingest.cache import Cache, users_cache
-from stepscope.ingest.errors import ConfigError, TraceError
+from stepscope.ingest.errors import ConfigError, TraceError, UnknownFormat
 from stepscope.ingest.limits import Limits
+from stepscope.ingest.readers import reader_of
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
@@ -139,6 +141,24 @@ def test_the_second_open_reads_nothing(small: Path, monkeypatch: pytest.MonkeyPa
     assert names(Trace.open(small)) == ["a"]
 
 
+def test_the_second_open_imports_no_reader(small: Path, kept: Cache) -> None:
+    Trace.open(small)
+    code = (
+        "import sys; from stepscope.ingest import opening; from stepscope.ingest.trace import Trace"
+        "; opening.WORTH_BYTES = 0; print(*Trace.open(sys.argv[1]).spans.collect()['name'])"
+        "; print(*sys.modules)"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(small)], capture_output=True, text=True, check=True
+    )
+
+    said, modules = run.stdout.splitlines()
+    assert said == "a"
+    assert len(kept.entries()) == 1
+    assert not {"numpy", "msgspec", "stepscope.ingest.readers"} & set(modules.split())
+
+
 def test_a_trace_of_our_own_is_not_kept_twice(sample_traces: Path, kept: Cache) -> None:
     Trace.open(sample_traces / "mix-admission-after.trace")
 
@@ -205,6 +225,24 @@ def test_a_copy_elsewhere_is_known(
     unread(monkeypatch)
 
     assert names(Trace.open(copy)) == ["a"]
+
+
+def test_a_file_is_of_the_same_format_whatever_lies_beside_it(
+    sample_traces: Path, shared_data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "apart").mkdir()
+    formats = {}
+    for number, file in enumerate([*sample_traces.iterdir(), *shared_data.rglob("*")]):
+        if file.is_file() and file.stat().st_size < 1 << 20:
+            alone = shutil.copyfile(file, tmp_path / f"{number}-{file.name}")
+            with suppress(UnknownFormat):
+                formats[alone] = type(reader_of(alone))
+            alone.rename(tmp_path / "apart" / alone.name)
+    for file in formats:
+        (tmp_path / "apart" / file.name).rename(file)
+
+    assert len(set(formats.values())) > 3
+    assert {file: type(reader_of(file)) for file in formats} == formats
 
 
 @pytest.mark.usefixtures("kept")

@@ -117,16 +117,19 @@ def test_code_that_changes_is_another_version(
 
     ours = version()
     monkeypatch.setattr(cache_key, "_CODE", tmp_path)
+    (tmp_path / "compiled.so").write_text("without its sources")
     none = version()
     (tmp_path / "readers").mkdir()
     (tmp_path / "readers" / "kineto.py").write_text("x = 1")
     first = version()
     (tmp_path / "readers" / "kineto.py").write_text("x = 2")
     second = version()
+    (tmp_path / "readers" / "_scan.c").write_text("int x;")
+    third = version()
     code_version.cache_clear()
 
     assert none == ""
-    assert len({ours, first, second}) == 3
+    assert len({ours, first, second, third}) == 4
 
 
 def test_without_its_sources_nothing_is_known(
