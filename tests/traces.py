@@ -40,3 +40,17 @@ def frame_of(table: str, rows: Rows) -> pl.DataFrame:
         if missing := set(BY_NAME[table].required) - row.keys():
             raise ValueError(f"{table} needs {', '.join(sorted(missing))}")
     return pl.DataFrame(filled, schema=schema)
+
+
+def by_track(spans: pl.DataFrame) -> pl.DataFrame:
+    """Sort spans by track and time, outer before inner, and number them anew in that order."""
+    sooner = pl.col("dur_ns").fill_null(1 << 62)
+    ordered = spans.sort("rank", "track", "ts_ns", -sooner, "span")
+    number = pl.int_range(pl.len(), dtype=pl.Int64).over("rank")
+    numbered = ordered.with_columns(number.alias("span"))
+    parents = numbered.select("rank", "span", parent=ordered["span"])
+    return numbered.drop("parent").with_columns(
+        ordered.select("rank", "parent")
+        .join(parents, on=["rank", "parent"], how="left", maintain_order="left")["span"]
+        .alias("parent")
+    )

@@ -38,17 +38,18 @@ class _Slices:
 
 
 def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
-    """Sort spans by track and time, give them sub-lanes (`#2`, ...), ids and parents.
+    """Give spans sub-lanes (`#2`, ...), ids and parents; their order stays as it is.
 
     Takes a spans frame with at least track (text or an Enum), ts_ns, dur_ns and form; gives all its
-    columns with `track` suffixed where needed, `span` (0, 1, ...) and `parent`. Instants have
-    neither lane of their own nor parent; a slice without an end outlasts all that have one.
+    columns with `track` suffixed where needed, `span` (the number of the row) and `parent`.
+    Instants have neither lane of their own nor parent; a slice without an end outlasts all that
+    have one.
     """
     names = _names(spans["track"])
     track = spans["track"].cast(pl.Enum(names)).to_physical().cast(pl.Int64).to_numpy()
-    is_instant = (spans["form"] == "instant").to_numpy()
     start, end = spans["ts_ns"].to_numpy(), _ends(spans)
-    rows = _order(track, start, end, among=np.flatnonzero(~is_instant))
+    among = np.flatnonzero((spans["form"] != "instant").to_numpy())
+    rows = _order(track, start, end, among)
     slices = _Slices(track[rows], start[rows], end[rows])
     parents, crossing = _parents(slices)
     if crossing.any():
@@ -56,17 +57,13 @@ def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
         track = track.copy()
         track[rows] = lane
         track, names = _by_name(track, names)
-        rows = _order(track, start, end, among=rows)
+        rows = _order(track, start, end, among)
         parents, _ = _parents(_Slices(track[rows], start[rows], end[rows]))
-    place = rows
-    if is_instant.any():
-        all_rows = np.concatenate((rows, np.flatnonzero(is_instant)))
-        place = _order(track, start, np.where(is_instant, start, end), among=all_rows)
-    lanes = pl.Series("track", names, pl.Enum(names)).gather(track[place])
-    return spans[pl.Series(place)].with_columns(
+    lanes = pl.Series("track", names, pl.Enum(names)).gather(track)
+    return spans.with_columns(
         lanes if isinstance(spans.schema["track"], pl.Enum) else lanes.cast(pl.String),
         pl.int_range(pl.len(), dtype=pl.Int64).alias("span"),
-        _enclosing(place, rows, parents).alias("parent"),
+        _enclosing(rows, parents, len(spans)).alias("parent"),
     )
 
 
@@ -87,13 +84,11 @@ def _ends(spans: pl.DataFrame) -> Ints:
     return spans.select(ends.fill_null(horizon)).to_series().to_numpy()
 
 
-def _enclosing(place: Ints, rows: Ints, parents: Ints) -> pl.Series:
-    """The span id of each span's parent; `parents` are places in `rows`, which `place` orders."""
-    span = np.empty(len(place), np.int64)
-    span[place] = np.arange(len(place))
+def _enclosing(rows: Ints, parents: Ints, num: int) -> pl.Series:
+    """The span id of each span's parent; `parents` are places in `rows`."""
     enclosed = parents >= 0
-    found = pl.repeat(None, len(place), dtype=pl.Int64, eager=True)
-    return found.scatter(span[rows[enclosed]], pl.Series(span[rows[parents[enclosed]]]))
+    found = pl.repeat(None, num, dtype=pl.Int64, eager=True)
+    return found.scatter(rows[enclosed], pl.Series(rows[parents[enclosed]]))
 
 
 def _order(lane: Ints, start: Ints, end: Ints, among: Ints) -> Ints:

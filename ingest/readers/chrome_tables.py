@@ -32,9 +32,10 @@ _FORM = pl.Enum(SPAN_FORMS)
 class ChromeTables:
     """Tables of a file without rank and step, and its events counted: each read or skipped, once.
 
-    Text that few distinct values make up is an Enum. `spans` has one column more than the table,
-    `base`, its track before it was given lanes, and not `args`, which are by themselves, row by
-    row; `telling` has them for spans that tell of collectives (span, args).
+    Text that few distinct values make up is an Enum. `spans` are complete events in the order of
+    the file, then those made of others. They have one column more than the table, `base`, the
+    track before it was given lanes, and not `args`, which are by themselves, row by row; `telling`
+    has them for spans that tell of collectives (span, args).
     """
 
     spans: pl.DataFrame
@@ -62,26 +63,20 @@ def chrome_tables(events: ChromeEvents) -> ChromeTables:
     counters, numberless = counter_rows(good.filter(pl.col("role") == "counter"))
     lost = pl.concat([endless, numberless])
     fates = rest.join(lost, on="event", how="left").select("ph", pl.coalesce("skip", "lost"))
-    spans = with_lanes(_spans(events.slices, forms, slices).with_row_index("row"))
+    spans = with_lanes(_spans(events.slices, forms, slices))
     spans = spans.with_columns(pl.col("base").cast(spans.schema["track"]))
-    args = unpacked("args", [*events.args, packed(slices["args"])])
     ends = arrows.filter(pl.col("skip").is_null())
     kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
-        spans.drop("row"),
-        _whole(args.select(pl.col("args").gather(pl.lit(spans["row"])))),
-        _telling(events, slices, spans["row"]),
+        spans,
+        unpacked("args", [*events.args, packed(slices["args"])]),
+        _telling(events, slices),
         _flows(ends, forms, spans),
         counters,
         _counted(kept, forms["ph"].gather(ends["form"]), X=len(events.slices)),
         _counted(fates["skip"].drop_nulls(), arrows["skip"].drop_nulls()),
         _repaired(events, forms, repaired),
     )
-
-
-def _whole(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Keep `head` and `limit` out of a query: Polars 2.1 panics where they end a gather early."""
-    return rows.map_batches(lambda all_rows: all_rows, slice_pushdown=False)
 
 
 def _with_form(rows: pl.DataFrame, forms: pl.DataFrame) -> pl.DataFrame:
@@ -180,14 +175,11 @@ def _enum(said: pl.DataFrame, name: str) -> pl.Series:
     return said[name].cast(pl.Enum(said[name].drop_nulls().unique(maintain_order=True)))
 
 
-def _telling(events: ChromeEvents, slices: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
-    """Spans that tell of collectives, and their args; `order` says which slice a span was."""
+def _telling(events: ChromeEvents, slices: pl.DataFrame) -> pl.DataFrame:
+    """Spans that tell of collectives, and their args."""
     others = slices.select("args").with_row_index("row", offset=len(events.slices))
-    others = others.filter(tells_of_collectives(slices["name"]))
-    found = pl.concat([events.telling, others])
-    spans = order.is_in(found["row"].implode()).arg_true()
-    at = found["row"].search_sorted(order.gather(spans))
-    return pl.DataFrame({"span": spans, "args": found["args"].gather(at)})
+    found = pl.concat([events.telling, others.filter(tells_of_collectives(slices["name"]))])
+    return found.rename({"row": "span"})
 
 
 def _flows(ends: pl.DataFrame, forms: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
@@ -210,6 +202,10 @@ def _latest(ends: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     begun = spans.select("ts_ns", "base", "form", lane="track")
     begun = begun.filter(pl.col("base").is_in(tracks) & (pl.col("form") != "instant"))
     placed = ends.sort("ts_ns").join_asof(
-        begun.sort("ts_ns"), on="ts_ns", by_left="track", by_right="base", check_sortedness=False
+        begun.sort("ts_ns", maintain_order=True),
+        on="ts_ns",
+        by_left="track",
+        by_right="base",
+        check_sortedness=False,
     )
     return placed.select("row", "lane").drop_nulls()

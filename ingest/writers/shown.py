@@ -28,8 +28,8 @@ _SHOWN_FIRST = ("engine / steps", "engine / decisions", "requests / ")
 class Shown:
     """Frames of a trace, on its clock until they are moved.
 
-    slices    those of the spans and those made of an engine's tables, in lanes (`with_lanes`);
-              `step` and `correlation` only where a span has them
+    slices    those of the spans and those made of an engine's tables, in lanes (`with_lanes`) and
+              sorted by track and time; `step` and `correlation` only where a span has them
     counters  with a unit, where one is known
     flows     ends of arrows; name and category those of the arrow's first end that has them
     """
@@ -55,7 +55,10 @@ class Shown:
 
 
 def _slices(trace: Trace, track: pl.Expr) -> pl.DataFrame:
-    """All slices and instants; a slice without duration lies within one of its time, not around."""
+    """All slices and instants by track and time, outer before inner.
+
+    A slice without duration lies within one of its time, not around it.
+    """
     spans = trace.spans.select(*FIELDS, "step", "correlation").collect()
     form = pl.when(pl.col("dur_ns").is_null()).then(pl.lit("instant")).otherwise(pl.lit("slice"))
     complete = (
@@ -68,7 +71,8 @@ def _slices(trace: Trace, track: pl.Expr) -> pl.DataFrame:
         )
     )
     longest_first = complete.sort("dur_ns", descending=True, nulls_last=False, maintain_order=True)
-    return with_lanes(longest_first.with_columns(track))
+    laned = with_lanes(longest_first.with_columns(track))
+    return laned.sort("track", "ts_ns", pl.col("form") == "instant", maintain_order=True)
 
 
 def _counters(trace: Trace, track: pl.Expr) -> pl.DataFrame:

@@ -106,8 +106,8 @@ def test_begins_without_end_stay_unfinished_and_ends_without_begin_are_skipped(
     )
 
     assert rows(trace, "spans", "name", "form", "dur_ns") == [
-        ("stuck", "unfinished", None),
         ("other", "slice", 1000),
+        ("stuck", "unfinished", None),
     ]
     assert report(trace).skipped == {"end without begin": 1}
     assert report(trace).repaired == {"begin without end, kept as unfinished": 1}
@@ -126,8 +126,8 @@ def test_asynchronous_events_pair_by_id_on_a_track_of_their_own(tmp_path: Path) 
 
     assert rows(trace, "spans", "track", "form", "ts_ns", "dur_ns") == [
         ("process 1 / request 0x2", "async", 0, 7000),
-        ("process 1 / request 0x2", "instant", 2000, None),
         ("process 1 / request 0x3", "async", 1000, 7000),
+        ("process 1 / request 0x2", "instant", 2000, None),
     ]
 
 
