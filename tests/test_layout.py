@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -84,7 +88,7 @@ def test_the_wheel_holds_only_stepscope(wheel_names: list[str]) -> None:
 
 
 def test_the_wheel_holds_every_module_and_every_asset(wheel_names: list[str]) -> None:
-    kinds = (".py", ".typed", ".tcss", ".css", ".js")
+    kinds = (".py", ".pyi", ".typed", ".tcss", ".css", ".js")
     expected = {
         "stepscope/" + path.relative_to(ROOT).as_posix()
         for room in ROOMS
@@ -93,3 +97,23 @@ def test_the_wheel_holds_every_module_and_every_asset(wheel_names: list[str]) ->
     } | {f"stepscope/{room}/py.typed" for room in ROOMS}
 
     assert expected - set(wheel_names) == set()
+
+
+def test_the_scanner_of_events_is_there_where_it_can_be_compiled() -> None:
+    compiler = (sysconfig.get_config_var("CC") or "").split()[:1]
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if not (compiler and shutil.which(compiler[0]) and header.exists()):
+        pytest.skip("no C compiler, or no headers of Python")
+
+    assert importlib.util.find_spec("stepscope.ingest.readers._scan") is not None
+
+
+def test_without_a_compiler_the_wheel_is_built_without_the_scanner(tmp_path: Path) -> None:
+    copy_project(tmp_path)
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"],
+        cwd=tmp_path, check=True, capture_output=True, env={**os.environ, "CC": "/nowhere/cc"},
+    )  # fmt: skip
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".so")]

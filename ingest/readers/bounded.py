@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
 from stepscope.ingest.limits import Limits, raised_by
-from stepscope.ingest.readers.event_frames import Events
+from stepscope.ingest.readers.event_frames import NUMBERS, Events
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKETS = bytes(1 if c in b"[{" else 255 if c in b"]}" else 0 for c in range(256))
@@ -24,16 +25,16 @@ def within(events: Events, limits: Limits) -> tuple[Events, dict[str, int]]:
     for name in ("name", "cat"):
         is_long = _is_long(forms[name], limits)
         if is_long.any():
-            forms = _replaced(forms, name, is_long, pl.col(name).str.head(limits.text // 4))
+            forms = _replaced(forms, [name], is_long, pl.col(name).str.head(limits.text // 4))
             what = f"a {name} of more than {limits.text:,} bytes cut ({raised_by('text')})"
             repaired[what] = _num(is_long.gather(rows["form"]))
     is_long = _is_long(rows["args"], limits)
     if num := _num(is_long):
-        rows = _replaced(rows, "args", is_long)
+        rows = _replaced(rows, ("args", *NUMBERS), is_long)
         repaired[f"args of more than {limits.text:,} bytes left out ({raised_by('text')})"] = num
     is_deep = _is_deep(rows["args"], limits.depth)
     if num := _num(is_deep):
-        rows = _replaced(rows, "args", is_deep)
+        rows = _replaced(rows, ("args", *NUMBERS), is_deep)
         repaired[f"args deeper than {limits.depth:,} left out ({raised_by('depth')})"] = num
     return Events(forms, rows), repaired
 
@@ -51,7 +52,7 @@ def on_few_tracks(forms: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.Seri
     )
     is_stray = found.select(pl.col("is_stray").fill_null(value=False) & ~pl.col("is_name"))
     for name in ("pid", "tid"):
-        forms = _replaced(forms, name, is_stray.to_series())
+        forms = _replaced(forms, [name], is_stray.to_series())
     return forms, is_stray.to_series()
 
 
@@ -66,9 +67,9 @@ def _num(which: pl.Series) -> int:
 
 
 def _replaced(
-    rows: pl.DataFrame, column: str, where: pl.Series, by: pl.Expr | None = None
+    rows: pl.DataFrame, columns: Sequence[str], where: pl.Series, by: pl.Expr | None = None
 ) -> pl.DataFrame:
-    return rows.with_columns(pl.when(~where).then(pl.col(column)).otherwise(by).alias(column))
+    return rows.with_columns(pl.when(~where).then(pl.col(columns)).otherwise(by).name.keep())
 
 
 def _is_long(text: pl.Series, limits: Limits) -> pl.Series:

@@ -9,12 +9,8 @@ import polars as pl
 from stepscope.ingest.derive.collectives import tells_of_collectives
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.readers.bounded import within
-from stepscope.ingest.readers.event_frames import Events
+from stepscope.ingest.readers.event_frames import NUMBERS, Events
 from stepscope.ingest.spool import packed
-
-CORRELATION, EXTERNAL_ID = "correlation", "External id"
-_FOLLOWING = r"^\s*:\s*(\d{1,18})\s*[,}]"
-_ANYWHERE = r"[{{,]\s*{}\s*:\s*(\d{{1,18}})\s*[,}}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +22,7 @@ class Batch:
             the latter: it is the other number that may serve)
     args    the args of `slices`, packed
     telling row and args of slices that tell of collectives
-    others  all other events: their number (`event`) and the columns of `Events.rows`
+    others  all other events: their number (`event`) and the columns of `Events.rows` but `NUMBERS`
     repaired    how many events were cut to the limits, by reason
     """
 
@@ -50,10 +46,10 @@ def batch_of(events: Events, limits: Limits = DEFAULTS) -> Batch:
     return Batch(
         len(rows),
         events.forms,
-        slices.select("form", "ts_ns", "dur_ns", *_correlation(slices["args"])),
+        slices.select("form", "ts_ns", "dur_ns", *_correlation(slices)),
         packed(slices["args"]) if len(slices) else None,
         slices.select("args").with_row_index("row").filter(telling).with_columns(_copied("args")),
-        rows.filter(~is_plain).with_columns(_copied("id", "id2", "args")),
+        rows.filter(~is_plain).drop(NUMBERS).with_columns(_copied("id", "id2", "args")),
         repaired,
     )
 
@@ -63,30 +59,13 @@ def _copied(*names: str) -> pl.Expr:
     return pl.col(names) + ""
 
 
-def _correlation(args: pl.Series) -> list[pl.Series]:
+def _correlation(slices: pl.DataFrame) -> list[pl.Series]:
     """The number that may tie a launch to what it launched, and whether it is the second best.
 
     "External id" counts something else than "correlation"; it serves where there is none of the
     latter in the whole file, as without a device.
     """
-    number = number_in(args, CORRELATION)
-    is_external = number.null_count() == len(number)
-    if is_external:
-        number = number_in(args, EXTERNAL_ID)
-    flag = pl.repeat(is_external, len(args), dtype=pl.Boolean, eager=True)
+    is_external = slices["correlation"].null_count() == len(slices)
+    number = slices["external_id"] if is_external else slices["correlation"]
+    flag = pl.repeat(is_external, len(slices), dtype=pl.Boolean, eager=True)
     return [number.alias("correlation"), flag.alias("is_external")]
-
-
-def number_in(args: pl.Series, key: str) -> pl.Series:
-    """The first whole number of up to 18 digits with that key in JSON; null where there is none."""
-    quoted = f'"{key}"'
-    at = args.str.find(quoted, literal=True)
-    having = at.is_not_null().arg_true()
-    texts = args.gather(having)
-    behind = pl.col("args").cast(pl.Binary).bin.slice(pl.col("at") + len(quoted)).cast(pl.String)
-    frame = pl.DataFrame({"args": texts, "at": at.gather(having).cast(pl.Int64)})
-    number = frame.select(behind.str.extract(_FOLLOWING)).to_series()
-    others = number.is_null().arg_true()
-    if len(others):
-        number = number.scatter(others, texts.gather(others).str.extract(_ANYWHERE.format(quoted)))
-    return args.clear(len(args)).cast(pl.Int64).scatter(having, number.cast(pl.Int64))

@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.ingest.derive.collectives import tells_of_collectives
 from stepscope.ingest.derive.lanes import with_lanes
-from stepscope.ingest.readers.chrome_batch import CORRELATION, EXTERNAL_ID, number_in
+from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
 from stepscope.ingest.readers.chrome_counters import counter_rows
 from stepscope.ingest.readers.chrome_events import ChromeEvents
 from stepscope.ingest.readers.chrome_slices import NO_NAME, slices_of

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
-from msgspec import Raw
 
+from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
 from stepscope.ingest.readers.chrome_times import EMPTY, nanoseconds
 from stepscope.ingest.readers.event import Event
 
 _TEXTS = ("ph", "name", "cat")
 _RAWS = ("pid", "tid", "ts", "dur", "id", "id2", "args")
 FORM = ("ph", "name", "cat", "pid", "tid")
+NUMBERS = ("correlation", "external_id")
 _LINE_BREAK = r"[\r\n]\s*"
 
 
@@ -32,6 +33,7 @@ class Events:
             has_ts, has_dur something was written there
             id              as pid
             id2, args       JSON text, line breaks of pretty printing taken out
+            correlation, external_id    the first whole number with that key in the args
     """
 
     forms: pl.DataFrame
@@ -54,7 +56,7 @@ def events_of(decoded: Sequence[Event]) -> tuple[Events, int]:
     raws = [_utf8(name, [bytes(getattr(event, name)) for event in decoded]) for name in _RAWS]
     fields = pl.DataFrame([*texts, *(column for column, _ in raws)])
     said = fields.select(*_TEXTS, unquoted("pid"), unquoted("tid"))
-    form, forms = numbered(said)
+    form, forms = _numbered(said)
     rows = fields.select(
         form,
         *(_ns(name) for name in ("ts", "dur")),
@@ -63,24 +65,12 @@ def events_of(decoded: Sequence[Event]) -> tuple[Events, int]:
         *(pl.when(pl.col(name).is_in(EMPTY).not_()).then(on_one_line(name)).alias(name)
           for name in ("id2", "args")),
     )  # fmt: skip
-    return Events(forms, rows), sum(mended for _, mended in raws)
+    numbers = [number_in(rows["args"], key) for key in (CORRELATION, EXTERNAL_ID)]
+    found = [number.alias(name) for number, name in zip(numbers, NUMBERS, strict=True)]
+    return Events(forms, rows.with_columns(found)), sum(mended for _, mended in raws)
 
 
-def forms_of(decoded: Sequence[Event]) -> pl.DataFrame:
-    """The forms of events whose text is UTF-8, one for each."""
-    texts = [pl.Series(name, [getattr(event, name) for event in decoded], pl.String)
-             for name in _TEXTS]  # fmt: skip
-    raws = [pl.Series(name, [_unquoted(getattr(event, name)) for event in decoded], pl.String)
-            for name in ("pid", "tid")]  # fmt: skip
-    return pl.DataFrame([*texts, *raws])
-
-
-def _unquoted(value: Raw) -> str | None:
-    text = bytes(value).decode()
-    return None if text in EMPTY else text[1:-1] if text.startswith('"') else text
-
-
-def numbered(rows: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+def _numbered(rows: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
     """The distinct rows, and for each row which of them it is."""
     distinct = rows.unique(maintain_order=True)
     known = distinct.with_row_index("form")

@@ -3,7 +3,7 @@
 A window of bytes is read in the first of three ways that succeeds:
 
 whole   cut after what looks like the last end of an event, and take all of it apart
-        (`event_forms`). What is JSON was cut in the right place: no need to look inside strings.
+        (`event_windows`). What is JSON was cut in the right place: no need to look inside strings.
         Several windows are read like that at a time.
 exact   count quotes and brackets to find the commas between events; decode all between them, or
         each by itself.
@@ -27,14 +27,12 @@ import numpy as np
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.event import Event, EventReader
-from stepscope.ingest.readers.event_forms import decoded, taken_apart
 from stepscope.ingest.readers.event_frames import Events, events_of
+from stepscope.ingest.readers.event_windows import events_in
 
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"
 WINDOW_BYTES = 8 << 20
-SMALL_BYTES = 32 << 10
-"""Up to here it takes longer to search for layouts than to decode each event."""
 NUM_THREADS = 2
 _TAIL_BYTES = 64 << 10
 _MOST_TRIES = 32
@@ -57,8 +55,8 @@ class _Digested(Generic[T]):
     again: Callable[[], Events | None]
 
 
-_Sent = tuple[bytes, bytes, Future[_Digested[T] | None]]
-"""A window, what stands between it and the next, and what will be made of it."""
+_Sent = tuple[memoryview, Future[_Digested[T] | None]]
+"""A window with the comma behind it, and what will be made of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +131,10 @@ class EventStream(Generic[T]):
         sent: deque[_Sent[T]] = deque()
         while True:
             while len(sent) < NUM_THREADS + 1 and not self._ended and (end := _last_border(text)):
-                window = b"".join((b"[", memoryview(text)[: end.start() + 1], b"]"))
-                rest = text[end.end() :]
-                del text  # a copy fewer at a time
-                sent.append((window, end[0][1:], pool.submit(self._whole, window)))
-                text = self._more(min(WINDOW_BYTES, self._limits.event), rest)
+                window = memoryview(text)
+                future = pool.submit(self._whole, window[: end.start() + 1])
+                sent.append((window[: end.end()], future))
+                text = self._more(min(WINDOW_BYTES, self._limits.event), window[end.end() :])
             if not sent:
                 return text
             digested = sent[0][-1].result()
@@ -146,19 +143,18 @@ class EventStream(Generic[T]):
             sent.popleft()
             yield digested
 
-    def _whole(self, window: bytes) -> _Digested[T] | None:
-        take_apart = taken_apart if len(window) > SMALL_BYTES else decoded
-        events = take_apart(window)
+    def _whole(self, window: memoryview) -> _Digested[T] | None:
+        events = events_in(window)
         if events is None:
             return None
-        return _Digested(len(events), self._digest(events), partial(take_apart, window))
+        return _Digested(len(events), self._digest(events), partial(events_in, window))
 
     def _framed(self, decoded: list[Event]) -> Events:
         events, num_mended = events_of(decoded)
         self.reader.repaired[NOT_UTF8] += num_mended
         return events
 
-    def _more(self, num_bytes: int = 1, before: bytes = b"") -> bytes:
+    def _more(self, num_bytes: int = 1, before: bytes | memoryview = b"") -> bytes:
         """What was before and the next blocks, so many bytes of these if there are any."""
         blocks = [before]
         while num_bytes > 0 and not self._ended:
@@ -221,8 +217,7 @@ class EventStream(Generic[T]):
         return self._each(texts[:-1]), texts[-1] + self._more()
 
     def _each(self, texts: list[bytes]) -> list[Events]:
-        window = b"[%b]" % b",".join(texts)
-        events = taken_apart(window) if len(window) > SMALL_BYTES else None
+        events = events_in(b",".join(texts))
         return [events or self._framed([e for text in texts for e in self._events_in(text)])]
 
     def _events_in(self, text: bytes) -> list[Event]:
@@ -310,11 +305,9 @@ def _same(events: Events) -> Events:
 
 def _joined(sent: Iterable[_Sent[T]]) -> bytes:
     """The text of windows that must be read otherwise, as they are not what they looked like."""
-    parts = []
-    for window, comma, future in sent:
+    for _, future in sent:
         future.cancel()
-        parts += [window[1:-1], comma]
-    return b"".join(parts)
+    return b"".join(window for window, _ in sent)
 
 
 def _last_border(window: bytes) -> re.Match[bytes] | None:

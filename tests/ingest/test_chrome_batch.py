@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.ingest.readers.chrome_batch import batch_of, number_in
+from stepscope.ingest.readers.args_numbers import number_in
+from stepscope.ingest.readers.chrome_batch import batch_of
 from stepscope.ingest.readers.event import Event
 from stepscope.ingest.readers.event_frames import events_of
 from stepscope.ingest.spool import packed, unpacked

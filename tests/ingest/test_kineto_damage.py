@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers import event_stream, inflate
+from stepscope.ingest.readers import event_stream, event_windows, inflate
 from stepscope.ingest.readers.event_frames import Events
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.kineto import KinetoReader
@@ -168,7 +168,7 @@ def test_block_borders_make_no_difference(layout: str, size: int, small_bytes: i
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_stream, "WINDOW_BYTES", 1)
-        patch.setattr(event_stream, "SMALL_BYTES", small_bytes)
+        patch.setattr(event_windows, "SMALL_BYTES", small_bytes)
         assert pl.concat(batches).equals(at_once)
     assert not batches.reader.skipped
 

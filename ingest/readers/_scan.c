@@ -1,0 +1,632 @@
+/* Trace events, one behind the other, as columns: one pass over their JSON, without the interpreter.
+
+   What is written here is held against decoding each event by itself (tests/ingest/test_scan.py,
+   tests/fuzz). Whatever is unusual is not for this file: `scan` then says no, and the caller decodes.
+   It allocates nothing; everything is written into arrays that the caller lends, within their bounds. */
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MOST_DEPTH 512
+#define MOST_PROBES 64
+#define LIMIT_US (((int64_t)1 << 62) / 1000)
+#define NONE (-1)
+
+typedef const uint8_t *Place;
+
+typedef struct { Place at; uint32_t size; } Slice;
+
+enum Key { PH, NAME, CAT, PID, TID, TS, DUR, ID, ID2, ARGS, NUM_KEYS };
+enum { NUM_OF_FORM = TID + 1 };
+enum Flag { HAS_TS = 1, TS_OK = 2, HAS_DUR = 4, DUR_OK = 8, HAS_ID = 16, HAS_ARGS = 32 };
+
+/* A form: where its values stand in the window, and its hash. */
+typedef struct { uint32_t hash, at[NUM_OF_FORM], size[NUM_OF_FORM]; } Form;
+
+/* A value that is left to the caller: of which event, its key, and where it stands. */
+typedef struct { uint32_t event, key, at, size; } Odd;
+
+typedef struct {
+    /* the window */
+    Place begin, end;
+    bool is_ascii;
+    /* columns, `most_events` long; the ends of texts */
+    int64_t *ts_ns, *dur_ns, *correlation, *external, *args_end, *id_end;
+    uint32_t *form;
+    uint8_t *flags;
+    Py_ssize_t num_events, most_events;
+    /* texts, as long as the window */
+    uint8_t *args, *ids;
+    Py_ssize_t args_size, ids_size;
+    /* forms, with an open hash table of their numbers */
+    Form *forms;
+    uint32_t *table;
+    Py_ssize_t num_forms, most_forms, table_size, most_table;
+    Odd *odd;
+    Py_ssize_t num_odd, most_odd;
+    /* what was met in the value that is read */
+    Place copied;
+    int64_t found[2];
+} Scan;
+
+static inline uint8_t byte_at(const Scan *scan, Place at) { return at < scan->end ? *at : 0; }
+
+static inline bool is_digit(uint8_t byte) { return (uint8_t)(byte - '0') < 10; }
+
+static inline bool is_space(uint8_t byte)
+{
+    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
+}
+
+static inline Place behind_space(const Scan *scan, Place at)
+{
+    while (is_space(byte_at(scan, at)))
+        at++;
+    return at;
+}
+
+/* -- JSON: each takes the place where a value begins, and gives the place behind it or NULL ------- */
+
+/* How many of eight bytes come before the first that a string does not simply hold. */
+static inline int num_plain(uint64_t bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    uint64_t quote = bytes ^ (ones * '"'), escape = bytes ^ (ones * '\\');
+    uint64_t special = (((quote - ones) & ~quote) | ((escape - ones) & ~escape)
+                        | ((bytes - ones * 0x20) & ~bytes) | bytes) & high;
+    return special ? __builtin_ctzll(special) >> 3 : 8;
+}
+
+static Place behind_escape(const Scan *scan, Place at)
+{
+    switch (byte_at(scan, at)) {
+    case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't':
+        return at + 1;
+    case 'u':
+        for (int i = 1; i <= 4; i++) {
+            uint8_t lower = byte_at(scan, at + i) | 0x20;
+            if (!is_digit(byte_at(scan, at + i)) && (lower < 'a' || lower > 'f'))
+                return NULL;
+        }
+        return at + 5;
+    default:
+        return NULL;
+    }
+}
+
+static Place behind_string(Scan *scan, Place at)
+{
+    at++;
+    for (;;) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        while (scan->end - at >= 8) {
+            uint64_t bytes;
+            memcpy(&bytes, at, 8);
+            int plain = num_plain(bytes);
+            at += plain;
+            if (plain < 8)
+                break;
+        }
+#endif
+        uint8_t byte = byte_at(scan, at++);
+        if (byte == '"')
+            return at;
+        if (byte < 0x20)
+            return NULL;
+        if (byte == '\\' && !(at = behind_escape(scan, at)))
+            return NULL;
+        if (byte & 0x80)
+            scan->is_ascii = false;
+    }
+}
+
+static inline Place behind_digits(const Scan *scan, Place at)
+{
+    while (is_digit(byte_at(scan, at)))
+        at++;
+    return at;
+}
+
+static Place behind_number(const Scan *scan, Place at)
+{
+    if (*at == '-')
+        at++;
+    Place behind = behind_digits(scan, at);
+    if (behind == at || (*at == '0' && behind > at + 1))
+        return NULL;
+    if (byte_at(scan, behind) == '.') {
+        at = behind + 1;
+        if ((behind = behind_digits(scan, at)) == at)
+            return NULL;
+    }
+    if ((byte_at(scan, behind) | 0x20) == 'e') {
+        at = behind + 1;
+        if (byte_at(scan, at) == '+' || byte_at(scan, at) == '-')
+            at++;
+        if ((behind = behind_digits(scan, at)) == at)
+            return NULL;
+    }
+    return behind;
+}
+
+static inline Place behind_word(const Scan *scan, Place at, const char *word)
+{
+    size_t size = strlen(word);
+    return (size_t)(scan->end - at) >= size && !memcmp(at, word, size) ? at + size : NULL;
+}
+
+static inline Place behind_scalar(Scan *scan, Place at)
+{
+    switch (byte_at(scan, at)) {
+    case '"': return behind_string(scan, at);
+    case 't': return behind_word(scan, at, "true");
+    case 'f': return behind_word(scan, at, "false");
+    case 'n': return behind_word(scan, at, "null");
+    default: return at < scan->end ? behind_number(scan, at) : NULL;
+    }
+}
+
+/* -- args: copied without the line breaks of pretty printing, and searched for two numbers -------- */
+
+static inline void copy_until(Scan *scan, Place at)
+{
+    memcpy(scan->args + scan->args_size, scan->copied, at - scan->copied);
+    scan->args_size += at - scan->copied;
+}
+
+static inline Place copy_space(Scan *scan, Place at)
+{
+    while (is_space(byte_at(scan, at))) {
+        if (*at == '\n' || *at == '\r') {
+            copy_until(scan, at);
+            at = scan->copied = behind_space(scan, at);
+        } else {
+            at++;
+        }
+    }
+    return at;
+}
+
+static const char *const SOUGHT[2] = {"correlation\"", "External id\""};
+enum { SOUGHT_SIZE = 12, MOST_DIGITS = 18 };
+
+/* Keep the first whole number that has one of two keys; `at` is behind the colon. */
+static inline void seek(Scan *scan, Place key, Place key_end, Place at)
+{
+    for (int which = 0; which < 2; which++) {
+        if (scan->found[which] != NONE || key_end - key != SOUGHT_SIZE + 1
+            || memcmp(key + 1, SOUGHT[which], SOUGHT_SIZE))
+            continue;
+        Place behind = behind_digits(scan, at);
+        uint8_t next = byte_at(scan, behind_space(scan, behind));
+        if (behind == at || behind - at > MOST_DIGITS || (next != ',' && next != '}'))
+            return;
+        int64_t number = 0;
+        for (; at < behind; at++)
+            number = number * 10 + (*at - '0');
+        scan->found[which] = number;
+    }
+}
+
+/* The place behind a key and its colon, where the value begins. */
+static inline Place behind_key(Scan *scan, Place at)
+{
+    if (byte_at(scan, at) != '"')
+        return NULL;
+    Place key = at, key_end = behind_string(scan, at);
+    if (!key_end)
+        return NULL;
+    at = copy_space(scan, key_end);
+    if (byte_at(scan, at) != ':')
+        return NULL;
+    at = copy_space(scan, at + 1);
+    seek(scan, key, key_end, at);
+    return at;
+}
+
+/* Copy any value behind the args that are there. */
+static Place copy_value(Scan *scan, Place at)
+{
+    uint8_t closing[MOST_DEPTH];
+    uint32_t depth = 0;
+    scan->copied = at;
+    scan->found[0] = scan->found[1] = NONE;
+    for (;;) {
+        uint8_t opening = byte_at(scan, at);
+        if (opening == '{' || opening == '[') {
+            if (depth == MOST_DEPTH)
+                return NULL;
+            closing[depth++] = opening + 2;  /* as it is in ASCII */
+            at = copy_space(scan, at + 1);
+            if (byte_at(scan, at) != closing[depth - 1]) {
+                if (opening == '{' && !(at = behind_key(scan, at)))
+                    return NULL;
+                continue;
+            }
+        } else {
+            if (!(at = behind_scalar(scan, at)))
+                return NULL;
+            if (!depth)
+                break;
+            at = copy_space(scan, at);
+        }
+        while (depth && byte_at(scan, at) == closing[depth - 1]) {
+            at++;
+            if (--depth)
+                at = copy_space(scan, at);
+        }
+        if (!depth)
+            break;
+        if (byte_at(scan, at) != ',')
+            return NULL;
+        at = copy_space(scan, at + 1);
+        if (closing[depth - 1] == '}' && !(at = behind_key(scan, at)))
+            return NULL;
+    }
+    copy_until(scan, at);
+    return at;
+}
+
+/* -- the fields of an event ----------------------------------------------------------------------- */
+
+static inline int key_at(Place key, Py_ssize_t size)
+{
+    switch (size) {
+    case 2:
+        return !memcmp(key, "ph", 2) ? PH : !memcmp(key, "ts", 2) ? TS
+             : !memcmp(key, "id", 2) ? ID : NUM_KEYS;
+    case 3:
+        return !memcmp(key, "pid", 3) ? PID : !memcmp(key, "tid", 3) ? TID
+             : !memcmp(key, "dur", 3) ? DUR : !memcmp(key, "cat", 3) ? CAT
+             : !memcmp(key, "id2", 3) ? ID2 : NUM_KEYS;
+    case 4:
+        return !memcmp(key, "name", 4) ? NAME : !memcmp(key, "args", 4) ? ARGS : NUM_KEYS;
+    default:
+        return memchr(key, '\\', size) ? NONE : NUM_KEYS;  /* it may be one of them in disguise */
+    }
+}
+
+static inline bool is_empty(Slice value)
+{
+    return !value.size || (value.size == 2 && *value.at == '"')
+        || (value.size == 4 && *value.at == 'n');
+}
+
+/* Nanoseconds of decimal microseconds, rounded half up at the fourth decimal as all our readers do. */
+static bool is_time(Slice value, int64_t *ns, bool *is_within)
+{
+    Place at = value.at, end = at + value.size;
+    bool is_negative = *at == '-';
+    at += is_negative;
+    int64_t us = 0, fraction = 0;
+    int num_digits = 0;
+    if (at == end || !is_digit(*at))
+        return false;
+    for (; at < end && is_digit(*at); at++)
+        if (us < LIMIT_US)
+            us = us * 10 + (*at - '0');
+    if (at < end && *at == '.')
+        for (at++; at < end && is_digit(*at); at++, num_digits++)
+            if (num_digits < 4)
+                fraction = fraction * 10 + (*at - '0');
+    for (; num_digits < 4; num_digits++)
+        fraction *= 10;
+    *is_within = us < LIMIT_US;
+    *ns = *is_within ? us * 1000 + (fraction + 5) / 10 : 0;
+    if (is_negative)
+        *ns = -*ns;
+    return at == end;
+}
+
+static bool put_odd(Scan *scan, enum Key key, Slice value)
+{
+    if (scan->num_odd == scan->most_odd)
+        return false;
+    scan->odd[scan->num_odd++] = (Odd){
+        (uint32_t)scan->num_events, key, (uint32_t)(value.at - scan->begin), value.size};
+    return true;
+}
+
+static bool put_time(Scan *scan, enum Key key, Slice value, int64_t *column, int has, int ok)
+{
+    int64_t ns = 0;
+    bool is_within = false;
+    uint8_t flags = 0;
+    if (!is_empty(value)) {
+        flags = has;
+        if (!is_time(value, &ns, &is_within) && !put_odd(scan, key, value))
+            return false;
+        if (is_within)
+            flags |= ok;
+    }
+    column[scan->num_events] = ns;
+    scan->flags[scan->num_events] |= flags;
+    return true;
+}
+
+static void put_id(Scan *scan, Slice value)
+{
+    if (!is_empty(value)) {
+        bool is_quoted = *value.at == '"';
+        memcpy(scan->ids + scan->ids_size, value.at + is_quoted, value.size - 2 * is_quoted);
+        scan->ids_size += value.size - 2 * is_quoted;
+        scan->flags[scan->num_events] |= HAS_ID;
+    }
+    scan->id_end[scan->num_events] = scan->ids_size;
+}
+
+/* -- forms ---------------------------------------------------------------------------------------- */
+
+static inline uint64_t mixed(uint64_t hash, uint64_t bytes)
+{
+    hash = (hash ^ bytes) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ (hash >> 29);
+}
+
+static uint32_t hash_of(const Slice values[])
+{
+    uint64_t hash = 0, bytes;
+    for (int key = 0; key < NUM_OF_FORM; key++) {
+        Place at = values[key].at;
+        uint32_t left = values[key].size;
+        hash = mixed(hash, left);
+        for (; left >= 8; at += 8, left -= 8) {
+            memcpy(&bytes, at, 8);
+            hash = mixed(hash, bytes);
+        }
+        if (left) {
+            bytes = 0;
+            memcpy(&bytes, at, left);
+            hash = mixed(hash, bytes);
+        }
+    }
+    return (uint32_t)(hash >> 32);
+}
+
+static bool is_form(const Scan *scan, const Form *form, uint32_t hash, const Slice values[])
+{
+    if (form->hash != hash)
+        return false;
+    for (int key = 0; key < NUM_OF_FORM; key++)
+        if (form->size[key] != values[key].size
+            || memcmp(scan->begin + form->at[key], values[key].at, values[key].size))
+            return false;
+    return true;
+}
+
+/* Where a number stands in the table or could be put; NULL where too many are in the way. */
+static uint32_t *seat_of(const Scan *scan, uint32_t hash, const Slice values[])
+{
+    for (int probe = 0; probe < MOST_PROBES; probe++) {
+        uint32_t *seat = scan->table + ((hash + probe) & (scan->table_size - 1));
+        if (!*seat || (values && is_form(scan, scan->forms + *seat - 1, hash, values)))
+            return seat;
+    }
+    return NULL;
+}
+
+static bool grow_table(Scan *scan)
+{
+    scan->table_size *= 2;
+    if (scan->table_size > scan->most_table)
+        return false;
+    memset(scan->table, 0, scan->table_size * sizeof *scan->table);
+    for (Py_ssize_t number = 0; number < scan->num_forms; number++) {
+        uint32_t *seat = seat_of(scan, scan->forms[number].hash, NULL);
+        if (!seat)
+            return false;
+        *seat = (uint32_t)number + 1;
+    }
+    return true;
+}
+
+static bool put_form(Scan *scan, const Slice values[])
+{
+    uint32_t hash = hash_of(values), *seat = seat_of(scan, hash, values);
+    if (!seat)
+        return false;
+    if (!*seat) {
+        if (scan->num_forms == scan->most_forms)
+            return false;
+        Form *form = scan->forms + scan->num_forms;
+        form->hash = hash;
+        for (int key = 0; key < NUM_OF_FORM; key++) {
+            form->at[key] = values[key].size ? (uint32_t)(values[key].at - scan->begin) : 0;
+            form->size[key] = values[key].size;
+        }
+        *seat = (uint32_t)++scan->num_forms;
+        scan->form[scan->num_events] = *seat - 1;
+        return scan->num_forms * 2 <= scan->table_size || grow_table(scan);
+    }
+    scan->form[scan->num_events] = *seat - 1;
+    return true;
+}
+
+/* -- events --------------------------------------------------------------------------------------- */
+
+/* Read the values of an event; a key that is there twice, or in disguise, is for others. */
+static Place read_fields(Scan *scan, Place at, Slice values[])
+{
+    int64_t correlation = NONE, external = NONE;
+    at = behind_space(scan, at + 1);
+    for (bool is_first = true; byte_at(scan, at) != '}'; is_first = false) {
+        if (!is_first) {
+            if (*at != ',')
+                return NULL;
+            at = behind_space(scan, at + 1);
+        }
+        if (byte_at(scan, at) != '"')
+            return NULL;
+        Place key = at + 1;
+        if (!(at = behind_string(scan, at)))
+            return NULL;
+        int which = key_at(key, at - 1 - key);
+        if (which == NONE || (which < NUM_KEYS && values[which].at))
+            return NULL;
+        at = behind_space(scan, at);
+        if (byte_at(scan, at) != ':')
+            return NULL;
+        at = behind_space(scan, at + 1);
+        Place value = at;
+        if (which < ID2) {
+            if (!(at = behind_scalar(scan, at)))
+                return NULL;
+        } else {
+            Py_ssize_t size = scan->args_size;
+            if (!(at = copy_value(scan, at)))
+                return NULL;
+            if (which == ARGS) {
+                correlation = scan->found[0];
+                external = scan->found[1];
+            } else {
+                scan->args_size = size;
+            }
+        }
+        if (which < NUM_KEYS)
+            values[which] = (Slice){value, (uint32_t)(at - value)};
+        at = behind_space(scan, at);
+        if (at == scan->end)
+            return NULL;
+    }
+    scan->correlation[scan->num_events] = correlation;
+    scan->external[scan->num_events] = external;
+    return at + 1;
+}
+
+static inline bool is_text(Slice value) { return value.size && *value.at == '"'; }
+
+static inline bool is_text_or_null(Slice value)
+{
+    return !value.size || *value.at == '"' || *value.at == 'n';
+}
+
+static Place read_event(Scan *scan, Place at)
+{
+    Slice values[NUM_KEYS] = {{NULL, 0}};
+    if (scan->num_events == scan->most_events || byte_at(scan, at) != '{')
+        return NULL;
+    Py_ssize_t args_size = scan->args_size;
+    if (!(at = read_fields(scan, at, values)))
+        return NULL;
+    if ((values[PH].size && !is_text(values[PH])) || !is_text_or_null(values[NAME])
+        || !is_text_or_null(values[CAT]))
+        return NULL;
+    scan->flags[scan->num_events] = 0;
+    if (is_empty(values[ARGS]))
+        scan->args_size = args_size;
+    else
+        scan->flags[scan->num_events] |= HAS_ARGS;
+    scan->args_end[scan->num_events] = scan->args_size;
+    put_id(scan, values[ID]);
+    if (!put_time(scan, TS, values[TS], scan->ts_ns, HAS_TS, TS_OK)
+        || !put_time(scan, DUR, values[DUR], scan->dur_ns, HAS_DUR, DUR_OK)
+        || (!is_empty(values[ID2]) && !put_odd(scan, ID2, values[ID2]))
+        || !put_form(scan, values))
+        return NULL;
+    scan->num_events++;
+    return at;
+}
+
+static bool read_events(Scan *scan)
+{
+    memset(scan->table, 0, scan->table_size * sizeof *scan->table);
+    Place at = behind_space(scan, scan->begin);
+    while ((at = read_event(scan, at))) {
+        at = behind_space(scan, at);
+        if (at == scan->end)
+            return true;
+        if (*at != ',')
+            return false;
+        at = behind_space(scan, at + 1);
+    }
+    return false;
+}
+
+/* -- the module ----------------------------------------------------------------------------------- */
+
+enum { WINDOW, NUMBERS, FORM, FLAGS, ARG_TEXT, ID_TEXT, FORMS, TABLE, ODD, NUM_BUFFERS };
+enum { NUM_NUMBERS = 6, FIRST_TABLE = 1024 };
+
+/* Lay the columns into the buffers; false where these do not fit each other. */
+static bool lay_out(Scan *scan, const Py_buffer buffers[])
+{
+    Py_ssize_t most = buffers[FLAGS].len, size = buffers[WINDOW].len;
+    if (buffers[NUMBERS].len < most * NUM_NUMBERS * 8 || buffers[FORM].len < most * 4
+        || buffers[ARG_TEXT].len < size || buffers[ID_TEXT].len < size || size > UINT32_MAX
+        || buffers[TABLE].len < FIRST_TABLE * 4)
+        return false;
+    scan->begin = buffers[WINDOW].buf;
+    scan->end = scan->begin + size;
+    scan->is_ascii = true;
+    scan->most_events = most;
+    int64_t *numbers = buffers[NUMBERS].buf, **columns[NUM_NUMBERS] = {
+        &scan->ts_ns, &scan->dur_ns, &scan->correlation, &scan->external, &scan->args_end,
+        &scan->id_end};
+    for (int i = 0; i < NUM_NUMBERS; i++)
+        *columns[i] = numbers + i * most;
+    scan->form = buffers[FORM].buf;
+    scan->flags = buffers[FLAGS].buf;
+    scan->args = buffers[ARG_TEXT].buf;
+    scan->ids = buffers[ID_TEXT].buf;
+    scan->forms = buffers[FORMS].buf;
+    scan->most_forms = buffers[FORMS].len / (Py_ssize_t)sizeof(Form);
+    scan->table = buffers[TABLE].buf;
+    scan->table_size = FIRST_TABLE;
+    scan->most_table = buffers[TABLE].len / 4;
+    scan->odd = buffers[ODD].buf;
+    scan->most_odd = buffers[ODD].len / (Py_ssize_t)sizeof(Odd);
+    return true;
+}
+
+PyDoc_STRVAR(scan_doc,
+"scan(window, numbers, form, flags, args, ids, forms, table, odd)\n--\n\n"
+"Read JSON objects with commas between them into the buffers.\n\n"
+"Gives how many events, forms and odd values there are, how many bytes of args and ids, and\n"
+"whether all of it is ASCII; None where something is unusual, or there is no room for it.");
+
+static PyObject *scan_events(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer buffers[NUM_BUFFERS];
+    if (!PyArg_ParseTuple(args, "y*w*w*w*w*w*w*w*w*:scan", &buffers[0], &buffers[1], &buffers[2],
+                          &buffers[3], &buffers[4], &buffers[5], &buffers[6], &buffers[7],
+                          &buffers[8]))
+        return NULL;
+    Scan scan = {0};
+    bool fits = lay_out(&scan, buffers), is_read = false;
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS
+        is_read = read_events(&scan);
+        Py_END_ALLOW_THREADS
+    }
+    for (int i = 0; i < NUM_BUFFERS; i++)
+        PyBuffer_Release(&buffers[i]);
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "the buffers do not fit each other");
+        return NULL;
+    }
+    if (!is_read)
+        Py_RETURN_NONE;
+    return Py_BuildValue("nnnnnN", scan.num_events, scan.num_forms, scan.num_odd, scan.args_size,
+                         scan.ids_size, PyBool_FromLong(scan.is_ascii));
+}
+
+static PyMethodDef methods[] = {
+    {"scan", scan_events, METH_VARARGS, scan_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {{0, NULL}};
+
+static struct PyModuleDef module = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "_scan",
+    .m_doc = "Trace events as columns.",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__scan(void) { return PyModuleDef_Init(&module); }
