@@ -24,6 +24,9 @@ enum Key { PH, NAME, CAT, PID, TID, TS, DUR, ID, ID2, ARGS, NUM_KEYS };
 enum { NUM_OF_FORM = TID + 1 };
 enum Flag { HAS_TS = 1, TS_OK = 2, HAS_DUR = 4, DUR_OK = 8, HAS_ID = 16, HAS_ARGS = 32 };
 
+/* A time: plain if it is a decimal number, within if below 2**62 ns. */
+typedef struct { int64_t ns; bool is_plain, is_within; } Time;
+
 /* A form: where its values stand in the window, and its hash. */
 typedef struct { uint32_t hash, at[NUM_OF_FORM], size[NUM_OF_FORM]; } Form;
 
@@ -51,9 +54,20 @@ typedef struct {
     /* what was met in the value that is read */
     Place copied;
     int64_t found[2];
+    /* ts and dur of the event that is read */
+    Time times[2];
 } Scan;
 
 static inline uint8_t byte_at(const Scan *scan, Place at) { return at < scan->end ? *at : 0; }
+
+/* Eight bytes, the first the lowest; compilers know this for one load. */
+static inline uint64_t eight_at(Place at)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < 8; i++)
+        bytes |= (uint64_t)at[i] << (8 * i);
+    return bytes;
+}
 
 static inline bool is_digit(uint8_t byte) { return (uint8_t)(byte - '0') < 10; }
 
@@ -71,14 +85,15 @@ static inline Place behind_space(const Scan *scan, Place at)
 
 /* -- JSON: each takes the place where a value begins, and gives the place behind it or NULL ------- */
 
-/* How many of eight bytes come before the first that a string does not simply hold. */
-static inline int num_plain(uint64_t bytes)
+/* How many bytes, of as many as are looked at at once, a string simply holds before another. */
+enum { AT_ONCE = 8 };
+static inline int num_plain(Place at)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
-    uint64_t quote = bytes ^ (ones * '"'), escape = bytes ^ (ones * '\\');
+    uint64_t bytes = eight_at(at), quote = bytes ^ (ones * '"'), escape = bytes ^ (ones * '\\');
     uint64_t special = (((quote - ones) & ~quote) | ((escape - ones) & ~escape)
                         | ((bytes - ones * 0x20) & ~bytes) | bytes) & high;
-    return special ? __builtin_ctzll(special) >> 3 : 8;
+    return special ? __builtin_ctzll(special) >> 3 : AT_ONCE;
 }
 
 static Place behind_escape(const Scan *scan, Place at)
@@ -98,20 +113,16 @@ static Place behind_escape(const Scan *scan, Place at)
     }
 }
 
-static Place behind_string(Scan *scan, Place at)
+/* The end of a string, for what is long or holds more than plain ASCII; `at` is somewhere in it. */
+static Place behind_rest(Scan *scan, Place at)
 {
-    at++;
     for (;;) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-        while (scan->end - at >= 8) {
-            uint64_t bytes;
-            memcpy(&bytes, at, 8);
-            int plain = num_plain(bytes);
+        while (scan->end - at >= AT_ONCE) {
+            int plain = num_plain(at);
             at += plain;
-            if (plain < 8)
+            if (plain < AT_ONCE)
                 break;
         }
-#endif
         uint8_t byte = byte_at(scan, at++);
         if (byte == '"')
             return at;
@@ -122,6 +133,17 @@ static Place behind_string(Scan *scan, Place at)
         if (byte & 0x80)
             scan->is_ascii = false;
     }
+}
+
+static inline Place behind_string(Scan *scan, Place at)
+{
+    at++;
+    if (scan->end - at > AT_ONCE) {
+        at += num_plain(at);
+        if (*at == '"')
+            return at + 1;
+    }
+    return behind_rest(scan, at);
 }
 
 static inline Place behind_digits(const Scan *scan, Place at)
@@ -168,6 +190,38 @@ static inline Place behind_scalar(Scan *scan, Place at)
     case 'n': return behind_word(scan, at, "null");
     default: return at < scan->end ? behind_number(scan, at) : NULL;
     }
+}
+
+/* The place behind a time. It is read as decimal microseconds, rounded half up at the fourth
+   decimal, as all our readers do; any other value is skipped, and is not plain. */
+static Place behind_time(Scan *scan, Place at, Time *time)
+{
+    Place begin = at;
+    bool is_negative = byte_at(scan, at) == '-';
+    at += is_negative;
+    Place digits = at;
+    int64_t us = 0, fraction = 0;
+    for (; is_digit(byte_at(scan, at)); at++)
+        if (us < LIMIT_US)
+            us = us * 10 + (*at - '0');
+    int num_decimals = -1;
+    if (at > digits && byte_at(scan, at) == '.')
+        for (at++, num_decimals = 0; is_digit(byte_at(scan, at)); at++, num_decimals++)
+            if (num_decimals < 4)
+                fraction = fraction * 10 + (*at - '0');
+    bool has_exponent = (byte_at(scan, at) | 0x20) == 'e';
+    if (at == digits || !num_decimals || has_exponent) {
+        *time = (Time){0, false, false};
+        return behind_scalar(scan, begin);
+    }
+    if (*digits == '0' && is_digit(byte_at(scan, digits + 1)))
+        return NULL;
+    for (num_decimals = num_decimals < 0 ? 0 : num_decimals; num_decimals < 4; num_decimals++)
+        fraction *= 10;
+    bool is_within = us < LIMIT_US;
+    int64_t ns = is_within ? us * 1000 + (fraction + 5) / 10 : 0;
+    *time = (Time){is_negative ? -ns : ns, true, is_within};
+    return at;
 }
 
 /* -- args: copied without the line breaks of pretty printing, and searched for two numbers -------- */
@@ -296,32 +350,6 @@ static inline bool is_empty(Slice value)
         || (value.size == 4 && *value.at == 'n');
 }
 
-/* Nanoseconds of decimal microseconds, rounded half up at the fourth decimal as all our readers do. */
-static bool is_time(Slice value, int64_t *ns, bool *is_within)
-{
-    Place at = value.at, end = at + value.size;
-    bool is_negative = *at == '-';
-    at += is_negative;
-    int64_t us = 0, fraction = 0;
-    int num_digits = 0;
-    if (at == end || !is_digit(*at))
-        return false;
-    for (; at < end && is_digit(*at); at++)
-        if (us < LIMIT_US)
-            us = us * 10 + (*at - '0');
-    if (at < end && *at == '.')
-        for (at++; at < end && is_digit(*at); at++, num_digits++)
-            if (num_digits < 4)
-                fraction = fraction * 10 + (*at - '0');
-    for (; num_digits < 4; num_digits++)
-        fraction *= 10;
-    *is_within = us < LIMIT_US;
-    *ns = *is_within ? us * 1000 + (fraction + 5) / 10 : 0;
-    if (is_negative)
-        *ns = -*ns;
-    return at == end;
-}
-
 static bool put_odd(Scan *scan, enum Key key, Slice value)
 {
     if (scan->num_odd == scan->most_odd)
@@ -331,21 +359,13 @@ static bool put_odd(Scan *scan, enum Key key, Slice value)
     return true;
 }
 
-static bool put_time(Scan *scan, enum Key key, Slice value, int64_t *column, int has, int ok)
+static bool put_time(Scan *scan, enum Key key, Slice value, int has, int ok)
 {
-    int64_t ns = 0;
-    bool is_within = false;
-    uint8_t flags = 0;
-    if (!is_empty(value)) {
-        flags = has;
-        if (!is_time(value, &ns, &is_within) && !put_odd(scan, key, value))
-            return false;
-        if (is_within)
-            flags |= ok;
-    }
-    column[scan->num_events] = ns;
-    scan->flags[scan->num_events] |= flags;
-    return true;
+    Time *time = &scan->times[key - TS];
+    bool is_there = !is_empty(value);
+    scan->flags[scan->num_events] |= is_there ? has | (time->is_within ? ok : 0) : 0;
+    (key == TS ? scan->ts_ns : scan->dur_ns)[scan->num_events] = time->ns;
+    return !is_there || time->is_plain || put_odd(scan, key, value);
 }
 
 static void put_id(Scan *scan, Slice value)
@@ -367,22 +387,17 @@ static inline uint64_t mixed(uint64_t hash, uint64_t bytes)
     return hash ^ (hash >> 29);
 }
 
-static uint32_t hash_of(const Slice values[])
+static uint32_t hash_of(const Scan *scan, const Slice values[])
 {
-    uint64_t hash = 0, bytes;
+    uint64_t hash = 0;
     for (int key = 0; key < NUM_OF_FORM; key++) {
         Place at = values[key].at;
         uint32_t left = values[key].size;
         hash = mixed(hash, left);
-        for (; left >= 8; at += 8, left -= 8) {
-            memcpy(&bytes, at, 8);
-            hash = mixed(hash, bytes);
-        }
-        if (left) {
-            bytes = 0;
-            memcpy(&bytes, at, left);
-            hash = mixed(hash, bytes);
-        }
+        for (; left >= 8; at += 8, left -= 8)
+            hash = mixed(hash, eight_at(at));
+        if (left && at + left - scan->begin >= 8)  /* a key is before it */
+            hash = mixed(hash, eight_at(at + left - 8) >> (64 - 8 * left));
     }
     return (uint32_t)(hash >> 32);
 }
@@ -426,7 +441,7 @@ static bool grow_table(Scan *scan)
 
 static bool put_form(Scan *scan, const Slice values[])
 {
-    uint32_t hash = hash_of(values), *seat = seat_of(scan, hash, values);
+    uint32_t hash = hash_of(scan, values), *seat = seat_of(scan, hash, values);
     if (!seat)
         return false;
     if (!*seat) {
@@ -472,7 +487,10 @@ static Place read_fields(Scan *scan, Place at, Slice values[])
             return NULL;
         at = behind_space(scan, at + 1);
         Place value = at;
-        if (which < ID2) {
+        if (which == TS || which == DUR) {
+            if (!(at = behind_time(scan, at, &scan->times[which - TS])))
+                return NULL;
+        } else if (which < ID2) {
             if (!(at = behind_scalar(scan, at)))
                 return NULL;
         } else {
@@ -507,6 +525,7 @@ static inline bool is_text_or_null(Slice value)
 static Place read_event(Scan *scan, Place at)
 {
     Slice values[NUM_KEYS] = {{NULL, 0}};
+    scan->times[0] = scan->times[1] = (Time){0, false, false};
     if (scan->num_events == scan->most_events || byte_at(scan, at) != '{')
         return NULL;
     Py_ssize_t args_size = scan->args_size;
@@ -522,8 +541,8 @@ static Place read_event(Scan *scan, Place at)
         scan->flags[scan->num_events] |= HAS_ARGS;
     scan->args_end[scan->num_events] = scan->args_size;
     put_id(scan, values[ID]);
-    if (!put_time(scan, TS, values[TS], scan->ts_ns, HAS_TS, TS_OK)
-        || !put_time(scan, DUR, values[DUR], scan->dur_ns, HAS_DUR, DUR_OK)
+    if (!put_time(scan, TS, values[TS], HAS_TS, TS_OK)
+        || !put_time(scan, DUR, values[DUR], HAS_DUR, DUR_OK)
         || (!is_empty(values[ID2]) && !put_odd(scan, ID2, values[ID2]))
         || !put_form(scan, values))
         return NULL;

@@ -38,18 +38,27 @@ class Batch:
 def batch_of(events: Events, limits: Limits = DEFAULTS) -> Batch:
     """Sort the events of a window into what is kept of them."""
     events, repaired = within(events, limits)
+    told = events.forms.select(is_complete=pl.col("ph") == "X").with_columns(
+        telling=tells_of_collectives(events.forms["name"])
+    )
     rows = events.rows.with_row_index("event")
-    is_complete = (events.forms["ph"] == "X").gather(rows["form"])
-    is_plain = is_complete & rows["ts_ns"].is_not_null() & (rows["dur_ns"] >= 0).fill_null(False)
-    slices = rows.filter(is_plain)
-    telling = tells_of_collectives(events.forms["name"]).gather(slices["form"])
+    is_plain = (
+        told["is_complete"].gather(rows["form"])
+        & rows.select(
+            pl.col("ts_ns").is_not_null() & (pl.col("dur_ns") >= 0).fill_null(value=False)
+        ).to_series()
+    )
+    slices, others = rows, rows.clear()
+    if not is_plain.all():
+        slices, others = rows.filter(is_plain), rows.filter(~is_plain)
+    telling = told["telling"].gather(slices["form"])
     return Batch(
         len(rows),
         events.forms,
         slices.select("form", "ts_ns", "dur_ns", *_correlation(slices)),
         packed(slices["args"]) if len(slices) else None,
         slices.select("args").with_row_index("row").filter(telling).with_columns(_copied("args")),
-        rows.filter(~is_plain).drop(NUMBERS).with_columns(_copied("id", "id2", "args")),
+        others.drop(NUMBERS).with_columns(_copied("id", "id2", "args")),
         repaired,
     )
 

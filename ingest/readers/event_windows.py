@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.ingest.readers.chrome_times import nanoseconds
+from stepscope.ingest.readers.chrome_times import EMPTY, nanoseconds
 from stepscope.ingest.readers.event import Event
-from stepscope.ingest.readers.event_frames import FORM, Events, events_of, on_one_line, unquoted
+from stepscope.ingest.readers.event_frames import FORM, NUMBERS, Events, events_of, on_one_line
 
 try:
     from stepscope.ingest.readers import _scan
@@ -32,7 +32,7 @@ _HAS_TS, _TS_OK, _HAS_DUR, _DUR_OK, _HAS_ID, _HAS_ARGS = (1 << bit for bit in ra
 _KEYS = ("ph", "name", "cat", "pid", "tid", "ts", "dur", "id", "id2")
 _WORDS_OF_FORM = 1 + 2 * len(FORM)
 _events = msgspec.json.Decoder(list[Event])
-_text = msgspec.json.Decoder(str)
+_string = msgspec.json.Decoder(str)
 _UNREADABLE = (RecursionError, msgspec.DecodeError, UnicodeDecodeError)
 Window = bytes | memoryview
 Bytes = npt.NDArray[np.uint8]
@@ -100,50 +100,46 @@ def scanned(window: Window) -> Events | None:
     try:
         if not is_ascii:
             str(view, "utf-8")
-        forms = _forms(view, room.forms[:num_forms, 1:])
+        forms = _forms(view, room.forms[:num_forms, 1:].tolist())
     except _UNREADABLE:
         return None
-    flags = room.flags[:num]
     # Polars takes arrays as they are, and these are lent to the next window.
-    numbers, form = room.numbers[:4, :num].copy(), room.form[:num].copy()
-    rows = _rows(numbers, form, flags).with_columns(
-        _cut("id", room.ids[:id_bytes], room.numbers[5, :num], flags & _HAS_ID != 0),
-        _cut("args", room.args[:args_bytes], room.numbers[4, :num], flags & _HAS_ARGS != 0),
-    )
+    numbers, form = room.numbers[:, :num].copy(), room.form[:num].copy()
+    args, ids = room.args[:args_bytes].tobytes(), room.ids[:id_bytes].tobytes()
+    rows = _rows(numbers, form, room.flags[:num], args, ids)
     return Events(forms, _with_odd(rows, view, room.odd[:num_odd]))
 
 
-def _rows(numbers: Ints, form: Words, flags: Bytes) -> pl.DataFrame:
-    """`Events.rows` without the texts that are there."""
-    ts, dur, correlation, external = numbers
-    has = pl.col("flags")
-    frame = pl.DataFrame(
-        {"form": form, "flags": flags, "ts_ns": ts, "dur_ns": dur,
-         "correlation": correlation, "external_id": external}
-    )  # fmt: skip
-    return frame.select(
+def _rows(numbers: Ints, form: Words, flags: Bytes, args: bytes, ids: bytes) -> pl.DataFrame:
+    """`Events.rows` but for what is odd."""
+    names = ("ts_ns", "dur_ns", *NUMBERS, "args", "id")
+    columns = {"form": form, "flags": flags, **dict(zip(names, numbers, strict=True))}
+    return pl.DataFrame(columns).select(
         "form",
-        pl.when(has & _TS_OK != 0).then("ts_ns"),
-        pl.when(has & _DUR_OK != 0).then("dur_ns"),
-        has_ts=has & _HAS_TS != 0,
-        has_dur=has & _HAS_DUR != 0,
-        id=pl.lit(None, pl.String),
-        id2=pl.lit(None, pl.String),
-        args=pl.lit(None, pl.String),
-        correlation=pl.when(pl.col("correlation") >= 0).then("correlation"),
-        external_id=pl.when(pl.col("external_id") >= 0).then("external_id"),
+        _having("ts_ns", _TS_OK),
+        _having("dur_ns", _DUR_OK),
+        _has(_HAS_TS).alias("has_ts"),
+        _has(_HAS_DUR).alias("has_dur"),
+        _cut("id", ids, _HAS_ID),
+        pl.lit(None, pl.String).alias("id2"),
+        _cut("args", args, _HAS_ARGS),
+        *(pl.when(pl.col(name) >= 0).then(name) for name in NUMBERS),
     )
 
 
-def _cut(name: str, text: Bytes, ends: Ints, has: npt.NDArray[np.bool_]) -> pl.Series:
-    """Texts that stand one behind the other; null for what has none."""
-    if not text.size and not has.any():
-        return pl.repeat(None, len(has), dtype=pl.String, eager=True).alias(name)
-    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-    frame = pl.DataFrame({"start": starts, "size": ends - starts, "has": has})
-    whole = pl.lit(pl.Series([text.tobytes()])).first()
-    cut = whole.bin.slice("start", "size").cast(pl.String)
-    return frame.select(pl.when("has").then(cut).alias(name)).to_series()
+def _has(flag: int) -> pl.Expr:
+    return pl.col("flags") & flag != 0
+
+
+def _having(name: str, flag: int) -> pl.Expr:
+    return pl.when(_has(flag)).then(name)
+
+
+def _cut(name: str, text: bytes, flag: int) -> pl.Expr:
+    """Texts that stand one behind the other, by where they end; null for what has none."""
+    start = pl.col(name).shift(fill_value=0)
+    cut = pl.lit(pl.Series([text])).first().bin.slice(start, pl.col(name) - start)
+    return pl.when(_has(flag)).then(cut.cast(pl.String)).alias(name)
 
 
 def _with_odd(rows: pl.DataFrame, window: memoryview, odd: Words) -> pl.DataFrame:
@@ -161,31 +157,29 @@ def _with_odd(rows: pl.DataFrame, window: memoryview, odd: Words) -> pl.DataFram
     return rows
 
 
-def _forms(window: memoryview, places: Words) -> pl.DataFrame:
-    """Forms by where their values stand in the window."""
-    columns = [
-        pl.Series(name, _slices(window, places[:, [n, n + len(FORM)]]), pl.Binary).cast(pl.String)
-        for n, name in enumerate(FORM)
+def _forms(window: memoryview, places: list[list[int]]) -> pl.DataFrame:
+    """Forms by where their values stand in the window: places first, sizes behind."""
+    num = len(FORM)
+    values = [
+        [bytes(window[at : at + size]) for at, size in zip(form[:num], form[num:], strict=True)]
+        for form in places
     ]
-    forms = pl.DataFrame(columns)
-    return forms.select(
-        *(_unescaped(forms[name]) for name in ("ph", "name", "cat")), unquoted("pid"),
-        unquoted("tid"),
-    ).with_columns(pl.col("ph").fill_null(""))  # fmt: skip
+    rows = [
+        (_text(ph) or "", _text(name), _text(cat), _unquoted(pid), _unquoted(tid))
+        for ph, name, cat, pid, tid in values
+    ]
+    return pl.DataFrame(rows, dict.fromkeys(FORM, pl.String), orient="row")
 
 
-def _unescaped(texts: pl.Series) -> pl.Series:
-    """JSON strings as text; null for null and for what is not there."""
-    plain = texts.to_frame().select(
-        pl.when(pl.col(texts.name).str.starts_with('"')).then(
-            pl.col(texts.name).str.strip_prefix('"').str.strip_suffix('"')
-        )
-    )
-    escaped = texts.str.contains("\\", literal=True).arg_true()
-    found = plain.to_series()
-    if len(escaped):
-        found = found.scatter(escaped, [_text.decode(text) for text in texts.gather(escaped)])
-    return found
+def _text(written: bytes) -> str | None:
+    if written in (b"", b"null"):
+        return None
+    return _string.decode(written) if b"\\" in written else written[1:-1].decode()
+
+
+def _unquoted(written: bytes) -> str | None:
+    text = written.decode()
+    return None if text in EMPTY else text[1:-1] if text.startswith('"') else text
 
 
 def _slices(window: memoryview, places: Words) -> list[bytes]:
