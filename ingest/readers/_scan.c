@@ -96,21 +96,38 @@ static inline int num_plain(Place at)
     return special ? __builtin_ctzll(special) >> 3 : AT_ONCE;
 }
 
+/* The UTF-16 unit of four hexadecimal digits; negative where they are none. */
+static int32_t unit_at(const Scan *scan, Place at)
+{
+    int32_t unit = 0;
+    for (int i = 0; i < 4; i++) {
+        uint8_t byte = byte_at(scan, at + i), letter = (byte | 0x20) - 'a';
+        if (!is_digit(byte) && letter > 5)
+            return -1;
+        unit = unit * 16 + (is_digit(byte) ? byte - '0' : letter + 10);
+    }
+    return unit;
+}
+
+/* The place behind an escape, without its backslash; halves of a surrogate pair must be together. */
 static Place behind_escape(const Scan *scan, Place at)
 {
     switch (byte_at(scan, at)) {
     case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't':
         return at + 1;
     case 'u':
-        for (int i = 1; i <= 4; i++) {
-            uint8_t lower = byte_at(scan, at + i) | 0x20;
-            if (!is_digit(byte_at(scan, at + i)) && (lower < 'a' || lower > 'f'))
-                return NULL;
-        }
-        return at + 5;
+        break;
     default:
         return NULL;
     }
+    int32_t unit = unit_at(scan, at + 1);
+    if (unit < 0 || (unit & 0xFC00) == 0xDC00)
+        return NULL;
+    if ((unit & 0xFC00) != 0xD800)
+        return at + 5;
+    bool is_pair = byte_at(scan, at + 5) == '\\' && byte_at(scan, at + 6) == 'u'
+                   && (unit_at(scan, at + 7) & ~0x3FF) == 0xDC00;
+    return is_pair ? at + 11 : NULL;
 }
 
 /* The end of a string, for what is long or holds more than plain ASCII; `at` is somewhere in it. */

@@ -42,6 +42,11 @@ class Events:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def whole(self) -> pl.DataFrame:
+        """All columns of each event, those of its form too."""
+        said = self.forms[self.rows["form"]]
+        return pl.concat([self.rows.drop("form"), said], how="horizontal")
+
     def head(self, num: int) -> Events:
         """The first so many."""
         rows = self.rows.head(num)

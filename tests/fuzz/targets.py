@@ -14,12 +14,13 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import zstandard
+from polars.testing import assert_frame_equal
 
 from stepscope.ingest import background, segments
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
-from stepscope.ingest.readers import HEAD_BYTES
+from stepscope.ingest.readers import HEAD_BYTES, event_windows
 from stepscope.ingest.readers.engine_log import EngineLogReader
 from stepscope.ingest.readers.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
@@ -64,6 +65,20 @@ class Target:
         )
         with suppress(TraceError):
             use(Trace.from_tables(*self.reader.read(path, None, LIMITS)))
+
+
+class EventsTarget(Target):
+    """Trace events: what is read of them in one pass must be what decoding each gives."""
+
+    def __call__(self, content: bytes, folder: Path) -> None:
+        """Read it as windows of a big file are read, too."""
+        with patch.object(event_windows, "SMALL_BYTES", 0):
+            super().__call__(content, folder)
+        events = content.strip().removeprefix(b"[").removesuffix(b"]")
+        if event_windows.IS_COMPILED and (found := event_windows.scanned(events)):
+            expected = event_windows.decoded(events)
+            assert expected is not None
+            assert_frame_equal(found.whole(), expected.whole())
 
 
 def use(trace: Trace) -> None:
@@ -165,7 +180,7 @@ def _texts(*texts: str) -> Callable[[], Iterator[bytes]]:
 
 
 TARGETS = {
-    "kineto": Target(KinetoReader(), _kineto, as_file("trace.json")),
+    "kineto": EventsTarget(KinetoReader(), _kineto, as_file("trace.json")),
     "journal": Target(NativeReader(), lambda: each_of(JOURNAL), as_one_of(JOURNAL)),
     "swimlane": Target(SwimlaneReader(), lambda: each_of(SWIMLANE), as_one_of(SWIMLANE)),
     "kv-events": Target(KvEventsReader(), lambda: iter([CAPTURE]), as_file("events.bin")),

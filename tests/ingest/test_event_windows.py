@@ -87,13 +87,7 @@ def test_events_of_one_pass_are_the_events_one_by_one(
 
 def assert_same(events: Events, expected: Events | None) -> None:
     assert expected is not None
-    assert_frame_equal(whole(events), whole(expected))
-
-
-def whole(events: Events) -> pl.DataFrame:
-    """All columns of events, those of their forms too."""
-    said = events.forms[events.rows["form"]]
-    return pl.concat([events.rows.drop("form"), said], how="horizontal")
+    assert_frame_equal(events.whole(), expected.whole())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
@@ -191,7 +185,7 @@ def test_a_real_file_in_one_pass_is_the_file_one_by_one(
     shared_data: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = shared_data / "kineto" / f"{name}.json.gz"
-    in_one_pass = pl.concat(EventStream(Inflater(file), name, whole))
+    in_one_pass = pl.concat(EventStream(Inflater(file), name, Events.whole))
     monkeypatch.setattr(event_windows, "_scan", None)
 
-    assert_frame_equal(in_one_pass, pl.concat(EventStream(Inflater(file), name, whole)))
+    assert_frame_equal(in_one_pass, pl.concat(EventStream(Inflater(file), name, Events.whole)))

@@ -151,20 +151,15 @@ def test_a_stray_bracket_does_not_end_the_events(stray: bytes) -> None:
     assert num_events(content) == len(EVENTS)
 
 
-def whole(events: Events) -> pl.DataFrame:
-    said = events.forms[events.rows["form"]]
-    return pl.concat([events.rows.drop("form"), said], how="horizontal")
-
-
 def blocks_of(content: bytes, size: int) -> Iterator[bytes]:
     return (content[start : start + size] for start in range(0, len(content), size))
 
 
 @given(st.sampled_from(sorted(LAYOUTS)), st.integers(40, 900), st.sampled_from([0, 1 << 20]))
 def test_block_borders_make_no_difference(layout: str, size: int, small_bytes: int) -> None:
-    at_once = pl.concat(EventStream(iter([LAYOUTS[layout]]), "file", whole))
+    at_once = pl.concat(EventStream(iter([LAYOUTS[layout]]), "file", Events.whole))
 
-    batches = EventStream(blocks_of(LAYOUTS[layout], size), "file", whole)
+    batches = EventStream(blocks_of(LAYOUTS[layout], size), "file", Events.whole)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_stream, "WINDOW_BYTES", 1)
@@ -180,7 +175,7 @@ def test_what_must_be_read_one_by_one_does_not_change_what_is_read_beside_it(
     nested = {"l": [{"ph": 1}, {"ph": 2}]}
     events = [slice_(f"e{n}", n, 1 if sound else math.nan, args=nested | {"n": n})
               for n, sound in enumerate(are_sound)]  # fmt: skip
-    stream = EventStream(blocks_of(json.dumps(events).encode(), size), "file", whole)
+    stream = EventStream(blocks_of(json.dumps(events).encode(), size), "file", Events.whole)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_stream, "WINDOW_BYTES", 1)
