@@ -1,8 +1,9 @@
 """What was read of foreign files, kept as trace directories, so that the second open is instant.
 
-An entry is a folder `<key>.trace` with the sums of its files in `sums.json`. It is written beside
-its place and put there in one rename; what is damaged is dropped and read again. Nothing that goes
-wrong here is an error: a trace is then read as if there were no cache.
+An entry is a folder `<key>.trace` with the sums of its files in `sums.json`. A column that was
+packed as it was read is a folder beside the table's rows, `spans/packed=args`. An entry is written
+beside its place and put there in one rename; what is damaged is dropped and read again. Nothing
+that goes wrong here is an error: a trace is then read as if there were no cache.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.ingest.errors import ConfigError, StepscopeError
-from stepscope.ingest.frames import Frame, conform, table_named
+from stepscope.ingest.frames import Frame, table_named
 from stepscope.ingest.limits import size_of
 from stepscope.ingest.manifest import Manifest, read_manifest, write_manifest
-from stepscope.ingest.schema import TABLES
+from stepscope.ingest.schema import TABLES, Table
+from stepscope.ingest.spool import Spooled, beside, unpacked
 from stepscope.ingest.store import parquet_files, parquet_name, scan, sink_parquet
 
 if sys.platform != "win32":
@@ -39,6 +41,7 @@ OFF = "off"
 MOST_BYTES = 8 << 30
 ABANDONED_S = 3600
 _SUMS = "sums.json"
+_PACKED = "packed="
 _ENTRY = re.compile(r"[0-9a-f]{40}\.trace")
 _FAILURES = (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError, StepscopeError)
 
@@ -58,8 +61,11 @@ class Kept:
     def __init__(self, entry: Path) -> None:
         weakref.finalize(self, os.close, _locked(entry, fcntl.LOCK_SH))
         _verify(entry)
-        files = {table: parquet_files(entry, table.name) for table in TABLES}
-        self.frames = {table.name: scan(table, found) for table, found in files.items() if found}
+        self.frames = {
+            table.name: _read_table(table, entry)
+            for table in TABLES
+            if (entry / table.name).is_dir()
+        }
         self.manifest = read_manifest(entry / "manifest.json")
 
 
@@ -172,14 +178,28 @@ def users_cache() -> Cache | None:
 def _write(folder: Path, frames: Mapping[str, Frame], manifest: Manifest) -> None:
     """Write tables, in the order of their rows, and the manifest; raises where that changes it."""
     for name, frame in frames.items():
-        sink_parquet(
-            conform(table_named(name), frame), folder / name / "rank=all" / parquet_name(0, 0)
-        )
+        _write_table(table_named(name), frame, folder)
     write_manifest(manifest, folder / "manifest.json")
     if Manifest.from_json(manifest.to_json()) != manifest:
         raise ValueError("the manifest does not survive")
     sums = {str(file.relative_to(folder)): _sum(file) for file in _files(folder)}
     (folder / _SUMS).write_text(json.dumps(sums))
+
+
+def _write_table(table: Table, frame: Frame, folder: Path) -> None:
+    """Write the rows as in any trace directory, and what is packed as it is, beside them."""
+    rows = frame.rows if isinstance(frame, Spooled) else frame
+    sink_parquet(table, rows, folder / table.name / "rank=all" / parquet_name(0, 0))
+    if isinstance(frame, Spooled):
+        frame.save(folder / table.name / f"{_PACKED}{frame.column}")
+
+
+def _read_table(table: Table, entry: Path) -> pl.LazyFrame:
+    rows = scan(table, parquet_files(entry, table.name))
+    for folder in (entry / table.name).glob(f"{_PACKED}*"):
+        column = folder.name.removeprefix(_PACKED)
+        rows = beside(rows.drop(column), unpacked(column, sorted(folder.iterdir())))
+    return rows
 
 
 def _verify(entry: Path) -> None:

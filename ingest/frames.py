@@ -10,8 +10,9 @@ import polars as pl
 
 from stepscope.ingest.errors import SchemaMismatch
 from stepscope.ingest.schema import BY_NAME, Table, Type
+from stepscope.ingest.spool import Spooled
 
-Frame = pl.DataFrame | pl.LazyFrame
+Frame = pl.DataFrame | pl.LazyFrame | Spooled
 
 DTYPES: Mapping[Type, type[pl.DataType]] = {
     Type.I64: pl.Int64,
@@ -24,9 +25,11 @@ _WIDENS = {
     Type.I64: pl.datatypes.group.INTEGER_DTYPES,
     Type.I32: pl.datatypes.group.INTEGER_DTYPES,
     Type.F64: pl.datatypes.group.NUMERIC_DTYPES,
-    Type.STR: frozenset({pl.String, pl.Categorical, pl.Enum}),
+    Type.STR: (pl.String, pl.Categorical, pl.Enum),  # of whatever values: equal, and of other hash
     Type.BOOL: frozenset({pl.Boolean}),
 }
+FEW = 16 << 10
+"""Up to so many values, a dictionary of all of them may stand in each part of a file."""
 
 
 @cache
@@ -50,12 +53,12 @@ def table_named(name: str) -> Table:
         raise SchemaMismatch(f"there is no table {name!r}", todo=todo) from None
 
 
-def conform(table: Table, frame: Frame) -> pl.LazyFrame:
+def conform(table: Table, frame: Frame, *, keep_enums: bool = False) -> pl.LazyFrame:
     """Give the frame exactly the table's columns, order and types.
 
-    A missing column that may be null is filled with null, a missing `rank` with 0. Raises
-    `SchemaMismatch` for a column that is unknown, has a type that does not fit, or is required
-    and missing.
+    A missing column that may be null is filled with null, a missing `rank` with 0. Text that is an
+    Enum of few values stays one with `keep_enums`. Raises `SchemaMismatch` for a column that is
+    unknown, has a type that does not fit, or is required and missing.
     """
     lazy = frame.lazy()
     found = lazy.collect_schema()
@@ -65,7 +68,13 @@ def conform(table: Table, frame: Frame) -> pl.LazyFrame:
     missing = [name for name in table.required if name not in found]
     if missing:
         raise SchemaMismatch(f"columns {', '.join(map(repr, missing))} missing", where=table.name)
-    return lazy.select(_column(table, name, found.get(name)) for name in table.names)
+    columns = {name: _column(table, name, found.get(name)) for name in table.names}
+    kept = [name for name, kind in found.items() if keep_enums and _is_of_few(kind)]
+    return lazy.select(**columns | {name: pl.col(name) for name in kept})
+
+
+def _is_of_few(kind: pl.DataType) -> bool:
+    return isinstance(kind, pl.Enum) and len(kind.categories) <= FEW
 
 
 def _column(table: Table, name: str, found: pl.DataType | None) -> pl.Expr:

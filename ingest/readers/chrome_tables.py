@@ -15,7 +15,7 @@ from stepscope.ingest.readers.chrome_events import ChromeEvents
 from stepscope.ingest.readers.chrome_slices import NO_NAME, slices_of
 from stepscope.ingest.readers.tracks import NAMING, with_tracks
 from stepscope.ingest.schema import SPAN_FORMS
-from stepscope.ingest.spool import packed, unpacked
+from stepscope.ingest.spool import packed
 
 ROLES = {
     "X": "slice", "B": "begin", "E": "end", "i": "instant", "I": "instant", "R": "instant",
@@ -34,12 +34,12 @@ class ChromeTables:
 
     Text that few distinct values make up is an Enum. `spans` are complete events in the order of
     the file, then those made of others. They have one column more than the table, `base`, the
-    track before it was given lanes, and not `args`, which are by themselves, row by row; `telling`
-    has them for spans that tell of collectives (span, args).
+    track before it was given lanes, and not `args`, which are packed row by row; `telling` has
+    them for spans that tell of collectives (span, args).
     """
 
     spans: pl.DataFrame
-    args: pl.LazyFrame
+    args: list[bytes]
     telling: pl.DataFrame
     flows: pl.DataFrame
     counters: pl.DataFrame
@@ -69,7 +69,7 @@ def chrome_tables(events: ChromeEvents) -> ChromeTables:
     kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
         spans,
-        unpacked("args", [*events.args, packed(slices["args"])]),
+        [*events.args, packed(slices["args"])],
         _telling(events, slices),
         _flows(ends, forms, spans),
         counters,

@@ -27,6 +27,7 @@ from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
 from stepscope.ingest.readers.chrome_times import LIMIT_NS
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.inflate import Inflater
+from stepscope.ingest.spool import Spooled
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress
@@ -91,22 +92,17 @@ def _tables(chrome: ChromeTables, rank: int) -> dict[str, Frame]:
     telling = spans[chrome.telling["span"]].with_columns(chrome.telling["args"])
     tables: dict[str, pl.DataFrame] = {
         "steps": steps.drop("span"),
-        "collectives": infer_collectives(_as_text(telling).collect()),
+        "collectives": infer_collectives(telling.with_columns(cs.enum().cast(pl.String))),
         "spans": spans.drop("base"),
         "flows": chrome.flows,
         "counters": chrome.counters,
     }
     number = pl.lit(rank, pl.Int32).alias("rank")
-    found: dict[str, Frame] = {
-        name: frame.with_columns(number) for name, frame in tables.items() if len(frame)
-    }
-    if "spans" in found:
-        found["spans"] = pl.concat([found["spans"].lazy(), chrome.args], how="horizontal")
-    return found | {name: _as_text(found[name]) for name in ("spans", "flows") if name in found}
-
-
-def _as_text(frame: Frame) -> pl.LazyFrame:
-    return frame.lazy().with_columns(cs.enum().cast(pl.String))
+    filled = {name: frame.with_columns(number) for name, frame in tables.items() if len(frame)}
+    found: dict[str, Frame] = dict(filled)
+    if "spans" in filled:
+        found["spans"] = Spooled(filled["spans"], "args", chrome.args)
+    return found
 
 
 def _inferred(tables: dict[str, Frame]) -> dict[str, int]:
@@ -158,7 +154,7 @@ def _manifest(
         ranks=(rank,),
         config=_kept(metadata),
         tables={
-            name: "inferred" if "inferred" in table.collect_schema() else state
+            name: "inferred" if "inferred" in table.lazy().collect_schema() else state
             for name, table in tables.items()
         },
         closed=closed,

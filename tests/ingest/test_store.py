@@ -7,9 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.ingest import store
+from stepscope.ingest import frames, store
 from stepscope.ingest.errors import SchemaMismatch, TraceError, WriteError
+from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.manifest import ReadReport
+from stepscope.ingest.schema import COUNTERS
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 
@@ -153,3 +155,27 @@ def test_a_directory_without_a_manifest_opens_and_says_so(tmp_path: Path) -> Non
     assert found.num_rows("steps") == 50
     assert found.manifest.ranks == (0, 1, 2)
     assert "manifest.json is missing" in repr(found)
+
+
+@pytest.mark.parametrize("few", [2, 3])
+@pytest.mark.parametrize("is_in_memory", [True, False])
+def test_text_of_a_few_values_is_written_and_found_as_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, is_in_memory: bool
+) -> None:
+    monkeypatch.setattr(frames, "FEW", few)
+    monkeypatch.setattr(store, "ROW_GROUP_ROWS", 4)
+    monkeypatch.setattr(store, "SINK_ROWS", 4)
+    names = ["z", "z", "z", "z", "a", "m", "a", "m", None, "m", "z", "a"]
+    rows = pl.DataFrame({"ts_ns": range(12), "name": names, "value": 1.0})
+    few_names = rows.with_columns(pl.col("name").cast(pl.Enum(["z", "a", "m"])))
+    file = tmp_path / "counters" / "rank=0" / "000000-000000.parquet"
+
+    store.sink_parquet(COUNTERS, few_names if is_in_memory else few_names.lazy(), file)
+
+    found = pl.scan_parquet(file)
+    assert pl.read_parquet_schema(file) == polars_schema(COUNTERS)
+    assert found.collect()["name"].to_list() == names
+    for name in ("a", "m", "z", "b"):
+        for chosen in (pl.col("name") == name, pl.col("name") < name, pl.col("name") > name):
+            expected = rows.filter(chosen)["ts_ns"].to_list()
+            assert found.filter(chosen).collect()["ts_ns"].to_list() == expected

@@ -55,6 +55,16 @@ def test_missing_columns_are_null_and_the_missing_rank_is_0() -> None:
     assert row["num_running"] is None
 
 
+@pytest.mark.parametrize("kind", [pl.Enum(["idle"]), pl.Categorical()])
+def test_text_of_a_few_values_is_text(kind: pl.DataType) -> None:
+    steps = pl.DataFrame({"step": [1], "ts_ns": [2], "kind": pl.Series(["idle"], dtype=kind)})
+
+    trace = Trace.from_tables({"steps": steps}, Manifest("test"))
+
+    assert trace.steps.collect()["kind"].to_list() == ["idle"]
+    assert trace.steps.collect_schema()["kind"] == pl.String
+
+
 @pytest.mark.parametrize(
     ("columns", "why"),
     [

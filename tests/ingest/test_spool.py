@@ -1,0 +1,92 @@
+"""Texts that are kept packed: any query gives what it gives of rows that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from stepscope.ingest.spool import Spooled, beside, packed
+
+Query = Callable[[pl.LazyFrame], pl.LazyFrame]
+TEXTS = st.lists(st.none() | st.sampled_from(["", "{}", '{"a": 1}', "ä" * 40]), max_size=7)
+COLUMNS = ["at", "kind", "args"]
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> list[Query]:
+    """A few steps, each a part of the rows or of the columns, in any order."""
+    number = st.integers(0, 24)
+    first, num = draw(number), draw(number)
+    chosen = draw(st.lists(st.sampled_from(COLUMNS), min_size=1, unique=True))
+    steps: list[Query] = [
+        lambda rows: rows.head(num),
+        lambda rows: rows.tail(num),
+        lambda rows: rows.slice(first, num),
+        lambda rows: rows.slice(-first, num),
+        lambda rows: rows.filter(pl.col("at") >= first),
+        lambda rows: rows.filter(pl.col("at") == first),
+        lambda rows: rows.filter(pl.col("kind") == "even"),
+        lambda rows: rows.filter(pl.col("args").str.len_bytes() > 1, pl.col("at") < num),
+        lambda rows: rows.filter(pl.col("args").is_null()),
+        lambda rows: rows.with_columns(kind=pl.col("kind") + "!"),
+        lambda rows: rows.sort("at", descending=True),
+    ]
+    last: list[Query] = [
+        lambda rows: rows,
+        lambda rows: rows.select(chosen),
+        lambda rows: rows.select(pl.len()),
+        lambda rows: rows.select(pl.col("args").drop_nulls().str.len_bytes().sum()),
+        lambda rows: rows.select(pl.col("at").sum()),
+    ]
+    return [*draw(st.lists(st.sampled_from(steps), max_size=3)), draw(st.sampled_from(last))]
+
+
+def rows_of(num: int) -> pl.DataFrame:
+    at = pl.Series("at", range(num), pl.Int64)
+    kind = pl.select(pl.when(at % 2 == 0).then(pl.lit("even")).otherwise(pl.lit("odd"))).to_series()
+    return pl.DataFrame([at, kind.alias("kind")])
+
+
+def spooled(parts: list[list[str | None]]) -> Spooled:
+    columns = [pl.Series("args", part, pl.String) for part in parts]
+    return Spooled(rows_of(sum(map(len, parts))), "args", [packed(column) for column in columns])
+
+
+@given(st.lists(TEXTS, max_size=4), queries(), st.sampled_from(["in-memory", "streaming"]))
+def test_any_query_gives_what_it_gives_of_a_plain_frame(
+    parts: list[list[str | None]], steps: list[Query], engine: Literal["in-memory", "streaming"]
+) -> None:
+    table = spooled(parts)
+    texts = pl.Series("args", [text for part in parts for text in part], pl.String)
+    found, expected = table.lazy(), table.rows.with_columns(texts).lazy()
+    for step in steps:
+        found, expected = step(found), step(expected)
+
+    assert_frame_equal(found.collect(engine=engine), expected.collect())
+
+
+def test_who_asks_for_other_columns_unpacks_nothing(tmp_path: Path) -> None:
+    table = spooled([["{}"] * 100, ["[]"] * 100])
+    table.save(tmp_path / "args")
+    files = sorted((tmp_path / "args").iterdir())
+    for file in files:
+        file.write_bytes(_without_texts(file.read_bytes()))
+    rows = beside(table.rows.lazy(), pl.scan_parquet(files))
+
+    assert_frame_equal(rows.select("kind", "at").collect(), table.rows.select("kind", "at"))
+    assert rows.filter(pl.col("at") > 150).select(pl.len()).collect().item() == 49
+    with pytest.raises(pl.exceptions.ComputeError):
+        rows.select("args").collect()
+
+
+def _without_texts(part: bytes) -> bytes:
+    """A Parquet file of which nothing but the header and the footer are left."""
+    footer_bytes = int.from_bytes(part[-8:-4], "little") + 8
+    return part[:4] + bytes(len(part) - 4 - footer_bytes) + part[-footer_bytes:]
