@@ -6,7 +6,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.ingest.derive.lanes import NUM_NESTING_LANES, with_lanes
+from stepscope.ingest.derive.lanes import with_lanes
+from stepscope.ingest.derive.nesting import NUM_NESTING_LANES
 
 Slice = tuple[str, int, int | None]
 END_NS = (pl.col("ts_ns") + pl.col("dur_ns").clip(lower_bound=1)).alias("end_ns")

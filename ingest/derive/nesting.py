@@ -1,0 +1,156 @@
+"""Which slice is around each slice, and lanes for those that overlap in part.
+
+Slices nest when each two are disjoint or one holds the other. Where they do, the slice around one
+is the latest that has begun before it and is open: the one before it in order of time, or one of
+those around that. All slices look outward at once, until few are left; these, and those that
+outlast what is around them, are dealt out one by one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Tracks = npt.NDArray[np.integer]
+Lanes = npt.NDArray[np.int32]
+NONE = -1
+NUM_NESTING_LANES = 16
+_FEW = 64
+"""So many slices are sooner dealt out one by one than all of them look further outward."""
+_MOST_STEPS = 16
+"""So often they all look outward, on the average; some files would need the square of it."""
+
+
+def nested(track: Tracks, start: Ints, end: Ints, among: Ints) -> tuple[Ints, Lanes]:
+    """Give for each row the row of the slice around it in its lane (`NONE`: none), and that lane.
+
+    The rows `among` are slices, in any order, which end after they start; the others have neither
+    slice around them nor lane but the first. Tracks count from 0, and so do the lanes of each. A
+    slice gets the first lane in which it nests. Identical slices nest in the order of `among`.
+    """
+    rows, start, end = _outer_first(track, *_on_one_axis(track, start, end), among)
+    around, doubtful = _around(start, end)
+    lane = np.zeros(len(rows), np.int32)
+    _Deal(start.data, end.data, around.data, lane.data).out(doubtful)
+    outer, lanes = np.full(len(track), NONE), np.zeros(len(track), np.int32)
+    outer[rows] = np.append(rows, NONE)[around]
+    dealt = np.flatnonzero(lane)
+    lanes[rows[dealt]] = lane[dealt]
+    return outer, lanes
+
+
+def _on_one_axis(track: Tracks, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Times of which all of a track come before all of the next: no need to tell them apart."""
+    num_tracks = int(track.max(initial=0)) + 1
+    first = int(start.min(initial=0))
+    length = int(end.max(initial=0)) - first
+    if length * num_tracks >> 63:
+        times, ranks = np.unique(np.concatenate((start, end)), return_inverse=True)
+        start, end = np.split(ranks, 2)
+        first, length = 0, len(times)
+    moved = track * np.int64(length) - first
+    return start + moved, end + moved
+
+
+def _outer_first(track: Tracks, start: Ints, end: Ints, among: Ints) -> tuple[Ints, Ints, Ints]:
+    """Rows, starts and ends by start and falling end; what is equal stays in the order given."""
+    rows = among[np.argsort(track[among], kind="stable")]
+    # By tracks, most files are stretches that are sorted already: these cost next to nothing.
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    start, end = start[rows], end[rows]
+    is_tied = start[1:] == start[:-1]
+    if not (is_tied & (end[1:] > end[:-1])).any():
+        return rows, start, end
+    falling = np.lexsort((-end, start))
+    return rows[falling], start, end[falling]
+
+
+def _around(start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """The latest slice begun before each and still open, and of which slices that is doubtful.
+
+    These are those that outlast it, and those for which it is not found yet: it is around the one
+    that is given.
+    """
+    num = len(start)
+    around = np.arange(NONE, num - 1)
+    is_alone = start[1:] >= np.maximum.accumulate(end)[:-1]
+    around[1:][is_alone] = NONE
+    seeking = 1 + np.flatnonzero((start[1:] >= end[:-1]) & ~is_alone)
+    num_steps = 0
+    while len(seeking) > _FEW and num_steps < _MOST_STEPS * num:
+        num_steps += len(seeking)
+        around[seeking] = around[around[seeking]]
+        seeking = seeking[start[seeking] >= end[around[seeking]]]
+    is_doubtful = (around != NONE) & (end > end[around])
+    is_doubtful[seeking] = True
+    return around, np.flatnonzero(is_doubtful)
+
+
+@dataclass(slots=True)
+class _Deal:
+    """Slices by start and falling end, to be dealt out to lanes; arrays of one length.
+
+    Of each lane the latest slice is known that may still be open: what is around that is open too.
+    Beyond `NUM_NESTING_LANES` lanes hold slices one after the other (`_flat`: their ends and
+    lanes), so that hostile files take n log n and not n squared.
+    """
+
+    start: memoryview[int]
+    end: memoryview[int]
+    around: memoryview[int]
+    lane: memoryview[int]
+    _latest: list[int] = field(default_factory=lambda: [NONE])
+    _flat: list[tuple[int, int]] = field(default_factory=list)
+
+    def out(self, doubtful: Ints) -> None:
+        """Deal out what is doubtful, and what begins while other lanes than the first are open.
+
+        What begins within a slice of the first lane stays there too, but for what is doubtful.
+        """
+        doubts = iter([*doubtful.tolist(), len(self.start)])
+        place = doubt = next(doubts)
+        self._latest[0] = place - 1
+        closed = 0
+        while place < len(self.start):
+            if place == doubt:
+                doubt = next(doubts)
+            self.lane[place] = lane = self._lane_for(place)
+            closed = max(closed, self.end[place] if lane else 0)
+            following = place + 1
+            if lane == 0:
+                following = bisect_left(self.start, self.end[place], following, doubt)
+            if following < doubt and self.start[following] >= closed:
+                following = doubt
+            if following > place + 1:
+                self._latest[0] = following - 1
+            place = following
+
+    def _lane_for(self, place: int) -> int:
+        start, end = self.start[place], self.end[place]
+        for lane in range(len(self._latest)):
+            outer = self._open_in(lane, start)
+            if outer == NONE or self.end[outer] >= end:
+                self.around[place] = outer
+                self._latest[lane] = place
+                return lane
+        self.around[place] = NONE
+        if len(self._latest) < NUM_NESTING_LANES:
+            self._latest.append(place)
+            return len(self._latest) - 1
+        is_free = self._flat and self._flat[0][0] <= start
+        lane = heapq.heappop(self._flat)[1] if is_free else NUM_NESTING_LANES + len(self._flat)
+        heapq.heappush(self._flat, (end, lane))
+        return lane
+
+    def _open_in(self, lane: int, start: int) -> int:
+        """The innermost slice of a lane that is open then."""
+        outer = self._latest[lane]
+        while outer != NONE and self.end[outer] <= start:
+            outer = self.around[outer]
+        self._latest[lane] = outer
+        return outer
