@@ -26,12 +26,12 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.ingest.errors import ConfigError, StepscopeError
-from stepscope.ingest.frames import Frame, table_named
+from stepscope.ingest.frames import Frame, polars_schema, table_named
 from stepscope.ingest.limits import size_of
 from stepscope.ingest.manifest import Manifest, read_manifest, write_manifest
 from stepscope.ingest.schema import TABLES, Table
 from stepscope.ingest.spool import Spooled, beside, unpacked
-from stepscope.ingest.store import parquet_files, parquet_name, scan, sink_parquet
+from stepscope.ingest.store import sink_parquet
 
 if sys.platform != "win32":
     import fcntl
@@ -41,6 +41,7 @@ OFF = "off"
 MOST_BYTES = 8 << 30
 ABANDONED_S = 3600
 _SUMS = "sums.json"
+_ROWS = "rank=all/000000-000000.parquet"
 _PACKED = "packed="
 _ENTRY = re.compile(r"[0-9a-f]{40}\.trace")
 _FAILURES = (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError, StepscopeError)
@@ -61,12 +62,18 @@ class Kept:
     def __init__(self, entry: Path) -> None:
         weakref.finalize(self, os.close, _locked(entry, fcntl.LOCK_SH))
         _verify(entry)
-        self.frames = {
-            table.name: _read_table(table, entry)
-            for table in TABLES
-            if (entry / table.name).is_dir()
-        }
+        self._rows: dict[str, pl.LazyFrame] = {}
+        self.frames: dict[str, pl.LazyFrame] = {}
+        for table in TABLES:
+            if (folder := entry / table.name).is_dir():
+                self._rows[table.name] = rows = _rows(table, folder)
+                self.frames[table.name] = _with_packed(table, folder, rows)
         self.manifest = read_manifest(entry / "manifest.json")
+
+    def num_rows(self, name: str) -> int:
+        """Count the rows of a table without looking at what is packed beside them."""
+        rows = self._rows.get(name)
+        return 0 if rows is None else int(rows.select(pl.len()).collect().item())
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,16 +196,23 @@ def _write(folder: Path, frames: Mapping[str, Frame], manifest: Manifest) -> Non
 def _write_table(table: Table, frame: Frame, folder: Path) -> None:
     """Write the rows as in any trace directory, and what is packed as it is, beside them."""
     rows = frame.rows if isinstance(frame, Spooled) else frame
-    sink_parquet(table, rows, folder / table.name / "rank=all" / parquet_name(0, 0))
+    sink_parquet(table, rows, folder / table.name / _ROWS)
     if isinstance(frame, Spooled):
         frame.save(folder / table.name / f"{_PACKED}{frame.column}")
 
 
-def _read_table(table: Table, entry: Path) -> pl.LazyFrame:
-    rows = scan(table, parquet_files(entry, table.name))
-    for folder in (entry / table.name).glob(f"{_PACKED}*"):
-        column = folder.name.removeprefix(_PACKED)
-        rows = beside(rows.drop(column), unpacked(column, sorted(folder.iterdir())))
+def _rows(table: Table, folder: Path) -> pl.LazyFrame:
+    return pl.scan_parquet(
+        folder / _ROWS, glob=False, hive_partitioning=False, schema=polars_schema(table)
+    )
+
+
+def _with_packed(table: Table, folder: Path, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows with what was packed, in place of nulls."""
+    for parts in folder.glob(f"{_PACKED}*"):
+        column = parts.name.removeprefix(_PACKED)
+        texts = unpacked(column, sorted(parts.iterdir()))
+        rows = beside(rows.drop(column), texts).select(table.names)
     return rows
 
 

@@ -19,7 +19,7 @@ from stepscope.ingest.limits import Limits
 
 WHOLE_BYTES = 16 << 20
 """Up to this size, all together, files are digested whole."""
-BLOCK_BYTES = 64 << 10
+BLOCK_BYTES = 16 << 10
 NUM_BLOCKS = 64
 _CODE = Path(__file__).parent
 _SUFFIXES = (".py", ".c", ".so")

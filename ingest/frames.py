@@ -53,6 +53,11 @@ def table_named(name: str) -> Table:
         raise SchemaMismatch(f"there is no table {name!r}", todo=todo) from None
 
 
+def conformed(frames: Mapping[str, Frame]) -> dict[str, pl.LazyFrame]:
+    """Give frames by the names of their tables as the schema says; raises `SchemaMismatch`."""
+    return {name: conform(table_named(name), frame) for name, frame in frames.items()}
+
+
 def conform(table: Table, frame: Frame, *, keep_enums: bool = False) -> pl.LazyFrame:
     """Give the frame exactly the table's columns, order and types.
 

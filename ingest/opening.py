@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.ingest.frames import Frame
+import polars as pl
+
+from stepscope.ingest.frames import conformed
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
 
 if TYPE_CHECKING:
-    from stepscope.ingest.cache import Cache
+    from stepscope.ingest.cache import Cache, Kept
     from stepscope.ingest.trace import Progress
 
 WORTH_BYTES = 128 << 10
@@ -21,11 +23,11 @@ WORTH_BYTES = 128 << 10
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Tables and manifest of a file; the tables can be read while `kept` lives."""
+    """Tables as the schema says, and manifest; the tables can be read while `kept` lives."""
 
-    frames: Mapping[str, Frame]
+    frames: Mapping[str, pl.LazyFrame]
     manifest: Manifest
-    kept: object = None
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,13 @@ def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool 
         place = _place(path, sources, limits)
         if place and (found := place.found()):
             return found
-    found = Found(*reader.read(path, progress, limits))
-    if place is None or _place(path, reader.sources(path), limits) != place:
-        return found  # not to be kept, or it is being written
-    place.cache.keep(place.key, found.frames, found.manifest)
-    return place.found() or found  # so that what was read need not stay in memory
+    frames, manifest = reader.read(path, progress, limits)
+    # What is being written while it is read is not kept.
+    if place and place == _place(path, reader.sources(path), limits):
+        place.cache.keep(place.key, frames, manifest)
+        if found := place.found():
+            return found  # so that what was read need not stay in memory
+    return Found(conformed(frames), manifest)
 
 
 def _place(path: Path, sources: Sequence[Path], limits: Limits) -> _Place | None:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.ingest.frames import Frame, conform, empty, table_named
+from stepscope.ingest.frames import Frame, conformed, empty, table_named
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.schema import TABLES
+
+if TYPE_CHECKING:
+    from stepscope.ingest.cache import Kept
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -54,7 +58,7 @@ class Trace:
         self.path = path
         self.manifest = manifest
         self._num_rows: dict[str, int] = {}
-        self._kept: object = None  # while it lives, what the frames are read from stays
+        self._kept: Kept | None = None  # while it lives, what the frames are read from stays
         for table in TABLES:
             setattr(self, table.name, frames[table.name] if table.name in frames else empty(table))
 
@@ -77,8 +81,7 @@ class Trace:
 
         file = Path(path)
         found = read(file, progress, limits, cached=cached)
-        trace = cls.from_tables(found.frames, found.manifest, name=file.resolve().name)
-        trace.path = file
+        trace = cls(found.frames, found.manifest, file.resolve().name, file)
         trace._kept = found.kept
         return trace
 
@@ -91,8 +94,7 @@ class Trace:
         Raises `SchemaMismatch` for a table or column that is unknown, mistyped, or required and
         missing.
         """
-        frames = {table: conform(table_named(table), frame) for table, frame in tables.items()}
-        return cls(frames, manifest, name)
+        return cls(conformed(tables), manifest, name)
 
     def table(self, name: str) -> pl.LazyFrame:
         """Give a table by name; raises `SchemaMismatch` where there is none of that name."""
@@ -102,7 +104,10 @@ class Trace:
     def num_rows(self, name: str) -> int:
         """Count the rows of a table; counted once."""
         if name not in self._num_rows:
-            self._num_rows[name] = int(self.table(name).select(pl.len()).collect().item())
+            rows, kept = self.table(name), self._kept
+            self._num_rows[name] = (
+                kept.num_rows(name) if kept else int(rows.select(pl.len()).collect().item())
+            )
         return self._num_rows[name]
 
     def has(self, name: str) -> bool:

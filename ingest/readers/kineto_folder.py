@@ -15,7 +15,7 @@ import polars as pl
 
 from stepscope.ingest.derive.clocks import Offset, clock_offsets
 from stepscope.ingest.errors import TraceError
-from stepscope.ingest.frames import Frame, conform, table_named
+from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest, ReadReport, merged
 from stepscope.ingest.readers.inflate import inflated
@@ -113,8 +113,7 @@ class KinetoFolderReader:
                 skipped[UNREADABLE] = skipped.get(UNREADABLE, 0) + 1
                 notes.append(f"{file.name}: {error.what}")
                 continue
-            frames = {name: conform(table_named(name), frame) for name, frame in tables.items()}
-            yield _File(file.name, frames, manifest)
+            yield _File(file.name, conformed(tables), manifest)
         if len(listed) > LIMIT_FILES:
             skipped[TOO_MANY] = len(listed) - LIMIT_FILES
 
