@@ -44,7 +44,10 @@ _SUMS = "sums.json"
 _ROWS = "rank=all/000000-000000.parquet"
 _PACKED = "packed="
 _ENTRY = re.compile(r"[0-9a-f]{40}\.trace")
-_FAILURES = (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError, StepscopeError)
+_FAILURES = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError,
+    StepscopeError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +241,13 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _num_bytes(folder: Path) -> int:
-    return sum(file.lstat().st_size for file in _files(folder))
+    """Size of an entry: what it says itself, for in a full cache are some ten thousand files."""
+    try:
+        text = (folder / _SUMS).read_bytes()
+        sums: dict[str, tuple[int, int]] = json.loads(text)
+        return len(text) + sum(num_bytes for num_bytes, _ in sums.values())
+    except _FAILURES:
+        return sum(file.lstat().st_size for file in _files(folder))
 
 
 def _entry_at(folder: Path) -> Entry | None:

@@ -294,6 +294,26 @@ def test_a_damaged_entry_is_dropped_and_read_again(small: Path, kept: Cache) -> 
         assert file.read_bytes() == whole
 
 
+@pytest.mark.parametrize("said", ["[]", "{}", '{"manifest.json": 3}', "null"])
+def test_an_entry_that_says_nonsense_of_itself_is_listed_and_read_again(
+    small: Path, kept: Cache, said: str
+) -> None:
+    fresh = Trace.open(small)
+    entry = kept.entries()[0]
+    (entry.folder / "sums.json").write_text(said)
+
+    assert [listed.folder for listed in kept.entries()] == [entry.folder]
+    assert_equal(Trace.open(small), fresh)
+
+
+def test_an_entry_says_how_large_it_is(small: Path, kept: Cache) -> None:
+    Trace.open(small)
+
+    (entry,) = kept.entries()
+    files = [file for file in entry.folder.rglob("*") if file.is_file()]
+    assert entry.num_bytes == sum(file.stat().st_size for file in files)
+
+
 def _flipped(content: bytes) -> bytes:
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
