@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.ingest.derive.nesting import NONE, Ints, Lanes, Tracks, nested
+from stepscope.ingest.derive.axis import NONE, Ints, Tracks, numbered
+from stepscope.ingest.derive.nesting import Lanes, nested
 
 
 def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
@@ -24,24 +25,18 @@ def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
     and `parent`. Instants have neither lane of their own nor parent; a slice without an end
     outlasts all that have one.
     """
-    names, track = _numbered(spans["track"])
-    among = (spans["form"] != "instant").arg_true().to_numpy().astype(np.int64)
-    around, lane = nested(track, spans["ts_ns"].to_numpy(), _ends(spans), among)
+    names, track = numbered(spans["track"])
+    is_slice = (spans["form"] != "instant").to_numpy()
+    around, lane = nested(track, spans["ts_ns"].to_numpy(), _ends(spans), is_slice)
     parent = pl.Series("parent", around)
-    numbered = spans.with_columns(
+    laned = spans.with_columns(
         pl.int_range(pl.len(), dtype=pl.Int64).alias("span"), parent.set(parent == NONE, None)
     )
     if not lane.any():
-        return numbered
-    split, number = _split(names, track, lane)
+        return laned
+    split, number = _split(names.to_list(), track, lane)
     dtype = pl.Enum(split) if isinstance(spans.schema["track"], pl.Enum) else pl.String
-    return numbered.with_columns(pl.Series("track", split, dtype).gather(number))
-
-
-def _numbered(tracks: pl.Series) -> tuple[list[str], Tracks]:
-    """The names of tracks, and the number of each row's."""
-    known = tracks.dtype if isinstance(tracks.dtype, pl.Enum) else pl.Enum(tracks.unique())
-    return known.categories.to_list(), tracks.cast(known).to_physical().to_numpy()
+    return laned.with_columns(pl.Series("track", split, dtype).gather(number))
 
 
 def _ends(spans: pl.DataFrame) -> Ints:

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Tracks = npt.NDArray[np.integer]
+from stepscope.ingest.derive.axis import NONE, Ints, Tracks, on_one_axis
+
+Flags = npt.NDArray[np.bool_]
 Lanes = npt.NDArray[np.int32]
-NONE = -1
 NUM_NESTING_LANES = 16
 _FEW = 64
 """So many slices are sooner dealt out one by one than all of them look further outward."""
@@ -26,14 +26,15 @@ _MOST_STEPS = 16
 """So often they all look outward, on the average; some files would need the square of it."""
 
 
-def nested(track: Tracks, start: Ints, end: Ints, among: Ints) -> tuple[Ints, Lanes]:
+def nested(track: Tracks, start: Ints, end: Ints, is_slice: Flags) -> tuple[Ints, Lanes]:
     """Give for each row the row of the slice around it in its lane (`NONE`: none), and that lane.
 
-    The rows `among` are slices, in any order, which end after they start; the others have neither
-    slice around them nor lane but the first. Tracks count from 0, and so do the lanes of each. A
-    slice gets the first lane in which it nests. Identical slices nest in the order of `among`.
+    Slices, in any order, end after they start; other rows have neither slice around them nor lane
+    but the first. Tracks count from 0, and so do the lanes of each. A slice gets the first lane in
+    which it nests. Identical slices nest in the order given.
     """
-    rows, start, end = _outer_first(track, *_on_one_axis(track, start, end), among)
+    start, end = on_one_axis(track, start, end)
+    rows, start, end = _outer_first(track, start, end, is_slice)
     around, doubtful = _around(start, end)
     lane = np.zeros(len(rows), np.int32)
     _Deal(start.data, end.data, around.data, lane.data).out(doubtful)
@@ -44,22 +45,11 @@ def nested(track: Tracks, start: Ints, end: Ints, among: Ints) -> tuple[Ints, La
     return outer, lanes
 
 
-def _on_one_axis(track: Tracks, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Times of which all of a track come before all of the next: no need to tell them apart."""
-    num_tracks = int(track.max(initial=0)) + 1
-    first = int(start.min(initial=0))
-    length = int(end.max(initial=0)) - first
-    if length * num_tracks >> 63:
-        times, ranks = np.unique(np.concatenate((start, end)), return_inverse=True)
-        start, end = np.split(ranks, 2)
-        first, length = 0, len(times)
-    moved = track * np.int64(length) - first
-    return start + moved, end + moved
-
-
-def _outer_first(track: Tracks, start: Ints, end: Ints, among: Ints) -> tuple[Ints, Ints, Ints]:
+def _outer_first(track: Tracks, start: Ints, end: Ints, is_slice: Flags) -> tuple[Ints, Ints, Ints]:
     """Rows, starts and ends by start and falling end; what is equal stays in the order given."""
-    rows = among[np.argsort(track[among], kind="stable")]
+    rows = np.argsort(track, kind="stable")
+    if not is_slice.all():
+        rows = rows[is_slice[rows]]
     # By tracks, most files are stretches that are sorted already: these cost next to nothing.
     rows = rows[np.argsort(start[rows], kind="stable")]
     start, end = start[rows], end[rows]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import polars as pl
 
+from stepscope.ingest.derive.axis import NONE, Ints, latest, numbered
 from stepscope.ingest.derive.step_tags import PROFILER_STEP, StepTag, joined, parse_tag
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.schema import STEPS
 
 GPU_ANNOTATION = "gpu_user_annotation"
+FOREVER = 1 << 62
 NOT_TAGS = ("python_function", "kernel")
 _MAYBE = r"^(?:execute_|step\[|(?:dummy_)?(?:eager_)?(?:prefill|decode)\[|mixed\[|ProfilerStep#)"
 
@@ -84,14 +87,14 @@ def _annotations(spans: pl.DataFrame) -> pl.DataFrame:
     stream = device["track"].mode().sort().head(1)
     return (
         pl.concat([host, device.filter(pl.col("track").is_in(stream.implode()))])
-        .sort("ts_ns", -pl.col("dur_ns").fill_null(1 << 62), "span")
+        .sort("ts_ns", -pl.col("dur_ns").fill_null(FOREVER), "span")
         .select("span", "name", "ts_ns", "dur_ns")
     )
 
 
 def _may_be_tag(names: pl.Series) -> pl.Series:
-    distinct = names.unique()
-    return names.is_in(distinct.filter(distinct.cast(pl.String).str.contains(_MAYBE)).implode())
+    distinct, number = numbered(names)
+    return distinct.str.contains(_MAYBE).gather(number)
 
 
 def _folded(tags: list[_Step]) -> Iterator[_Step]:
@@ -112,28 +115,30 @@ def tag_spans(spans: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
     A launch and what it launched share a correlation.
     """
+    none = pl.repeat(None, len(spans), dtype=pl.Int64, eager=True)
     if steps.is_empty():
-        return spans.with_columns(step=pl.lit(None, pl.Int64))
-    around = _around(spans, steps)
-    step = pl.repeat(None, len(spans), dtype=pl.Int64, eager=True)
-    direct = spans.with_columns(step=step.scatter(around["row"], around["step"]))
-    launches = direct.drop_nulls(["correlation", "step"]).group_by("correlation")
-    launched = direct.select("correlation").join(
-        launches.agg(pl.col("step").min()), on="correlation", how="left", maintain_order="left"
-    )
-    return direct.with_columns(pl.col("step").fill_null(launched["step"]))
+        return spans.with_columns(none.alias("step"))
+    rows, step = _around(spans, steps)
+    tagged = pl.DataFrame({"correlation": spans["correlation"], "step": none.scatter(rows, step)})
+    launched = _launched(tagged)
+    return spans.with_columns(tagged["step"].scatter(launched["row"], launched["step"]))
 
 
-def _around(spans: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+def _around(spans: pl.DataFrame, steps: pl.DataFrame) -> tuple[Ints, Ints]:
     """The rows of spans within a step's tag on its track, and that step."""
-    begun = steps.select("step", "ts_ns", step_end=pl.col("ts_ns") + pl.col("dur_ns"), at="span")
-    rows = spans.select("span", "base", "ts_ns").with_row_index("row")
-    homes = begun.join(rows.select("span", "base"), left_on="at", right_on="span").drop("at")
-    return (
-        rows.filter(pl.col("base").is_in(homes["base"].unique().implode()))
-        .sort("ts_ns")
-        .join_asof(homes.sort("ts_ns"), on="ts_ns", by="base", check_sortedness=False)
-        .filter(pl.col("step_end").is_null() | (pl.col("ts_ns") < pl.col("step_end")))
-        .drop_nulls("step")
-        .select("row", "step")
-    )
+    _, base = numbered(spans["base"])
+    ts_ns = spans["ts_ns"].to_numpy()
+    begun = steps.with_columns(end_ns=(pl.col("ts_ns") + pl.col("dur_ns")).fill_null(FOREVER))
+    tags = begun["span"].to_numpy()
+    found = latest(base, ts_ns, base[tags], begun["ts_ns"].to_numpy())
+    rows = np.flatnonzero((found != NONE) & (ts_ns < begun["end_ns"].to_numpy()[found]))
+    return rows, begun["step"].to_numpy()[found[rows]]
+
+
+def _launched(tagged: pl.DataFrame) -> pl.DataFrame:
+    """The rows without a step that were launched within one, and that step."""
+    has_correlation = pl.col("correlation").is_not_null()
+    launches = tagged.filter(has_correlation, pl.col("step").is_not_null())
+    others = tagged.with_row_index("row").filter(has_correlation, pl.col("step").is_null())
+    first = launches.group_by("correlation").agg(pl.col("step").min())
+    return others.drop("step").join(first, on="correlation")

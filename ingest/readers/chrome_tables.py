@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
+from stepscope.ingest.derive.axis import NONE, latest, numbered
 from stepscope.ingest.derive.collectives import tells_of_collectives
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
@@ -64,7 +66,6 @@ def chrome_tables(events: ChromeEvents) -> ChromeTables:
     lost = pl.concat([endless, numberless])
     fates = rest.join(lost, on="event", how="left").select("ph", pl.coalesce("skip", "lost"))
     spans = with_lanes(_spans(events.slices, forms, slices))
-    spans = spans.with_columns(pl.col("base").cast(spans.schema["track"]))
     ends = arrows.filter(pl.col("skip").is_null())
     kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
@@ -184,28 +185,27 @@ def _telling(events: ChromeEvents, slices: pl.DataFrame) -> pl.DataFrame:
 
 def _flows(ends: pl.DataFrame, forms: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """Ends of arrows, each on the lane of the latest slice begun there."""
-    track = forms["track"].cast(spans.schema["track"])
     end = forms["ph"].replace_strict(
         FLOW_ENDS, default=None, return_dtype=pl.Enum(FLOW_ENDS.values())
     )
+    track = forms["track"].cast(spans.schema["track"])
     said = forms.select(track, _enum(forms, "name"), _enum(forms, "cat").alias("category"), end=end)
-    flows = ends.select("ts_ns", flow=pl.coalesce("id", "id2")).with_row_index("row")
+    flows = ends.select("ts_ns", flow=pl.coalesce("id", "id2"))
     flows = pl.concat([flows, said[ends["form"]]], how="horizontal")
-    crossed = spans.filter(pl.col("track") != pl.col("base"))["base"].unique()
-    lanes = _latest(flows.filter(pl.col("track").is_in(crossed.implode())), spans)
-    return flows.with_columns(flows["track"].scatter(lanes["row"], lanes["lane"])).drop("row")
+    return flows.with_columns(_in_lanes(flows, spans))
 
 
-def _latest(ends: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """The lane of the latest slice begun on the track of each end (row, lane)."""
-    tracks = ends["track"].unique().implode()
-    begun = spans.select("ts_ns", "base", "form", lane="track")
-    begun = begun.filter(pl.col("base").is_in(tracks) & (pl.col("form") != "instant"))
-    placed = ends.sort("ts_ns").join_asof(
-        begun.sort("ts_ns", maintain_order=True),
-        on="ts_ns",
-        by_left="track",
-        by_right="base",
-        check_sortedness=False,
+def _in_lanes(ends: pl.DataFrame, spans: pl.DataFrame) -> pl.Series:
+    """Tracks of ends; where one has several lanes, that of the latest slice begun on the track."""
+    base, lane, own = (
+        numbered(texts)[1] for texts in (spans["base"], spans["track"], ends["track"])
     )
-    return placed.select("row", "lane").drop_nulls()
+    split = np.unique(base[base != lane])
+    if not split.size:
+        return ends["track"]
+    rows = np.flatnonzero(np.isin(own, split))
+    begun = np.flatnonzero(np.isin(base, split) & (spans["form"] != "instant").to_numpy())
+    ts_ns, begun_ns = ends["ts_ns"].to_numpy(), spans["ts_ns"].to_numpy()
+    found = latest(own[rows], ts_ns[rows], base[begun], begun_ns[begun])
+    is_there = found != NONE
+    return ends["track"].scatter(rows[is_there], spans["track"].gather(begun[found[is_there]]))

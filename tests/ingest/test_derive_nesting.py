@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.ingest.derive import nesting
-from stepscope.ingest.derive.nesting import NONE, NUM_NESTING_LANES, Ints, nested
+from stepscope.ingest.derive.axis import NONE, Ints
+from stepscope.ingest.derive.nesting import NUM_NESTING_LANES, nested
 
 NUM_TRACKS = 3
 
@@ -48,7 +49,7 @@ def test_every_slice_gets_the_first_lane_in_which_it_nests(
     end = start + np.exp2(random.uniform(0, octaves, num)).astype(np.int64) * unit
 
     with mock.patch.multiple(nesting, _FEW=few, _MOST_STEPS=most_steps):
-        around, lane = nested(track, start, end, np.arange(num))
+        around, lane = nested(track, start, end, np.full(num, fill_value=True))
 
     lanes = np.minimum(lane, NUM_NESTING_LANES).tolist()
     assert list(zip(around.tolist(), lanes, strict=True)) == one_by_one(track, start, end)
@@ -57,7 +58,7 @@ def test_every_slice_gets_the_first_lane_in_which_it_nests(
 def test_rows_that_are_no_slices_have_nothing_around_them() -> None:
     zeros = np.zeros(4, np.int64)
 
-    around, lane = nested(zeros, zeros, zeros + 9, among=np.array([1, 3]))
+    around, lane = nested(zeros, zeros, zeros + 9, is_slice=np.array([False, True, False, True]))
 
     assert around.tolist() == [NONE, NONE, NONE, 1]
     assert lane.tolist() == [0, 0, 0, 0]
@@ -67,7 +68,7 @@ def test_a_slice_that_crosses_and_lasts_does_not_take_the_others_along() -> None
     start = np.array([0, 5, 6, 7, 20, 30])
     end = np.array([10, 90, 9, 8, 25, 95])
 
-    around, lane = nested(np.zeros(6, np.int64), start, end, np.arange(6))
+    around, lane = nested(np.zeros(6, np.int64), start, end, start >= 0)
 
     assert around.tolist() == [NONE, NONE, 0, 2, NONE, NONE]
     assert lane.tolist() == [0, 1, 0, 0, 0, 0]
