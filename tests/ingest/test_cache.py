@@ -20,11 +20,12 @@ from polars.testing import assert_frame_equal
 from stepscope.ingest import cache as cache_module
 from stepscope.ingest import opening
 from stepscope.ingest.cache import Cache, users_cache
-from stepscope.ingest.errors import ConfigError, TraceError, UnknownFormat
+from stepscope.ingest.errors import ConfigError, SchemaMismatch, TraceError, UnknownFormat
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers import reader_of
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.schema import TABLES
+from stepscope.ingest.spool import Spooled
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import slice_
 from tests.ingest.log_files import LOGS
@@ -157,6 +158,21 @@ def test_the_second_open_imports_no_reader(small: Path, kept: Cache) -> None:
     assert said == "a"
     assert len(kept.entries()) == 1
     assert not {"numpy", "msgspec", "stepscope.ingest.readers"} & set(modules.split())
+
+
+def test_args_are_kept_as_they_were_packed(sample_traces: Path, kept: Cache) -> None:
+    profile = sample_traces / "torch_profiler_cpu.json.gz"
+    frames, _ = KinetoReader().read(profile, None)
+    spans = frames["spans"]
+    assert isinstance(spans, Spooled)
+
+    trace = Trace.open(profile)
+
+    files = sorted((kept.entries()[0].folder / "spans" / "packed=args").iterdir())
+    assert [file.read_bytes() for file in files] == spans.parts
+    assert trace.num_rows("spans") == trace.spans.collect().height == spans.rows.height
+    with pytest.raises(SchemaMismatch, match="did you mean spans"):
+        trace.num_rows("span")
 
 
 def test_a_trace_of_our_own_is_not_kept_twice(sample_traces: Path, kept: Cache) -> None:
