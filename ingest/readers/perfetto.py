@@ -11,8 +11,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
@@ -22,6 +20,7 @@ from stepscope.ingest.readers.perfetto_packets import PacketStream, is_trace
 
 if TYPE_CHECKING:
     from stepscope.ingest.readers.perfetto_events import Events
+    from stepscope.ingest.readers.perfetto_tables import PerfettoTables
     from stepscope.ingest.trace import Progress
 
 _RANK_IN_NAME = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)
@@ -58,10 +57,11 @@ class PerfettoReader:
             events.add(packets)
             if events.beyond:
                 break
-        state = events.state
+        messages = events.messages
+        state = messages.state
         found = perfetto_tables(
-            events.frame(), events.arrows.frame(), events.samples.frame(), state.tracks.places(),
-            _rank(path),
+            messages.events.tables(), messages.samples.frame().sort("packet", maintain_order=True),
+            state.tracks.places(), _rank(path),
         )  # fmt: skip
         ended = blocks.damage or events.beyond or ("cut off" if stream.cut_off else None)
         if not (found.tables or state.read) and ended:
@@ -73,11 +73,11 @@ class PerfettoReader:
         report = ReadReport(
             read=found.read | dict(state.read),
             skipped=dict(skipped + Counter(events.compressed.skipped)),
-            repaired=found.repaired | events.repaired(),
+            repaired=found.repaired | messages.repaired(),
             inferred=_inferred(found.tables),
             notes=tuple(_notes(stream, events, ended)),
         )
-        return dict(found.tables), _manifest(events, report, found.tables, closed=ended is None)
+        return found.tables, _manifest(events, report, found, closed=ended is None)
 
 
 def _rank(path: Path) -> int:
@@ -85,12 +85,12 @@ def _rank(path: Path) -> int:
     return int(match.group(1)) if match else 0
 
 
-def _inferred(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
+def _inferred(tables: dict[str, Frame]) -> dict[str, int]:
     """How many rows were inferred, and from what."""
     counts: Counter[str] = Counter()
     for name in ("steps", "collectives"):
         if name in tables:
-            sources = tables[name]["inferred"].value_counts(sort=True)
+            sources = tables[name].lazy().collect()["inferred"].value_counts(sort=True)
             counts.update({f"{name} from {source}": num for source, num in sources.iter_rows()})
     return dict(counts)
 
@@ -101,32 +101,33 @@ def _notes(stream: PacketStream, events: Events, ended: str | None) -> list[str]
         notes.append(f"{ended} after {stream.num_bytes} bytes of content; all before is kept")
     if stream.num_lost:
         notes.append(f"{stream.num_lost} bytes that are no packets passed over")
-    if events.state.num_dropped:
-        notes.append(f"packets were lost while recording, {events.state.num_dropped} times")
-    taken = sorted(events.state.clocks.taken_for_the_traces)
+    if events.messages.state.num_dropped:
+        notes.append(
+            f"packets were lost while recording, {events.messages.state.num_dropped} times"
+        )
+    taken = sorted(events.messages.state.clocks.taken_for_the_traces)
     return notes + [f"clock {clock} taken for the trace's: no snapshot has it" for clock in taken]
 
 
 def _manifest(
-    events: Events, report: ReadReport, tables: dict[str, pl.DataFrame], *, closed: bool
+    events: Events, report: ReadReport, found: PerfettoTables, *, closed: bool
 ) -> Manifest:
-    said = events.state.metadata
+    said = events.messages.state.metadata
     ours = said.pop("stepscope", None)
     producer, version, clock = _producer(ours, said)
-    ranks = sorted({rank for frame in tables.values() for rank in frame["rank"].unique()})
     state = "complete" if closed else "partial"
     epoch_ns = ours.get("epoch_ns") if isinstance(ours, dict) else None
     if not isinstance(epoch_ns, int) or abs(epoch_ns) >= 1 << 62:
-        epoch_ns = events.state.clocks.epoch_ns
+        epoch_ns = events.messages.state.clocks.epoch_ns
     return Manifest(
         producer=producer,
         producer_version=version,
         clock=ClockInfo(clock, epoch_ns),
-        ranks=tuple(ranks) or (0,),
+        ranks=found.ranks or (0,),
         config={name: value for name, value in said.items() if _is_short(value)},
         tables={
-            name: "inferred" if "inferred" in table.columns else state
-            for name, table in tables.items()
+            name: "inferred" if "inferred" in table.lazy().collect_schema() else state
+            for name, table in found.tables.items()
         },
         closed=closed,
         report=report,

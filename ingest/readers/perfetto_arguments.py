@@ -44,11 +44,16 @@ def other(field: Any, value: Any, sequence: Sequence) -> tuple[str, str]:
     return field.name, text_of(several if field.is_repeated else several[0])
 
 
+def interned(sequence: Sequence, iid: int) -> str:
+    """A string by its number, null for none."""
+    return text_of(sequence.interned[STRINGS].get(iid, f"#{iid}")) if iid else NULL
+
+
 def joined(parts: Mapping[str, str]) -> str | None:
     """Arguments as one JSON object, None where there are none."""
     if not parts:
         return None
-    return "{" + ", ".join([_key(name) + value for name, value in parts.items()]) + "}"
+    return "{" + ", ".join([key_of(name) + value for name, value in parts.items()]) + "}"
 
 
 def text_of(value: object) -> str:
@@ -57,7 +62,8 @@ def text_of(value: object) -> str:
 
 
 @lru_cache(1 << 12)
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """A name as it stands before its value."""
     return f"{text_of(name)}: "
 
 
@@ -65,21 +71,21 @@ def _value(annotation: Any, sequence: Sequence, depth: int) -> str:
     if depth <= 0:
         raise TooDeep
     kind = annotation.WhichOneof("value")
-    if kind in _SCALARS:
-        return _SCALARS[kind](getattr(annotation, kind))
+    if kind in SCALARS:
+        return SCALARS[kind](getattr(annotation, kind))
     if kind == "nested_value":
         return _nested(annotation.nested_value, depth)
     if annotation.array_values:
         inner = [_value(each, sequence, depth - 1) for each in annotation.array_values]
         return f"[{', '.join(inner)}]"
     entries = values_of(annotation.dict_entries, sequence, depth - 1)
-    return joined(entries) or _interned(annotation, sequence)
+    return joined(entries) or _other(annotation, sequence)
 
 
-def _interned(annotation: Any, sequence: Sequence) -> str:
+def _other(annotation: Any, sequence: Sequence) -> str:
     """A string by its number, or a message of a type that is named; else null."""
     if iid := annotation.string_value_iid:
-        return text_of(sequence.interned[STRINGS].get(iid, f"#{iid}"))
+        return interned(sequence, iid)
     if annotation.HasField("proto_value"):
         iid = annotation.proto_type_name_iid
         name = text(annotation.proto_type_name) or sequence.interned[TYPES].get(iid, "")
@@ -105,7 +111,7 @@ def _legacy(value: str | bytes) -> str:
     return found
 
 
-_SCALARS: Mapping[str | None, Callable[[Any], str]] = {
+SCALARS: Mapping[str | None, Callable[[Any], str]] = {
     "int_value": str,
     "uint_value": str,
     "string_value": _string,
@@ -127,5 +133,5 @@ def _nested(value: Any, depth: int) -> str:
         return f"[{', '.join([_nested(each, depth - 1) for each in value.array_values])}]"
     for name in ("string_value", "bool_value", "int_value"):
         if value.HasField(name):
-            return _SCALARS[name](getattr(value, name))
+            return SCALARS[name](getattr(value, name))
     return _number(value.double_value) if value.HasField("double_value") else "{}"

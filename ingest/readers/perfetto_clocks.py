@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from stepscope.ingest.readers.protobuf_columns import Numbers, Places
+
+LIMIT_NS = 1 << 62
 BOOTTIME, REALTIME = 6, 1
 _OF_SEQUENCE = range(64, 128)
 _BUILTIN = range(1, 64)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Clock:
     """A clock other than the trace's: what it counts, and how much later the trace's is."""
 
@@ -25,6 +30,23 @@ class Clock:
             self.last += stamp
             stamp = self.last
         return stamp * self.unit_ns + self.offset_ns
+
+    def times_ns(self, stamps: Numbers) -> Places | None:
+        """The same of many in a row; None, and nothing moves on, where one is absurd."""
+        most = int(stamps.max())
+        if self.is_incremental:
+            most = self.last + most * len(stamps)
+        if most * self.unit_ns + abs(self.offset_ns) >= LIMIT_NS:
+            return None
+        counted = stamps.astype(np.int64)
+        if self.is_incremental:
+            counted = counted.cumsum() + self.last
+            self.last = int(counted[-1])
+        return counted * self.unit_ns + self.offset_ns
+
+
+SAME = Clock(0)
+"""A clock that is the trace's, or taken for it."""
 
 
 class Clocks:
@@ -61,7 +83,7 @@ class Clocks:
         if found is None and (clock_id in _BUILTIN or clock_id == self.trace_clock):
             if clock_id != self.trace_clock:
                 self.taken_for_the_traces.add(clock_id)
-            return Clock(0)
+            return SAME
         return found
 
     def _now_ns(self, sequence: int, shown: dict[int, int]) -> int | None:

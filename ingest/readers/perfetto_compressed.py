@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 
 from stepscope.ingest.limits import Limits, raised_by
-from stepscope.ingest.readers.perfetto_packets import PacketStream
+from stepscope.ingest.readers.perfetto_packets import Packets, PacketStream
 from stepscope.ingest.readers.zstd_blocks import Unzstd
 
 KINDS = ("compressed_packets", "zstd_compressed_packets")
@@ -25,7 +25,7 @@ class Compressed:
         self._limits = limits
         self._num_left = limits.inflated
 
-    def packets(self, kind: str, content: bytes) -> Iterator[list[bytes]]:
+    def packets(self, kind: str, content: bytes) -> Iterator[Packets]:
         """The packets that a packet of one of `KINDS` holds."""
         most = max(_FREE_BYTES, self._limits.ratio * len(content))
         most = min(most, self._limits.event, self._num_left)

@@ -6,9 +6,14 @@ the packet. So files can be cut anywhere, and joined.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
 
 from stepscope.ingest.limits import Limits, raised_by
+from stepscope.ingest.readers.protobuf_columns import Content, Places
 
 TAG = 0x0A
 _CHAIN = 4
@@ -22,8 +27,29 @@ _SEQUENCE = 0x50  # the tag of trusted_packet_sequence_id, which a packet inside
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """Packets by where each begins and ends in some content."""
+
+    content: Content
+    begin: Places
+    end: Places
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def __getitem__(self, row: int) -> bytes:
+        return self.content.bytes[self.begin[row] : self.end[row]]
+
+    def parts(self, num: int) -> Iterator[Packets]:
+        """The same in parts of at most so many."""
+        for at in range(0, len(self), num):
+            part = slice(at, at + num)
+            yield Packets(self.content, self.begin[part], self.end[part])
+
+
 class PacketStream:
-    """Iterates over lists of packets; the other fields say afterwards what was wrong.
+    """Iterates over packets, block by block; the fields say afterwards what was wrong.
 
     `cut_off` tells that the file ends within a packet, `num_lost` how many bytes between packets
     are none, `num_too_large` how many packets were left out for their size.
@@ -38,7 +64,7 @@ class PacketStream:
         self._limit_bytes = limits.event
         self._to_skip = 0
 
-    def __iter__(self) -> Iterator[list[bytes]]:
+    def __iter__(self) -> Iterator[Packets]:
         rest = b""
         for block in self._blocks:
             self.num_bytes += len(block)
@@ -56,39 +82,45 @@ class PacketStream:
         what = f"packets of more than {self._limit_bytes:,} bytes ({raised_by('event')})"
         return {what: self.num_too_large} if self.num_too_large else {}
 
-    def _packets(self, window: bytes) -> tuple[list[bytes], int]:
+    def _packets(self, window: bytes) -> tuple[Packets, int]:
         """Whole packets, and where the first begins that is not whole."""
-        packets = []
+        starts = array("q")
         at, end = 0, len(window)
         while at < end:
-            begin, until = self._at_once(window, at)
-            if not until:
-                field = _field(window, at)
-                if field is None and end - at < _LONGEST_HEAD:
-                    break
-                begin, until = field or (at, at)
-                is_packet = until > at and window[at] == TAG
-                if not is_packet or until - begin > self._limit_bytes:
-                    at = self._beyond(window, at, until)
-                    continue
-                if until > end:
-                    break
-            packets.append(window[begin:until])
+            at = self._usual(window, at, starts)
+            field = _field(window, at)
+            if field is None and end - at < _LONGEST_HEAD:
+                break
+            begin, until = field or (at, at)
+            is_packet = until > at and window[at] == TAG
+            if not is_packet or until - begin > self._limit_bytes:
+                at = self._beyond(window, at, until)
+                continue
+            if until > end:
+                break
+            starts.append(at)
             at = until
-        return packets, at
+        content = Content(window)
+        length, begin_of = content.varints(np.frombuffer(starts, np.int64) + 1)
+        return Packets(content, begin_of, begin_of + length.astype(np.int64)), at
 
-    def _at_once(self, window: bytes, at: int) -> tuple[int, int]:
-        """Where a whole packet of usual size begins and ends; nothing of any other."""
-        if at >= len(window) - _LONGEST_HEAD or window[at] != TAG:
-            return 0, 0
-        begin, length = at + 2, window[at + 1]
-        if length > 127:
-            if window[begin] > 127:
-                return 0, 0
-            length += (window[begin] << 7) - 128
-            begin += 1
-        until = begin + length
-        return (begin, until) if until <= len(window) and length <= self._limit_bytes else (0, 0)
+    def _usual(self, window: bytes, at: int, starts: array[int]) -> int:
+        """Find whole packets of usual size, as most are; gives where another begins."""
+        add, limit_bytes = starts.append, self._limit_bytes
+        end, last = len(window), len(window) - _LONGEST_HEAD
+        while at < last and window[at] == TAG:
+            length = window[at + 1]
+            behind = at + 2 + length
+            if length > 127:
+                second = window[at + 2]
+                if second > 127:
+                    break
+                behind += (second << 7) - 127
+            if behind > end or behind - at > limit_bytes:
+                break
+            add(at)
+            at = behind
+        return at
 
     def _beyond(self, window: bytes, at: int, until: int) -> int:
         """Where to go on after what is no packet, or too large."""

@@ -44,16 +44,21 @@ class Sequence:
         """The track of events that name none, None where there is none."""
         return self.thread if self.track is None else self.track
 
-    def intern(self, entries: Any) -> bool:
-        """Take over texts and their numbers; tells whether one was another text's before."""
-        changed = False
+    def intern(self, entries: Any) -> None:
+        """Take over texts and their numbers."""
         for kind in _KEPT:
             known = self.interned[kind]
             for entry in getattr(entries, kind):
-                text = _text(kind, entry)
-                changed |= known.get(entry.iid, text) != text
-                known[entry.iid] = text
-        return changed
+                known[entry.iid] = _text(kind, entry)
+
+    def says_otherwise(self, entries: Any) -> bool:
+        """Whether a number is another text's so far."""
+        return any(
+            self.interned[kind].get(entry.iid, told) != told
+            for kind in _KEPT
+            for entry in getattr(entries, kind)
+            for told in (_text(kind, entry),)
+        )
 
     def set_defaults(self, defaults: Any) -> None:
         """Take over what packets that follow mean where they say nothing."""

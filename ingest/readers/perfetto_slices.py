@@ -2,60 +2,118 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import polars as pl
 
-from stepscope.ingest.derive.brackets import brackets
+from stepscope.ingest.derive.brackets import NO_END, Flags, Ints, brackets
 from stepscope.ingest.derive.pairs import pair
+from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
+from stepscope.ingest.readers.perfetto_event_rows import EventTables
+from stepscope.ingest.schema import SPAN_FORMS
 
-_BEGUN = ("begin", "instant", "slice", "async begin", "async instant")
 _HALVES = ("begin", "end", "async begin", "async end")
+_FORM = pl.Enum(SPAN_FORMS)
 
 
-def slices_of(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Slices and instants of events that have a `key` each, and how many ends nothing began.
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Slices and instants in the order of the file, and how many ends nothing began.
 
-    An end belongs to the latest open begin of its key, and of its name where it has one. To what
-    began are added `dur_ns`, `form` and the arguments of its end.
+    `spans`: row (of the arguments), event, form (SPAN_FORMS), of_form (which of the forms of
+    events), ts_ns, dur_ns, correlation, step, linked and external; `end_args` are the arguments of
+    their ends.
     """
-    halves = events.filter(pl.col("role").is_in(_HALVES)).sort("ts_ns", "event")
-    ends, num_lost = _matched(halves)
-    begun = events.filter(pl.col("role").is_in(_BEGUN), pl.col("told_form").ne_missing("flow"))
-    timed = begun.join(ends, on="event", how="left", maintain_order="left").with_columns(
-        pl.coalesce("dur_ns", pl.col("end_ns") - pl.col("ts_ns")).alias("dur_ns"),
-        pl.coalesce(_both_args(), "args", "end_args").alias("args"),
+
+    spans: pl.DataFrame
+    end_args: pl.Series
+    num_lost: int
+
+
+def slices_of(events: EventTables, keys: pl.Series) -> Slices:
+    """Slices of events, whose forms have a `key` each.
+
+    An end belongs to the latest open begin of its key, and of its name where it has one.
+    """
+    end, num_lost = _ends(events, keys)
+    begun = events.begun.with_row_index("row")
+    at = begun["event"].to_numpy()
+    ts_ns, of_form = events.events["ts_ns"], events.events["form"].gather(at)
+    its_end = pl.Series(end[at]).replace(NO_END, None)
+    end_args = _end_args(events.end_args, its_end)
+    lasting = ts_ns.gather(its_end) - ts_ns.gather(at)
+    spans = begun.with_columns(
+        of_form.alias("of_form"),
+        ts_ns.gather(at).alias("ts_ns"),
+        pl.coalesce("dur_ns", lasting).alias("dur_ns"),
+        *(
+            pl.coalesce(name, number_in(end_args, key)).alias(name)
+            for name, key in (("linked", CORRELATION), ("external", EXTERNAL_ID))
+        ),
     )
-    return timed.with_columns(_form()).drop("end_ns", "end_args"), num_lost
+    form = _form(events.forms, of_form, spans["dur_ns"])
+    return Slices(spans.with_columns(form), end_args, num_lost)
 
 
-def _matched(halves: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """When each begin ends and with which arguments, and how many ends have no begin."""
-    is_begin = pl.col("role").str.ends_with("begin").alias("is_begin")
-    rows = halves.select("event", "key", "name", is_begin)
-    is_named = (~pl.col("is_begin") & pl.col("name").is_not_null()).any().over("key")
-    by_name = rows.filter(is_named)
-    plain, lost = brackets(rows.filter(~is_named).select("event", "key", "is_begin"))
-    named, lost_by_name = pair(by_name.with_columns(pl.col("key").cast(pl.String)).iter_rows())
-    columns = {"event": [*named.keys()], "end": [*named.values()]}
-    matched = pl.concat([plain, pl.DataFrame(columns, schema=plain.schema)])
-    ended = halves.select(end="event", end_ns="ts_ns", end_args="args")
-    return matched.join(ended, on="end").drop("end"), len(lost) + len(lost_by_name)
+def with_end_args(args: pl.LazyFrame, end_args: pl.Series) -> pl.LazyFrame:
+    """Arguments of begins with those of ends, row by row, as one object where both have some."""
+    both = pl.concat([args, end_args.alias("end_args").to_frame().lazy()], how="horizontal")
+    first, second = pl.col("args").str.strip_suffix("}"), pl.col("end_args").str.strip_prefix("{")
+    joined = pl.concat_str(first, second, separator=", ")
+    return both.select(pl.coalesce(joined, "args", "end_args").alias("args"))
 
 
-def _form() -> pl.Expr:
+def _ends(events: EventTables, keys: pl.Series) -> tuple[Ints, int]:
+    """The end of each event that begins something, and how many ends have no begin."""
+    forms = events.forms.select("role", "name", key=keys)
+    of_form = events.events["form"].to_numpy()
+    is_half = forms["role"].is_in(_HALVES).to_numpy()[of_form]
+    halves = np.flatnonzero(is_half)
+    ordered = halves[np.argsort(events.events["ts_ns"].to_numpy()[halves], kind="stable")]
+    is_named = _has_named_ends(forms)[of_form[ordered]]
+    end = np.full(len(of_form), NO_END)
+    plain, named = ordered[~is_named], ordered[is_named]
+    key = forms["key"].to_numpy()[of_form[plain]]
+    is_begin = forms["role"].str.ends_with("begin").to_numpy()
+    found, is_lost = brackets(key, is_begin[of_form[plain]])
+    end[plain[found != NO_END]] = plain[found[found != NO_END]]
+    said = forms.with_columns(pl.col("key").cast(pl.String), is_begin=is_begin)
+    rows = said.select("key", "name", "is_begin")[of_form[named]]
+    by_name, lost = pair(
+        (event, *row) for event, row in zip(named.tolist(), rows.iter_rows(), strict=True)
+    )
+    end[[*by_name.keys()]] = [*by_name.values()]
+    return end, int(is_lost.sum()) + len(lost)
+
+
+def _has_named_ends(forms: pl.DataFrame) -> Flags:
+    is_one = pl.col("role").str.ends_with("end") & pl.col("name").is_not_null()
+    found: Flags = forms.select(is_one.any().over("key")).to_series().to_numpy()
+    return found
+
+
+def _end_args(end_args: pl.DataFrame, its_end: pl.Series) -> pl.Series:
+    """The arguments of the end of each begun event."""
+    ends = pl.DataFrame({"event": its_end.cast(end_args.schema["event"])})
+    if end_args.is_empty():
+        return pl.repeat(None, len(ends), dtype=pl.String, eager=True)
+    return ends.join(end_args, on="event", how="left", maintain_order="left")["args"]
+
+
+def _form(forms: pl.DataFrame, of_form: pl.Series, dur_ns: pl.Series) -> pl.Series:
     role = pl.col("role")
-    return (
+    ended = (
         pl.when(role.str.ends_with("instant"))
         .then(pl.lit("instant"))
-        .when(pl.col("dur_ns").is_null())
-        .then(pl.lit("unfinished"))
         .when(role == "async begin")
         .then(pl.lit("async"))
         .otherwise(pl.coalesce("told_form", pl.lit("slice")))
+    )
+    found = forms.select(ended.cast(_FORM)).to_series().gather(of_form)
+    is_endless = dur_ns.is_null() & (found != "instant")
+    return (
+        pl.select(pl.when(is_endless).then(pl.lit("unfinished", _FORM)).otherwise(found))
+        .to_series()
         .alias("form")
     )
-
-
-def _both_args() -> pl.Expr:
-    """Arguments of begin and end as one object, where both have some."""
-    first, second = pl.col("args").str.strip_suffix("}"), pl.col("end_args").str.strip_prefix("{")
-    return pl.concat_str(first, second, separator=", ")

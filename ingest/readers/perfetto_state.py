@@ -41,17 +41,15 @@ class State:
         """The sequence of that number."""
         return self._sequences.get(number) or self._sequences.setdefault(number, Sequence(number))
 
-    def changed_by(self, said: Any, sequence: Sequence) -> bool:
-        """Take over what a packet says of later ones; tells whether events may mean another."""
-        cleared = bool(said.sequence_flags & STATE_CLEARED or said.incremental_state_cleared)
-        if cleared:
+    def prepare(self, said: Any, sequence: Sequence) -> None:
+        """Take over what a packet says of itself and later ones."""
+        if said.sequence_flags & STATE_CLEARED or said.incremental_state_cleared:
             sequence.clear()
         self.num_dropped += said.previous_packet_dropped
-        changed = said.HasField("interned_data") and sequence.intern(said.interned_data)
+        if said.HasField("interned_data"):
+            sequence.intern(said.interned_data)
         if said.HasField("trace_packet_defaults"):
             sequence.set_defaults(said.trace_packet_defaults)
-            changed = True
-        return cleared or changed
 
     def take(self, kind: str, said: Any, sequence: Sequence) -> None:
         """Take over a packet that is no event, or count it as skipped."""

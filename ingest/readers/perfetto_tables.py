@@ -3,61 +3,67 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
+import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives import infer_collectives
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.derive.steps import infer_steps, tag_spans
-from stepscope.ingest.readers.perfetto_slices import slices_of
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.readers.perfetto_event_rows import EventTables
+from stepscope.ingest.readers.perfetto_slices import slices_of, with_end_args
 from stepscope.ingest.readers.perfetto_tracks import Place
+from stepscope.ingest.spool import Spooled, beside, unpacked
 
 SEPARATOR = " / "
 NO_NAME = "(no name)"
 NOWHERE = "global"
-_CORRELATION = r'[{,]\s*"correlation"\s*:\s*(\d{1,18})\s*[,}]'
-_EXTERNAL_ID = r'[{,]\s*"External id"\s*:\s*(\d{1,18})\s*[,}]'
 _IS_ASYNC = pl.col("role").str.starts_with("async")
+_NO_LANES = pl.DataFrame(
+    schema={"rank": pl.Int32, "event": pl.UInt32, "ts_ns": pl.Int64,
+            **dict.fromkeys(("base", "form", "lane"), pl.String)}
+)  # fmt: skip
+_TEXTS = ("track", "name", "category")
 
 
 @dataclass(frozen=True, slots=True)
 class PerfettoTables:
-    """Tables of a file, and its events counted: each read or skipped, once."""
+    """Tables of a file, the ranks in them, and its events counted: each read or skipped, once."""
 
-    tables: dict[str, pl.DataFrame]
+    tables: dict[str, Frame]
+    ranks: tuple[int, ...]
     read: dict[str, int]
     skipped: dict[str, int]
     repaired: dict[str, int]
 
 
 def perfetto_tables(
-    events: pl.DataFrame,
-    arrows: pl.DataFrame,
-    samples: pl.DataFrame,
-    places: Sequence[Place],
-    rank: int,
+    events: EventTables, samples: pl.DataFrame, places: Sequence[Place], rank: int
 ) -> PerfettoTables:
-    """Sort events, ends of arrows and samples into tables; what names no rank is of `rank`."""
+    """Sort events and samples into tables; what names no rank is of `rank`."""
     shown = _shown(places, rank)
-    placed = events.join(shown, on="track", how="left", maintain_order="left")
-    slices, num_lost = slices_of(placed.with_columns(_key()))
+    forms = _placed(events.forms, shown)
+    slices = slices_of(events, forms["key"])
+    ranks = [_laned(spans) for spans in _by_rank(_named(slices.spans, forms))]
     parts: dict[str, list[pl.DataFrame]] = defaultdict(list)
-    lanes = []
-    for of_rank in slices.partition_by("rank", maintain_order=True):
-        spans = _spans(of_rank)
-        lanes.append(spans.select("rank", "event", "ts_ns", "base", "form", lane="track"))
-        for name, frame in _of_rank(spans).items():
+    for spans in ranks:
+        for name, frame in _of_rank(spans, events.telling, slices.end_args).items():
             parts[name].append(frame.with_columns(pl.lit(spans["rank"][0]).alias("rank")))
-    parts["flows"] = [_flows(arrows, shown, lanes)]
+    parts["flows"] = [_flows(events.arrows, shown, ranks)]
     parts["counters"] = [_counters(samples, shown)]
-    tables = {name: pl.concat(frames) for name, frames in parts.items()}
+    tables = {name: _together(frames) for name, frames in parts.items()}
+    found: dict[str, Frame] = {name: frame for name, frame in tables.items() if len(frame)}
+    if "spans" in found:
+        found["spans"] = _with_args(tables["spans"].drop("row"), events.args, slices.end_args)
     return PerfettoTables(
-        {name: frame for name, frame in tables.items() if len(frame)},
-        _counted(events["role"], num_lost),
-        {"end without begin": num_lost} if num_lost else {},
-        _repaired(slices),
+        found,
+        tuple(sorted({rank for frame in tables.values() for rank in frame["rank"].unique()})),
+        _counted(events, slices.num_lost),
+        {"end without begin": slices.num_lost} if slices.num_lost else {},
+        _repaired(slices.spans, forms),
     )
 
 
@@ -72,70 +78,112 @@ def _shown(places: Sequence[Place], rank: int) -> pl.DataFrame:
             place.path[-1] if place.path else NO_NAME,
             place.path[0] if place.path else NOWHERE,
             place.unit,
+            place.factor,
+            place.is_incremental,
         )
         for number, place in enumerate(places)
     ]
     texts = dict.fromkeys(("base", "above", "own_name", "process", "unit"), pl.String)
-    return pl.DataFrame(rows, schema={"track": pl.Int64, "rank": pl.Int32, **texts}, orient="row")
+    counts = {"factor": pl.Float64, "is_incremental": pl.Boolean}
+    schema = {"track": pl.Int64, "rank": pl.Int32, **texts, **counts}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _key() -> pl.Expr:
-    """What begin and end have in common: the track, or category and id of asynchronous ones."""
+def _placed(forms: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
+    """Forms with the rank, track (`base`) and `key` of their events.
+
+    Begin and end have their key in common: the track, or category and id of asynchronous ones.
+    """
+    placed = forms.join(shown, on="track", how="left", maintain_order="left")
     async_id = pl.struct("process", "category", "id").rank("dense").cast(pl.Int64)
-    return pl.when(_IS_ASYNC).then(-async_id).otherwise("track").alias("key")
-
-
-def _spans(slices: pl.DataFrame) -> pl.DataFrame:
-    """Slices in lanes, with names and correlations."""
     told = pl.concat_str(pl.col("category").fill_null("async"), pl.col("id"), separator=" ")
     hopping = pl.concat_str("process", told.fill_null("async"), separator=SEPARATOR)
-    base = pl.when(_IS_ASYNC).then(hopping).otherwise(pl.col("base").fill_null(NOWHERE))
-    named = slices.with_columns(base.alias("base"), pl.col("name").fill_null(NO_NAME))
-    laned = with_lanes(
-        named.select(
-            "rank", "event", "ts_ns", "base", "name", "category", "form", "dur_ns", "args",
-            "correlation", "told_step", track="base",
-        )
-    )  # fmt: skip
-    return laned.with_columns(_correlation(laned["args"]))
-
-
-def _correlation(args: pl.Series) -> pl.Expr:
-    """The number that ties a launch to what it launched: a field's, else an argument's."""
-    has_any = args.str.contains(_CORRELATION).any()
-    pattern = _CORRELATION if has_any else _EXTERNAL_ID
-    return pl.coalesce("correlation", pl.col("args").str.extract(pattern).cast(pl.Int64))
-
-
-def _of_rank(spans: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The tables of a rank, and its steps and collectives as far as its spans imply them."""
-    laned = spans.drop("rank", "event", "told_step")
-    steps = infer_steps(laned)
-    tagged = tag_spans(laned, steps).with_columns(
-        pl.coalesce(spans["told_step"], "step").alias("step")
+    return placed.with_columns(
+        pl.when(_IS_ASYNC).then(-async_id).otherwise("track").alias("key"),
+        pl.when(_IS_ASYNC).then(hopping).otherwise(pl.col("base").fill_null(NOWHERE)).alias("base"),
     )
+
+
+def _named(spans: pl.DataFrame, forms: pl.DataFrame) -> pl.DataFrame:
+    """Spans with what their forms say, of which text is an Enum."""
+    said = forms.select(
+        "rank", track="base", name=pl.col("name").fill_null(NO_NAME), category="category"
+    )
+    said = said.with_columns(_enum(said[name]) for name in _TEXTS)
+    return pl.concat([spans, said[spans["of_form"]]], how="horizontal").drop("of_form")
+
+
+def _enum(text: pl.Series) -> pl.Series:
+    return text.cast(pl.Enum(text.drop_nulls().unique(maintain_order=True)))
+
+
+def _by_rank(spans: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    ranks = spans["rank"].unique()
+    if len(ranks) == 1:
+        yield spans
+    else:
+        yield from spans.partition_by("rank", maintain_order=True)
+
+
+def _laned(spans: pl.DataFrame) -> pl.DataFrame:
+    """Spans of a rank in lanes; a launch and what it launched have a number in common.
+
+    It is a field's, else an argument's.
+    """
+    linked = "external" if spans["linked"].null_count() == len(spans) else "linked"
+    laned = with_lanes(spans.with_columns(pl.coalesce("correlation", linked), base="track"))
+    return laned.with_columns(pl.col("base").cast(laned.schema["track"])).drop("linked", "external")
+
+
+def _of_rank(
+    spans: pl.DataFrame, telling: pl.DataFrame, end_args: pl.Series
+) -> dict[str, pl.DataFrame]:
+    """The tables of a rank, and its steps and collectives as far as its spans imply them."""
+    laned = spans.drop("rank", "event", "step")
+    steps = infer_steps(laned)
+    tagged = tag_spans(laned, steps).with_columns(pl.coalesce(spans["step"], "step").alias("step"))
+    told = with_end_args(telling.select("args").lazy(), end_args.gather(telling["row"])).collect()
+    calls = tagged.join(telling.select("row", told["args"]), on="row", maintain_order="left")
     return {
         "spans": tagged.drop("base"),
         "steps": steps.drop("span"),
-        "collectives": infer_collectives(tagged),
+        "collectives": infer_collectives(_as_text(calls)),
     }
 
 
-def _flows(arrows: pl.DataFrame, shown: pl.DataFrame, lanes: list[pl.DataFrame]) -> pl.DataFrame:
+def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(cs.enum().cast(pl.String))
+
+
+def _together(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """Rows of all ranks; those of spans, which have one of their own, in the order of the file."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = pl.concat(
+        part.with_columns(pl.col("track").cast(pl.String)) if "track" in part.columns else part
+        for part in parts
+    )
+    return rows.sort("row") if "row" in rows.columns else rows
+
+
+def _with_args(spans: pl.DataFrame, args: list[bytes], end_args: pl.Series) -> Frame:
+    if end_args.null_count() == len(end_args):
+        return Spooled(spans, "args", args)
+    return beside(spans.lazy(), with_end_args(unpacked("args", args), end_args))
+
+
+def _flows(arrows: pl.DataFrame, shown: pl.DataFrame, ranks: list[pl.DataFrame]) -> pl.DataFrame:
     """Ends of arrows, each on the lane of its slice, else of the latest begun on its track."""
     placed = arrows.join(shown.select("track", "rank", "base"), on="track", how="left")
-    track = pl.col("base")
-    if lanes:
-        begun = pl.concat(lanes)
-        placed = placed.join(begun.select("event", "lane"), on="event", how="left")
-        latest = begun.filter(pl.col("form") != "instant").sort("ts_ns")
-        placed = placed.sort("ts_ns", "event", maintain_order=True).join_asof(
-            latest.select("ts_ns", "rank", "base", latest="lane"),
-            on="ts_ns",
-            by=["rank", "base"],
-            check_sortedness=False,
-        )
-        track = pl.coalesce("lane", "latest", "base")
+    begun = pl.concat([_touched(spans, placed) for spans in ranks] or [_NO_LANES])
+    placed = placed.join(begun.select("event", "lane"), on="event", how="left")
+    latest = begun.filter(pl.col("form") != "instant").sort("ts_ns", maintain_order=True)
+    placed = placed.sort("ts_ns", "event", maintain_order=True).join_asof(
+        latest.select("ts_ns", "rank", "base", latest="lane"),
+        on="ts_ns",
+        by=["rank", "base"],
+        check_sortedness=False,
+    )
     place = pl.int_range(pl.len()).over("arrow")
     end = (
         pl.when(place == 0)
@@ -148,32 +196,54 @@ def _flows(arrows: pl.DataFrame, shown: pl.DataFrame, lanes: list[pl.DataFrame])
         pl.col(name).fill_null(pl.col(name).drop_nulls().first().over("arrow"))
         for name in ("flow", "name", "category")
     ]
-    named = placed.sort("ts_ns", "event", maintain_order=True).with_columns(
-        *of_arrow, track.alias("track"), pl.coalesce("end", end).alias("end")
-    )
+    track = pl.coalesce("lane", "latest", "base").alias("track")
+    named = placed.with_columns(*of_arrow, track, pl.coalesce("end", end).alias("end"))
     columns = ("rank", "ts_ns", pl.coalesce("flow", "arrow"), "name", "category", "track", "end")
     return named.select(columns)
 
 
+def _touched(spans: pl.DataFrame, arrows: pl.DataFrame) -> pl.DataFrame:
+    """The lanes of spans that arrows may touch."""
+    touched = pl.col("event").is_in(arrows["event"].implode())
+    tracks = spans["base"].unique()
+    tracks = tracks.filter(tracks.cast(pl.String).is_in(arrows["base"].implode()))
+    on_track = pl.col("base").is_in(tracks.implode())
+    found = spans.filter(touched | on_track).select(
+        "rank", "event", "ts_ns", "base", "form", lane="track"
+    )
+    return _as_text(found)
+
+
 def _counters(samples: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
     placed = samples.join(shown, on="track", how="left", maintain_order="left")
+    value = pl.col("value") * pl.col("factor")
+    grown = value.cum_sum().over("track")
     return placed.select(
-        "rank", "ts_ns", pl.col("above").alias("track"), pl.col("own_name").alias("name"), "unit",
-        "value",
-    )  # fmt: skip
+        "rank",
+        "ts_ns",
+        pl.col("above").alias("track"),
+        pl.col("own_name").alias("name"),
+        "unit",
+        pl.when("is_incremental").then(grown).otherwise(value).alias("value"),
+    )
 
 
-def _counted(roles: pl.Series, num_lost: int) -> dict[str, int]:
+def _counted(events: EventTables, num_lost: int) -> dict[str, int]:
     """How many events of each role were read, of ends those that end something."""
-    named = roles.replace("async end", "end")
-    counts: dict[str, int] = dict(named.value_counts(sort=True).iter_rows())
+    num = (
+        events.events["form"]
+        .value_counts(name="num")
+        .join(events.forms.with_row_index("form"), on="form")
+    )
+    role = pl.col("role").replace("async end", "end")
+    counts: dict[str, int] = dict(num.group_by(role).agg(pl.col("num").sum()).iter_rows())
     counts["end"] = counts.get("end", 0) - num_lost
-    return {role: num for role, num in counts.items() if num}
+    return {role: num for role, num in sorted(counts.items()) if num}
 
 
-def _repaired(slices: pl.DataFrame) -> dict[str, int]:
-    found = slices.select(
-        (pl.col("form") == "unfinished").sum().alias("begin without end, kept as unfinished"),
-        pl.col("name").is_null().sum().alias("no name"),
-    ).row(0, named=True)
-    return {what: num for what, num in found.items() if num}
+def _repaired(spans: pl.DataFrame, forms: pl.DataFrame) -> dict[str, int]:
+    found = {
+        "begin without end, kept as unfinished": (spans["form"] == "unfinished").sum(),
+        "no name": forms["name"].is_null().gather(spans["of_form"]).sum(),
+    }
+    return {what: int(num) for what, num in found.items() if num}

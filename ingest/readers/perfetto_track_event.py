@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -43,6 +45,9 @@ PHASES = {
 }  # fmt: skip
 FlowEnd = Literal["start", "step", "finish"]
 FLOW_ENDS: Mapping[str, FlowEnd] = {"s": "start", "t": "step", "f": "finish"}
+LIMIT_CORRELATION = 1 << 63
+STEP = f"{OURS}step"
+"""The annotation that holds a span's step."""
 Said = Mapping[Any, Any]
 """The fields that a message has, by their descriptors."""
 
@@ -58,19 +63,30 @@ class Arrow(msgspec.Struct, frozen=True):
     offset_ns: Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)] = 0
 
 
-class Event(NamedTuple):
-    """An event without its time; `id` tells asynchronous ones of a category apart."""
+class Form(NamedTuple):
+    """What many events have in common; `id` tells asynchronous ones of a category apart.
+
+    `told_form` is the form of a span where the file says it.
+    """
 
     role: str
     track: int
     name: str | None = None
     category: str | None = None
-    args: str | None = None
     id: str | None = None
+    told_form: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event without its time."""
+
+    form: Form
+    args: str | None = None
     dur_ns: int | None = None
     correlation: int | None = None
     step: int | None = None
-    form: str | None = None
+    arrows: Seq[Arrow] = ()
 
 
 class Unread(Exception):
@@ -92,7 +108,10 @@ def role_of(said: Said) -> str:
 
 
 class EventParser:
-    """Reads TrackEvents by the state of their sequence, within limits of text and depth."""
+    """Reads TrackEvents by the state of their sequence, within limits of text and depth.
+
+    What it cuts is counted, for `num` events that are alike.
+    """
 
     def __init__(self, limit_text: int, limit_depth: int) -> None:
         self.num_long = 0
@@ -101,42 +120,43 @@ class EventParser:
         self._limit_text = limit_text
         self._limit_depth = limit_depth
 
-    def parse(
-        self, said: Said, role: str, track: int, sequence: Sequence
-    ) -> tuple[Event, list[Arrow]]:
+    def form(self, said: Said, role: str, track: int, sequence: Sequence, num: int = 1) -> Form:
+        """What the event says but for its arguments."""
+        legacy = said.get(LEGACY)
+        name, category = self._name(said, sequence, num), _category(said, sequence)
+        return Form(role, track, name, category, None if legacy is None else _id(legacy))
+
+    def parse(self, said: Said, role: str, track: int, sequence: Sequence) -> Event:
         """Everything that the event says, and the ends of arrows that touch it."""
+        form = self.form(said, role, track, sequence)
         parts = self._arguments(said, sequence)
         ours = {name: parts.pop(name) for name in [*parts] if name.startswith(OURS)}
-        args = joined(parts)
+        told = _told(ours.get(f"{OURS}flows"))
+        is_flow = role == "flow"
+        return Event(
+            form._replace(told_form=_form(ours.get(f"{OURS}form"))),
+            self.within_limit(joined(parts)),
+            said[LEGACY].duration_us * 1000 if LEGACY in said and role == "slice" else None,
+            said[_CORRELATION] if 0 < said.get(_CORRELATION, 0) < LIMIT_CORRELATION else None,
+            _step(ours.get(STEP)),
+            [_legacy_arrow(form, _phase(said))] if is_flow else _plain_arrows(said, told),
+        )
+
+    def within_limit(self, args: str | None) -> str | None:
+        """Arguments, unless they are too long."""
         if args is not None and len(args) > self._limit_text:
             self.num_long += 1
-            args = None
-        legacy = said.get(LEGACY)
-        correlation = said.get(_CORRELATION, 0)
-        parsed = Event(
-            role,
-            track,
-            self._name(said, sequence),
-            _category(said, sequence),
-            args,
-            None if legacy is None else _id(legacy),
-            legacy.duration_us * 1000 if legacy is not None and role == "slice" else None,
-            correlation if 0 < correlation < 1 << 63 else None,
-            _step(ours.get(f"{OURS}step")),
-            _form(ours.get(f"{OURS}form")),
-        )
-        if role == "flow":
-            return parsed, [_legacy_arrow(parsed, FLOW_ENDS[_phase(said)])]
-        return parsed, _plain_arrows(said, _told(ours.get(f"{OURS}flows")))
+            return None
+        return args
 
-    def _name(self, said: Said, sequence: Sequence) -> str | None:
+    def _name(self, said: Said, sequence: Sequence, num: int) -> str | None:
         name = text(said[_NAME]) if _NAME in said else None
         if name is None:
             iid = said.get(_NAME_IID) or (said[LEGACY].name_iid if LEGACY in said else 0)
             name = sequence.interned[NAMES].get(iid) if iid else None
-            self.num_unnamed += bool(iid and name is None)
+            self.num_unnamed += num * bool(iid and name is None)
         if name is not None and len(name) > self._limit_text // 4:
-            self.num_long += 1
+            self.num_long += num
             return name[: self._limit_text // 4]
         return name
 
@@ -205,6 +225,6 @@ def _plain_arrows(said: Said, told: list[Arrow]) -> list[Arrow]:
     return told + [Arrow(each, "finish") for each in ending if each not in known]
 
 
-def _legacy_arrow(flow: Event, end: FlowEnd) -> Arrow:
+def _legacy_arrow(flow: Form, phase: str) -> Arrow:
     arrow = "\0".join((flow.category or "", flow.name or "", flow.id or ""))
-    return Arrow(arrow, end, flow.id, flow.name, flow.category)
+    return Arrow(arrow, FLOW_ENDS[phase], flow.id, flow.name, flow.category)

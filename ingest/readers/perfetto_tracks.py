@@ -40,11 +40,16 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A track as it is shown: its rank (None: not told), the names down to it, its unit."""
+    """A track as it is shown: its rank (None: not told), the names down to it, its unit.
+
+    The samples of a counter are to be multiplied with `factor`, and summed if `is_incremental`.
+    """
 
     rank: int | None
     path: Path
     unit: str | None
+    factor: float
+    is_incremental: bool
 
 
 class Tracks:
@@ -61,17 +66,13 @@ class Tracks:
         self._processes: dict[int, str] = {}
         self._threads: dict[tuple[int, int], str] = {}
 
-    def number(self, key: Key | None) -> int:
-        """The number of a track; all beyond the limit are one."""
+    def number(self, key: Key | None, num: int = 1) -> int:
+        """The number of a track, for so many events; all beyond the limit are one."""
         found = self._numbers.get(key)
         if found is None and len(self._numbers) >= self._limit and key is not None:
-            self.num_beyond += 1
+            self.num_beyond += num
             return self.number(None)
         return found if found is not None else self._numbers.setdefault(key, len(self._numbers))
-
-    def counter(self, key: Key | None) -> Described:
-        """What is known of a counter so far."""
-        return self._described.get(key, Described()) if key is not None else Described()
 
     def describe(self, said: Any) -> None:
         """Take over a TrackDescriptor; later ones add to it."""
@@ -120,8 +121,11 @@ class Tracks:
     def _place(self, key: Key | None) -> Place:
         path = self._path(key, _MOST_ABOVE) if key is not None else ()
         rank = _RANK.fullmatch(path[0]) if path else None
-        unit = self.counter(key).unit
-        return Place(int(rank[1]) if rank else None, path[1:] if rank else path, unit)
+        said = Described() if key is None else self._described.get(key, Described())
+        shown = path[1:] if rank else path
+        return Place(
+            int(rank[1]) if rank else None, shown, said.unit, said.factor, said.is_incremental
+        )
 
     def _path(self, key: Key, most: int) -> Path:
         """The names from the root to a track; what lies below itself is cut off."""
