@@ -15,7 +15,7 @@ READERS = (
     "native.NativeReader",
     "swimlane.SwimlaneReader",
     "kineto.KinetoReader",
-    "kineto_folder.KinetoFolderReader",
+    "rank_folder.RankFolderReader",
     "kv_events.KvEventsReader",
     "perfetto.PerfettoReader",
     "requests.RequestsReader",

@@ -21,6 +21,7 @@ from stepscope.ingest.readers.perfetto_packets import PacketStream, is_trace
 if TYPE_CHECKING:
     from stepscope.ingest.readers.perfetto_events import Events
     from stepscope.ingest.readers.perfetto_tables import PerfettoTables
+    from stepscope.ingest.readers.perfetto_tracks import Place
     from stepscope.ingest.trace import Progress
 
 _RANK_IN_NAME = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)
@@ -61,7 +62,7 @@ class PerfettoReader:
         state = messages.state
         found = perfetto_tables(
             messages.events.tables(), messages.samples.frame().sort("packet", maintain_order=True),
-            state.tracks.places(), _rank(path),
+            places := state.tracks.places(), _rank(path, places),
         )  # fmt: skip
         ended = blocks.damage or events.beyond or ("cut off" if stream.cut_off else None)
         if not (found.tables or state.read) and ended:
@@ -80,9 +81,12 @@ class PerfettoReader:
         return found.tables, _manifest(events, report, found, closed=ended is None)
 
 
-def _rank(path: Path) -> int:
-    match = _RANK_IN_NAME.search(path.name)
-    return int(match.group(1)) if match else 0
+def _rank(path: Path, places: list[Place]) -> int:
+    """The rank of what names none: the file's by its name, else that which all others name."""
+    if match := _RANK_IN_NAME.search(path.name):
+        return int(match.group(1))
+    told = {place.rank for place in places if place.rank is not None}
+    return told.pop() if len(told) == 1 else 0
 
 
 def _inferred(tables: dict[str, Frame]) -> dict[str, int]:

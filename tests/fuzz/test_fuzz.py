@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.ingest.readers import readers
-from stepscope.ingest.readers.kineto_folder import KinetoFolderReader
+from stepscope.ingest.readers.rank_folder import RankFolderReader
 from tests.fuzz.run import EVERY, fuzz
 from tests.fuzz.targets import TARGETS
 
@@ -30,7 +30,7 @@ def test_no_reader_raises_what_is_not_ours_or_hangs_or_swells(tmp_path: Path) ->
 
 def test_every_reader_has_a_target() -> None:
     # A folder of ranks is read file by file, as the one that has a target reads them.
-    missing = {type(reader) for reader in readers()} - {KinetoFolderReader}
+    missing = {type(reader) for reader in readers()} - {RankFolderReader}
 
     assert missing <= {type(target.reader) for target in TARGETS.values()}
 

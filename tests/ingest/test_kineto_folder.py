@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.derive.clocks import clock_offsets
 from stepscope.ingest.errors import TraceError, UnknownFormat
-from stepscope.ingest.readers import kineto_folder
+from stepscope.ingest.readers import rank_folder
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows, slice_
 from tests.ingest.log_files import report_of
@@ -151,7 +151,7 @@ def test_a_folder_of_other_files_is_not_known(tmp_path: Path) -> None:
 def test_files_beyond_the_limit_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kineto_folder, "LIMIT_FILES", 2)
+    monkeypatch.setattr(rank_folder, "LIMIT_FILES", 2)
     for rank in range(4):
         rank_file(tmp_path, f"{rank}.json", rank)
 

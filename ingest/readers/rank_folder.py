@@ -1,13 +1,14 @@
-"""Reader of a folder of torch.profiler files, one for each rank, as one trace.
+"""Reader of a folder of profiles, one for each rank, as one trace.
 
-A file's rank is that of its `distributedInfo`, else of its name; one that is taken gets the next
-that is free. Clocks are aligned by the ends of collectives where these agree among themselves.
+A file's rank is what it says itself, else what its name says; one that is taken gets the next that
+is free. Clocks are aligned by the ends of collectives where these agree among themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest, ReadReport, merged
 from stepscope.ingest.readers.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
+from stepscope.ingest.readers.perfetto import PerfettoReader
+from stepscope.ingest.readers.reader import Reader
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress
@@ -33,39 +36,46 @@ TOO_MANY = f"files beyond {LIMIT_FILES:,}"
 
 @dataclass(slots=True)
 class _File:
-    """What was read of one rank's file."""
+    """What was read of one file: of one rank, as a rule, and on one clock in any case."""
 
     name: str
     tables: dict[str, pl.LazyFrame]
     manifest: Manifest
 
     @property
+    def ranks(self) -> tuple[int, ...]:
+        return self.manifest.ranks
+
+    @property
     def rank(self) -> int:
-        return self.manifest.ranks[0]
+        """The rank by whose collectives its clock is known."""
+        return self.ranks[0]
 
     def moved(self, by_ns: int) -> None:
         """Shift all of its times."""
         later = (pl.col("ts_ns") + by_ns).alias("ts_ns")
         self.tables = {name: frame.with_columns(later) for name, frame in self.tables.items()}
 
-    def renamed(self, rank: int) -> None:
-        """Give it another rank."""
-        number = pl.lit(rank, pl.Int32).alias("rank")
+    def renamed(self, said: int, rank: int) -> None:
+        """Give another number to one of its ranks."""
+        new = pl.when(pl.col("rank") == said).then(pl.lit(rank, pl.Int32)).otherwise("rank")
+        number = new.alias("rank")
         self.tables = {name: frame.with_columns(number) for name, frame in self.tables.items()}
-        self.manifest = replace(self.manifest, ranks=(rank,))
+        ranks = tuple(rank if each == said else each for each in self.ranks)
+        self.manifest = replace(self.manifest, ranks=ranks)
 
 
-class KinetoFolderReader:
-    """Reads every torch.profiler file of a folder; the others are counted."""
+class RankFolderReader:
+    """Reads every profile of a folder; the other files are counted."""
 
-    name = "folder of torch.profiler files, one per rank"
+    name = "folder of profiles, one per rank (torch.profiler, Chrome JSON, Perfetto)"
 
     def __init__(self) -> None:
-        self._one = KinetoReader()
+        self._readers: tuple[Reader, ...] = (KinetoReader(), PerfettoReader())
 
     def sniff(self, head: bytes, path: Path) -> bool:
-        """Tell a folder by one file in it that is of torch.profiler."""
-        return path.is_dir() and any(map(self._is_of_a_rank, _files(path)[:LIMIT_FILES]))
+        """Tell a folder by one file in it that is a profile."""
+        return path.is_dir() and any(map(self._reader_of, _files(path)[:LIMIT_FILES]))
 
     def sources(self, path: Path) -> list[Path]:
         """Every file of the folder."""
@@ -80,19 +90,20 @@ class KinetoFolderReader:
         files = list(self._read_each(path, progress, limits, skipped, notes))
         if not files:
             raise TraceError(f"no file in it can be read: {notes[0]}", where=str(path))
-        files.sort(key=lambda file: file.rank)
+        files.sort(key=lambda file: file.ranks)
         notes += [*_with_own_ranks(files), *_on_one_epoch(files)]
         offsets = _aligned(files)
         notes += _said_of(offsets, files[0].rank)
         return _together(files), _manifest(files, offsets, skipped, notes)
 
-    def _is_of_a_rank(self, file: Path) -> bool:
+    def _reader_of(self, file: Path) -> Reader | None:
+        """What reads a file, None where it is no profile."""
         try:
             with file.open("rb") as opened:
-                start = opened.read(HEAD_BYTES)
+                head = inflated(opened.read(HEAD_BYTES), HEAD_BYTES)
         except OSError:
-            return False
-        return self._one.sniff(inflated(start, HEAD_BYTES), file)
+            return None
+        return next((reader for reader in self._readers if reader.sniff(head, file)), None)
 
     def _read_each(
         self,
@@ -104,11 +115,12 @@ class KinetoFolderReader:
     ) -> Iterator[_File]:
         listed = _files(path)
         for file in listed[:LIMIT_FILES]:
-            if not self._is_of_a_rank(file):
+            reader = self._reader_of(file)
+            if reader is None:
                 skipped[OTHER_FILES] = skipped.get(OTHER_FILES, 0) + 1
                 continue
             try:
-                tables, manifest = self._one.read(file, progress, limits)
+                tables, manifest = reader.read(file, progress, limits)
             except TraceError as error:
                 skipped[UNREADABLE] = skipped.get(UNREADABLE, 0) + 1
                 notes.append(f"{file.name}: {error.what}")
@@ -127,16 +139,15 @@ def _files(folder: Path) -> list[Path]:
 
 def _with_own_ranks(files: list[_File]) -> Iterator[str]:
     """Let no two files have one rank; the later one gets the next that is free."""
-    taken = {file.rank for file in files}
+    taken = {rank for file in files for rank in file.ranks}
+    free = (number for number in count() if number not in taken)
     seen: set[int] = set()
     for file in files:
-        said = file.rank
-        if said in seen:
-            rank = next(number for number in range(len(files) + len(taken)) if number not in taken)
-            taken.add(rank)
-            file.renamed(rank)
+        for said in sorted(seen.intersection(file.ranks)):
+            rank = next(free)
+            file.renamed(said, rank)
             yield f"{file.name} is of rank {said}, as is another file: shown as rank {rank}"
-        seen.add(file.rank)
+        seen.update(file.ranks)
 
 
 def _on_one_epoch(files: list[_File]) -> Iterator[str]:
@@ -232,7 +243,7 @@ def _manifest(
         found,
         config={
             **found.config,
-            "files": {str(file.rank): file.name for file in files},
+            "files": {str(rank): file.name for file in files for rank in file.ranks},
             "clocks": {str(each.rank): _compared(each) for each in offsets if each.num},
         },
         report=replace(
