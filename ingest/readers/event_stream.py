@@ -29,6 +29,7 @@ from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.event import Event, EventReader
 from stepscope.ingest.readers.event_frames import Events, events_of
 from stepscope.ingest.readers.event_windows import events_in
+from stepscope.ingest.readers.inflate import BLOCK_BYTES, Contents
 
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"
@@ -81,7 +82,7 @@ class EventStream(Generic[T]):
 
     def __init__(
         self,
-        blocks: Iterable[bytes],
+        contents: Contents,
         where: str,
         digest: Callable[[Events], T],
         limits: Limits = DEFAULTS,
@@ -92,7 +93,7 @@ class EventStream(Generic[T]):
         self.beyond: str | None = None
         self.notes: list[str] = []
         self.num_bytes = 0
-        self._blocks = iter(blocks)
+        self._contents = contents
         self._where = where
         self._limits = limits
         self._digest = digest
@@ -126,7 +127,9 @@ class EventStream(Generic[T]):
                     if len(events):
                         yield _Digested(len(events), self._digest(events), partial(_same, events))
 
-    def _ahead(self, text: bytes, pool: ThreadPoolExecutor) -> Generator[_Digested[T], None, bytes]:
+    def _ahead(
+        self, text: bytes | memoryview, pool: ThreadPoolExecutor
+    ) -> Generator[_Digested[T], None, bytes]:
         """Read whole windows, several at a time; gives the text at which that ends."""
         sent: deque[_Sent[T]] = deque()
         while True:
@@ -136,7 +139,7 @@ class EventStream(Generic[T]):
                 sent.append((window[: end.end()], future))
                 text = self._more(min(WINDOW_BYTES, self._limits.event), window[end.end() :])
             if not sent:
-                return text
+                return bytes(text)
             digested = sent[0][-1].result()
             if digested is None:
                 return _joined(sent) + text
@@ -154,21 +157,22 @@ class EventStream(Generic[T]):
         self.reader.repaired[NOT_UTF8] += num_mended
         return events
 
-    def _more(self, num_bytes: int = 1, before: bytes | memoryview = b"") -> bytes:
-        """What was before and the next blocks, so many bytes of these if there are any."""
-        blocks = [before]
-        while num_bytes > 0 and not self._ended:
-            block = next(self._blocks, b"")
-            blocks.append(block)
-            num_bytes -= len(block)
-            self.num_bytes += len(block)
-            self._ended = not block
-        return b"".join(blocks)
+    def _more(self, num_bytes: int = 1, before: bytes | memoryview = b"") -> memoryview:
+        """What was before and what comes next, so many bytes of it or more if there are any."""
+        begin = end = len(before)
+        buffer = np.empty(begin + max(num_bytes, BLOCK_BYTES), np.uint8).data
+        buffer[:begin] = before
+        while end < begin + num_bytes and not self._ended:
+            num = self._contents.readinto(buffer[end:])
+            self.num_bytes += num
+            self._ended = not num
+            end += num
+        return buffer[:end]
 
     # -- before the events -------------------------------------------------------------------
 
     def _head(self) -> bytes:
-        window = self._more().removeprefix(b"\xef\xbb\xbf").lstrip()
+        window = bytes(self._more()).removeprefix(b"\xef\xbb\xbf").lstrip()
         if window.startswith(b"["):
             self._is_array = True
             return window[1:]
@@ -236,7 +240,7 @@ class EventStream(Generic[T]):
         parts = [window]
         wanted = max(len(window), 1)
         while wanted > 0 and (block := self._more()):
-            parts.append(block)
+            parts.append(bytes(block))
             wanted -= len(block)
         return [], b"".join(parts)
 
@@ -310,7 +314,7 @@ def _joined(sent: Iterable[_Sent[T]]) -> bytes:
     return b"".join(window for window, _ in sent)
 
 
-def _last_border(window: bytes) -> re.Match[bytes] | None:
+def _last_border(window: bytes | memoryview) -> re.Match[bytes] | None:
     """What looks like the border behind the last whole event."""
     borders = list(_BORDER.finditer(window, max(0, len(window) - _TAIL_BYTES)))
     return borders[-1] if borders else None

@@ -1,9 +1,12 @@
-"""Bytes of a file in blocks, inflated when it is gzip or zstd, as far as they can be had."""
+"""Bytes of a file, inflated when it is gzip or zstd, as far as they can be had."""
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import FileIO
 from itertools import chain
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +21,62 @@ _STEP_BYTES = 64 << 10
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+Progress = Callable[[int, int], None]
+
+
+class Contents(Protocol):
+    """What a file holds, read into buffers; `damage` says afterwards why it ended early."""
+
+    damage: str | None
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a buffer from its beginning, as far as one read goes; give 0 at the end."""
+
+
+@contextmanager
+def contents(
+    path: Path, progress: Progress | None = None, limits: Limits = DEFAULTS
+) -> Iterator[Contents]:
+    """Open what a file holds; what is plain is copied no more than once. Raises `TraceError`."""
+    try:
+        file = FileIO(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    with file:
+        plain = Plain(file, path, progress)
+        yield Inflater(path, progress, limits) if plain.is_compressed() else plain
+
+
+class Plain:
+    """What an open file holds, as it stands there."""
+
+    damage: str | None = None
+
+    def __init__(self, file: FileIO, path: Path, progress: Progress | None = None) -> None:
+        self._file = file
+        self._path = path
+        self._progress = progress
+        self._num_read = 0
+
+    def is_compressed(self) -> bool:
+        """Tell by its first bytes whether it is to be inflated."""
+        try:
+            start = self._file.read(len(_ZSTD_MAGIC))
+            self._file.seek(0)
+        except OSError as error:
+            raise _unreadable(self._path, error) from error
+        return _inflater_of(start) is not None
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a buffer from its beginning, as far as one read goes; give 0 at the end."""
+        try:
+            num = self._file.readinto(buffer)
+            if self._progress and num:
+                self._num_read += num
+                self._progress(self._num_read, os.fstat(self._file.fileno()).st_size)
+        except OSError as error:
+            raise _unreadable(self._path, error) from error
+        return num
 
 
 class Inflater:
@@ -30,7 +89,7 @@ class Inflater:
     def __init__(
         self,
         path: Path,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
         limits: Limits = DEFAULTS,
     ) -> None:
         self.path = path
@@ -39,6 +98,17 @@ class Inflater:
         self._limits = limits
         self._num_read = 0
         self._step_bytes = _STEP_BYTES
+        self._blocks: Iterator[bytes] | None = None
+        self._left = memoryview(b"")
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a buffer from its beginning, as far as a block goes; give 0 at the end."""
+        self._blocks = self._blocks or iter(self)
+        if not self._left:
+            self._left = memoryview(next(self._blocks, b""))
+        num = min(len(buffer), len(self._left))
+        buffer[:num], self._left = self._left[:num], self._left[num:]
+        return num
 
     def __iter__(self) -> Iterator[bytes]:
         steps = self._steps()
@@ -59,7 +129,7 @@ class Inflater:
                     if self._progress:
                         self._progress(self._num_read, total)
         except OSError as error:
-            raise TraceError(error.strerror or str(error), where=str(self.path)) from error
+            raise _unreadable(self.path, error) from error
 
     def _within_limits(self, inflated: _Inflated) -> Iterator[bytes]:
         num_out = 0
@@ -80,6 +150,10 @@ class Inflater:
             most = f"{self._limits.ratio:,} times its size"
             return f"it inflates to more than {most} ({raised_by('ratio')})"
         return None
+
+
+def _unreadable(path: Path, error: OSError) -> TraceError:
+    return TraceError(error.strerror or str(error), where=str(path))
 
 
 class _Inflated(Protocol):

@@ -26,7 +26,7 @@ from stepscope.ingest.readers.chrome_events import gathered
 from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
 from stepscope.ingest.readers.chrome_times import LIMIT_NS
 from stepscope.ingest.readers.event_stream import EventStream
-from stepscope.ingest.readers.inflate import Inflater
+from stepscope.ingest.readers.inflate import Contents, contents
 from stepscope.ingest.spool import Spooled
 
 if TYPE_CHECKING:
@@ -61,21 +61,20 @@ class KinetoReader:
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
-        blocks = Inflater(
-            path, progress and (lambda done, total: progress("reading", done, total)), limits
-        )
-        stream = EventStream(blocks, str(path), partial(batch_of, limits=limits), limits)
-        events = gathered(stream, limits)
-        cut_off = stream.cut_off or blocks.damage is not None
+        reading = progress and partial(progress, "reading")
+        with contents(path, reading, limits) as held:
+            stream = EventStream(held, str(path), partial(batch_of, limits=limits), limits)
+            events = gathered(stream, limits)
+        cut_off = stream.cut_off or held.damage is not None
         if not events.num_events and cut_off:
             if stream.beyond:
                 raise LimitExceeded(stream.beyond, where=str(path))
-            ended = f"{blocks.damage or 'cut off'} after {stream.num_bytes} bytes"
+            ended = f"{held.damage or 'cut off'} after {stream.num_bytes} bytes"
             what = f"{ended}, before the first whole event"
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
         chrome = chrome_tables(events)
         tables = _tables(chrome, rank := _rank(stream.metadata, path))
-        notes = [*stream.notes, *_damage(stream, blocks), *_left_out(stream.metadata)]
+        notes = [*stream.notes, *_damage(stream, held), *_left_out(stream.metadata)]
         report = ReadReport(
             read=chrome.read,
             skipped=dict(Counter(chrome.skipped) + stream.reader.skipped),
@@ -124,8 +123,8 @@ def _rank(metadata: Metadata, path: Path) -> int:
     return int(match.group(1)) if match else 0
 
 
-def _damage(stream: EventStream[Any], blocks: Inflater) -> list[str]:
-    if ended := blocks.damage or stream.beyond:
+def _damage(stream: EventStream[Any], held: Contents) -> list[str]:
+    if ended := held.damage or stream.beyond:
         return [f"{ended} after {stream.num_bytes} bytes of content; all before is kept"]
     return [f"cut off after {stream.num_bytes} bytes; all whole events are kept"] * stream.cut_off
 

@@ -16,7 +16,7 @@ from stepscope.ingest.readers import event_windows
 from stepscope.ingest.readers.event_frames import Events
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.event_windows import IS_COMPILED, decoded, scanned
-from stepscope.ingest.readers.inflate import Inflater
+from stepscope.ingest.readers.inflate import contents
 
 KINETO = (
     "h100_qwen15_05b_chat", "hta_event_sync_trace", "hta_nccl_data", "hta_sampled_rank-0",
@@ -185,7 +185,12 @@ def test_a_real_file_in_one_pass_is_the_file_one_by_one(
     shared_data: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = shared_data / "kineto" / f"{name}.json.gz"
-    in_one_pass = pl.concat(EventStream(Inflater(file), name, Events.whole))
+    in_one_pass = every_event(file)
     monkeypatch.setattr(event_windows, "_scan", None)
 
-    assert_frame_equal(in_one_pass, pl.concat(EventStream(Inflater(file), name, Events.whole)))
+    assert_frame_equal(in_one_pass, every_event(file))
+
+
+def every_event(file: Path) -> pl.DataFrame:
+    with contents(file) as held:
+        return pl.concat(EventStream(held, file.name, Events.whole))

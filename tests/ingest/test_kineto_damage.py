@@ -6,7 +6,6 @@ import gzip
 import json
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers import event_stream, event_windows, inflate
+from stepscope.ingest.readers import event_stream, event_windows
 from stepscope.ingest.readers.event_frames import Events
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.kineto import KinetoReader
@@ -41,8 +40,24 @@ LAYOUTS = {
 }
 
 
+class InBlocks:
+    """A content that is read so many bytes at a time."""
+
+    damage: str | None = None
+
+    def __init__(self, content: bytes, size: int = 1 << 30) -> None:
+        self.left = content
+        self.size = size
+
+    def readinto(self, buffer: memoryview) -> int:
+        block = self.left[: min(self.size, len(buffer))]
+        buffer[: len(block)] = block
+        self.left = self.left[len(block) :]
+        return len(block)
+
+
 def num_events(content: bytes) -> int:
-    return sum(EventStream(iter([content]), "file", len))
+    return sum(EventStream(InBlocks(content), "file", len))
 
 
 def num_whole(content: bytes) -> int:
@@ -151,15 +166,11 @@ def test_a_stray_bracket_does_not_end_the_events(stray: bytes) -> None:
     assert num_events(content) == len(EVENTS)
 
 
-def blocks_of(content: bytes, size: int) -> Iterator[bytes]:
-    return (content[start : start + size] for start in range(0, len(content), size))
-
-
 @given(st.sampled_from(sorted(LAYOUTS)), st.integers(40, 900), st.sampled_from([0, 1 << 20]))
 def test_block_borders_make_no_difference(layout: str, size: int, small_bytes: int) -> None:
-    at_once = pl.concat(EventStream(iter([LAYOUTS[layout]]), "file", Events.whole))
+    at_once = pl.concat(EventStream(InBlocks(LAYOUTS[layout]), "file", Events.whole))
 
-    batches = EventStream(blocks_of(LAYOUTS[layout], size), "file", Events.whole)
+    batches = EventStream(InBlocks(LAYOUTS[layout], size), "file", Events.whole)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_stream, "WINDOW_BYTES", 1)
@@ -175,7 +186,7 @@ def test_what_must_be_read_one_by_one_does_not_change_what_is_read_beside_it(
     nested = {"l": [{"ph": 1}, {"ph": 2}]}
     events = [slice_(f"e{n}", n, 1 if sound else math.nan, args=nested | {"n": n})
               for n, sound in enumerate(are_sound)]  # fmt: skip
-    stream = EventStream(blocks_of(json.dumps(events).encode(), size), "file", Events.whole)
+    stream = EventStream(InBlocks(json.dumps(events).encode(), size), "file", Events.whole)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_stream, "WINDOW_BYTES", 1)
@@ -190,7 +201,7 @@ def test_what_must_be_read_one_by_one_does_not_change_what_is_read_beside_it(
 def test_an_event_larger_than_the_limit_is_an_error_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inflate, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(event_stream, "BLOCK_BYTES", 1_000)
     file = tmp_path / "huge.json"
     file.write_text(json.dumps([slice_("x" * 100_000, 1, 1)]))
 
