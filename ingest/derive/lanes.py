@@ -27,7 +27,8 @@ def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
     """
     names, track = numbered(spans["track"])
     is_slice = (spans["form"] != "instant").to_numpy()
-    around, lane = nested(track, spans["ts_ns"].to_numpy(), _ends(spans), is_slice)
+    start = spans["ts_ns"].to_numpy()
+    around, lane = nested(track, start, _ends(start, spans["dur_ns"]), is_slice)
     parent = pl.Series("parent", around)
     laned = spans.with_columns(
         pl.int_range(pl.len(), dtype=pl.Int64).alias("span"), parent.set(parent == NONE, None)
@@ -39,13 +40,11 @@ def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
     return laned.with_columns(pl.Series("track", split, dtype).gather(number))
 
 
-def _ends(spans: pl.DataFrame) -> Ints:
-    ends = pl.col("ts_ns") + pl.col("dur_ns").clip(lower_bound=1)
-    times = spans.select("ts_ns", end=ends)
-    if times["end"].null_count():
-        horizon = pl.max_horizontal(pl.all().max()) + 1
-        times = times.with_columns(pl.col("end").fill_null(horizon))
-    return times["end"].to_numpy()
+def _ends(start: Ints, dur_ns: pl.Series) -> Ints:
+    end: Ints = start + np.maximum(dur_ns.fill_null(0).to_numpy(), 1)
+    if dur_ns.null_count():
+        end[dur_ns.is_null().to_numpy()] = end.max() + 1
+    return end
 
 
 def _split(

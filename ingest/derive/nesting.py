@@ -71,11 +71,14 @@ def _around(start: Ints, end: Ints) -> tuple[Ints, Ints]:
     is_alone = start[1:] >= np.maximum.accumulate(end)[:-1]
     around[1:][is_alone] = NONE
     seeking = 1 + np.flatnonzero((start[1:] >= end[:-1]) & ~is_alone)
+    outer, begins = seeking - 1, start[seeking]
     num_steps = 0
     while len(seeking) > _FEW and num_steps < _MOST_STEPS * num:
         num_steps += len(seeking)
-        around[seeking] = around[around[seeking]]
-        seeking = seeking[start[seeking] >= end[around[seeking]]]
+        outer = around[outer]
+        around[seeking] = outer
+        is_over = end[outer] <= begins
+        seeking, outer, begins = seeking[is_over], outer[is_over], begins[is_over]
     is_doubtful = (around != NONE) & (end > end[around])
     is_doubtful[seeking] = True
     return around, np.flatnonzero(is_doubtful)

@@ -74,7 +74,7 @@ def chrome_tables(events: ChromeEvents) -> ChromeTables:
         _telling(events, slices),
         _flows(ends, forms, spans),
         counters,
-        _counted(kept, forms["ph"].gather(ends["form"]), X=len(events.slices)),
+        _counted(kept, _enum(forms, "ph").gather(ends["form"]), X=len(events.slices)),
         _counted(fates["skip"].drop_nulls(), arrows["skip"].drop_nulls()),
         _repaired(events, forms, repaired),
     )
@@ -109,8 +109,7 @@ def _spans(plain: pl.DataFrame, forms: pl.DataFrame, slices: pl.DataFrame) -> pl
     return said[pl.concat([plain["form"], others])].with_columns(
         pl.col("track").alias("base"),
         pl.concat([plain_form, slices["form"].cast(_FORM)]).alias("form"),
-        pl.concat([plain["ts_ns"], slices["ts_ns"]]),
-        pl.concat([plain["dur_ns"], slices["dur_ns"]]),
+        *(pl.concat([plain[name], slices[name]], rechunk=True) for name in ("ts_ns", "dur_ns")),
         _correlation(plain, slices["args"]),
     )
 
