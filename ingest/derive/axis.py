@@ -6,6 +6,9 @@ track, but then there is nothing before it on its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -22,28 +25,45 @@ def numbered(texts: pl.Series) -> tuple[pl.Series, Tracks]:
     return known.categories, texts.cast(known).to_physical().to_numpy()
 
 
-def on_one_axis(track: Tracks, *times: Ints) -> list[Ints]:
-    """Move times, by a row's track, so that all of a track come before all of the next."""
-    if not track.size:
-        return list(times)
-    first = min(int(each.min()) for each in times)
-    length = max(int(each.max()) for each in times) - first + 1
-    if length * (int(track.max()) + 1) >> 63:
-        _, rank = np.unique(np.concatenate(times), return_inverse=True)
-        return on_one_axis(track, *np.split(rank, len(times)))
-    moved = track * np.int64(length) - first
-    return [each + moved for each in times]
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Each track has `length` of it, from the `first` of all times on.
+
+    Where that many numbers are not to be had, times count by their place among all, the `ranks`.
+    """
+
+    first: int
+    length: int
+    ranks: Ints | None = None
+
+    @classmethod
+    def of(cls, tracks: Iterable[Tracks], times: Iterable[Ints]) -> Axis:
+        """Lay it out for all of these tracks and times."""
+        some = [each for each in times if each.size] or [np.zeros(1, np.int64)]
+        first = int(min(each.min() for each in some))
+        length = int(max(each.max() for each in some)) - first + 1
+        num_tracks = 1 + max(int(each.max(initial=0)) for each in tracks)
+        if num_tracks * length >> 63:
+            ranks = np.unique(np.concatenate(some))
+            return cls(0, len(ranks), ranks)
+        return cls(first, length)
+
+    def at(self, track: Tracks, ts_ns: Ints) -> Ints:
+        """Where times of tracks are on it."""
+        since = ts_ns if self.ranks is None else np.searchsorted(self.ranks, ts_ns)
+        place: Ints = track * np.int64(self.length) - self.first + since
+        return place
 
 
 def latest(track: Tracks, ts_ns: Ints, begun_track: Tracks, begun_ns: Ints) -> Ints:
     """For each time on a track the place of what began there last, by then (`NONE`: nothing).
 
-    What begins later stands behind what begins earlier; at one time the last place counts.
+    At one time the last place counts.
     """
-    (key,) = on_one_axis(np.concatenate((begun_track, track)), np.concatenate((begun_ns, ts_ns)))
-    num = len(begun_track)
-    order = np.argsort(key[:num], kind="stable")
-    place = np.searchsorted(key[:num], key[num:], side="right", sorter=order) - 1
+    axis = Axis.of((track, begun_track), (ts_ns, begun_ns))
+    begun = axis.at(begun_track, begun_ns)
+    order = np.argsort(begun, kind="stable")
+    place = np.searchsorted(begun, axis.at(track, ts_ns), side="right", sorter=order) - 1
     found = np.append(order, NONE)[place]
-    is_there = np.append(begun_track, 0)[found] == track
-    return np.where(is_there, found, NONE)
+    found[np.append(begun_track, 0)[found] != track] = NONE
+    return found

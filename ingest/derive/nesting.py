@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.ingest.derive.axis import NONE, Ints, Tracks, on_one_axis
+from stepscope.ingest.derive.axis import NONE, Axis, Ints, Tracks
 
 Flags = npt.NDArray[np.bool_]
 Lanes = npt.NDArray[np.int32]
@@ -33,11 +33,17 @@ def nested(track: Tracks, start: Ints, end: Ints, is_slice: Flags) -> tuple[Ints
     but the first. Tracks count from 0, and so do the lanes of each. A slice gets the first lane in
     which it nests. Identical slices nest in the order given.
     """
-    start, end = on_one_axis(track, start, end)
-    rows, start, end = _outer_first(track, start, end, is_slice)
+    axis = Axis.of([track], (start, end))
+    rows = _by_start(track, start := axis.at(track, start), is_slice)
+    start = start[rows]
+    end = axis.at(track, end)[rows]
+    if not ((start[1:] > start[:-1]) | (end[1:] <= end[:-1])).all():
+        falling = np.lexsort((-end, start))
+        rows, end = rows[falling], end[falling]
     around, doubtful = _around(start, end)
     lane = np.zeros(len(rows), np.int32)
     _Deal(start.data, end.data, around.data, lane.data).out(doubtful)
+    del start, end  # as large as what follows
     outer, lanes = np.full(len(track), NONE), np.zeros(len(track), np.int32)
     outer[rows] = np.append(rows, NONE)[around]
     dealt = np.flatnonzero(lane)
@@ -45,19 +51,13 @@ def nested(track: Tracks, start: Ints, end: Ints, is_slice: Flags) -> tuple[Ints
     return outer, lanes
 
 
-def _outer_first(track: Tracks, start: Ints, end: Ints, is_slice: Flags) -> tuple[Ints, Ints, Ints]:
-    """Rows, starts and ends by start and falling end; what is equal stays in the order given."""
+def _by_start(track: Tracks, start: Ints, is_slice: Flags) -> Ints:
+    """Rows of slices in order of their starts, which all tracks have on one axis."""
     rows = np.argsort(track, kind="stable")
     if not is_slice.all():
         rows = rows[is_slice[rows]]
     # By tracks, most files are stretches that are sorted already: these cost next to nothing.
-    rows = rows[np.argsort(start[rows], kind="stable")]
-    start, end = start[rows], end[rows]
-    is_tied = start[1:] == start[:-1]
-    if not (is_tied & (end[1:] > end[:-1])).any():
-        return rows, start, end
-    falling = np.lexsort((-end, start))
-    return rows[falling], start, end[falling]
+    return rows[np.argsort(start[rows], kind="stable")]
 
 
 def _around(start: Ints, end: Ints) -> tuple[Ints, Ints]:

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.ingest.derive.axis import NONE, latest, numbered, on_one_axis
+from stepscope.ingest.derive.axis import NONE, Axis, latest, numbered
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 2), st.integers(-9, 9) | st.sampled_from([-(1 << 62), (1 << 62) - 1])),
@@ -25,11 +25,13 @@ def columns(rows: list[tuple[int, int]]) -> Columns:
 def test_on_one_axis_times_keep_their_order_and_tracks_follow_each_other(
     rows: list[tuple[int, int]],
 ) -> None:
-    (axis,) = on_one_axis(*columns(rows))
+    track, ts_ns = columns(rows)
 
-    for place, row in enumerate(rows):
-        for other_place, other in enumerate(rows):
-            assert (axis[place] < axis[other_place]) == (row < other)
+    places = Axis.of([track], [ts_ns]).at(track, ts_ns).tolist()
+
+    for place, row in zip(places, rows, strict=True):
+        for other_place, other in zip(places, rows, strict=True):
+            assert (place < other_place) == (row < other)
 
 
 @given(ROWS, ROWS)
