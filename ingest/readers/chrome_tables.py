@@ -163,7 +163,9 @@ def _unread(ph: str) -> str:
 
 def _correlation(plain: pl.DataFrame, args: pl.Series) -> pl.Series:
     """The number that ties a launch to what it launched, of the plain slices and the others."""
-    best = plain["correlation"].set(plain["is_external"], None)
+    best = plain["correlation"]
+    if plain["is_external"].any():
+        best = best.set(plain["is_external"], None)
     found = pl.concat([best, number_in(args, CORRELATION)])
     if found.null_count() == len(found):
         found = pl.concat([plain["correlation"], number_in(args, EXTERNAL_ID)])
