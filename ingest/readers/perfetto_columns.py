@@ -193,8 +193,8 @@ def plain(packets: Packets) -> Plain:
 def texts(content: Content, places: Numbers) -> pl.Series:
     """The bytes of texts."""
     begin, end = _extent(places)
-    sliced = pl.lit(content.bytes).bin.slice(pl.Series(begin), pl.Series(end - begin))
-    return pl.select(sliced).to_series()
+    whole = pl.lit(pl.Series([content.bytes]))  # of a plain literal Polars makes much ado
+    return pl.select(whole.bin.slice(pl.Series(begin), pl.Series(end - begin))).to_series()
 
 
 def numbered(columns: pl.DataFrame) -> tuple[Places, Columns]:

@@ -203,15 +203,12 @@ def _flows(arrows: pl.DataFrame, shown: pl.DataFrame, ranks: list[pl.DataFrame])
 
 
 def _touched(spans: pl.DataFrame, arrows: pl.DataFrame) -> pl.DataFrame:
-    """The lanes of spans that arrows may touch."""
+    """Spans that arrows touch, and all of tracks with several lanes on which they may."""
+    several = spans.filter(pl.col("track") != pl.col("base"))["base"].unique()
+    several = several.filter(several.cast(pl.String).is_in(arrows["base"].implode()))
     touched = pl.col("event").is_in(arrows["event"].implode())
-    tracks = spans["base"].unique()
-    tracks = tracks.filter(tracks.cast(pl.String).is_in(arrows["base"].implode()))
-    on_track = pl.col("base").is_in(tracks.implode())
-    found = spans.filter(touched | on_track).select(
-        "rank", "event", "ts_ns", "base", "form", lane="track"
-    )
-    return _as_text(found)
+    found = spans.filter(touched | pl.col("base").is_in(several.implode()))
+    return _as_text(found.select("rank", "event", "ts_ns", "base", "form", lane="track"))
 
 
 def _counters(samples: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:

@@ -164,12 +164,13 @@ def _kineto() -> Iterator[bytes]:
 
 
 def _perfetto() -> Iterator[bytes]:
-    """A sample in part, old events, and both within compressed packets."""
+    """A sample in part, old events, as many as are read at once, and those in other packets."""
     sample = (ROOT / "sample_traces" / "perfetto_two_ranks.pftrace").read_bytes()[:SAMPLE_BYTES]
     arguments = [{"name": "a", "dict_entries": [{"name": "b", "legacy_json_value": "[1]"}]}]
     events = pack(*LEGACY, event(1, 1, "a", debug_annotations=arguments, flow_ids=[1]), event(2, 2))
     yield sample
     yield events
+    yield pack(*(event(ts, 3, f"e{ts % 7}", correlation_id=ts) for ts in range(99)))
     yield gzip.compress(sample)
     yield pack({"compressed_packets": zlib.compress(events)})
     yield pack({"zstd_compressed_packets": zstandard.compress(events)})

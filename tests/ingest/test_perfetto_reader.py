@@ -432,3 +432,17 @@ def test_a_packet_larger_than_the_limit_is_passed_over(tmp_path: Path) -> None:
     assert rows(trace, "spans", "name") == ["a"]
     (skipped,) = report_of(trace).skipped
     assert "--max event=N raises it" in skipped
+
+
+def test_an_arrow_ends_at_the_slice_that_says_so(tmp_path: Path) -> None:
+    hopping = {"legacy_event": {"phase": ord("b"), "unscoped_id": 5}, "flow_ids": [7]}
+    trace = open_packets(
+        tmp_path,
+        NAMED,
+        {"timestamp": 1, "track_event": {"track_uuid": 1, "name": "io", **hopping}},
+        event(2, 1, "a"),
+        event(3, 1, "b", terminating_flow_ids=[7]),
+        event(9, 2),
+    )
+
+    assert rows(trace, "flows", "ts_ns", "track") == [(1, "t / async 5"), (3, "t")]
