@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import polars as pl
 
-from stepscope.ingest.derive.axis import NONE, Ints, latest, numbered
+from stepscope.ingest.derive.axis import NONE, latest, numbered
 from stepscope.ingest.derive.step_tags import PROFILER_STEP, StepTag, joined, parse_tag
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.schema import STEPS
@@ -115,24 +115,22 @@ def tag_spans(spans: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
     A launch and what it launched share a correlation.
     """
-    none = pl.repeat(None, len(spans), dtype=pl.Int64, eager=True)
     if steps.is_empty():
-        return spans.with_columns(none.alias("step"))
-    rows, step = _around(spans, steps)
-    tagged = pl.DataFrame({"correlation": spans["correlation"], "step": none.scatter(rows, step)})
-    launched = _launched(tagged)
-    return spans.with_columns(tagged["step"].scatter(launched["row"], launched["step"]))
+        return spans.with_columns(step=pl.lit(None, pl.Int64))
+    step = _around(spans, steps)
+    launched = _launched(pl.DataFrame([spans["correlation"], step]))
+    return spans.with_columns(step.scatter(launched["row"], launched["step"]))
 
 
-def _around(spans: pl.DataFrame, steps: pl.DataFrame) -> tuple[Ints, Ints]:
-    """The rows of spans within a step's tag on its track, and that step."""
+def _around(spans: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
+    """The step within whose tag a span begins, if there is one on its track."""
     _, base = numbered(spans["base"])
     ts_ns = spans["ts_ns"].to_numpy()
-    begun = steps.with_columns(end_ns=(pl.col("ts_ns") + pl.col("dur_ns")).fill_null(FOREVER))
-    tags = begun["span"].to_numpy()
-    found = latest(base, ts_ns, base[tags], begun["ts_ns"].to_numpy())
-    rows = np.flatnonzero((found != NONE) & (ts_ns < begun["end_ns"].to_numpy()[found]))
-    return rows, begun["step"].to_numpy()[found[rows]]
+    end_ns = steps.select((pl.col("ts_ns") + pl.col("dur_ns")).fill_null(FOREVER)).to_series()
+    found = latest(base, ts_ns, base[steps["span"].to_numpy()], steps["ts_ns"].to_numpy())
+    found[ts_ns >= end_ns.to_numpy()[found]] = NONE
+    step = pl.Series("step", np.append(steps["step"].to_numpy(), NONE)[found])
+    return step.set(step == NONE, None)
 
 
 def _launched(tagged: pl.DataFrame) -> pl.DataFrame:

@@ -205,8 +205,9 @@ def _in_lanes(ends: pl.DataFrame, spans: pl.DataFrame) -> pl.Series:
     if not split.size:
         return ends["track"]
     rows = np.flatnonzero(np.isin(own, split))
-    begun = np.flatnonzero(np.isin(base, split) & (spans["form"] != "instant").to_numpy())
+    is_begun = np.isin(base, split) & (spans["form"] != "instant").to_numpy()
     ts_ns, begun_ns = ends["ts_ns"].to_numpy(), spans["ts_ns"].to_numpy()
-    found = latest(own[rows], ts_ns[rows], base[begun], begun_ns[begun])
+    found = latest(own[rows], ts_ns[rows], base[is_begun], begun_ns[is_begun])
     is_there = found != NONE
-    return ends["track"].scatter(rows[is_there], spans["track"].gather(begun[found[is_there]]))
+    begun = np.flatnonzero(is_begun)[found[is_there]]
+    return ends["track"].scatter(rows[is_there], spans["track"].gather(begun))
