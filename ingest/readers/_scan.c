@@ -1,14 +1,12 @@
 /* Trace events, one behind the other, as columns: one pass over their JSON, without the interpreter.
 
-   What is written here is held against decoding each event by itself (tests/ingest/test_scan.py,
-   tests/fuzz). Whatever is unusual is not for this file: `scan` then says no, and the caller decodes.
-   It allocates nothing; everything is written into arrays that the caller lends, within their bounds. */
+   What is read here is held against decoding each event by itself (tests/ingest/test_event_windows.py,
+   tests/fuzz). Whatever is unusual is not for this file: `scan` then gives None, and the caller
+   decodes. No place is read but within the window, and no row written but within its room. */
 
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "_columns.h"
 #include <string.h>
 
 #define MOST_DEPTH 512
@@ -16,47 +14,58 @@
 #define LIMIT_US (((int64_t)1 << 62) / 1000)
 #define NONE (-1)
 
+enum { EVENT_BYTES = 32 };  /* a window has at most one event for so many bytes, or is decoded */
+
 typedef const uint8_t *Place;
 
 typedef struct { Place at; uint32_t size; } Slice;
 
 enum Key { PH, NAME, CAT, PID, TID, TS, DUR, ID, ID2, ARGS, NUM_KEYS };
 enum { NUM_OF_FORM = TID + 1 };
-enum Flag { HAS_TS = 1, TS_OK = 2, HAS_DUR = 4, DUR_OK = 8, HAS_ID = 16, HAS_ARGS = 32 };
+enum { FORM, TS_NS, DUR_NS, HAS_TS, HAS_DUR, ID_TEXT, ID2_TEXT, ARGS_TEXT, CORRELATION, EXTERNAL_ID,
+       NUM_COLUMNS };
 
 /* A time: plain if it is a decimal number, within if below 2**62 ns. */
 typedef struct { int64_t ns; bool is_plain, is_within; } Time;
 
-/* A form: where its values stand in the window, and its hash. */
-typedef struct { uint32_t hash, at[NUM_OF_FORM], size[NUM_OF_FORM]; } Form;
+/* A form: its values, and their hash. */
+typedef struct { uint32_t hash; Slice values[NUM_OF_FORM]; } Form;
 
-/* A value that is left to the caller: of which event, its key, and where it stands. */
-typedef struct { uint32_t event, key, at, size; } Odd;
+/* A time that is left to the caller: of which event, whether it is a duration, and its value. */
+typedef struct { int64_t event; bool is_dur; Slice value; } Odd;
 
 typedef struct {
     /* the window */
     Place begin, end;
     bool is_ascii;
-    /* columns, `most_events` long; the ends of texts */
-    int64_t *ts_ns, *dur_ns, *correlation, *external, *args_end, *id_end;
-    uint32_t *form;
-    uint8_t *flags;
-    Py_ssize_t num_events, most_events;
-    /* texts, as long as the window */
-    uint8_t *args, *ids;
-    Py_ssize_t args_size, ids_size;
+    Column columns[NUM_COLUMNS];
+    int64_t num_events, most_events;
     /* forms, with an open hash table of their numbers */
     Form *forms;
     uint32_t *table;
-    Py_ssize_t num_forms, most_forms, table_size, most_table;
+    int64_t num_forms, most_forms, table_size;
     Odd *odd;
-    Py_ssize_t num_odd, most_odd;
+    int64_t num_odd, most_odd;
     /* what was met in the value that is read */
     Place copied;
     int64_t found[2];
     /* ts and dur of the event that is read */
     Time times[2];
 } Scan;
+
+/* Double the room of an array where it is full; false where there is none. */
+static bool grow(void **array, int64_t num, int64_t *most, size_t size)
+{
+    if (num < *most)
+        return true;
+    int64_t more = *most ? *most * 2 : 256;
+    void *larger = realloc(*array, more * size);
+    if (!larger)
+        return false;
+    *array = larger;
+    *most = more;
+    return true;
+}
 
 static inline uint8_t byte_at(const Scan *scan, Place at) { return at < scan->end ? *at : 0; }
 
@@ -245,8 +254,9 @@ static Place behind_time(Scan *scan, Place at, Time *time)
 
 static inline void copy_until(Scan *scan, Place at)
 {
-    memcpy(scan->args + scan->args_size, scan->copied, at - scan->copied);
-    scan->args_size += at - scan->copied;
+    Column *args = scan->columns + ARGS_TEXT;
+    memcpy(args->text + args->text_size, scan->copied, at - scan->copied);
+    args->text_size += at - scan->copied;
 }
 
 static inline Place copy_space(Scan *scan, Place at)
@@ -367,33 +377,34 @@ static inline bool is_empty(Slice value)
         || (value.size == 4 && *value.at == 'n');
 }
 
-static bool put_odd(Scan *scan, enum Key key, Slice value)
+static bool put_odd(Scan *scan, bool is_dur, Slice value)
 {
-    if (scan->num_odd == scan->most_odd)
+    if (!grow((void **)&scan->odd, scan->num_odd, &scan->most_odd, sizeof *scan->odd))
         return false;
-    scan->odd[scan->num_odd++] = (Odd){
-        (uint32_t)scan->num_events, key, (uint32_t)(value.at - scan->begin), value.size};
+    scan->odd[scan->num_odd++] = (Odd){scan->num_events, is_dur, value};
     return true;
 }
 
-static bool put_time(Scan *scan, enum Key key, Slice value, int has, int ok)
+static bool put_time(Scan *scan, bool is_dur, Slice value)
 {
-    Time *time = &scan->times[key - TS];
+    Time *time = scan->times + is_dur;
     bool is_there = !is_empty(value);
-    scan->flags[scan->num_events] |= is_there ? has | (time->is_within ? ok : 0) : 0;
-    (key == TS ? scan->ts_ns : scan->dur_ns)[scan->num_events] = time->ns;
-    return !is_there || time->is_plain || put_odd(scan, key, value);
+    put_number(scan->columns + TS_NS + is_dur, scan->num_events, time->ns,
+               is_there && time->is_within);
+    put_bool(scan->columns + HAS_TS + is_dur, scan->num_events, is_there);
+    return !is_there || time->is_plain || put_odd(scan, is_dur, value);
 }
 
 static void put_id(Scan *scan, Slice value)
 {
-    if (!is_empty(value)) {
+    Column *ids = scan->columns + ID_TEXT;
+    bool is_there = !is_empty(value);
+    if (is_there) {
         bool is_quoted = *value.at == '"';
-        memcpy(scan->ids + scan->ids_size, value.at + is_quoted, value.size - 2 * is_quoted);
-        scan->ids_size += value.size - 2 * is_quoted;
-        scan->flags[scan->num_events] |= HAS_ID;
+        memcpy(ids->text + ids->text_size, value.at + is_quoted, value.size - 2 * is_quoted);
+        ids->text_size += value.size - 2 * is_quoted;
     }
-    scan->id_end[scan->num_events] = scan->ids_size;
+    put_text(ids, scan->num_events, is_there);
 }
 
 /* -- forms ---------------------------------------------------------------------------------------- */
@@ -419,13 +430,13 @@ static uint32_t hash_of(const Scan *scan, const Slice values[])
     return (uint32_t)(hash >> 32);
 }
 
-static bool is_form(const Scan *scan, const Form *form, uint32_t hash, const Slice values[])
+static bool is_form(const Form *form, uint32_t hash, const Slice values[])
 {
     if (form->hash != hash)
         return false;
     for (int key = 0; key < NUM_OF_FORM; key++)
-        if (form->size[key] != values[key].size
-            || memcmp(scan->begin + form->at[key], values[key].at, values[key].size))
+        if (form->values[key].size != values[key].size
+            || memcmp(form->values[key].at, values[key].at, values[key].size))
             return false;
     return true;
 }
@@ -435,7 +446,7 @@ static uint32_t *seat_of(const Scan *scan, uint32_t hash, const Slice values[])
 {
     for (int probe = 0; probe < MOST_PROBES; probe++) {
         uint32_t *seat = scan->table + ((hash + probe) & (scan->table_size - 1));
-        if (!*seat || (values && is_form(scan, scan->forms + *seat - 1, hash, values)))
+        if (!*seat || (values && is_form(scan->forms + *seat - 1, hash, values)))
             return seat;
     }
     return NULL;
@@ -443,11 +454,13 @@ static uint32_t *seat_of(const Scan *scan, uint32_t hash, const Slice values[])
 
 static bool grow_table(Scan *scan)
 {
-    scan->table_size *= 2;
-    if (scan->table_size > scan->most_table)
+    int64_t size = scan->table_size ? scan->table_size * 2 : 1024;
+    free(scan->table);
+    scan->table = calloc(size, sizeof *scan->table);
+    if (!scan->table)
         return false;
-    memset(scan->table, 0, scan->table_size * sizeof *scan->table);
-    for (Py_ssize_t number = 0; number < scan->num_forms; number++) {
+    scan->table_size = size;
+    for (int64_t number = 0; number < scan->num_forms; number++) {
         uint32_t *seat = seat_of(scan, scan->forms[number].hash, NULL);
         if (!seat)
             return false;
@@ -458,23 +471,20 @@ static bool grow_table(Scan *scan)
 
 static bool put_form(Scan *scan, const Slice values[])
 {
+    if (scan->num_forms * 2 >= scan->table_size && !grow_table(scan))
+        return false;
     uint32_t hash = hash_of(scan, values), *seat = seat_of(scan, hash, values);
     if (!seat)
         return false;
     if (!*seat) {
-        if (scan->num_forms == scan->most_forms)
+        if (!grow((void **)&scan->forms, scan->num_forms, &scan->most_forms, sizeof *scan->forms))
             return false;
         Form *form = scan->forms + scan->num_forms;
         form->hash = hash;
-        for (int key = 0; key < NUM_OF_FORM; key++) {
-            form->at[key] = values[key].size ? (uint32_t)(values[key].at - scan->begin) : 0;
-            form->size[key] = values[key].size;
-        }
+        memcpy(form->values, values, sizeof form->values);
         *seat = (uint32_t)++scan->num_forms;
-        scan->form[scan->num_events] = *seat - 1;
-        return scan->num_forms * 2 <= scan->table_size || grow_table(scan);
     }
-    scan->form[scan->num_events] = *seat - 1;
+    ((uint32_t *)scan->columns[FORM].values)[scan->num_events] = *seat - 1;
     return true;
 }
 
@@ -511,14 +521,19 @@ static Place read_fields(Scan *scan, Place at, Slice values[])
             if (!(at = behind_scalar(scan, at)))
                 return NULL;
         } else {
-            Py_ssize_t size = scan->args_size;
+            Column *args = scan->columns + ARGS_TEXT, *id2 = scan->columns + ID2_TEXT;
+            int64_t size = args->text_size;
             if (!(at = copy_value(scan, at)))
                 return NULL;
             if (which == ARGS) {
                 correlation = scan->found[0];
                 external = scan->found[1];
             } else {
-                scan->args_size = size;
+                if (which == ID2) {
+                    memcpy(id2->text + id2->text_size, args->text + size, args->text_size - size);
+                    id2->text_size += args->text_size - size;
+                }
+                args->text_size = size;
             }
         }
         if (which < NUM_KEYS)
@@ -527,8 +542,8 @@ static Place read_fields(Scan *scan, Place at, Slice values[])
         if (at == scan->end)
             return NULL;
     }
-    scan->correlation[scan->num_events] = correlation;
-    scan->external[scan->num_events] = external;
+    put_number(scan->columns + CORRELATION, scan->num_events, correlation, correlation != NONE);
+    put_number(scan->columns + EXTERNAL_ID, scan->num_events, external, external != NONE);
     return at + 1;
 }
 
@@ -539,37 +554,39 @@ static inline bool is_text_or_null(Slice value)
     return !value.size || *value.at == '"' || *value.at == 'n';
 }
 
+/* End a text that was copied as it was read; what stands for nothing is taken back. */
+static void put_copied(Scan *scan, int which, Slice value)
+{
+    Column *column = scan->columns + which;
+    bool is_there = !is_empty(value);
+    if (!is_there)
+        column->text_size = ((int64_t *)column->values)[scan->num_events];
+    put_text(column, scan->num_events, is_there);
+}
+
 static Place read_event(Scan *scan, Place at)
 {
     Slice values[NUM_KEYS] = {{NULL, 0}};
     scan->times[0] = scan->times[1] = (Time){0, false, false};
     if (scan->num_events == scan->most_events || byte_at(scan, at) != '{')
         return NULL;
-    Py_ssize_t args_size = scan->args_size;
     if (!(at = read_fields(scan, at, values)))
         return NULL;
     if ((values[PH].size && !is_text(values[PH])) || !is_text_or_null(values[NAME])
         || !is_text_or_null(values[CAT]))
         return NULL;
-    scan->flags[scan->num_events] = 0;
-    if (is_empty(values[ARGS]))
-        scan->args_size = args_size;
-    else
-        scan->flags[scan->num_events] |= HAS_ARGS;
-    scan->args_end[scan->num_events] = scan->args_size;
-    put_id(scan, values[ID]);
-    if (!put_time(scan, TS, values[TS], HAS_TS, TS_OK)
-        || !put_time(scan, DUR, values[DUR], HAS_DUR, DUR_OK)
-        || (!is_empty(values[ID2]) && !put_odd(scan, ID2, values[ID2]))
+    if (!put_time(scan, false, values[TS]) || !put_time(scan, true, values[DUR])
         || !put_form(scan, values))
         return NULL;
+    put_id(scan, values[ID]);
+    put_copied(scan, ID2_TEXT, values[ID2]);
+    put_copied(scan, ARGS_TEXT, values[ARGS]);
     scan->num_events++;
     return at;
 }
 
 static bool read_events(Scan *scan)
 {
-    memset(scan->table, 0, scan->table_size * sizeof *scan->table);
     Place at = behind_space(scan, scan->begin);
     while ((at = read_event(scan, at))) {
         at = behind_space(scan, at);
@@ -584,74 +601,106 @@ static bool read_events(Scan *scan)
 
 /* -- the module ----------------------------------------------------------------------------------- */
 
-enum { WINDOW, NUMBERS, FORM, FLAGS, ARG_TEXT, ID_TEXT, FORMS, TABLE, ODD, NUM_BUFFERS };
-enum { NUM_NUMBERS = 6, FIRST_TABLE = 1024 };
+static const char *const COLUMNS[NUM_COLUMNS][2] = {
+    {"form", "I"}, {"ts_ns", "l"}, {"dur_ns", "l"}, {"has_ts", "b"}, {"has_dur", "b"},
+    {"id", "U"}, {"id2", "U"}, {"args", "U"}, {"correlation", "l"}, {"external_id", "l"}};
 
-/* Lay the columns into the buffers; false where these do not fit each other. */
-static bool lay_out(Scan *scan, const Py_buffer buffers[])
+static bool open_scan(Scan *scan, const Py_buffer *window)
 {
-    Py_ssize_t most = buffers[FLAGS].len, size = buffers[WINDOW].len;
-    if (buffers[NUMBERS].len < most * NUM_NUMBERS * 8 || buffers[FORM].len < most * 4
-        || buffers[ARG_TEXT].len < size || buffers[ID_TEXT].len < size || size > UINT32_MAX
-        || buffers[TABLE].len < FIRST_TABLE * 4)
-        return false;
-    scan->begin = buffers[WINDOW].buf;
-    scan->end = scan->begin + size;
-    scan->is_ascii = true;
-    scan->most_events = most;
-    int64_t *numbers = buffers[NUMBERS].buf, **columns[NUM_NUMBERS] = {
-        &scan->ts_ns, &scan->dur_ns, &scan->correlation, &scan->external, &scan->args_end,
-        &scan->id_end};
-    for (int i = 0; i < NUM_NUMBERS; i++)
-        *columns[i] = numbers + i * most;
-    scan->form = buffers[FORM].buf;
-    scan->flags = buffers[FLAGS].buf;
-    scan->args = buffers[ARG_TEXT].buf;
-    scan->ids = buffers[ID_TEXT].buf;
-    scan->forms = buffers[FORMS].buf;
-    scan->most_forms = buffers[FORMS].len / (Py_ssize_t)sizeof(Form);
-    scan->table = buffers[TABLE].buf;
-    scan->table_size = FIRST_TABLE;
-    scan->most_table = buffers[TABLE].len / 4;
-    scan->odd = buffers[ODD].buf;
-    scan->most_odd = buffers[ODD].len / (Py_ssize_t)sizeof(Odd);
-    return true;
+    *scan = (Scan){.begin = window->buf, .end = (Place)window->buf + window->len, .is_ascii = true,
+                   .most_events = window->len / EVENT_BYTES + 1};
+    bool is_open = window->len <= UINT32_MAX;
+    for (int i = 0; i < NUM_COLUMNS && is_open; i++) {
+        scan->columns[i].name = COLUMNS[i][0];
+        scan->columns[i].format = COLUMNS[i][1];
+        is_open = make_room(scan->columns + i, scan->most_events, window->len);
+    }
+    return is_open;
+}
+
+static void close_scan(Scan *scan)
+{
+    for (int i = 0; i < NUM_COLUMNS; i++)
+        drop_room(scan->columns + i);
+    free(scan->forms);
+    free(scan->table);
+    free(scan->odd);
+}
+
+static PyObject *forms_of(const Scan *scan)
+{
+    PyObject *forms = PyList_New(scan->num_forms);
+    for (int64_t number = 0; forms && number < scan->num_forms; number++) {
+        const Slice *values = scan->forms[number].values;
+        PyObject *form = Py_BuildValue(
+            "y#y#y#y#y#", values[PH].at, (Py_ssize_t)values[PH].size, values[NAME].at,
+            (Py_ssize_t)values[NAME].size, values[CAT].at, (Py_ssize_t)values[CAT].size,
+            values[PID].at, (Py_ssize_t)values[PID].size, values[TID].at,
+            (Py_ssize_t)values[TID].size);
+        if (!form || PyList_SetItem(forms, number, form))
+            Py_CLEAR(forms);
+    }
+    return forms;
+}
+
+static PyObject *odd_of(const Scan *scan)
+{
+    PyObject *list = PyList_New(scan->num_odd);
+    for (int64_t number = 0; list && number < scan->num_odd; number++) {
+        const Odd *odd = scan->odd + number;
+        PyObject *time = Py_BuildValue("Lsy#", (long long)odd->event, odd->is_dur ? "dur_ns" : "ts_ns",
+                                       odd->value.at, (Py_ssize_t)odd->value.size);
+        if (!time || PyList_SetItem(list, number, time))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *found_by(Scan *scan)
+{
+    PyObject *forms = forms_of(scan), *odd = odd_of(scan);
+    PyObject *schema = schema_of(scan->columns, NUM_COLUMNS);
+    PyObject *array = array_of(scan->columns, NUM_COLUMNS, scan->num_events);
+    PyObject *found = NULL;
+    if (forms && odd && schema && array)
+        found = Py_BuildValue("OOOOO", schema, array, forms, odd,
+                              scan->is_ascii ? Py_True : Py_False);
+    Py_XDECREF(forms);
+    Py_XDECREF(odd);
+    Py_XDECREF(schema);
+    Py_XDECREF(array);
+    return found;
 }
 
 PyDoc_STRVAR(scan_doc,
-"scan(window, numbers, form, flags, args, ids, forms, table, odd)\n--\n\n"
-"Read JSON objects with commas between them into the buffers.\n\n"
-"Gives how many events, forms and odd values there are, how many bytes of args and ids, and\n"
-"whether all of it is ASCII; None where something is unusual, or there is no room for it.");
+"scan(window)\n--\n\n"
+"Read JSON objects with commas between them.\n\n"
+"Gives their columns in Arrow's C data interface (schema, array), the values of each form, the times\n"
+"that are no decimal numbers (event, column, value), and whether all of it is ASCII; None where\n"
+"something is unusual.");
 
-static PyObject *scan_events(PyObject *Py_UNUSED(module), PyObject *args)
+static PyObject *scan_window(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer buffers[NUM_BUFFERS];
-    if (!PyArg_ParseTuple(args, "y*w*w*w*w*w*w*w*w*:scan", &buffers[0], &buffers[1], &buffers[2],
-                          &buffers[3], &buffers[4], &buffers[5], &buffers[6], &buffers[7],
-                          &buffers[8]))
+    Py_buffer window;
+    if (!PyArg_ParseTuple(args, "y*:scan", &window))
         return NULL;
-    Scan scan = {0};
-    bool fits = lay_out(&scan, buffers), is_read = false;
-    if (fits) {
+    Scan scan;
+    bool is_read = false;
+    if (open_scan(&scan, &window)) {
         Py_BEGIN_ALLOW_THREADS
         is_read = read_events(&scan);
         Py_END_ALLOW_THREADS
     }
-    for (int i = 0; i < NUM_BUFFERS; i++)
-        PyBuffer_Release(&buffers[i]);
-    if (!fits) {
-        PyErr_SetString(PyExc_ValueError, "the buffers do not fit each other");
-        return NULL;
-    }
+    PyObject *found = is_read ? found_by(&scan) : Py_None;
     if (!is_read)
-        Py_RETURN_NONE;
-    return Py_BuildValue("nnnnnN", scan.num_events, scan.num_forms, scan.num_odd, scan.args_size,
-                         scan.ids_size, PyBool_FromLong(scan.is_ascii));
+        Py_INCREF(found);
+    close_scan(&scan);
+    PyBuffer_Release(&window);
+    return found;
 }
 
 static PyMethodDef methods[] = {
-    {"scan", scan_events, METH_VARARGS, scan_doc},
+    {"scan", scan_window, METH_VARARGS, scan_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -22,21 +22,29 @@ def within(events: Events, limits: Limits) -> tuple[Events, dict[str, int]]:
     """
     repaired: dict[str, int] = {}
     forms, rows = events.forms, events.rows
-    for name in ("name", "cat"):
-        is_long = _is_long(forms[name], limits)
-        if is_long.any():
+    for name, longest in _longest(forms, "name", "cat").items():
+        if longest > limits.text:
+            is_long = _is_long(forms[name], limits)
             forms = _replaced(forms, [name], is_long, pl.col(name).str.head(limits.text // 4))
             what = f"a {name} of more than {limits.text:,} bytes cut ({raised_by('text')})"
             repaired[what] = _num(is_long.gather(rows["form"]))
-    is_long = _is_long(rows["args"], limits)
-    if num := _num(is_long):
+    longest = _longest(rows, "args")["args"]
+    if longest > limits.text and (num := _num(is_long := _is_long(rows["args"], limits))):
         rows = _replaced(rows, ("args", *NUMBERS), is_long)
         repaired[f"args of more than {limits.text:,} bytes left out ({raised_by('text')})"] = num
-    is_deep = _is_deep(rows["args"], limits.depth)
-    if num := _num(is_deep):
+    # A bracket opens and closes, so that the length tells most of them apart.
+    if longest > 2 * limits.depth and (
+        num := _num(is_deep := _is_deep(rows["args"], limits.depth))
+    ):
         rows = _replaced(rows, ("args", *NUMBERS), is_deep)
         repaired[f"args deeper than {limits.depth:,} left out ({raised_by('depth')})"] = num
     return Events(forms, rows), repaired
+
+
+def _longest(rows: pl.DataFrame, *texts: str) -> dict[str, int]:
+    """The size of the longest text of each column in bytes."""
+    sizes = rows.select(pl.col(texts).str.len_bytes().max().fill_null(0))
+    return sizes.row(0, named=True)
 
 
 def on_few_tracks(forms: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.Series]:
@@ -78,7 +86,6 @@ def _is_long(text: pl.Series, limits: Limits) -> pl.Series:
 
 def _is_deep(args: pl.Series, depth: int) -> pl.Series:
     """Whether arguments nest deeper; few have as many brackets, and only these are counted."""
-    # A bracket opens and closes, so that the length tells most of them apart.
     doubtful = (args.str.len_bytes() > 2 * depth).fill_null(value=False).arg_true()
     texts = args.gather(doubtful)
     num_open = texts.str.count_matches("{", literal=True) + texts.str.count_matches(
