@@ -106,45 +106,7 @@ static void *shrunk(void *block, size_t num_bytes)
     return smaller ? smaller : block;
 }
 
-/* Give a column away: what it holds is freed by who has the array. */
-static bool give_column(Column *column, int64_t num_rows, struct ArrowArray *array)
-{
-    const void **buffers = malloc(3 * sizeof *buffers);
-    if (!buffers)
-        return false;
-    if (!column->num_null) {
-        free(column->valid);
-        column->valid = NULL;
-    }
-    buffers[0] = column->valid;
-    buffers[1] = shrunk(column->values, num_value_bytes(column, num_rows));
-    buffers[2] = column->text ? shrunk(column->text, column->text_size) : NULL;
-    *array = (struct ArrowArray){
-        .length = num_rows, .null_count = column->num_null, .n_buffers = column->text ? 3 : 2,
-        .buffers = buffers, .release = release_column};
-    *column = (Column){.name = column->name, .format = column->format};
-    return true;
-}
-
-static void release_schema(struct ArrowSchema *schema)
-{
-    free(schema->children);
-    free(schema->private_data);
-    schema->release = NULL;
-}
-
-static void release_child_schema(struct ArrowSchema *schema) { schema->release = NULL; }
-
-static void release_table(struct ArrowArray *array)
-{
-    for (int64_t i = 0; i < array->n_children; i++)
-        if (array->children[i]->release)
-            array->children[i]->release(array->children[i]);
-    free(array->private_data);
-    free(array->children);
-    free(array->buffers);
-    array->release = NULL;
-}
+static void release_schema(struct ArrowSchema *schema) { schema->release = NULL; }
 
 static void drop_schema(PyObject *capsule)
 {
@@ -162,59 +124,45 @@ static void drop_array(PyObject *capsule)
     free(array);
 }
 
-/* The columns' names and types as a capsule. */
-static PyObject *schema_of(const Column columns[], int num_columns)
+static PyObject *schema_of(const Column *column)
 {
-    struct ArrowSchema *schema = calloc(1, sizeof *schema);
-    struct ArrowSchema *fields = calloc(num_columns, sizeof *fields);
-    struct ArrowSchema **children = calloc(num_columns, sizeof *children);
-    PyObject *capsule = NULL;
-    if (schema && fields && children) {
-        for (int i = 0; i < num_columns; i++) {
-            fields[i] = (struct ArrowSchema){
-                .format = columns[i].format, .name = columns[i].name, .flags = NULLABLE,
-                .release = release_child_schema};
-            children[i] = fields + i;
-        }
-        *schema = (struct ArrowSchema){
-            .format = "+s", .name = "", .n_children = num_columns, .children = children,
-            .release = release_schema, .private_data = fields};
-        if ((capsule = PyCapsule_New(schema, "arrow_schema", drop_schema)))
-            return capsule;
-    }
-    free(schema);
-    free(fields);
-    free(children);
-    return capsule ? capsule : PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    struct ArrowSchema *schema = malloc(sizeof *schema);
+    if (!schema)
+        return PyErr_NoMemory();
+    *schema = (struct ArrowSchema){
+        .format = column->format, .name = column->name, .flags = NULLABLE,
+        .release = release_schema};
+    PyObject *capsule = PyCapsule_New(schema, "arrow_schema", drop_schema);
+    if (!capsule)
+        free(schema);
+    return capsule;
 }
 
-/* The columns themselves as a capsule, which owns them from now on. */
-static PyObject *array_of(Column columns[], int num_columns, int64_t num_rows)
+/* A column as a capsule, which owns from now on what is in it. */
+static PyObject *array_of(Column *column, int64_t num_rows)
 {
-    struct ArrowArray *array = calloc(1, sizeof *array);
-    struct ArrowArray *fields = calloc(num_columns, sizeof *fields);
-    struct ArrowArray **children = calloc(num_columns, sizeof *children);
-    const void **buffers = calloc(1, sizeof *buffers);
-    if (!array || !fields || !children || !buffers) {
+    struct ArrowArray *array = malloc(sizeof *array);
+    const void **buffers = malloc(3 * sizeof *buffers);
+    if (!array || !buffers) {
         free(array);
-        free(fields);
-        free(children);
         free(buffers);
         return PyErr_NoMemory();
     }
-    *array = (struct ArrowArray){
-        .length = num_rows, .n_buffers = 1, .buffers = buffers, .n_children = num_columns,
-        .children = children, .release = release_table, .private_data = fields};
-    bool is_given = true;
-    for (int i = 0; i < num_columns; i++) {
-        children[i] = fields + i;
-        is_given = is_given && give_column(columns + i, num_rows, fields + i);
+    if (!column->num_null) {
+        free(column->valid);
+        column->valid = NULL;
     }
-    PyObject *capsule = is_given ? PyCapsule_New(array, "arrow_array", drop_array) : NULL;
+    buffers[0] = column->valid;
+    buffers[1] = shrunk(column->values, num_value_bytes(column, num_rows));
+    buffers[2] = column->text ? shrunk(column->text, column->text_size) : NULL;
+    *array = (struct ArrowArray){
+        .length = num_rows, .null_count = column->num_null, .n_buffers = column->text ? 3 : 2,
+        .buffers = buffers, .release = release_column};
+    *column = (Column){.name = column->name, .format = column->format};
+    PyObject *capsule = PyCapsule_New(array, "arrow_array", drop_array);
     if (!capsule) {
-        release_table(array);
+        release_column(array);
         free(array);
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
     return capsule;
 }

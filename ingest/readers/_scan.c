@@ -627,6 +627,22 @@ static void close_scan(Scan *scan)
     free(scan->odd);
 }
 
+/* Name, schema and array of each column. */
+static PyObject *columns_of(Scan *scan)
+{
+    PyObject *columns = PyList_New(NUM_COLUMNS);
+    for (int i = 0; columns && i < NUM_COLUMNS; i++) {
+        PyObject *schema = schema_of(scan->columns + i);
+        PyObject *array = schema ? array_of(scan->columns + i, scan->num_events) : NULL;
+        PyObject *column = array ? Py_BuildValue("sOO", scan->columns[i].name, schema, array) : NULL;
+        Py_XDECREF(schema);
+        Py_XDECREF(array);
+        if (!column || PyList_SetItem(columns, i, column))
+            Py_CLEAR(columns);
+    }
+    return columns;
+}
+
 static PyObject *forms_of(const Scan *scan)
 {
     PyObject *forms = PyList_New(scan->num_forms);
@@ -658,26 +674,22 @@ static PyObject *odd_of(const Scan *scan)
 
 static PyObject *found_by(Scan *scan)
 {
-    PyObject *forms = forms_of(scan), *odd = odd_of(scan);
-    PyObject *schema = schema_of(scan->columns, NUM_COLUMNS);
-    PyObject *array = array_of(scan->columns, NUM_COLUMNS, scan->num_events);
+    PyObject *forms = forms_of(scan), *odd = odd_of(scan), *columns = columns_of(scan);
     PyObject *found = NULL;
-    if (forms && odd && schema && array)
-        found = Py_BuildValue("OOOOO", schema, array, forms, odd,
-                              scan->is_ascii ? Py_True : Py_False);
+    if (forms && odd && columns)
+        found = Py_BuildValue("OOOO", columns, forms, odd, scan->is_ascii ? Py_True : Py_False);
     Py_XDECREF(forms);
     Py_XDECREF(odd);
-    Py_XDECREF(schema);
-    Py_XDECREF(array);
+    Py_XDECREF(columns);
     return found;
 }
 
 PyDoc_STRVAR(scan_doc,
 "scan(window)\n--\n\n"
 "Read JSON objects with commas between them.\n\n"
-"Gives their columns in Arrow's C data interface (schema, array), the values of each form, the times\n"
-"that are no decimal numbers (event, column, value), and whether all of it is ASCII; None where\n"
-"something is unusual.");
+"Gives their columns (name, schema and array in Arrow's C data interface), the values of each form,\n"
+"the times that are no decimal numbers (event, column, value), and whether all of it is ASCII; None\n"
+"where something is unusual.");
 
 static PyObject *scan_window(PyObject *Py_UNUSED(module), PyObject *args)
 {

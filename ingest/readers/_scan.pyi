@@ -1,5 +1,7 @@
+_Column = tuple[str, object, object]
+_Form = tuple[bytes | None, bytes | None, bytes | None, bytes | None, bytes | None]
+_Odd = tuple[int, str, bytes]
+
 def scan(
     window: bytes | memoryview, /
-) -> (
-    tuple[object, object, list[tuple[bytes | None, ...]], list[tuple[int, str, bytes]], bool] | None
-): ...
+) -> tuple[list[_Column], list[_Form], list[_Odd], bool] | None: ...

@@ -46,8 +46,8 @@ def decoded(window: Window) -> Events | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
-    """A table in Arrow's C data interface, to be taken once."""
+class _Column:
+    """A column in Arrow's C data interface, to be taken once."""
 
     schema: object
     array: object
@@ -61,14 +61,17 @@ def scanned(window: Window) -> Events | None:
     found = _scan.scan(window)
     if found is None:
         return None
-    schema, array, forms, odd, is_ascii = found
+    columns, forms, odd, is_ascii = found
     try:
         if not is_ascii:
             str(window, "utf-8")
         known = pl.DataFrame(map(_form, forms), dict.fromkeys(FORM, pl.String), orient="row")
     except _UNREADABLE:
         return None
-    return Events(known, _with_odd(pl.DataFrame(_Columns(schema, array)), odd))
+    rows = pl.DataFrame(
+        [pl.Series(name, _Column(schema, array)) for name, schema, array in columns]
+    )
+    return Events(known, _with_odd(rows, odd))
 
 
 def _with_odd(rows: pl.DataFrame, odd: list[tuple[int, str, bytes]]) -> pl.DataFrame:
