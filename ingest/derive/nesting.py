@@ -71,7 +71,10 @@ def _around(start: Ints, end: Ints) -> tuple[Ints, Ints]:
     is_alone = start[1:] >= np.maximum.accumulate(end)[:-1]
     around[1:][is_alone] = NONE
     seeking = 1 + np.flatnonzero((start[1:] >= end[:-1]) & ~is_alone)
-    outer, begins = seeking - 1, start[seeking]
+    # Slices one after the other: all look outward from the one before the first of them.
+    is_first = np.diff(seeking, prepend=NONE) > 1
+    outer = np.maximum.accumulate(np.where(is_first, seeking, 0)) - 1
+    around[seeking], begins = outer, start[seeking]
     num_steps = 0
     while len(seeking) > _FEW and num_steps < _MOST_STEPS * num:
         num_steps += len(seeking)
