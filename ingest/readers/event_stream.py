@@ -33,7 +33,7 @@ from stepscope.ingest.readers.inflate import BLOCK_BYTES, Contents
 
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"
-WINDOW_BYTES = 8 << 20
+WINDOW_BYTES = 12 << 20
 NUM_THREADS = 2
 _TAIL_BYTES = 64 << 10
 _MOST_TRIES = 32

@@ -136,9 +136,9 @@ def _peers_python() -> Path | None:
 def _timed(command: Sequence[str], more: Mapping[str, str] | None = None) -> list[float]:
     """Exit code, wall seconds, CPU seconds and peak GB of a command."""
     whole = [sys.executable, "-c", TIMED, *command]
-    run = subprocess.run(
-        whole, check=True, capture_output=True, text=True, env={**os.environ, **(more or {})}
-    )
+    env = {**os.environ, **(more or {})}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # a user's Python keeps what it compiled
+    run = subprocess.run(whole, check=True, capture_output=True, text=True, env=env)
     return [float(word) for word in run.stdout.split()]
 
 
