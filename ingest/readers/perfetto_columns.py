@@ -199,11 +199,15 @@ def texts(content: Content, places: Numbers) -> pl.Series:
 
 def numbered(columns: pl.DataFrame) -> tuple[Places, Columns]:
     """The first of each of the rows that are different, and for each row which of them it is."""
-    names = columns.columns
-    rows = columns.with_row_index("row")
+    names = [each.name for each in columns if _varies(each)] or columns.columns[:1]
+    rows = columns.select(names).with_row_index("row")
     known = rows.unique(names, keep="first", maintain_order=True).with_row_index("number")
     found = rows.join(known, on=names, how="left", nulls_equal=True, maintain_order="left")
     return known["row"].cast(pl.Int64).to_numpy(), found["number"].cast(pl.Int64).to_numpy()
+
+
+def _varies(column: pl.Series) -> bool:
+    return not column.dtype.is_integer() or bool(column.min() != column.max())
 
 
 def _read(content: Content, begin: Places, end: Places, kind: _Kind) -> _Told:

@@ -52,6 +52,11 @@ class EventTables:
     arrows: pl.DataFrame
 
 
+def _copied() -> pl.Expr:
+    """Arguments by themselves: a few of a part keep all of it in memory."""
+    return pl.col("args") + ""
+
+
 class _Forms:
     """Numbers for forms, and which of them begin something or tell of collectives."""
 
@@ -114,8 +119,10 @@ class EventRows:
         """Take events with columns of `READ`."""
         self._part.extend(events)
 
-    def end_part(self) -> None:
-        """Keep what was taken so far; what is taken now comes behind it."""
+    def end_part(self, at_least: int = 0) -> None:
+        """Put what was taken in order, if it is enough; what is taken now comes behind it."""
+        if len(self._part) < at_least:
+            return
         part = self._part.drained()
         if not part["packet"].is_sorted():
             part = part.sort("packet", maintain_order=True)
@@ -128,7 +135,8 @@ class EventRows:
         self._num += len(part)
 
     def tables(self) -> EventTables:
-        """All that was kept."""
+        """All that was taken."""
+        self.end_part()
         return EventTables(
             self.forms.frame(),
             self._events.frame(),
@@ -142,7 +150,8 @@ class EventRows:
     def _keep(self, part: pl.DataFrame) -> None:
         is_begun, tells = (each.gather(part["form"]) for each in self.forms.told())
         self._events.extend(part.select(*_EVENTS))
-        self._end_args.extend(part.filter(~is_begun).drop_nulls("args").select(*_EVENT_ARGS))
+        ends = part.filter(~is_begun).drop_nulls("args")
+        self._end_args.extend(ends.select("event", _copied()))
         begun = part.filter(is_begun)
         if begun.is_empty():
             return
@@ -155,5 +164,5 @@ class EventRows:
         self._args.append(packed(args))
         row = pl.int_range(self._num_begun, self._num_begun + len(begun), dtype=_U32)
         telling = begun.with_columns(row.alias("row")).filter(tells.filter(is_begun))
-        self._telling.extend(telling.select("row", pl.col("args") + ""))  # without its window
+        self._telling.extend(telling.select("row", _copied()))
         self._num_begun += len(begun)

@@ -17,6 +17,7 @@ from stepscope.ingest.readers.perfetto_packets import Packets
 from stepscope.ingest.readers.perfetto_runs import FEW, Runs
 
 AT_A_TIME = 1 << 15
+"""So many packets are read at a time, and so many of their events put in order."""
 
 
 class Events:
@@ -34,7 +35,7 @@ class Events:
         """Read packets, up to the limit of events."""
         for part in packets.parts(AT_A_TIME):
             self._add_part(part)
-            self.messages.events.end_part()
+            self.messages.events.end_part(at_least=AT_A_TIME)
             if len(self.messages) > self._limit:
                 self.beyond = f"more than {self._limit:,} events ({raised_by('events')})"
                 break

@@ -19,6 +19,7 @@ TAG = 0x0A
 _CHAIN = 4
 """So many packets one after the other are no accident."""
 _LAST_FIELD = 2000
+_FEW = 16
 _LONGEST_HEAD = 20
 _TRIES = 1 << 12
 _FIRST_FIELDS = 64
@@ -34,6 +35,16 @@ class Packets:
     content: Content
     begin: Places
     end: Places
+
+    @classmethod
+    def starting(cls, window: bytes, starts: array[int]) -> Packets:
+        """Whole packets, by where their fields start."""
+        content = Content(window)
+        if len(starts) <= _FEW:
+            fields = [_field(window, at) or (at, at) for at in starts]
+            return cls(content, *np.array(fields, np.int64).reshape(-1, 2).T)
+        length, begin = content.varints(np.frombuffer(starts, np.int64) + 1)
+        return cls(content, begin, begin + length.astype(np.int64))
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -100,9 +111,7 @@ class PacketStream:
                 break
             starts.append(at)
             at = until
-        content = Content(window)
-        length, begin_of = content.varints(np.frombuffer(starts, np.int64) + 1)
-        return Packets(content, begin_of, begin_of + length.astype(np.int64)), at
+        return Packets.starting(window, starts), at
 
     def _usual(self, window: bytes, at: int, starts: array[int]) -> int:
         """Find whole packets of usual size, as most are; gives where another begins."""

@@ -37,13 +37,15 @@ _INT = VALUES.index("int_value")
 class Told:
     """What arguments say.
 
-    args    event and args of those events that have any
-    steps   event and step of those that say one
+    event   events that have any, in order, and `args` those of each
+    step_event  events that say a step, and `step` which
     unread  events whose arguments are not read: of one name several times, or ours
     """
 
-    args: pl.DataFrame
-    steps: pl.DataFrame
+    event: Places
+    args: pl.Series
+    step_event: Places
+    step: pl.Series
     unread: Places
 
 
@@ -62,8 +64,9 @@ def told_by(
     keys = pl.Series(map(key_of, names), dtype=pl.String).gather(key)
     args = (keys + _values(found, content, of, sequence_of)).filter(pl.Series(shown))
     return Told(
-        _by_event(found.event[shown], args),
-        pl.DataFrame({"event": found.event[steps], "step": found.value[steps].view(np.int64)}),
+        *_by_event(found.event[shown], args),
+        found.event[steps],
+        pl.Series("step", found.value[steps].view(np.int64)),
         unread,
     )
 
@@ -82,8 +85,9 @@ def _names(
         said["written"] = _written(content, found.name, ~found.is_iid)
     first, number = numbered(columns := pl.DataFrame(said))
     told = [name(*row) for row in columns[first].rows()]
-    names = list(dict.fromkeys(told))
-    return names, np.array([names.index(each) for each in told], np.int64)[number]
+    places: dict[str, int] = {}
+    place = [places.setdefault(each, len(places)) for each in told]
+    return [*places], np.array(place, np.int64)[number]
 
 
 def _written(content: Content, places: Numbers, is_text: Flags) -> pl.Series:
@@ -155,8 +159,8 @@ def _is_repeated(event: Places, key: Columns) -> Flags:
     return np.isin(each, ordered[1:][ordered[1:] == ordered[:-1]])
 
 
-def _by_event(event: Places, args: pl.Series) -> pl.DataFrame:
-    """Arguments of each event as one object; `event` is in order."""
+def _by_event(event: Places, args: pl.Series) -> tuple[Places, pl.Series]:
+    """Events, in order, and the arguments of each as one object."""
     is_first = np.diff(event, prepend=-1) != 0
     row = np.cumsum(is_first) - 1
     starts = np.flatnonzero(is_first)
@@ -168,4 +172,4 @@ def _by_event(event: Places, args: pl.Series) -> pl.DataFrame:
         columns.append(none.scatter(row[at], args.gather(at)).alias(str(each)))
     joined = pl.concat_str(pl.all(), separator=", ", ignore_nulls=True)
     inside = pl.DataFrame(columns).select(joined).to_series()
-    return pl.DataFrame({"event": event[starts], "args": "{" + inside + "}"})
+    return event[starts], ("{" + inside + "}").alias("args")

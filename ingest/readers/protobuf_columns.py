@@ -87,6 +87,8 @@ class Content:
             at[is_long] += 1
         kind = first & 7
         number, behind = self.varints(at)
+        if not kind.any():  # VARINT, as most are
+            return Fields(rows, first, number, at, behind)
         width = _WIDTH[kind]
         is_bytes = kind == BYTES
         begin = np.where(is_bytes, behind, at)

@@ -170,7 +170,7 @@ def _perfetto() -> Iterator[bytes]:
     events = pack(*LEGACY, event(1, 1, "a", debug_annotations=arguments, flow_ids=[1]), event(2, 2))
     yield sample
     yield events
-    yield pack(*(event(ts, 3, f"e{ts % 7}", correlation_id=ts) for ts in range(99)))
+    yield pack(*(event(ts, 3, f"e{ts % 7}", correlation_id=ts) for ts in range(300)))
     yield gzip.compress(sample)
     yield pack({"compressed_packets": zlib.compress(events)})
     yield pack({"zstd_compressed_packets": zstandard.compress(events)})
