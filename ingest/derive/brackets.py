@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 NO_END = -1
 
@@ -23,33 +24,43 @@ def brackets(key: Ints, is_begin: Flags) -> tuple[Ints, Flags]:
     if not len(key):
         return end, is_lost
     rows = np.argsort(key, kind="stable")
+    of_key = _numbered(key[rows])
     begins = is_begin[rows]
-    of_key = np.cumsum(np.diff(key[rows], prepend=key[rows[0]]) != 0)
-    level = _level(of_key, np.where(begins, 1, -1))
+    level = _level(of_key, begins)
     lost = ~begins & (level < _lowest_before(of_key, level))
-    is_lost[rows[lost]] = True
-    rows, begins, of_key = rows[~lost], begins[~lost], of_key[~lost]
-    inside = _level(of_key, np.where(begins, 1, -1)) + ~begins
-    by_level = np.lexsort((inside, of_key))
-    rows, begins = rows[by_level], begins[by_level]
-    inside, of_key = inside[by_level], of_key[by_level]
-    alike = (inside[1:] == inside[:-1]) & (of_key[1:] == of_key[:-1])
-    ended = np.flatnonzero(begins[:-1] & ~begins[1:] & alike)
+    if lost.any():
+        is_lost[rows[lost]] = True
+        rows, begins, of_key = rows[~lost], begins[~lost], of_key[~lost]
+        level = _level(of_key, begins)
+    level += ~begins
+    place = of_key * np.int64(len(key) + 1) + level
+    del level, of_key
+    by_level = np.argsort(place, kind="stable")
+    rows, begins, place = rows[by_level], begins[by_level], place[by_level]
+    ended = np.flatnonzero(begins[:-1] & ~begins[1:] & (place[1:] == place[:-1]))
     end[rows[ended]] = rows[ended + 1]
     return end, is_lost
 
 
-def _level(of_key: Ints, change: Ints) -> Ints:
-    """Sums of changes, from zero for each key."""
-    total = np.cumsum(change)
+def _numbered(key: Ints) -> Small:
+    """Numbers for keys that are in order."""
+    return np.cumsum(np.diff(key, prepend=key[0]) != 0, dtype=np.int32)
+
+
+def _level(of_key: Small, begins: Flags) -> Small:
+    """How many more have begun than ended, for each key."""
+    total = np.cumsum(np.where(begins, np.int8(1), np.int8(-1)), dtype=np.int32)
     first = np.flatnonzero(np.diff(of_key, prepend=-1))
-    before = total[first] - change[first]
-    return total - np.repeat(before, np.diff(first, append=len(of_key)))
+    before = total[first] - np.where(begins[first], 1, -1)
+    total -= np.repeat(before.astype(np.int32), np.diff(first, append=len(of_key)))
+    return total
 
 
-def _lowest_before(of_key: Ints, level: Ints) -> Ints:
+def _lowest_before(of_key: Small, level: Small) -> Ints:
     """The lowest level of a key so far, zero at most."""
     # So that each key is below the one before, and the lowest of all that of its own.
-    apart = of_key * (2 * len(level) + 2)
-    before = np.where(np.diff(of_key, prepend=-1) != 0, 0, np.roll(level, 1))
-    return np.minimum(np.minimum.accumulate(np.minimum(before, 0) - apart) + apart, 0)
+    apart = of_key * np.int64(2 * len(level) + 2)
+    before = np.roll(level, 1)
+    before[np.diff(of_key, prepend=-1) != 0] = 0
+    lowest: Ints = np.minimum.accumulate(np.minimum(before, 0) - apart) + apart
+    return np.minimum(lowest, 0)
