@@ -13,7 +13,6 @@ pieces  where the brackets don't add up, keep whatever decodes between things th
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -27,6 +26,7 @@ import numpy as np
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.event import Event, EventReader
+from stepscope.ingest.readers.event_cuts import between, exact_cut, first_object, first_value
 from stepscope.ingest.readers.event_frames import Events, events_of
 from stepscope.ingest.readers.event_windows import events_in
 from stepscope.ingest.readers.inflate import BLOCK_BYTES, Contents
@@ -41,9 +41,6 @@ _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
 _PIECE = re.compile(rb'(?<=[}\]])\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args)")')
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _EVENT = re.compile(rb'\{\s*"ph"')
-_ESCAPE = re.compile(rb"\\.", re.DOTALL)
-_BRACKETS = bytes(1 if c in b"[{" else 255 if c in b"]}" else 0 for c in range(256))
-_json = json.JSONDecoder(strict=False)
 T = TypeVar("T")
 
 
@@ -58,14 +55,6 @@ class _Digested(Generic[T]):
 
 _Sent = tuple[memoryview, Future[_Digested[T] | None]]
 """A window with the comma behind it, and what will be made of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """Where the events of a window lie: its separating commas, and the bracket that ends them."""
-
-    commas: list[int]
-    end: int | None
 
 
 class EventStream(Generic[T]):
@@ -133,7 +122,7 @@ class EventStream(Generic[T]):
         """Read whole windows, several at a time; gives the text at which that ends."""
         sent: deque[_Sent[T]] = deque()
         while True:
-            while len(sent) < NUM_THREADS + 1 and not self._ended and (end := _last_border(text)):
+            while len(sent) < NUM_THREADS + 1 and (end := _last_border(text)):
                 window = memoryview(text)
                 future = pool.submit(self._whole, window[: end.start() + 1])
                 sent.append((window[: end.end()], future))
@@ -192,14 +181,14 @@ class EventStream(Generic[T]):
             window += block
 
     def _open(self, head: bytes) -> bool:
-        fields = _object(head + b"]}")
+        fields = first_object(head + b"]}")
         if fields is None or fields[0].pop("traceEvents", None) != []:
             return False
         self.metadata.update(fields[0])
         return True
 
     def _without_events(self, window: bytes) -> TraceError:
-        if window.startswith(b"{") and _object(window) is None:
+        if window.startswith(b"{") and first_object(window) is None:
             what = f"cut off after {self.num_bytes} bytes, before the first event"
             return TruncatedTrace(what, where=self._where, todo="record or copy it again")
         return TraceError("no traceEvents array in it", where=self._where)
@@ -208,7 +197,7 @@ class EventStream(Generic[T]):
 
     def _take(self, window: bytes) -> tuple[list[Events], bytes | None]:
         """The events of a window, and the window to go on with (None at the end)."""
-        cut = _exact(window)
+        cut = exact_cut(window)
         if cut is None:
             return self._pieces(window)
         if cut.end is not None:
@@ -217,7 +206,7 @@ class EventStream(Generic[T]):
             return self._cut_off(window, cut.commas)
         if not cut.commas:
             return self._grow(window)
-        texts = _between(window, cut.commas)
+        texts = between(window, cut.commas)
         return self._each(texts[:-1]), texts[-1] + self._more()
 
     def _each(self, texts: list[bytes]) -> list[Events]:
@@ -256,7 +245,7 @@ class EventStream(Generic[T]):
         return [self._framed([event for piece in pieces if (event := self._first_in(piece))])], rest
 
     def _first_in(self, piece: bytes) -> Event | None:
-        return self.reader.read(_first(piece))
+        return self.reader.read(first_value(piece))
 
     # -- after the events --------------------------------------------------------------------
 
@@ -269,13 +258,13 @@ class EventStream(Generic[T]):
             tail += block
         if not self._close(tail):
             return self._pieces(window[: end + 1] + tail)
-        texts = _between(window[:end], commas)
+        texts = between(window[:end], commas)
         return self._each(texts if texts[-1].strip() else texts[:-1]), None
 
     def _close(self, tail: bytes) -> bool:
         if self._is_array:
             return not tail.strip()
-        fields = _object(b'{"traceEvents":[]' + tail)
+        fields = first_object(b'{"traceEvents":[]' + tail)
         if fields is None:
             self.cut_off = not _EVENT.search(tail)
             return self.cut_off
@@ -287,10 +276,10 @@ class EventStream(Generic[T]):
 
     def _cut_off(self, window: bytes, commas: list[int]) -> tuple[list[Events], bytes | None]:
         """The events of a file that ends before its events do."""
-        *whole, rest = _between(window, commas)
+        *whole, rest = between(window, commas)
         *torn, last = _PIECE.split(rest)
         found = [event for text in torn if (event := self._first_in(text))]
-        first = _first(last)
+        first = first_value(last)
         event, _ = self.reader.attempt(first)
         if event is not None:
             found.append(event)
@@ -318,45 +307,3 @@ def _last_border(window: bytes | memoryview) -> re.Match[bytes] | None:
     """What looks like the border behind the last whole event."""
     borders = list(_BORDER.finditer(window, max(0, len(window) - _TAIL_BYTES)))
     return borders[-1] if borders else None
-
-
-def _exact(window: bytes) -> _Cut | None:
-    """Commas and end of the list of events, by brackets outside of strings; None if unbalanced."""
-    letters = np.frombuffer(_ESCAPE.sub(b"__", window), np.uint8)
-    in_string = np.bitwise_xor.accumulate((letters == ord('"')).view(np.uint8)).view(bool)
-    step = np.frombuffer(window.translate(_BRACKETS), np.int8)
-    places = np.flatnonzero((step != 0) & ~in_string)
-    depth = np.cumsum(step[places], dtype=np.int32)
-    below = np.flatnonzero(depth < 0)
-    end = int(places[below[0]]) if below.size else None
-    if end is not None and window[end : end + 1] != b"]":
-        return None
-    commas = np.flatnonzero((letters == ord(",")) & ~in_string)
-    level = np.concatenate(([0], depth))[np.searchsorted(places, commas)]
-    outer = commas[level == 0]
-    return _Cut([int(comma) for comma in outer if end is None or comma < end], end)
-
-
-def _between(window: bytes, commas: list[int]) -> list[bytes]:
-    starts = [0, *(comma + 1 for comma in commas)]
-    ends = [*commas, len(window)]
-    return [window[start:end] for start, end in zip(starts, ends, strict=True)]
-
-
-def _first(piece: bytes) -> bytes:
-    """The first JSON value in a piece, without what follows it; the piece when there is none."""
-    text = piece.decode("utf-8", "surrogateescape").lstrip()
-    try:
-        _, end = _json.raw_decode(text)
-    except (ValueError, RecursionError):
-        return piece
-    return text[:end].encode("utf-8", "surrogateescape")
-
-
-def _object(text: bytes) -> tuple[dict[str, Any], str] | None:
-    """The JSON object at the start of `text` and what follows it; None when there is none."""
-    try:
-        fields, end = _json.raw_decode(decoded := text.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return (fields, decoded[end:]) if isinstance(fields, dict) else None
