@@ -24,17 +24,12 @@ def brackets(key: Ints, is_begin: Flags) -> tuple[Ints, Flags]:
     if not len(key):
         return end, is_lost
     rows = np.argsort(key, kind="stable")
-    of_key = _numbered(key[rows])
-    begins = is_begin[rows]
+    of_key, begins = _numbered(key[rows]), is_begin[rows]
     level = _level(of_key, begins)
     lost = ~begins & (level < _lowest_before(of_key, level))
-    if lost.any():
-        is_lost[rows[lost]] = True
-        rows, begins, of_key = rows[~lost], begins[~lost], of_key[~lost]
-        level = _level(of_key, begins)
-    level += ~begins
-    place = of_key * np.int64(len(key) + 1) + level
-    del level, of_key
+    is_lost[rows[lost]] = True
+    rows, begins, of_key = rows[~lost], begins[~lost], of_key[~lost]
+    place = of_key * np.int64(len(key) + 1) + _level(of_key, begins) + ~begins
     by_level = np.argsort(place, kind="stable")
     rows, begins, place = rows[by_level], begins[by_level], place[by_level]
     ended = np.flatnonzero(begins[:-1] & ~begins[1:] & (place[1:] == place[:-1]))

@@ -162,18 +162,14 @@ def plain(packets: Packets) -> Plain:
     content = packets.content
     told = _read(content, packets.begin, packets.end, _PACKET)
     is_event = ~told.is_broken & told.has("timestamp") & told.has("track_event")
-    flags = told["sequence_flags"] & np.uint64(_STATE_CLEARED)
-    is_border = told.is_broken | told.has(*_BORDERS) | (flags != 0)
+    is_cleared = (told["sequence_flags"] & np.uint64(_STATE_CLEARED)) != 0
+    is_border = told.is_broken | told.has(*_BORDERS) | is_cleared
     is_plain = is_event & ~is_border & ~told.says_more
     sequence = told["trusted_packet_sequence_id"] & _UINT32
     events = _read(content, *_extent(np.where(is_plain, told["track_event"], 0)), _EVENT)
-    kind = events["type"]
-    is_plain &= ~events.is_broken & ~events.says_more & np.isin(kind, _TYPES)
-    is_plain &= events.has(*_NUMBERS) == (kind == SAMPLE)
     annotations, not_read = _annotations(content, events.many)
+    is_plain &= _is_plain(events)
     is_plain[not_read] = False
-    double = events["double_counter_value"].view(np.float64)
-    whole = events["counter_value"].view(np.int64)
     return Plain(
         is_event,
         is_plain,
@@ -182,12 +178,26 @@ def plain(packets: Packets) -> Plain:
         told["timestamp_clock_id"] & _UINT32,
         told["timestamp"],
         _forms(content, events, sequence),
-        kind,
-        np.where(events.has("double_counter_value"), double, whole),
+        events["type"],
+        _sampled(events),
         events["correlation_id"],
         annotations.of(is_plain),
         content,
     )
+
+
+def _is_plain(events: _Told) -> Flags:
+    """Which events say what they are and nothing else; samples of counters have a value."""
+    is_known = ~events.is_broken & ~events.says_more & np.isin(events["type"], _TYPES)
+    is_sample = events["type"] == SAMPLE
+    found: Flags = is_known & (events.has(*_NUMBERS) == is_sample)
+    return found
+
+
+def _sampled(events: _Told) -> npt.NDArray[np.float64]:
+    whole = events["counter_value"].view(np.int64)
+    double = events["double_counter_value"].view(np.float64)
+    return np.where(events.has("double_counter_value"), double, whole)
 
 
 def texts(content: Content, places: Numbers) -> pl.Series:
