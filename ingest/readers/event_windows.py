@@ -21,8 +21,6 @@ except ImportError:  # no compiler was at hand
     _scan = None  # type: ignore[assignment]
 
 IS_COMPILED = _scan is not None
-SMALL_BYTES = 8 << 10
-"""Up to here it takes longer to lend arrays than to decode each event."""
 _events = msgspec.json.Decoder(list[Event])
 _string = msgspec.json.Decoder(str)
 _UNREADABLE = (RecursionError, msgspec.DecodeError, UnicodeDecodeError)
@@ -31,9 +29,7 @@ Window = bytes | memoryview
 
 def events_in(window: Window) -> Events | None:
     """Read objects with commas between them; None where one is not an event as it should be."""
-    if _scan is None or len(window) <= SMALL_BYTES:
-        return decoded(window)
-    return scanned(window) or decoded(window)
+    return (scanned(window) if IS_COMPILED else None) or decoded(window)
 
 
 def decoded(window: Window) -> Events | None:
