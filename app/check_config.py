@@ -72,8 +72,8 @@ class CheckConfig:
 
     def rules(self) -> tuple[Rule, ...]:
         """The rules that are to run, with their thresholds; raises ConfigError."""
-        from stepscope.analyzers import registry  # noqa: PLC0415 - rules need Polars
-        from stepscope.analyzers.thresholds import tune  # noqa: PLC0415
+        from stepscope.analyzers import registry
+        from stepscope.analyzers.thresholds import tune
 
         return tune(registry.select(self.select, self.ignore), self.thresholds)
 
@@ -148,7 +148,7 @@ def _typed(name: str, value: object, file: Path) -> Any:
 def _thresholds(stated: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, dict[str, Any]]:
     if not stated:
         return {}
-    from stepscope.analyzers.thresholds import checked  # noqa: PLC0415 - rules need Polars
+    from stepscope.analyzers.thresholds import checked
 
     try:
         return checked(stated)

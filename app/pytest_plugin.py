@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def stepscope_recorder(tmp_path: Path) -> Iterator[Recorder]:
     """A recorder of `recorded.trace` in the test's `tmp_path`, closed when the test ends."""
-    from stepscope.ingest.recorder import Recorder  # noqa: PLC0415 - other people's start-up
+    from stepscope.ingest.recorder import Recorder
 
     with Recorder(tmp_path / "recorded.trace", producer="pytest") as recorder:
         yield recorder
@@ -49,7 +49,7 @@ def assert_clean(
     does not exist, and `TraceError` where the trace cannot be read.
     """
     __tracebackhide__ = True
-    from stepscope.app.check_config import load_config  # noqa: PLC0415 - other people's start-up
+    from stepscope.app.check_config import load_config
 
     config = load_config().with_options(
         select=None if select is None else tuple(select),
@@ -62,13 +62,13 @@ def assert_clean(
 
 def _findings(trace: Trace | Recorder | str | Path, config: CheckConfig) -> str:
     """What fails, as `stepscope check` prints it; empty when nothing does."""
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
-    from stepscope.analyzers.run import check  # noqa: PLC0415
-    from stepscope.app.check_config import FAIL_ON  # noqa: PLC0415
-    from stepscope.app.formats import failing  # noqa: PLC0415
-    from stepscope.app.report_text import format_result  # noqa: PLC0415
-    from stepscope.ingest.errors import ConfigError  # noqa: PLC0415
+    from stepscope.analyzers.run import check
+    from stepscope.app.check_config import FAIL_ON
+    from stepscope.app.formats import failing
+    from stepscope.app.report_text import format_result
+    from stepscope.ingest.errors import ConfigError
 
     if config.fail_on not in FAIL_ON:
         raise ConfigError(f"there is no severity {config.fail_on!r}", todo=f"one of {FAIL_ON}")
@@ -81,8 +81,8 @@ def _findings(trace: Trace | Recorder | str | Path, config: CheckConfig) -> str:
 
 
 def _opened(trace: Trace | Recorder | str | Path) -> Trace:
-    from stepscope.ingest.recorder import Recorder  # noqa: PLC0415
-    from stepscope.ingest.trace import Trace  # noqa: PLC0415
+    from stepscope.ingest.recorder import Recorder
+    from stepscope.ingest.trace import Trace
 
     if isinstance(trace, Trace):
         return trace

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.ingest import background, segments
+from stepscope.ingest import background, opening, segments
+from stepscope.ingest.cache import Cache, users_cache
 from stepscope.ingest.recorder import Recorder
+from tests.ingest.kineto_files import one_event
 from tests.ingest.perfetto_engine import Ask, ask_or_skip
 
 Script = Callable[..., "subprocess.Popen[bytes]"]
@@ -65,3 +67,19 @@ def script(tmp_path: Path) -> Script:
         )
 
     return start
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    """A cache of the test's own, in which even the smallest file is kept."""
+    monkeypatch.setenv("STEPSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(opening, "WORTH_BYTES", 0)
+    found = users_cache()
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A file of one event."""
+    return one_event(tmp_path / "small.json", "a")

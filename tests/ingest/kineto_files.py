@@ -39,3 +39,10 @@ def num_accounted(trace: Trace) -> int:
     report = trace.manifest.report
     assert report is not None
     return sum(report.read.values()) + sum(report.skipped.values())
+
+
+def one_event(file: Path, name: str) -> Path:
+    """A file of one event of that name."""
+    events = str([slice_(name, 1, 2)]).replace("'", '"')
+    file.write_text(f'{{"schemaVersion": 1, "traceEvents": {events}}}')
+    return file

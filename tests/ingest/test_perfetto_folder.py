@@ -13,7 +13,7 @@ from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.perfetto_files import event, pack
-from tests.ingest.test_kineto_folder import ENDS_US, first_ns, rank_file
+from tests.ingest.test_kineto_folder import ENDS_US, assert_moved, first_ns, rank_file
 
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 ARGS = [{"name": "stream", "int_value": 7}]
@@ -62,15 +62,7 @@ def test_a_clock_that_is_late_by_the_ends_of_collectives_is_moved(tmp_path: Path
     perfetto_file(tmp_path, "a.pftrace", "rank 0")
     perfetto_file(tmp_path, "b.pftrace", "rank 1", late_ns=2_500_000)
 
-    trace = Trace.open(tmp_path)
-
-    for table in ("spans", "collectives"):
-        starts = first_ns(trace, table)
-        assert starts[1] == starts[0]
-    assert (
-        "clock of rank 1 is moved by -2.500 ms: the ends of 5 collectives then agree with rank "
-        "0's within 0.000 ms"
-    ) in report_of(trace).notes
+    assert_moved(Trace.open(tmp_path))
 
 
 def test_files_that_say_when_their_clock_began_are_put_on_one(tmp_path: Path) -> None:
