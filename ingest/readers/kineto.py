@@ -27,6 +27,7 @@ from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
 from stepscope.ingest.readers.chrome_times import LIMIT_NS
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.inflate import Contents, contents
+from stepscope.ingest.readers.profiles import num_inferred, rank_in_name
 from stepscope.ingest.spool import Spooled
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ _KNOWN_FIELDS = re.compile(
     rb'|baseTimeNanoseconds)"'
 )
 _PH = re.compile(rb'"ph"\s*:')
-_RANK_IN_NAME = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)
 _KEPT_CHARS = 4096
 Metadata = dict[str, Any]
 
@@ -79,7 +79,7 @@ class KinetoReader:
             read=chrome.read,
             skipped=dict(Counter(chrome.skipped) + stream.reader.skipped),
             repaired=dict(Counter(chrome.repaired) + stream.reader.repaired),
-            inferred=_inferred(tables),
+            inferred=num_inferred(tables),
             notes=tuple(notes),
         )
         return tables, _manifest(stream.metadata, rank, report, tables, closed=not cut_off)
@@ -104,23 +104,12 @@ def _tables(chrome: ChromeTables, rank: int) -> dict[str, Frame]:
     return found
 
 
-def _inferred(tables: dict[str, Frame]) -> dict[str, int]:
-    """How many rows were inferred, and from what."""
-    counts: Counter[str] = Counter()
-    for name in ("steps", "collectives"):
-        if name in tables:
-            sources = tables[name].lazy().collect()["inferred"].value_counts(sort=True)
-            counts.update({f"{name} from {source}": num for source, num in sources.iter_rows()})
-    return dict(counts)
-
-
 def _rank(metadata: Metadata, path: Path) -> int:
     info = metadata.get("distributedInfo")
     rank = info.get("rank") if isinstance(info, dict) else None
     if isinstance(rank, int) and 0 <= rank < 1 << 31:
         return int(rank)
-    match = _RANK_IN_NAME.search(path.name)
-    return int(match.group(1)) if match else 0
+    return rank_in_name(path) or 0
 
 
 def _damage(stream: EventStream[Any], held: Contents) -> list[str]:

@@ -6,7 +6,6 @@ The format: https://perfetto.dev/docs/reference/trace-packet-proto
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.perfetto_packets import PacketStream, is_trace
+from stepscope.ingest.readers.profiles import num_inferred, rank_in_name
 
 if TYPE_CHECKING:
     from stepscope.ingest.readers.perfetto_events import Events
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from stepscope.ingest.readers.perfetto_tracks import Place
     from stepscope.ingest.trace import Progress
 
-_RANK_IN_NAME = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)
 _KEPT_CHARS = 4096
 
 
@@ -75,7 +74,7 @@ class PerfettoReader:
             read=found.read | dict(state.read),
             skipped=dict(skipped + Counter(events.compressed.skipped)),
             repaired=found.repaired | messages.repaired(),
-            inferred=_inferred(found.tables),
+            inferred=num_inferred(found.tables),
             notes=tuple(_notes(stream, events, ended)),
         )
         return found.tables, _manifest(events, report, found, closed=ended is None)
@@ -83,20 +82,10 @@ class PerfettoReader:
 
 def _rank(path: Path, places: list[Place]) -> int:
     """The rank of what names none: the file's by its name, else that which all others name."""
-    if match := _RANK_IN_NAME.search(path.name):
-        return int(match.group(1))
+    if (said := rank_in_name(path)) is not None:
+        return said
     told = {place.rank for place in places if place.rank is not None}
     return told.pop() if len(told) == 1 else 0
-
-
-def _inferred(tables: dict[str, Frame]) -> dict[str, int]:
-    """How many rows were inferred, and from what."""
-    counts: Counter[str] = Counter()
-    for name in ("steps", "collectives"):
-        if name in tables:
-            sources = tables[name].lazy().collect()["inferred"].value_counts(sort=True)
-            counts.update({f"{name} from {source}": num for source, num in sources.iter_rows()})
-    return dict(counts)
 
 
 def _notes(stream: PacketStream, events: Events, ended: str | None) -> list[str]:
