@@ -33,6 +33,9 @@ LETTERS = {
     "C": "counters", "M": "names and other metadata", "s": "starts of flows", "t": "steps of flows",
     "f": "ends of flows", "b": "begins of asynchronous slices", "n": "asynchronous instants",
     "e": "ends of asynchronous slices",
+    "bind_id with flow_out": "slices at which a flow starts",
+    "bind_id with flow_in and flow_out": "slices through which a flow goes",
+    "bind_id with flow_in": "slices at which a flow ends",
 }  # fmt: skip
 DAY_NS = 86_400_000_000_000
 

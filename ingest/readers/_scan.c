@@ -84,8 +84,9 @@ static inline Place copy_space(Scan *scan, Place at)
 static const char *const SOUGHT[2] = {"correlation\"", "External id\""};
 enum { SOUGHT_SIZE = 12, MOST_DIGITS = 18 };
 
-/* Keep the first whole number that has one of two keys; `at` is behind the colon. */
-static inline void seek(Scan *scan, Place key, Place key_end, Place at)
+/* Keep the first whole number that has one of two keys; `at` is behind the colon. False where it is
+   written with a fraction or an exponent, or in quotes: that is for others to read. */
+static inline bool seek(Scan *scan, Place key, Place key_end, Place at)
 {
     for (int which = 0; which < 2; which++) {
         if (scan->found[which] != NONE || key_end - key != SOUGHT_SIZE + 1
@@ -93,13 +94,18 @@ static inline void seek(Scan *scan, Place key, Place key_end, Place at)
             continue;
         Place behind = behind_digits(&scan->window, at);
         uint8_t next = byte_at(&scan->window, behind_space(&scan->window, behind));
+        uint8_t second = byte_at(&scan->window, at + 1);
+        bool is_quoted = behind == at && next == '"' && (is_digit(second) || second == '.');
+        if (is_quoted || (behind > at && (next == '.' || (next | 0x20) == 'e')))
+            return false;
         if (behind == at || behind - at > MOST_DIGITS || (next != ',' && next != '}'))
-            return;
+            return true;
         int64_t number = 0;
         for (; at < behind; at++)
             number = number * 10 + (*at - '0');
         scan->found[which] = number;
     }
+    return true;
 }
 
 /* The place behind a key and its colon, where the value begins. */
@@ -114,8 +120,7 @@ static inline Place behind_key(Scan *scan, Place at)
     if (byte_at(&scan->window, at) != ':')
         return NULL;
     at = copy_space(scan, at + 1);
-    seek(scan, key, key_end, at);
-    return at;
+    return seek(scan, key, key_end, at) ? at : NULL;
 }
 
 /* Copy any value behind the args that are there. */
@@ -175,6 +180,10 @@ static inline int key_at(Place key, Py_ssize_t size)
              : !memcmp(key, "id2", 3) ? ID2 : NUM_KEYS;
     case 4:
         return !memcmp(key, "name", 4) ? NAME : !memcmp(key, "args", 4) ? ARGS : NUM_KEYS;
+    case 7:
+        if (!memcmp(key, "bind_id", 7))
+            return NONE;  /* the event carries an end of a flow */
+        /* fall through */
     default:
         return memchr(key, '\\', size) ? NONE : NUM_KEYS;  /* it may be one of them in disguise */
     }

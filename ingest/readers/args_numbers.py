@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.ingest.readers.written_numbers import whole_below
+
+_LIMIT = 10**18
 CORRELATION, EXTERNAL_ID = "correlation", "External id"
 _FOLLOWING = r"^\s*:\s*(\d{1,18})\s*[,}]"
+_WRITTEN = r'^\s*:\s*"?([0-9.][0-9.eE+-]*)"?\s*[,}]'
 _ANYWHERE = r"[{{,]\s*{}\s*:\s*(\d{{1,18}})\s*[,}}]"
 
 
 def number_in(args: pl.Series, key: str) -> pl.Series:
-    """The first whole number of up to 18 digits with that key in JSON; null where there is none."""
+    """The first whole number of up to 18 digits with that key in JSON; null where there is none.
+
+    Where the key first stands, the number may be written with a fraction or an exponent, or in
+    quotes.
+    """
     quoted = f'"{key}"'
     at = args.str.find(quoted, literal=True)
     having = at.is_not_null().arg_true()
     texts = args.gather(having)
     behind = pl.col("args").cast(pl.Binary).bin.slice(pl.col("at") + len(quoted)).cast(pl.String)
     frame = pl.DataFrame({"args": texts, "at": at.gather(having).cast(pl.Int64)})
-    number = frame.select(behind.str.extract(_FOLLOWING)).to_series()
+    number = frame.select(behind.str.extract(_FOLLOWING).cast(pl.Int64)).to_series()
     others = number.is_null().arg_true()
     if len(others):
-        number = number.scatter(others, texts.gather(others).str.extract(_ANYWHERE.format(quoted)))
-    return args.clear(len(args)).cast(pl.Int64).scatter(having, number.cast(pl.Int64))
+        written = frame[others].select(behind.str.extract(_WRITTEN)).to_series()
+        anywhere = texts.gather(others).str.extract(_ANYWHERE.format(quoted)).cast(pl.Int64)
+        wholes = _wholes(written)
+        number = number.scatter(others, wholes.zip_with(wholes.is_not_null(), anywhere))
+    return args.clear(len(args)).cast(pl.Int64).scatter(having, number)
+
+
+def _wholes(written: pl.Series) -> pl.Series:
+    found = [None if text is None else whole_below(text, _LIMIT) for text in written]
+    return pl.Series(found, dtype=pl.Int64)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 import polars as pl
+
+from stepscope.ingest.readers.written_numbers import exact
 
 ONLY = ("value", "")
 _WITH_UNIT = re.compile(r"value \[(.*)\]", re.DOTALL)
@@ -41,22 +45,37 @@ def counter_rows(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _numbers(args: str | None) -> list[tuple[str, float]]:
-    try:
-        fields: Any = _decoder.decode(args or "{}")
-    except (msgspec.DecodeError, RecursionError):
-        return []
+    fields = _decoded(args or "{}")
     if not isinstance(fields, dict):
         return []
     found = ((key, _number(value)) for key, value in fields.items())
     return [(key, value) for key, value in found if value is not None]
 
 
+def _decoded(args: str) -> Any:
+    try:
+        return _decoder.decode(args)
+    except RecursionError:
+        return None
+    except msgspec.DecodeError:  # also where one of many numbers is too large for any of ours
+        return _decoded_loosely(args)
+
+
+def _decoded_loosely(args: str) -> Any:
+    try:
+        return json.loads(args)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+    if isinstance(value, str):
+        value = exact(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         return None
     try:
         number = float(value)
-    except (ValueError, OverflowError):
+    except OverflowError:
         return None
     return number if math.isfinite(number) else None
 

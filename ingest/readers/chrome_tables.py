@@ -15,6 +15,7 @@ from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, numb
 from stepscope.ingest.readers.chrome_counters import counter_rows
 from stepscope.ingest.readers.chrome_events import ChromeEvents
 from stepscope.ingest.readers.chrome_slices import NO_NAME, slices_of
+from stepscope.ingest.readers.event_flows import BOUND_ENDS, UNDIRECTED
 from stepscope.ingest.readers.tracks import NAMING, with_tracks
 from stepscope.ingest.schema import SPAN_FORMS
 from stepscope.ingest.spool import packed
@@ -24,8 +25,9 @@ ROLES = {
     "P": "instant", "C": "counter", "M": "name", "s": "flow", "t": "flow", "f": "flow",
     "b": "async begin", "S": "async begin", "e": "async end", "F": "async end",
     "n": "async instant", "T": "async instant", "p": "async instant",
+    **dict.fromkeys(BOUND_ENDS, "flow"),
 }  # fmt: skip
-FLOW_ENDS = {"s": "start", "t": "step", "f": "finish"}
+FLOW_ENDS = {"s": "start", "t": "step", "f": "finish", **BOUND_ENDS}
 _TEXTS = ("track", "name", "category")
 _FORM = pl.Enum(SPAN_FORMS)
 
@@ -156,6 +158,8 @@ def _reason_to_skip(ph: pl.Series) -> pl.Expr:
 def _unread(ph: str) -> str:
     if not ph:
         return "no ph"
+    if ph == UNDIRECTED:
+        return ph
     return (
         f"ph {ph}" if len(ph) == 1 and ph.isascii() and ph.isprintable() else "ph of another kind"
     )
@@ -186,9 +190,8 @@ def _telling(events: ChromeEvents, slices: pl.DataFrame) -> pl.DataFrame:
 
 def _flows(ends: pl.DataFrame, forms: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """Ends of arrows, each on the lane of the latest slice begun there."""
-    end = forms["ph"].replace_strict(
-        FLOW_ENDS, default=None, return_dtype=pl.Enum(FLOW_ENDS.values())
-    )
+    ends_of_flows = pl.Enum(sorted(set(FLOW_ENDS.values())))
+    end = forms["ph"].replace_strict(FLOW_ENDS, default=None, return_dtype=ends_of_flows)
     track = forms["track"].cast(spans.schema["track"])
     said = forms.select(track, _enum(forms, "name"), _enum(forms, "cat").alias("category"), end=end)
     flows = ends.select("ts_ns", flow=pl.coalesce("id", "id2"))

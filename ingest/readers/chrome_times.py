@@ -5,15 +5,19 @@ Floats would not do: microseconds since 1970 with three decimals need 61 bits.
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 import polars as pl
+
+from stepscope.ingest.readers.written_numbers import exact
 
 LIMIT_NS = 1 << 62
 EMPTY = ("", "null", '""')
 """JSON that stands for nothing."""
 _LIMIT_US = LIMIT_NS // 1000
 _IN_NS = pl.Decimal(38, 3)
+_PLAIN = r"^-?[0-9]+(?:\.[0-9]+)?$"
+_NS = Decimal("0.001")
 _LONGEST_FRACTION = 4  # with its point
 
 
@@ -32,7 +36,10 @@ def exact_ns(text: pl.Expr) -> pl.Expr:
 
 
 def nanoseconds(text: pl.Series) -> pl.Series:
-    """Nanoseconds of any text, rounded half up; null where it is no number below `LIMIT_NS`."""
+    """Nanoseconds of any text, rounded half up; null where it is no number below `LIMIT_NS`.
+
+    A number may have an exponent, and may stand in quotes.
+    """
     frame = text.alias("text").to_frame()
     found = frame.select(exact_ns(pl.col("text"))).to_series()
     left = (found.is_null() & ~text.is_in(EMPTY)).arg_true()
@@ -48,9 +55,10 @@ def _by_digits() -> pl.Expr:
     digits = parts.struct[1].fill_null("0").str.slice(0, 4).str.pad_end(4, "0")
     fraction = (digits.cast(pl.UInt32, strict=False).cast(pl.Int64) + 5) // 10
     magnitude = pl.when(whole.is_between(0, _LIMIT_US - 1)).then(whole * 1000 + fraction)
-    exact = pl.when(number.str.starts_with("-")).then(-magnitude).otherwise(magnitude)
-    other = pl.when(exact.is_null()).then(number)
-    return pl.coalesce(exact, other.map_batches(_scientific, return_dtype=pl.Int64))
+    signed = pl.when(number.str.starts_with("-")).then(-magnitude).otherwise(magnitude)
+    plain = pl.when(number.str.contains(_PLAIN)).then(signed)
+    other = pl.when(plain.is_null()).then(number)
+    return pl.coalesce(plain, other.map_batches(_scientific, return_dtype=pl.Int64))
 
 
 def _scientific(numbers: pl.Series) -> pl.Series:
@@ -60,11 +68,8 @@ def _scientific(numbers: pl.Series) -> pl.Series:
 
 
 def _decimal_ns(number: str) -> int | None:
-    try:
-        value = Decimal(number)
-    except InvalidOperation:
-        return None
+    value = exact(number)
     # `abs` would round, and overflow where the exponent does.
-    if not value.is_finite() or value.copy_abs() >= _LIMIT_US:
+    if value is None or value.copy_abs() >= _LIMIT_US:
         return None
-    return int((value * 1000).quantize(Decimal(1), "ROUND_HALF_UP"))
+    return int(value.quantize(_NS, "ROUND_HALF_UP").scaleb(3))

@@ -25,6 +25,9 @@ class Event(msgspec.Struct, gc=False):
     id: Raw = MISSING
     id2: Raw = MISSING
     args: Raw = MISSING
+    bind_id: Raw = MISSING
+    flow_in: Raw = MISSING
+    flow_out: Raw = MISSING
 
 
 class _AnyEvent(msgspec.Struct, gc=False):
@@ -40,6 +43,9 @@ class _AnyEvent(msgspec.Struct, gc=False):
     id: Raw = MISSING
     id2: Raw = MISSING
     args: Raw = MISSING
+    bind_id: Raw = MISSING
+    flow_in: Raw = MISSING
+    flow_out: Raw = MISSING
 
 
 _strict = msgspec.json.Decoder(Event)
@@ -123,6 +129,7 @@ def _plain(event: _AnyEvent) -> Event:
     return Event(
         _text(event.ph) or "", _text(event.name), _text(event.cat),
         event.ts, event.dur, event.pid, event.tid, event.id, event.id2, event.args,
+        event.bind_id, event.flow_in, event.flow_out,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
 from stepscope.ingest.readers.chrome_times import EMPTY, nanoseconds
 from stepscope.ingest.readers.event import Event
+from stepscope.ingest.readers.event_flows import with_flows
 
 _TEXTS = ("ph", "name", "cat")
 _RAWS = ("pid", "tid", "ts", "dur", "id", "id2", "args")
@@ -55,7 +56,11 @@ class Events:
 
 
 def events_of(decoded: Sequence[Event]) -> tuple[Events, int]:
-    """Frames of events that were decoded one by one, and how many texts were not UTF-8."""
+    """Frames of events that were decoded one by one, and how many texts were not UTF-8.
+
+    An end of a flow that a slice carries is an event of its own.
+    """
+    decoded = with_flows(decoded)
     texts = [pl.Series(name, [getattr(event, name) for event in decoded], pl.String)
              for name in _TEXTS]  # fmt: skip
     raws = [_utf8(name, [bytes(getattr(event, name)) for event in decoded]) for name in _RAWS]

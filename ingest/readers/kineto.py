@@ -134,7 +134,7 @@ def _manifest(
     producer, version, clock = _producer(metadata)
     state = "complete" if closed else "partial"
     base = metadata.get("baseTimeNanoseconds")
-    epoch_ns = base if isinstance(base, int) and 0 < base < LIMIT_NS else 0
+    epoch_ns = int(base) if isinstance(base, int | float) and 0 < base < LIMIT_NS else 0
     return Manifest(
         producer=producer,
         producer_version=version,
