@@ -54,6 +54,17 @@ def slot_bytes(trace: Trace) -> int | None:
     return tokens * token_bytes if tokens and token_bytes else None
 
 
+def mixes(trace: Trace) -> bool | None:
+    """Tell whether prompts and decodes may be in one batch; None where the engine does not say."""
+    said = _at(trace, "scheduler", "mixed")
+    return said if isinstance(said, bool) else None
+
+
+def drafts_unmixed(trace: Trace) -> bool:
+    """Tell whether the engine makes drafts, and is not to run them in mixed batches."""
+    return bool(_number(trace, "scheduler", "mtp_k")) and refuses_mixed_drafts(trace)
+
+
 def refuses_mixed_drafts(trace: Trace) -> bool:
     """Tell whether the engine is not to run drafts in mixed batches, as far as it says so."""
     return _at(trace, "engine", "refuses_mixed_drafts") is True

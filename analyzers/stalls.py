@@ -24,6 +24,8 @@ STATES = (
     "not submitted",
     "waits for others that wait",
 )
+# A ready task is dispatched within a pass of a scheduler thread, which takes less than this.
+PASS_NS = 100_000
 PART_MISSING, NEVER_ENDED, COMPLETION, RELEASE, READY, UNSUBMITTED, WAITS = STATES
 
 
@@ -44,10 +46,31 @@ def pending_tasks(trace: Trace) -> pl.LazyFrame:
         .join(_on_cores(spans.join(tasks, on=TASK, how="semi")), on=TASK, how="left")
         .join(_waits(trace, tasks), on=TASK, how="left")
         .join(_last_progress(of_steps, trace), on=STEP, how="left", nulls_equal=True)
+        .join(_given_up(trace), on=STEP, how="left", nulls_equal=True)
     )
     knows_parts = trace.manifest.tables.get("core_spans") != "partial"
     state = _state(knows_edges=trace.has("task_edges"), knows_parts=knows_parts)
-    return known.with_columns(state=state)
+    return _cut_short(known.with_columns(state=state)).drop("given_up_ns")
+
+
+def _given_up(trace: Trace) -> pl.LazyFrame:
+    """When each step ended: no progress was possible then, or none was waited for any longer."""
+    ended = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
+    return trace.steps.group_by(STEP).agg(given_up_ns=ended.max())
+
+
+def _cut_short(known: pl.LazyFrame) -> pl.LazyFrame:
+    """Do not take a task for left that was ready for less than a pass when its step was given up.
+
+    A ring that can never move again is seen at once: what stands still then is the submission.
+    """
+    ready_ns = pl.max_horizontal("ready_ns", "last_ns")
+    is_late = (pl.col("given_up_ns") - ready_ns < PASS_NS).fill_null(value=False)
+    is_full = (pl.col("state") == UNSUBMITTED).any().over(STEP)
+    state = pl.when((pl.col("state") == READY) & is_late & is_full).then(
+        pl.lit(WAITS, pl.Enum(STATES))
+    )
+    return known.with_columns(state=state.otherwise("state"))
 
 
 def _on_cores(spans: pl.LazyFrame) -> pl.LazyFrame:

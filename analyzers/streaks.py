@@ -32,11 +32,11 @@ def streaks(steps: pl.LazyFrame, holds: pl.Expr, *more: pl.Expr, **named: pl.Exp
 
 
 def worst_of_each_rank(streaks: pl.LazyFrame, **totals: pl.Expr) -> pl.LazyFrame:
-    """The longest streak of each rank, with num_streaks, count (of steps), and sums `totals`."""
+    """The longest streak of each rank, with count (of streaks), all_steps, and sums `totals`."""
     longest = pl.all().exclude("rank").sort_by("num_steps", -pl.col("ts_ns"), "step").last()
     return streaks.group_by("rank").agg(
         longest,
         **totals,
-        num_streaks=pl.len(),
-        count=pl.col("num_steps").sum(),
+        count=pl.len(),
+        all_steps=pl.col("num_steps").sum(),
     )

@@ -115,8 +115,8 @@ CLEAN: tuple[tuple[str, str], ...] = (
 """Variants with nothing wrong in them; a `before` that a report is about is not one.
 
 Nor is an alternative that is there to be compared: `reserve-group` leaves cores idle (COR006),
-`uniform` starts parts apart (COR003), `flag-off` mixes nothing (BAT001), `v2-grouped-gemm` is the
-slow path (BAT011).
+`uniform` starts parts apart (COR003), `flag-off` runs prompts before decodes (STV011),
+`v2-grouped-gemm` is the slow path (BAT011).
 """
 
 

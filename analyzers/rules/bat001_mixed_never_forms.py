@@ -2,7 +2,9 @@
 
 ## What it finds
 Runs of more than `max_steps` steps in which prompts alone took at least `min_share` of the token
-budget, although requests ran that could have decoded in the very same steps.
+budget, although requests ran that could have decoded in the very same steps. An engine that
+declares that it mixes nothing (`scheduler.mixed` is false) cannot fail to: the rule is not
+applicable to it, and how long its decodes wait is for STV004 and STV011 to say.
 
 ## Why it hurts
 An engine that can mix prefill and decode pays for it in complexity and gets nothing: it runs all
@@ -31,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.batches import formed, with_left_out
+from stepscope.analyzers.declared import mixes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.streaks import streaks, worst_of_each_rank
@@ -61,8 +64,12 @@ class MixedNeverForms:
     min_share: float = 0.8
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether the engine may mix, as far as it says."""
+        return mixes(trace) is not False
+
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per rank, with the number of such steps, placed at the longest run."""
+        """One finding per rank, with the number of such runs, placed at the longest."""
         steps = with_left_out(formed(trace), trace)
         share = pl.col("num_prefill_tokens") / pl.col("token_budget")
         is_full = (
@@ -88,7 +95,7 @@ class MixedNeverForms:
         )
         evidence: Evidence = {
             "longest run_steps": row["num_steps"],
-            "steps": row["count"],
+            "steps": row["all_steps"],
             "decodes left out at most": row["num_left_out"],
             "budget_share": round(row["share"], 4),
             "mixed steps in all": row["num_mixed"],

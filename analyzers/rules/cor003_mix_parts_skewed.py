@@ -5,6 +5,9 @@ MIX blocks of which the last part started later than the first by more than a sh
 length, measured from its first start to its last end. Blocks of one kernel are one finding, placed
 at the worst of them; kernels whose names differ only in numbers count as one.
 
+Blocks of which the longest part runs for less than `min_run_ns` are left out: getting them onto
+cores takes longer than running them whatever is done about their parts, which COR009 says.
+
 It does not matter how the parts came apart. A part behind an earlier block (COR001) is one way;
 parts that were all queued in pending slots, each behind a block of another length, is another.
 
@@ -49,7 +52,11 @@ FIX = (
 
 @dataclass(frozen=True, slots=True)
 class MixPartsSkewed:
-    """The parts of a MIX block started apart by more than `max_share` of its length."""
+    """The parts of a MIX block started apart by more than `max_share` of its length.
+
+    Of blocks with a part that runs for `min_run_ns`, by default some time more than the runtime
+    takes from one block of a core to the next.
+    """
 
     code: ClassVar[str] = "COR003"
     name: ClassVar[str] = "mix-parts-skewed"
@@ -57,6 +64,7 @@ class MixPartsSkewed:
     needs: ClassVar[tuple[str, ...]] = ("core_spans.end_ns",)
 
     max_share: float = 0.1
+    min_run_ns: int = 1_000
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
@@ -65,7 +73,9 @@ class MixPartsSkewed:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per kernel, the costliest first, with the number of its skewed blocks."""
-        is_skewed = pl.col("skew_ns") > self.max_share * pl.col("length_ns")
+        is_skewed = (pl.col("skew_ns") > self.max_share * pl.col("length_ns")) & (
+            pl.col("run_ns") >= self.min_run_ns
+        )
         worst = pl.all().exclude("rank", "kernel").sort_by("skew_ns", "ts_ns", "task", "block")
         kernels = (
             with_kernel(_blocks(trace).collect().lazy(), trace)
@@ -107,6 +117,7 @@ def _blocks(trace: Trace) -> pl.LazyFrame:
             core=late,
             skew_ns=pl.col("ts_ns").max() - pl.col("ts_ns").min(),
             length_ns=pl.col("end_ns").max() - pl.col("ts_ns").min(),
+            run_ns=(pl.col("end_ns") - pl.col("ts_ns")).max(),
         )
         .filter(pl.col("end_ns") < FAR_NS)
     )

@@ -14,6 +14,9 @@ class of the stall, the first of these that a task of the step is in:
   task is kept until its own scope ends, which is a deadlock of structure
 - *waits for others that wait*: a cycle
 
+A task that had been ready for less than a pass of a scheduler thread when its step was given up,
+with others not submitted, was not left by the threads: a ring that can never move is seen at once.
+
 ## Why it hurts
 The step never ends. A watchdog, if there is one, ends the process after its timeout and says little
 about why.

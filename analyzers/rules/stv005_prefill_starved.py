@@ -60,7 +60,7 @@ class PrefillStarved:
     limit: int = 50
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per rank, with the number of such steps, placed at the longest run."""
+        """One finding per rank, with the number of such runs, placed at the longest."""
         left = pl.col("token_budget") - pl.col("reserved_tokens")
         is_starved = (
             (left < self.min_tokens)
@@ -83,7 +83,7 @@ class PrefillStarved:
         )
         evidence: Evidence = {
             "longest run_steps": row["num_steps"],
-            "steps": row["count"],
+            "steps": row["all_steps"],
             "reserved_tokens": row["reserved_tokens"],
             "budget_tokens": row["token_budget"],
             "waiting at most": row["num_waiting"],

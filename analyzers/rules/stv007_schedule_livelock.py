@@ -146,5 +146,5 @@ class ScheduleLivelock:
             f"the same batch ran {times(row['num_steps'], 'time')} more (steps {row['step']} to "
             f"{row['last_step']}) from the same tokens on, {row['request']} among them"
         )
-        evidence: Evidence = {"longest run_steps": row["num_steps"], "steps": row["count"]}
+        evidence: Evidence = {"longest run_steps": row["num_steps"], "steps": row["all_steps"]}
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])

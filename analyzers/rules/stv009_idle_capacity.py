@@ -72,7 +72,7 @@ class IdleCapacity:
         return knows(trace, *_POOL) or num_slots(trace) is not None
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per rank, with the number of such steps, placed at the longest run."""
+        """One finding per rank, with the number of such runs, placed at the longest."""
         most = pl.col("num_waiting", "num_free_seats", "seats").max()
         runs = streaks(
             idle_seats(trace), is_idle(self.free_share), most, lost_ns=pl.col("lost_ns").sum()
@@ -91,7 +91,7 @@ class IdleCapacity:
         )
         evidence: Evidence = {
             "longest run_steps": row["num_steps"],
-            "steps": row["count"],
+            "steps": row["all_steps"],
             "seats": row["seats"],
             "free seats at most": row["num_free_seats"],
             "waiting at most": row["num_waiting"],

@@ -75,7 +75,7 @@ class SilentStall:
     limit: int = 50
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per rank, with the number of such steps, placed at the longest run."""
+        """One finding per rank, with the number of such runs, placed at the longest."""
         # A pool that is not told of is no pool that has room.
         is_known = pl.col("kv_blocks_free", "kv_blocks_total").is_not_null()
         is_stalled = is_idle(self.free_share) & pl.all_horizontal(is_known)
@@ -99,7 +99,7 @@ class SilentStall:
         )
         evidence: Evidence = {
             "longest run_steps": row["num_steps"],
-            "steps": row["count"],
+            "steps": row["all_steps"],
             "waiting at most": row["num_waiting"],
             "free seats at least": row["num_free_seats"],
             "free_blocks at least": row["kv_blocks_free"],

@@ -5,6 +5,10 @@ Runs of more than `max_steps` steps that worked on prompts and decoded nobody, a
 that have their first token. How far the chunks filled the budget does not matter (BAT001 and BAT002
 tell that apart).
 
+It is an error in an engine that mixes prompts and decodes, or does not say whether it does. One
+that declares that it does not (`scheduler.mixed` is false) does what it was told to: then it is a
+warning, with what can be done without mixing.
+
 ## Why it hurts
 Tokens stop for everybody who is in the middle of an answer. It feeds itself: those who do not
 decode do not finish, keep their KV blocks, are preempted for the prompts, and become prompts again.
@@ -15,7 +19,8 @@ decode do not finish, keep their KV blocks, are preempted for the prompts, and b
 
 ## How to fix
 Alternate: after some prefill steps run a decode step, whatever waits; or mix both in a batch with a
-reserve for decodes. Do not admit while what runs is about to be preempted for blocks.
+reserve for decodes, unless drafts are made that the engine refuses in mixed batches. Do not admit
+while what runs is about to be preempted for blocks.
 
 ## References
 A public SGLang case of 2,863 prefill to 38 decode batches in 15 minutes; 494 prefill steps before
@@ -25,12 +30,13 @@ the first decode in the report on ATOM's mixed batches.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from stepscope.analyzers.batches import formed, with_left_out
+from stepscope.analyzers.declared import drafts_unmixed, mixes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.streaks import streaks, worst_of_each_rank
@@ -42,6 +48,14 @@ if TYPE_CHECKING:
 FIX = (
     "run a decode step after some prefill steps whatever waits, or mix both with a reserve; "
     "admit nobody while what runs lacks blocks"
+)
+FIX_UNMIXED = (
+    "this engine is set to mix no prompts and decodes (scheduler.mixed): "
+    "switch it on, with a reserve, or run a decode step after some prefill steps whatever waits"
+)
+FIX_DRAFTS = (
+    "run a decode step after some prefill steps whatever waits: "
+    "with drafts this engine refuses to mix them"
 )
 
 
@@ -62,7 +76,7 @@ class DecodeStarved:
     limit: int = 50
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per rank, with the number of such steps, placed at the longest run."""
+        """One finding per rank, with the number of such runs, placed at the longest."""
         is_starved = (
             (pl.col("num_prefill_reqs") > 0)
             & (pl.col("num_decode_reqs") == 0)
@@ -75,7 +89,8 @@ class DecodeStarved:
             pl.col("num_prefill_tokens").sum(),
         ).filter(pl.col("num_steps") > self.max_steps)
         rows = worst_of_each_rank(runs).sort("rank").collect()
-        return each(self, rows, self._finding, FIX, self.limit)
+        found = each(self, rows, self._finding, FIX, self.limit)
+        return [_as_declared(one, trace) for one in found]
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         message = (
@@ -85,9 +100,17 @@ class DecodeStarved:
         )
         evidence: Evidence = {
             "longest run_steps": row["num_steps"],
-            "runs": row["num_streaks"],
-            "steps": row["count"],
+            "runs": row["count"],
+            "steps": row["all_steps"],
             "ready to decode at most": row["num_left_out"],
             "prefill_tokens": row["num_prefill_tokens"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _as_declared(found: Finding, trace: Trace) -> Finding:
+    """A policy that was asked for is no error, and what it rules out is no advice."""
+    if mixes(trace) is not False:
+        return found
+    fix = FIX_DRAFTS if drafts_unmixed(trace) else FIX_UNMIXED
+    return replace(found, severity=Severity.WARNING, fix=fix)

@@ -1,10 +1,17 @@
 """recompute-mislabelled: a step labelled as generation computes more tokens than it has rows.
 
 ## What it finds
-Steps whose decodes have more tokens than requests, though nothing speculates: no row has drafts,
-and such steps are not the rule in the trace. A request that was preempted has output tokens
-already, so an engine that labels by "has it produced a token yet?" calls its recomputation
-generation. The steps of a rank are one finding, placed at the one with most tokens in excess.
+Steps whose decodes have more tokens than requests, though they are not speculated. A request that
+was preempted has output tokens already, so an engine that labels by "has it produced a token yet?"
+calls its recomputation generation. The steps of a rank are one finding, placed at the one with most
+tokens in excess.
+
+Speculation has more tokens than rows as well. Drafts that rows or tags tell of are taken off. Where
+nothing tells of them, a run of such steps recomputes if a row came back in its first (more rows
+than decoded or were in prefill in the step before: speculation brings no rows), or if one of its
+steps has more than `max_drafts` tokens in excess for each row. Where such runs are left that
+neither explains, the engine may speculate: then only steps beyond `max_drafts` are counted, and
+without any the rule is not applicable.
 
 ## Why it hurts
 The step takes as long as a prefill and looks like a slow decode. Averages of decode steps, cost
@@ -32,7 +39,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import finding
+from stepscope.analyzers.rule import any_row, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -51,23 +58,43 @@ class RecomputeMislabelled:
     severity: ClassVar[Severity] = Severity.WARNING
     needs: ClassVar[tuple[str, ...]] = ("steps.num_decode_reqs", "steps.num_decode_tokens")
 
-    max_share: float = 0.5
+    max_drafts: int = 32
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether all tokens in excess are told to be drafts, or shown to be no drafts."""
+        steps = self._explained(trace)
+        return not any_row(steps.filter("may_speculate")) or any_row(steps.filter("recomputes"))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank with such steps."""
-        steps = _generation(trace)
-        in_excess = (pl.col("excess") > 0) & pl.col("speculates").not_()
-        many = in_excess.mean().over("rank") > self.max_share
         worst = pl.all().exclude("rank").sort_by("excess", -pl.col("ts_ns"), "step").last()
         ranks = (
-            steps.with_columns(num_steps=pl.len().over("rank"), looks_speculative=many)
-            .filter(in_excess, pl.col("looks_speculative").not_())
+            self._explained(trace)
+            .filter("recomputes")
             .with_columns(first_step=pl.col("step").min().over("rank"))
             .group_by("rank")
             .agg(worst, count=pl.len(), total=pl.col("excess").sum())
             .sort("rank")
         )
         return [self._finding(row) for row in ranks.collect().iter_rows(named=True)]
+
+    def _explained(self, trace: Trace) -> pl.LazyFrame:
+        """Steps with decodes: may_speculate, of their rank, and recomputes, of the step itself."""
+        in_excess = pl.col("excess") > 0
+        run = ["rank", (in_excess != in_excess.shift(1)).cum_sum().over("rank").fill_null(0)]
+        is_large = pl.col("excess") > self.max_drafts * pl.col("num_decode_reqs").cast(pl.Int64)
+        return (
+            _generation(trace)
+            .with_columns(num_steps=pl.len().over("rank"), is_large=is_large)
+            .with_columns(
+                explained=in_excess
+                & (pl.col("came_back").first().over(run) | pl.col("is_large").any().over(run))
+            )
+            .with_columns(may_speculate=(in_excess & pl.col("explained").not_()).any().over("rank"))
+            .with_columns(
+                recomputes=pl.when("may_speculate").then("is_large").otherwise("explained")
+            )
+        )
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         tag = f" ({row['tag']})" if row["tag"] else ""
@@ -88,21 +115,29 @@ class RecomputeMislabelled:
 
 
 def _generation(trace: Trace) -> pl.LazyFrame:
-    """Steps with decodes: excess, their tokens beyond one a row; speculates, whether any drafts."""
-    drafts = (
-        trace.batch_rows.filter(pl.col("num_draft") > 0)
-        .select(STEP)
-        .unique()
-        .with_columns(has_drafts=True)
-    )
-    says_so = pl.col("tag").str.contains(r"spec=[1-9]|draft\[").fill_null(value=False)
+    """Steps with decodes in order: excess, their tokens beyond one a row and all drafts told of.
+
+    And came_back: they are more rows than the step before decoded or had in prefill.
+    """
     tokens, rows = pl.col("num_decode_tokens"), pl.col("num_decode_reqs").cast(pl.Int64)
+    before = pl.col("num_decode_reqs").cast(pl.Int64) + pl.col("num_prefill_reqs")
+    came_back = rows > before.shift(1).over("rank")
+    says_so = pl.col("tag").str.contains(r"spec=[1-9]|draft\[").fill_null(value=False)
+    drafts = pl.when(says_so).then(tokens).otherwise(pl.col("drafts").fill_null(0))
     return (
-        trace.steps.filter(rows > 0, tokens.is_not_null())
-        .join(drafts, on=STEP, how="left", nulls_equal=True)
+        trace.steps.filter(pl.col("ts_ns").is_not_null())
+        .sort("rank", "ts_ns", "step")
+        .with_columns(came_back=came_back.fill_null(value=False))
+        .filter(rows > 0, tokens.is_not_null())
+        .join(_drafts(trace), on=STEP, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(
-            excess=tokens - rows,
-            speculates=pl.col("has_drafts").fill_null(value=False) | says_so,
+            excess=(tokens - rows - drafts).clip(lower_bound=0),
             end_ns=pl.col("ts_ns") + pl.col("dur_ns"),
         )
     )
+
+
+def _drafts(trace: Trace) -> pl.LazyFrame:
+    """How many tokens the rows of each step say were drafted."""
+    drafted = trace.batch_rows.group_by(STEP).agg(drafts=pl.col("num_draft").sum())
+    return drafted.with_columns(pl.col("drafts").cast(pl.Int64))

@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.bat001_mixed_never_forms import MixedNeverForms
+from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
@@ -29,7 +30,8 @@ def test_prompts_that_take_the_budget_of_step_after_step_are_found() -> None:
         "7 prefill steps running (2 to 8) took 100% of the budget and left up to 7 decodes out; "
         "1 mixed step formed in all"
     )
-    assert (found.step, found.ts_ns, found.end_ns, found.count) == (2, 20, 90, 7)
+    assert (found.step, found.ts_ns, found.end_ns, found.count) == (2, 20, 90, 1)
+    assert found.evidence["steps"] == 7
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,19 @@ def test_prompts_that_take_the_budget_of_step_after_step_are_found() -> None:
 )
 def test_steps_that_leave_no_decode_out_for_a_prompt_are_clean(sound: dict[str, Any]) -> None:
     assert left_out(*(prefill(n, 100, 7) | sound for n in range(1, 20))) == []
+
+
+@pytest.mark.parametrize(("mixed", "judges"), [(True, True), (False, False), (None, True)])
+def test_an_engine_that_declares_that_it_mixes_nothing_cannot_fail_to(
+    mixed: bool | None, judges: bool
+) -> None:
+    steps = [prefill(n, 100, 7) for n in range(1, 9)]
+    trace = trace_of(steps=steps, config={"scheduler": {"mixed": mixed}})
+
+    result = check(trace, (MixedNeverForms(),))
+
+    assert bool(result.findings) is judges
+    assert result.not_applicable == (() if judges else ("BAT001",))
 
 
 def test_a_decode_step_in_between_ends_the_run() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from stepscope.analyzers.rules.cor003_mix_parts_skewed import MixPartsSkewed
+from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import mix, task
 from tests.traces import trace_of
 
@@ -47,3 +50,26 @@ def test_parts_that_start_within_the_dispatch_of_one_another_are_clean() -> None
     spans = mix(1, {0: 0, 1: 140, 2: 280}, ended=20_000, dispatched=0)
 
     assert MixPartsSkewed().check(trace_of(core_spans=spans)) == []
+
+
+@pytest.mark.parametrize(("run_ns", "count"), [(332, 0), (1_000, 1)])
+def test_blocks_that_run_for_less_than_it_takes_to_get_them_onto_cores_are_left_out(
+    run_ns: int, count: int
+) -> None:
+    spans = [
+        *mix(1, {0: 0}, ended=run_ns, dispatched=0),
+        *mix(1, {1: 90_000}, ended=90_000 + run_ns, dispatched=0),
+    ]
+
+    assert len(MixPartsSkewed().check(trace_of(core_spans=spans))) == count
+
+
+@pytest.mark.parametrize(
+    ("folder", "count"), [("TestSpmdStarvation_Case1", 0), ("TestMixedExample_case1", 6)]
+)
+def test_kernels_of_a_few_hundred_nanoseconds_are_left_to_cor009(
+    shared_data: Path, folder: str, count: int
+) -> None:
+    found = MixPartsSkewed().check(Trace.open(shared_data / "swimlane" / folder))
+
+    assert sum(each.count for each in found) == count

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stepscope.analyzers.rules.cor010_dispatch_stalled import DispatchStalled
+from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, mix, part, task
 from tests.traces import trace_of
 
@@ -78,6 +79,31 @@ def test_a_ring_that_is_full_leaves_tasks_that_were_not_submitted() -> None:
 
     assert found.evidence["class"] == "not submitted"
     assert (found.task, found.evidence["tasks left"]) == (2, 2)
+
+
+def test_a_ring_that_can_never_move_is_not_blamed_on_threads() -> None:
+    """The run is given up at once, with a task just ready that no thread had the time to see."""
+    given_up = {"step": 1, "ts_ns": 0, "dur_ns": 1_490, "kind": "decode"}
+    done = task(1, "qk", retired_ns=90, outcome="run")
+    tasks = [done, left(2, ready_ns=90), left(3, ts_ns=1_490)]
+
+    (found,) = DispatchStalled().check(
+        trace_of(tasks=tasks, core_spans=[part(1, 4, 20, 90)], steps=[given_up])
+    )
+
+    assert found.evidence["class"] == "not submitted"
+    assert found.fix.startswith("move the ring past all tasks that are over; make it larger")
+
+
+def test_the_engine_with_a_ring_too_small_for_a_scope_is_told_to_make_it_larger(
+    record: Record,
+) -> None:
+    trace = record("mix-admission", task_slots="4")
+
+    (found,) = DispatchStalled().check(trace)
+
+    assert found.evidence["class"] == "not submitted"
+    assert "scope deadlock" in str(found.evidence["recorded"])
 
 
 def test_tasks_that_wait_for_each_other() -> None:

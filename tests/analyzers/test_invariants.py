@@ -58,7 +58,7 @@ TURNED_DOWN: tuple[Rule, ...] = (
     PreemptedWithRoom(spare_blocks=-40),
     ClockBackwards(tolerance_ns=0, skew_ns=0),
     RankLost(max_gaps=0.0, min_signs=1),
-    RecomputeMislabelled(max_share=1.0),
+    RecomputeMislabelled(max_drafts=0),
 )
 _TEXTS = ("message", "evidence")
 _BY_CODE = {rule.code: rule for rule in TURNED_DOWN}

@@ -25,7 +25,8 @@ def test_a_reserve_of_the_whole_budget_is_found() -> None:
         "5 steps running (1 to 5) reserved 100 of 100 tokens for decodes, "
         "with up to 3 requests waiting"
     )
-    assert (found.step, found.ts_ns, found.end_ns, found.count) == (1, 10, 60, 5)
+    assert (found.step, found.ts_ns, found.end_ns, found.count) == (1, 10, 60, 1)
+    assert found.evidence["steps"] == 5
 
 
 def test_a_step_that_works_on_a_prompt_ends_the_run() -> None:

@@ -43,7 +43,8 @@ def test_a_batch_that_runs_again_and_again_from_the_same_tokens_is_found() -> No
     assert found.message == (
         "the same batch ran 11 times more (steps 2 to 12) from the same tokens on, a among them"
     )
-    assert (found.ts_ns, found.end_ns, found.count) == (20, 130, 11)
+    assert (found.ts_ns, found.end_ns, found.count) == (20, 130, 1)
+    assert found.evidence["steps"] == 11
 
 
 @pytest.mark.parametrize("stride", [1, None], ids=["gets on", "not known"])

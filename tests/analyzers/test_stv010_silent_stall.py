@@ -33,7 +33,8 @@ def test_an_admission_that_froze_while_others_decode_is_found() -> None:
         "7 steps running (2 to 8, 70 ns) let nobody in, with up to 5 requests waiting, 5 of 8 "
         "seats and 60 of 100 KV blocks free"
     )
-    assert (found.step, found.ts_ns, found.end_ns, found.count) == (2, 20, 90, 7)
+    assert (found.step, found.ts_ns, found.end_ns, found.count) == (2, 20, 90, 1)
+    assert found.evidence["steps"] == 7
 
 
 def test_an_engine_that_schedules_nothing_at_all_is_found() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.finding import Finding, Severity
 from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
+from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event
@@ -27,7 +29,39 @@ def test_prompts_that_run_again_and_again_before_decodes_are_found() -> None:
         "7 steps running (2 to 8, 70 ns) ran prompts and no decode, "
         "with up to 6 requests ready to decode"
     )
-    assert (found.step, found.end_ns, found.count) == (2, 90, 7)
+    assert (found.step, found.end_ns, found.count) == (2, 90, 1)
+    assert found.evidence["steps"] == 7
+
+
+def test_a_policy_that_was_asked_for_is_a_warning_with_advice_that_fits_it() -> None:
+    steps = [prefill(n, 90, 7) for n in range(1, 30)]
+    told: list[dict[str, Any]] = [
+        {},
+        {"scheduler": {"mixed": True}},
+        {"scheduler": {"mixed": False}},
+        {"scheduler": {"mixed": False, "mtp_k": 1}, "engine": {"refuses_mixed_drafts": True}},
+    ]
+
+    found = [DecodeStarved().check(trace_of(steps=steps, config=config)) for config in told]
+
+    assert [[each.severity for each in one] for one in found] == [
+        ["error"], ["error"], ["warning"], ["warning"],
+    ]  # fmt: skip
+    assert "switch it on" in found[2][0].fix
+    assert "mix both" not in found[3][0].fix
+    assert "refuses to mix" in found[3][0].fix
+
+
+@pytest.mark.parametrize("variant", ["flag-off", "mtp"])
+def test_an_engine_without_mixed_batches_is_told_once_and_nothing_that_it_refuses(
+    record: Record, variant: str
+) -> None:
+    result = check(record("mixed-batches", variant))
+
+    said = {each.code: (each.severity, each.count) for each in result.findings}
+    assert said["STV011"] == ("warning", 1)
+    assert "BAT001" in result.not_applicable
+    assert not any(each.severity is Severity.ERROR for each in result.findings)
 
 
 def test_a_decode_in_between_ends_the_run() -> None:

@@ -132,7 +132,11 @@ def test_what_is_shown_can_stand_in_a_file_and_means_the_same(project: Path) -> 
 
     (project / "stepscope.toml").write_text(shown)
     again = load_config(project)
-    assert tomllib.loads(shown)["rules"]["COR003"] == {"max_share": 0.1, "limit": 1}
+    assert tomllib.loads(shown)["rules"]["COR003"] == {
+        "max_share": 0.1,
+        "min_run_ns": 1_000,
+        "limit": 1,
+    }
     assert (again.select, again.baseline) == (config.select, config.baseline)
     assert again.rules() == config.rules()
 
