@@ -75,13 +75,14 @@ def test_cor003_finds_the_mixes_whose_parts_start_apart(
     for place, block in enumerate(raw.mixes()):
         starts = [part.start_ns for part in block]
         skew_ns, length_ns = max(starts) - min(starts), max(p.end_ns for p in block) - min(starts)
-        if skew_ns > 0.1 * length_ns:
+        runs_long_enough = max(part.end_ns - part.start_ns for part in block) >= 1_000
+        if runs_long_enough and skew_ns > 0.1 * length_ns:
             skews[place] = skew_ns
     told = [int(each.evidence["worst_skew_ns"] or 0) for each in findings(said, "COR003")]
 
     assert said.counts["COR003"] == len(skews)
     assert max(told, default=0) == max(skews.values(), default=0)
-    assert len(skews) == {MIXED: 6, STARVED: 84, SWIMLANES[5]: 8}.get(case, 0)
+    assert len(skews) == {MIXED: 6}.get(case, 0)
 
 
 def test_parts_of_the_mixed_example_start_up_to_33_ms_apart(shared_data: Path) -> None:
