@@ -35,6 +35,7 @@ bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on th
 
 fuzz: .venv/dev.stamp  ## feed every reader with what nobody wrote; FUZZ_SECONDS=300 for each
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m tests.fuzz.differential --sanitize --seconds $(FUZZ_SECONDS)
 
 matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
 	$(BIN)/python -m tests.matrix

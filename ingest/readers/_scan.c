@@ -252,10 +252,12 @@ static bool is_form(const Form *form, uint32_t hash, const Slice values[])
 {
     if (form->hash != hash)
         return false;
-    for (int key = 0; key < NUM_OF_FORM; key++)
-        if (form->values[key].size != values[key].size
-            || memcmp(form->values[key].at, values[key].at, values[key].size))
+    for (int key = 0; key < NUM_OF_FORM; key++) {
+        uint32_t size = values[key].size;  /* 0 where there is no value to point at */
+        if (form->values[key].size != size
+            || (size && memcmp(form->values[key].at, values[key].at, size)))
             return false;
+    }
     return true;
 }
 

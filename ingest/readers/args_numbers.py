@@ -23,7 +23,10 @@ def number_in(args: pl.Series, key: str) -> pl.Series:
     at = args.str.find(quoted, literal=True)
     having = at.is_not_null().arg_true()
     texts = args.gather(having)
-    behind = pl.col("args").cast(pl.Binary).bin.slice(pl.col("at") + len(quoted)).cast(pl.String)
+    whole = pl.col("args").cast(pl.Binary)
+    after = whole.bin.slice(pl.col("at") + len(quoted)).cast(pl.String)
+    # Behind a backslash it is the end of another key, which has a quote in it.
+    behind = pl.when(whole.bin.slice(pl.col("at") - 1, 1) != b"\\").then(after)
     frame = pl.DataFrame({"args": texts, "at": at.gather(having).cast(pl.Int64)})
     number = frame.select(behind.str.extract(_FOLLOWING).cast(pl.Int64)).to_series()
     others = number.is_null().arg_true()

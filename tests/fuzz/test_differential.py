@@ -1,0 +1,71 @@
+"""A short run of what `make fuzz` does for long: both ways of reading windows of events agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stepscope.ingest.readers import event_windows
+from stepscope.ingest.readers.event_frames import Events
+from stepscope.ingest.readers.event_windows import IS_COMPILED, Window, decoded, scanned
+from tests.fuzz.differential import can_sanitize, compare, sanitized, windows_of
+from tests.fuzz.windows import Windows, real_events
+
+NUM_WINDOWS = 4_000
+NUM_SANITIZED = 1_500
+
+pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the scanner is not compiled")
+
+
+def test_no_window_is_read_otherwise_in_one_pass_than_by_decoding() -> None:
+    tally = compare(windows_of(seed=1), NUM_WINDOWS)
+
+    assert tally.difference is None
+    assert tally.num_windows == NUM_WINDOWS
+    assert tally.num_scanned > NUM_WINDOWS // 3
+
+
+@pytest.mark.skipif(not can_sanitize(), reason="there is no gcc with libasan")
+def test_sanitizers_find_nothing_in_the_pass_in_c(tmp_path: Path) -> None:
+    run = sanitized(tmp_path, f"--windows={NUM_SANITIZED}", "--seed=2")
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "fine (address and undefined-behaviour sanitizers)" in run.stdout
+
+
+def test_a_window_that_is_read_otherwise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(window: Window) -> Events | None:
+        events = scanned(window)
+        if events is None or b'"X"' not in window:
+            return events
+        return replace(events, rows=events.rows.with_columns(id=pl.lit("other")))
+
+    monkeypatch.setattr(event_windows, "scanned", forgetful)
+
+    tally = compare(windows_of(seed=1), NUM_WINDOWS)
+
+    assert tally.difference is not None
+    assert b'"X"' in tally.difference
+
+
+def test_the_same_seed_makes_the_same_windows() -> None:
+    events = real_events()
+
+    first, again = (list(islice(Windows(events, seed=3), 200)) for _ in range(2))
+
+    assert first == again
+    assert first != list(islice(Windows(events, seed=4), 200))
+
+
+@pytest.mark.parametrize("key", [r"x\"correlation", r"\"correlation", r"x\"External id"])
+def test_a_key_that_ends_like_another_is_not_taken_for_it(key: str) -> None:
+    plain = key.rpartition('"')[2]
+    window = f'{{"ph": "X", "name": "a", "ts": 1, "args": {{"{key}": 5, "{plain}": 7}}}}'.encode()
+
+    for events in (scanned(window), decoded(window)):
+        assert events is not None
+        assert 7 in events.rows.select("correlation", "external_id").row(0)
