@@ -3,8 +3,9 @@
 ## What it finds
 Claims of a block or slot that an earlier claim, share or move had not let go of yet. `share` is the
 legal way for two requests to have one block (a prefix cache); a *claim* takes it for writing. Who
-lets go and who claims in one moment do not meet. What one request took from one other is one
-finding.
+lets go and who claims in one moment do not meet, and of a claim and shares of one moment the claim
+came first: a prompt that is let in finds what one let in before it, in the same step, has claimed.
+What one request took from one other is one finding.
 
 Where rows of `allocations` may be missing, an owner that was never seen to let go proves nothing.
 
@@ -47,6 +48,8 @@ FIX = (
     "let one place own the free list; look for blocks that are freed twice, "
     "and for reference counts dropped once too often"
 )
+# Of one moment rows have no order: a claim of it comes before the shares of what it claimed.
+_IN_ORDER = ("from_ns", "is_shared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class BlockDoubleOwned:
         ]
         until_ns = pl.min_horizontal("to_ns", "holder_to_ns")
         return (
-            owned.sort(*THING, "from_ns", ~pl.col("is_shared"), "to_ns", "owner")
+            owned.sort(*THING, *_IN_ORDER, "to_ns", "owner")
             .with_columns(holder)
             .filter(
                 ~pl.col("is_shared"),
@@ -100,7 +103,7 @@ class BlockDoubleOwned:
         had_until = pl.col("to_ns").cum_max().shift(1).over("thing")
         is_doubtful = ~pl.col("is_shared") & (had_until - pl.col("from_ns") >= self.overlap_ns)
         spans = owned.lazy().select("is_shared", "from_ns", "to_ns", thing=pl.struct(THING).hash())
-        things = spans.sort("thing", "from_ns").filter(is_doubtful).select("thing").unique()
+        things = spans.sort("thing", *_IN_ORDER).filter(is_doubtful).select("thing").unique()
         return owned.lazy().filter(
             pl.struct(THING).hash().is_in(things.collect()["thing"].implode())
         )

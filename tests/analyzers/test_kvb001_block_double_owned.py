@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import polars as pl
@@ -71,6 +72,32 @@ def test_a_block_is_claimed_from_those_who_shared_it_too() -> None:
     (found,) = doubled(*rows, owned("claim", 7, "c", 40), owned("release", 7, "b", 60))
 
     assert (found.request, found.evidence["holder"], found.end_ns) == ("c", "b", 60)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+def test_a_claim_and_shares_of_one_moment_are_a_prefix_cache_in_any_order_of_rows(
+    order: tuple[int, ...],
+) -> None:
+    rows = [owned("claim", 7, "a", 10), owned("share", 7, "b", 10), owned("share", 7, "c", 10)]
+
+    assert doubled(*(rows[place] for place in order)) == []
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+def test_two_claims_of_one_moment_are_two_owners_whoever_shares(order: tuple[int, ...]) -> None:
+    rows = [owned("claim", 7, "a", 10), owned("share", 7, "b", 10), owned("claim", 7, "c", 10)]
+
+    (found,) = doubled(*(rows[place] for place in order))
+
+    assert {found.request, found.evidence["holder"]} == {"a", "c"}
+
+
+def test_a_claim_of_what_another_still_has_is_found_though_it_is_shared_at_once() -> None:
+    rows = [owned("share", 7, "c", 30), owned("claim", 7, "b", 30)]
+
+    (found,) = doubled(owned("claim", 7, "a", 10), *rows, owned("release", 7, "a", 50))
+
+    assert (found.request, found.evidence["holder"], found.end_ns) == ("b", "a", 50)
 
 
 def test_a_move_leaves_the_slot_that_was_had_before() -> None:
