@@ -67,11 +67,13 @@ from stepscope.analyzers.rules.stv008_premature_reject import PrematureReject
 from stepscope.analyzers.rules.stv009_idle_capacity import IdleCapacity
 from stepscope.analyzers.rules.stv010_silent_stall import SilentStall
 from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
+from stepscope.analyzers.rules.stv012_ended_in_error import EndedInError
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
 from stepscope.analyzers.rules.trc002_clock_backwards import ClockBackwards
 from stepscope.analyzers.rules.trc003_inferred import Inferred
 from stepscope.analyzers.rules.trc004_rank_lost import RankLost
 from stepscope.analyzers.rules.trc005_recompute_mislabelled import RecomputeMislabelled
+from stepscope.analyzers.rules.trc006_requests_left_open import RequestsLeftOpen
 from stepscope.ingest.errors import ConfigError
 
 RULES: tuple[Rule, ...] = (
@@ -97,6 +99,7 @@ RULES: tuple[Rule, ...] = (
     IdleCapacity(),
     SilentStall(),
     DecodeStarved(),
+    EndedInError(),
     MixedNeverForms(),
     LongPrefillSaturates(),
     BudgetExceeded(),
@@ -141,6 +144,7 @@ RULES: tuple[Rule, ...] = (
     Inferred(),
     RankLost(),
     RecomputeMislabelled(),
+    RequestsLeftOpen(),
 )
 
 

@@ -38,6 +38,8 @@ from stepscope.engine.state import State
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
 
+DIES_IN = 5  # the step of the fault `executor-dies`: some run by then, and others wait
+
 Observer = Callable[[dict[str, Any]], None]
 
 
@@ -88,6 +90,9 @@ class Engine:
         while self._is_unfinished():
             if cause := self.cause_to_stop():
                 self.abort(cause)
+                return
+            if self._dies():
+                self.schedule()
                 return
             self.step()
 
@@ -156,6 +161,10 @@ class Engine:
         if self._num_idle_steps > self.config.max_idle_steps:
             return f"watchdog: nothing was scheduled in {self._num_idle_steps} steps"
         return self._livelock
+
+    def _dies(self) -> bool:
+        """Whether the executor is about to die: when it has run for a little while."""
+        return "executor-dies" in self.config.faults and self.state.step == DIES_IN
 
     @property
     def is_serving(self) -> bool:

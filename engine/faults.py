@@ -78,6 +78,17 @@ FCFS_FAULTS = (
         FCFS,
         "once the head of the queue did not fit, the batch counts as full, and nobody looks again",
     ),
+    Fault(
+        "preempted-ends-in-error",
+        FCFS,
+        "what checks a request's tokens is lost with its preemption: the next one is an error",
+        settings={"requests": "24", "num_kv_blocks": "60"},
+    ),
+    Fault(
+        "executor-dies",
+        FCFS,
+        "the executor dies in the middle of a step, and nobody tells the requests",
+    ),
 )
 
 SLOT_FAULTS = (

@@ -120,6 +120,11 @@ class Lifecycle:
             del request.block_table[-1:]
         self._end(request, "finish", cause)
 
+    def fail(self, request: Request, cause: str) -> None:
+        """Let go of a running request that cannot go on."""
+        self._state.running.remove(request)
+        self._end(request, "abort", cause)
+
     def abort_all(self, cause: str) -> None:
         """End whatever runs or waits."""
         for request in (*self._state.running, *self._state.waiting):

@@ -35,6 +35,7 @@ class Outputs:
         self._record = record
         self._clock = clock
         self._in_flight: list[tuple[Request, Sampled, int]] = []
+        self._ends_in_error = "preempted-ends-in-error" in state.config.faults
 
     def take(self, batch: Batch, execution: Execution) -> None:
         """Take the tokens of the step, or those of the one before where output is deferred."""
@@ -71,6 +72,8 @@ class Outputs:
             self.append_token(request, token, sampled_step, digest)
             if reason := finish_reason(request, self._config.faults):
                 self._lifecycle.finish(request, reason if reason == EOS else None)
+            elif self._ends_in_error and request.num_preemptions:
+                self._lifecycle.fail(request, "error: its grammar rejects the token")
 
     def _put_off(self, request: Request, sampled: Sampled) -> tuple[Request, Sampled, int]:
         request.num_placeholders = len(sampled)

@@ -27,6 +27,8 @@ FIRES: dict[str, tuple[str, ...]] = {
     "block-given-twice": ("KVB001",),
     "block-leaked": ("KVB002",),
     "batch-full-latched": ("STV010",),
+    "preempted-ends-in-error": ("STV012",),
+    "executor-dies": ("TRC006",),
     "skip-mirror-refresh": ("BUF006",),
     "recycle-without-clearing": ("KVB005",),
     "masked-row-leak": ("BAT013",),

@@ -32,10 +32,13 @@ hang up, which the trace shows as `abort`.
   the first to come wait for the last, because those are shorter (STV003).
 - `after`: no finding; finish times rise in cohorts, in order of arrival (in the report 16 requests
   at 90 s, 16 at 181 s, 8 at 192 s).
-- `--fault NAME` (of `after`; `record --list` has them all) also switches on three bugs of the pool:
+- `--fault NAME` (of `after`; `record --list` has them all) also switches on
+  three bugs of the pool and two of what runs the batches:
   `block-given-twice`: a `claim` of a block that another request still has (KVB001);
   `block-leaked`: a `finish` with one `release` fewer than its blocks (KVB002);
-  `batch-full-latched`: idle steps, with a queue and a pool that is free (STV010).
+  `batch-full-latched`: idle steps, with a queue and a pool that is free (STV010);
+  `preempted-ends-in-error`: an `abort` in error for each request that was preempted (STV012);
+  `executor-dies`: the last batch has no step, and nobody an end (TRC006).
 
 ## The table
 Requests late and finished, preemptions, tokens computed again, the end of the run, the mean

@@ -120,6 +120,7 @@ LACKS: dict[str, Lack] = {
     "STV008": _ABOUT_REQUESTS,
     "STV009": _needs("steps.kv_blocks_free"),
     "STV010": _needs("steps.kv_blocks_free"),
+    "STV012": _HISTORIES,
     "BAT001": _needs("steps.token_budget"),
     "BAT002": _needs("batch_rows"),
     "BAT003": _needs("steps.token_budget"),
@@ -155,5 +156,6 @@ LACKS: dict[str, Lack] = {
     "EQV002": _needs("outputs"),
     "EQV003": _needs("outputs"),
     "EQV004": _needs("outputs"),
+    "TRC006": _HISTORIES,
 }
 """Rules that no real file at hand says anything to, and what these files lack."""
