@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
@@ -9,14 +10,22 @@ import numpy as np
 import polars as pl
 
 from stepscope.ingest.derive.axis import NONE, latest, numbered
-from stepscope.ingest.derive.step_tags import PROFILER_STEP, StepTag, joined, parse_tag
+from stepscope.ingest.derive.step_tags import (
+    PROFILER_STEP,
+    StepTag,
+    is_unread,
+    joined,
+    looks_like_tag,
+    parse_tag,
+)
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.schema import STEPS
 
 GPU_ANNOTATION = "gpu_user_annotation"
 FOREVER = 1 << 62
 NOT_TAGS = ("python_function", "kernel")
-_MAYBE = r"^(?:execute_|step\[|(?:dummy_)?(?:eager_)?(?:prefill|decode)\[|mixed\[|ProfilerStep#)"
+UNREAD = "annotations that look like tags of steps and are not understood"
+_SHOWN_CHARS = 80
 
 
 @dataclass(slots=True)
@@ -45,6 +54,22 @@ def infer_steps(spans: pl.DataFrame) -> pl.DataFrame:
     rows = [_row(number, step) for number, step in zip(_numbers(steps), steps, strict=True)]
     schema = {name: dtype for name, dtype in polars_schema(STEPS).items() if name != "rank"}
     return pl.DataFrame(rows, schema={**schema, "span": pl.Int64}, orient="row")
+
+
+def unread_tags(spans: pl.DataFrame) -> dict[str, int]:
+    """How often each annotation is there that looks like a tag of a step and is not understood."""
+    names = Counter(_annotations(spans)["name"].to_list())
+    return {name: num for name, num in names.most_common() if is_unread(name)}
+
+
+def about_unread(unread: dict[str, int]) -> list[str]:
+    """A sentence with the most frequent of them, where there are any."""
+    if not unread:
+        return []
+    first = next(iter(unread))
+    shown = first if len(first) <= _SHOWN_CHARS else f"{first[:_SHOWN_CHARS]}..."
+    more = f" and {len(unread) - 1:,} other texts" if len(unread) > 1 else ""
+    return [f"no steps of {sum(unread.values()):,} {UNREAD}: {shown}{more}"]
 
 
 def _numbers(steps: list[_Step]) -> list[int]:
@@ -94,7 +119,7 @@ def _annotations(spans: pl.DataFrame) -> pl.DataFrame:
 
 def _may_be_tag(names: pl.Series) -> pl.Series:
     distinct, number = numbered(names)
-    return distinct.str.contains(_MAYBE).gather(number)
+    return looks_like_tag(distinct).gather(number)
 
 
 def _folded(tags: list[_Step]) -> Iterator[_Step]:

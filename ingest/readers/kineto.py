@@ -16,7 +16,7 @@ import polars as pl
 import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives import infer_collectives
-from stepscope.ingest.derive.steps import infer_steps, tag_spans
+from stepscope.ingest.derive.steps import UNREAD, about_unread, infer_steps, tag_spans, unread_tags
 from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
@@ -74,10 +74,16 @@ class KinetoReader:
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
         chrome = chrome_tables(events)
         tables = _tables(chrome, rank := _rank(stream.metadata, path))
+        unread = unread_tags(chrome.spans)
         notes = [*stream.notes, *_damage(stream, held), *_left_out(stream.metadata)]
+        notes += about_unread(unread)
         report = ReadReport(
             read=chrome.read,
-            skipped=dict(Counter(chrome.skipped) + stream.reader.skipped),
+            skipped=dict(
+                Counter(chrome.skipped)
+                + stream.reader.skipped
+                + Counter({UNREAD: sum(unread.values())})
+            ),
             repaired=dict(Counter(chrome.repaired) + stream.reader.repaired),
             inferred=num_inferred(tables),
             notes=tuple(notes),

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepscope.ingest.derive.steps import UNREAD, about_unread
 from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
@@ -72,10 +73,14 @@ class PerfettoReader:
         skipped = state.skipped + Counter(found.skipped) + Counter(stream.skipped())
         report = ReadReport(
             read=found.read | dict(state.read),
-            skipped=dict(skipped + Counter(events.compressed.skipped)),
+            skipped=dict(
+                skipped
+                + Counter(events.compressed.skipped)
+                + Counter({UNREAD: sum(found.unread_tags.values())})
+            ),
             repaired=found.repaired | messages.repaired(),
             inferred=num_inferred(found.tables),
-            notes=tuple(_notes(stream, events, ended)),
+            notes=(*_notes(stream, events, ended), *about_unread(found.unread_tags)),
         )
         return found.tables, _manifest(events, report, found, closed=ended is None)
 

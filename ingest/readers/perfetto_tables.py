@@ -11,7 +11,7 @@ import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives import infer_collectives
 from stepscope.ingest.derive.lanes import with_lanes
-from stepscope.ingest.derive.steps import infer_steps, tag_spans
+from stepscope.ingest.derive.steps import infer_steps, tag_spans, unread_tags
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.readers.perfetto_event_rows import EventTables
 from stepscope.ingest.readers.perfetto_slices import slices_of, with_end_args
@@ -38,6 +38,7 @@ class PerfettoTables:
     read: dict[str, int]
     skipped: dict[str, int]
     repaired: dict[str, int]
+    unread_tags: dict[str, int]
 
 
 def perfetto_tables(
@@ -64,6 +65,7 @@ def perfetto_tables(
         _counted(events, slices.num_lost),
         {"end without begin": slices.num_lost} if slices.num_lost else {},
         _repaired(slices.spans, forms),
+        unread_tags(tables["spans"]),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -10,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.ingest.derive.lanes import with_lanes
-from stepscope.ingest.derive.step_tags import parse_tag
-from stepscope.ingest.derive.steps import infer_steps, tag_spans
+from stepscope.ingest.derive.step_tags import is_unread, looks_like_tag, parse_tag
+from stepscope.ingest.derive.steps import UNREAD, infer_steps, tag_spans
+from stepscope.ingest.trace import Trace
+from stepscope.ingest.writers.perfetto import write_perfetto
+from tests.ingest.kineto_files import open_events, slice_
 
 # kind, prefill rows and tokens, decode rows and tokens
 TAGS = [
@@ -24,10 +28,32 @@ TAGS = [
         "_generation_37(sq37sk34489sqsq37sqsk34489)",
         "mixed", 9, 8155, 37, 37,
     ),
+    ("execute_context_1(888_788544)_generation_0(0)", "prefill", 1, 888, 0, 0),
+    ("execute_context_2(10_52)_generation_37(37_37)", "mixed", 2, 10, 37, 37),
+    ("execute_context_0(0_0)_generation_3(9_27)", "decode", 0, 0, 3, 9),
+    ("execute_context_2_generation_64", "mixed", 2, None, 64, None),
+    ("execute_context_0_generation_64", "decode", 0, 0, 64, None),
+    ("execute_new_2_cached_0", "prefill", 2, None, 0, 0),
+    ("execute_new_0_cached_0", "idle", 0, 0, 0, 0),
+    ("execute_new_1_cached_4", None, None, None, None, None),
+    ("execute_new_0_cached_4", None, None, None, None, None),
+    (
+        "execute_128_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq128sk65536sqsq512sqsk262144)",
+        "decode", 0, 0, 32, 128,
+    ),
     ("step[EXTEND bs=15 toks=15360]", "prefill", 15, 15360, 0, 0),
+    (
+        "step[EXTEND bs=2 toks=14721 c_sq=14721 c_sqsq=108745533 c_sqsk=120007533 c_sk=16221]",
+        "prefill", 2, 14721, 0, 0,
+    ),
     ("step[EXTEND bs=2 toks=12 c_sqsq=80 c_sqsk=120 c_sk=20]", "prefill", 2, 12, 0, 0),
     ("step[DECODE bs=32]", "decode", 0, 0, 32, 32),
     ("step[DECODE bs=2 g_sqsq=2 g_sqsk=30 g_sk=30]", "decode", 0, 0, 2, 2),
+    ("step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=262144 g_sk=131072]", "decode", 0, 0, 64, 128),
+    (
+        "step[MIXED bs=1 c=1 g=0 c_sq=3 c_sk=3 c_sqsq=9 c_sqsk=9 g_sq=0 g_sk=0 g_sqsq=0 g_sqsk=0]",
+        "prefill", 1, 3, 0, 0,
+    ),
     ("step[TARGET_VERIFY bs=4]", "decode", 0, 0, 4, None),
     ("step[MIXED bs=2]", "mixed", None, None, None, None),
     (
@@ -67,7 +93,10 @@ def test_a_tag_tells_kind_rows_and_tokens(expected: tuple[Any, ...]) -> None:
         "draft[1/3 bs=4]", "propose_eagle[0/3 tok=8 bs=4]", "mixed_seg[prefill] n=12",
         "step[DRAFT_EXTEND bs=4]", "execute_model", "execute_context_1(2)", "decode[bs=x]",
         "prefill[tok=4]", "execute_context_99999999999(1)_generation_0(0)", "decode[bs=1.5]",
-        "my decode[bs=4]", "ProfilerStep#", "",
+        "my decode[bs=4]", "ProfilerStep#", "", "execute_context_1(888_788545)_generation_0(0)",
+        "execute_context_2(10_49)_generation_0(0)", "execute_context_2(10_101)_generation_0(0)",
+        "decode[bs=1 p=5]", "decode[bs=1 p=99999999999 d=1]", "decode[bs=1 d=99999999999]",
+        "step[MIXED bs=3 c=99999999999 g=2]", "execute_context_0(0_1)_generation_0(0)", "execute_diffusion_1_1024x1024",
     ],
 )  # fmt: skip
 def test_other_annotations_are_no_steps(text: str) -> None:
@@ -193,3 +222,33 @@ def test_spans_belong_to_the_step_around_them_or_around_their_launch() -> None:
     assert dict(tagged.select("name", "step").rows()) == {
         "decode[bs=2]": 1, "launch": 1, "after": None, "elsewhere": None, "kernel": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("tag", [tag[0] for tag in TAGS])
+def test_whatever_is_read_as_a_tag_looks_like_one(tag: str) -> None:
+    assert looks_like_tag(pl.Series([tag])).item()
+    assert not is_unread(tag)
+
+
+UNKNOWN = ["execute_diffusion_1_1024x1024", "step[PREBUILT bs=3]", "execute_context_1(2)"]
+
+
+@pytest.mark.parametrize("is_perfetto", [False, True])
+def test_tags_that_are_not_understood_are_counted_and_one_of_them_shown(
+    tmp_path: Path, is_perfetto: bool
+) -> None:
+    names = [*UNKNOWN, UNKNOWN[0], "decode[bs=2]", "step[DRAFT_EXTEND bs=2]", "execute_model"]
+
+    trace = open_events(tmp_path, *(slice_(name, 10 * at, 5) for at, name in enumerate(names)))
+    if is_perfetto:
+        write_perfetto(trace, tmp_path / "a.pftrace")
+        trace = Trace.open(tmp_path / "a.pftrace")
+
+    report = trace.manifest.report
+    assert report is not None
+    assert report.skipped == {UNREAD: 4}
+    assert report.notes[-1] == (
+        "no steps of 4 annotations that look like tags of steps and are not understood: "
+        "execute_diffusion_1_1024x1024 and 2 other texts"
+    )
+    assert trace.num_rows("steps") == 1
