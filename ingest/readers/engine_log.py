@@ -24,8 +24,9 @@ from stepscope.ingest.readers.log_format import LineFormat
 from stepscope.ingest.readers.log_lines import Lines, as_utf8, is_text, origin_of, text_of
 from stepscope.ingest.readers.log_llamacpp import LlamacppLines
 from stepscope.ingest.readers.log_mistralrs import MistralrsLines
-from stepscope.ingest.readers.log_rows import Line, LogRows
+from stepscope.ingest.readers.log_rows import YEAR_ASSUMED, Line, LogRows
 from stepscope.ingest.readers.log_sglang import SglangLines
+from stepscope.ingest.readers.log_times import UNDATED
 from stepscope.ingest.readers.log_trtllm import TrtllmLines
 from stepscope.ingest.readers.log_vllm import VllmLines
 
@@ -188,8 +189,11 @@ def _about_times(rows: LogRows) -> Iterator[str]:
     found = _stamps(rows)
     if "position" in found:
         yield "lines without a time are placed 1 us behind the line before"
-    if "undated" in found:
-        yield "times without a year or a day are shown from 1 January 2000"
+    if YEAR_ASSUMED in rows.inferred:
+        yield (
+            f"no line says the year: the first time is shown in {UNDATED.year}, or on its first "
+            "day where it says no day either"
+        )
     if found & {"dated", "undated"}:
         yield "times without a zone are read as UTC"
 

@@ -7,7 +7,9 @@ import re
 from dataclasses import dataclass
 
 LAST_COUNT = (1 << 31) - 1
-_NUMBER = re.compile(r"(-?\d{1,15}(?:\.\d{1,15})?)(?:\s?(%|[A-Za-z][\w/]{0,31}))?")
+_NUMBER = re.compile(
+    r"(-?\d{1,15}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,3})?)(?:\s?(%|[A-Za-z][\w/]{0,31}))?"
+)
 _UNIT_IN_NAME = re.compile(r"(.{1,64}) \(([\w/]{1,16})\)")
 
 
@@ -49,7 +51,8 @@ def samples(said: dict[str, str]) -> dict[str, Number]:
 def number(text: str) -> Number | None:
     """A number and its unit out of `37.1%` or `12.5 tokens/s`; None for anything else."""
     match = _NUMBER.fullmatch(text)
-    return Number(float(match[1]), match[2]) if match else None
+    value = float(match[1]) if match else math.inf
+    return Number(value, match[2]) if match and math.isfinite(value) else None
 
 
 def named(name: str, found: Number) -> tuple[str, Number]:
@@ -60,7 +63,9 @@ def named(name: str, found: Number) -> tuple[str, Number]:
 
 
 def whole(value: object, last: int = LAST_COUNT) -> int | None:
-    """A count out of JSON; None where it is none or does not fit its column."""
+    """A count out of JSON, also one written as `5.0`; None where it does not fit its column."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= last
     return value if fits and isinstance(value, int) else None
 

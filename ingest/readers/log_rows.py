@@ -2,8 +2,9 @@
 
 Each engine, rank or container that writes into the log is a source, and becomes a rank: its own
 number if that is free, else the next that is. A line's time is its own; where it has none it is
-placed behind the line before. Where a line says how long a step took, and the time is in whole
-seconds, steps are placed one after the other within their second.
+placed behind the line before, and where it says no year that of the time before is taken. Where a
+line says how long a step took, and the time is in whole seconds, steps are placed one after the
+other within their second.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from stepscope.ingest.errors import LimitExceeded
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.log_fields import Number
-from stepscope.ingest.readers.log_times import Stamp, stamp_of
+from stepscope.ingest.readers.log_times import UNDATED, Stamp, stamp_of
 from stepscope.ingest.schema import BY_NAME
 
 POSITION_NS = 1_000
 """How far a line without a time is placed behind the line before."""
+YEAR_BEFORE = "years of times that say none, from a time before"
+YEAR_ASSUMED = f"years of times that say none: {UNDATED.year} where the log begins"
 LIMIT_TAG_CHARS = 1_024
 _CHUNK_ROWS = 32_768
 _LAST_STEP = 1 << 53
@@ -50,6 +53,7 @@ class Source:
     rank: int
     name: str
     last_ns: int | None = None
+    dated_ns: int | None = None
     stamped_ns: int = -(1 << 62)
     begins_ns: int = -(1 << 62)
     ends_ns: int = -(1 << 62)
@@ -71,6 +75,8 @@ class LogRows:
     sources: dict[tuple[str, str, str], Source] = field(default_factory=dict)
     num_rows: int = 0
     latest_ns: int = 0
+    dated_ns: int | None = None
+    knows_year: bool = False
     _open: dict[str, list[list[Value]]] = field(default_factory=dict)
     _full: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     _names: set[tuple[str, str]] = field(default_factory=set)
@@ -103,17 +109,26 @@ class LogRows:
     def time(self, source: Source, line: Line, own: str = "") -> Stamp:
         """When the line was written: `own` is the time in its text, which comes first."""
         near = stamp_of(line.packed_time) if line.packed_time else None
-        near_ns = near.ns if near else source.last_ns
+        dated_ns = self.dated_ns if source.dated_ns is None else source.dated_ns
+        near_ns = near.ns if near else dated_ns
         stamp = (own and stamp_of(own, near_ns)) or stamp_of(line.text, near_ns) or near
         if not stamp or (stamp.is_uptime and near):
             stamp = near or self._behind(source)
         elif stamp.is_uptime:
             source.stamps["uptime"] += 1
         else:
-            source.stamps["dated" if stamp.has_year or near else "undated"] += 1
+            self._dated(source, stamp, has_year=stamp.has_year or near is not None)
         source.last_ns = stamp.ns
         self.latest_ns = max(self.latest_ns, stamp.ns)
         return stamp
+
+    def _dated(self, source: Source, stamp: Stamp, *, has_year: bool) -> None:
+        """Keep what the next time that says no year is close to."""
+        source.dated_ns = self.dated_ns = stamp.ns
+        self.knows_year = self.knows_year or has_year
+        source.stamps["dated" if has_year else "undated"] += 1
+        if not has_year:
+            self.inferred[YEAR_BEFORE if self.knows_year else YEAR_ASSUMED] += 1
 
     def _behind(self, source: Source) -> Stamp:
         self.inferred["times from the position of the line"] += 1

@@ -2,19 +2,20 @@
 
 What a stamp leaves out (the year, the day) is taken from the time that it must be close to: that of
 who forwarded the line, else of the line before. So a year or a day that ends in between is no
-matter. A stamp without a zone is read as UTC.
+matter. Where nothing says more it is the year 2000, and its first day. A stamp without a zone is
+read as UTC.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 SECOND_NS = 1_000_000_000
 UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
-"""Where a log begins whose times have no year."""
+"""The year and the day of a time that says none, where no time is known that it is close to."""
 HEAD_CHARS = 400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -56,7 +57,7 @@ def stamp_of(text: str, near_ns: int | None = None) -> Stamp | None:
 
     `near_ns` is a time that it is close to, for what the stamp leaves out.
     """
-    near = UNDATED if near_ns is None else _EPOCH + timedelta(microseconds=near_ns // 1000)
+    near = None if near_ns is None else _EPOCH + timedelta(microseconds=near_ns // 1000)
     last: Stamp | None = None
     for match in _found(text[:HEAD_CHARS]):
         if stamp := _stamp(match, near):
@@ -77,30 +78,34 @@ def _found(head: str) -> Iterator[re.Match[str]]:
                 yield match
 
 
-def _stamp(match: re.Match[str], near: datetime) -> Stamp | None:
+def _stamp(match: re.Match[str], near: datetime | None) -> Stamp | None:
     said = match.groupdict()
     fraction = said["frac"] or ""
     clock = {"hour": int(said["h"]), "minute": int(said["m"]), "second": int(said["s"])}
     days = [moment for date in _dates(said, near) if (moment := _moment(date, clock))]
     if not days:
         return None
-    moment = min(days, key=lambda day: abs(day - near)) - _offset(said.get("zone"))
+    moment = min(days, key=lambda day: abs(day - (near or UNDATED))) - _offset(said.get("zone"))
     whole = (moment - _EPOCH) // timedelta(seconds=1)
     ns = whole * SECOND_NS + int(fraction.ljust(9, "0"))
     return Stamp(ns, 10 ** (9 - len(fraction)), has_year=bool(said.get("year")))
 
 
-def _dates(said: dict[str, str | None], near: datetime) -> Iterator[tuple[int, int, int]]:
+def _dates(said: dict[str, str | None], near: datetime | None) -> Iterator[tuple[int, int, int]]:
     """The dates that may be meant."""
     name, month, day, year = (said.get(part) for part in ("name", "month", "day", "year"))
     number = _MONTHS.index(name) + 1 if name else int(month or 0)
     if day is None:
-        for away in (-1, 0, 1):
-            date = near + timedelta(days=away)
+        for away in (-1, 0, 1) if near else (0,):
+            date = (near or UNDATED) + timedelta(days=away)
             yield date.year, date.month, date.day
     else:
-        years = [int(year)] if year else range(near.year - 1, near.year + 2)
+        years = [int(year)] if year else _years(near)
         yield from ((number_of_year, number, int(day)) for number_of_year in years)
+
+
+def _years(near: datetime | None) -> Sequence[int]:
+    return range(near.year - 1, near.year + 2) if near else [UNDATED.year]
 
 
 def _moment(date: tuple[int, int, int], clock: dict[str, int]) -> datetime | None:

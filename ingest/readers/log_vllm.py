@@ -21,6 +21,8 @@ from stepscope.ingest.readers.log_fields import fields, millis, samples
 from stepscope.ingest.readers.log_rows import Line, LogRows, Source
 
 ITERATION = "vLLM Iteration lines"
+RUNNING = "Running"
+"""What each interval line of vLLM says, and other programs' lines that begin alike do not."""
 _ITERATION = re.compile(
     r"Iteration\((\d{1,15})\): (\d{1,9}) context requests, (\d{1,15}) context tokens, "
     r"(\d{1,9}) generation requests, (\d{1,15}) generation tokens, "
@@ -49,7 +51,8 @@ class VllmLines:
         for head, (kind, track) in _HEADS.items():
             _, found, behind = line.text.partition(head)
             said = behind if track else head + behind
-            if found and (numbers := samples(fields(said, ": ", is_whole=line.is_whole))):
+            numbers = samples(fields(said, ": ", is_whole=line.is_whole)) if found else {}
+            if numbers and (track or RUNNING in numbers):
                 source = rows.source(self.name, line, label, int(label))
                 rows.counters(source, rows.time(source, line).ns, numbers, track=track)
                 return kind

@@ -96,7 +96,8 @@ def test_a_tag_tells_kind_rows_and_tokens(expected: tuple[Any, ...]) -> None:
         "my decode[bs=4]", "ProfilerStep#", "", "execute_context_1(888_788545)_generation_0(0)",
         "execute_context_2(10_49)_generation_0(0)", "execute_context_2(10_101)_generation_0(0)",
         "decode[bs=1 p=5]", "decode[bs=1 p=99999999999 d=1]", "decode[bs=1 d=99999999999]",
-        "step[MIXED bs=3 c=99999999999 g=2]", "execute_context_0(0_1)_generation_0(0)", "execute_diffusion_1_1024x1024",
+        "step[MIXED bs=3 c=99999999999 g=2]", "execute_context_0(0_1)_generation_0(0)",
+        "execute_diffusion_1_1024x1024",
     ],
 )  # fmt: skip
 def test_other_annotations_are_no_steps(text: str) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.ingest.errors import UnknownFormat
+from stepscope.ingest.readers.log_fields import Number, number
+from stepscope.ingest.readers.log_rows import YEAR_ASSUMED, YEAR_BEFORE
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import (
@@ -26,6 +29,10 @@ COUNTS = (
     "step", "kind", "num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs",
     "num_decode_tokens",
 )  # fmt: skip
+
+
+INTERVAL = "Avg prompt throughput: 36.4 tokens/s, Running: 3 reqs"
+NO_TIME = INTERVAL + "\n"
 
 
 def at(year: int, *rest: int) -> int:
@@ -55,14 +62,56 @@ def test_iterations_within_one_second_follow_each_other_and_the_year_may_end(
 ) -> None:
     trace = open_log(tmp_path, VLLM)
 
-    eve = at(1999, 12, 31, 23, 59, 58)
+    eve = at(2000, 12, 31, 23, 59, 58)
     assert rows(trace, "steps", "ts_ns", "dur_ns") == [
         (eve - 250_500_000, 250_500_000),
         (eve, 20_000_000),
-        (at(2000, 1, 1, 0, 0, 1) - 10_000_000, 10_000_000),
+        (at(2001, 1, 1, 0, 0, 1) - 10_000_000, 10_000_000),
     ]
-    notes = report_of(trace).notes
-    assert "times without a year or a day are shown from 1 January 2000" in notes
+    assert any("no line says the year" in note for note in report_of(trace).notes)
+    assert report_of(trace).inferred[YEAR_ASSUMED] == 4
+
+
+@pytest.mark.parametrize("before", ["", NO_TIME, "docker | " + NO_TIME])
+@pytest.mark.parametrize(
+    "month_and_day", ["01-01", "02-29", "06-30", "07-01", "08-01", "12-31"]
+)  # fmt: skip
+def test_a_log_that_says_no_year_is_shown_in_the_year_that_its_note_says(
+    tmp_path: Path, month_and_day: str, before: str
+) -> None:
+    month, day = map(int, month_and_day.split("-"))
+
+    trace = open_log(tmp_path, f"{before}INFO {month_and_day} 21:24:09 [l.py:1] {INTERVAL}\n")
+
+    assert rows(trace, "counters", "ts_ns")[-1] == at(2000, month, day, 21, 24, 9)
+    assert [note for note in report_of(trace).notes if "the year" in note] == [
+        "no line says the year: the first time is shown in 2000, or on its first day where it says "
+        "no day either"
+    ]
+    assert report_of(trace).inferred[YEAR_ASSUMED] == 1
+
+
+def test_engines_of_one_log_are_in_one_year_also_past_its_end(tmp_path: Path) -> None:
+    line = "{} | INFO {} [l.py:1] " + INTERVAL + "\n"
+    stamps = [("a", "12-31 23:59:50"), ("b", "01-01 00:00:01"), ("a", "01-01 00:00:02")]
+
+    trace = open_log(tmp_path, "".join(line.format(*stamp) for stamp in stamps))
+
+    assert rows(trace, "counters", "rank", "ts_ns")[::2] == [
+        (0, at(2000, 12, 31, 23, 59, 50)),
+        (1, at(2001, 1, 1, 0, 0, 1)),
+        (0, at(2001, 1, 1, 0, 0, 2)),
+    ]
+
+
+def test_a_year_that_a_line_before_says_is_no_assumption(tmp_path: Path) -> None:
+    line = "INFO 01-01 00:00:01 [l.py:1] " + INTERVAL + "\n"
+
+    trace = open_log(tmp_path, f"2025-12-31 23:59:59 {INTERVAL}\n{line}")
+
+    assert rows(trace, "counters", "ts_ns")[-1] == at(2026, 1, 1, 0, 0, 1)
+    assert report_of(trace).inferred == {YEAR_BEFORE: 1}
+    assert not [note for note in report_of(trace).notes if "the year" in note]
 
 
 def test_interval_lines_of_vllm_are_counters_with_units(tmp_path: Path) -> None:
@@ -76,6 +125,17 @@ def test_interval_lines_of_vllm_are_counters_with_units(tmp_path: Path) -> None:
         ("GPU KV cache usage", 38.0, "%"),
         ("Prefix cache hit rate", 0.0, "%"),
     ]
+
+
+def test_a_line_that_says_nothing_of_requests_is_no_interval_line_of_vllm(tmp_path: Path) -> None:
+    """LLMServingSim says as much of throughput in one line, and of requests in the next."""
+    simulated = "[9.0s] Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 2.0\n"
+
+    trace = open_log(tmp_path, simulated + VLLM)
+
+    assert report_of(trace).skipped["vLLM lines that do not read as any known"] == 1
+    with pytest.raises(UnknownFormat):
+        open_log(tmp_path, simulated)
 
 
 def test_speculation_of_vllm_is_a_track_of_counters(tmp_path: Path) -> None:
@@ -139,6 +199,39 @@ def test_under_speculation_the_tokens_of_a_decode_batch_are_not_known(tmp_path: 
     line = "[2026-05-09 12:00:00] Decode batch, #running-req: 4, accept len: 3.00, #queue-req: 0\n"
 
     assert rows(open_log(tmp_path, line), "steps", *COUNTS) == [(1, "decode", 0, 0, 4, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("1.2e-05", Number(1.2e-05, None)),
+        ("5E+3 tokens/s", Number(5000.0, "tokens/s")),
+        ("1.5e3ms", Number(1500.0, "ms")),
+        ("3e", Number(3.0, "e")),
+        ("-0.0%", Number(0.0, "%")),
+        ("0.12345678901234567", Number(0.12345678901234567, None)),
+        ("1e999", None),
+        ("nan", None),
+        ("1.5e3e", Number(1500.0, "e")),
+    ],
+)  # fmt: skip
+def test_a_number_of_a_log_has_its_exponent(text: str, found: Number | None) -> None:
+    assert number(text) == found
+
+
+def test_a_share_of_the_kv_cache_near_nothing_is_a_sample(tmp_path: Path) -> None:
+    """Python writes so what is below a ten thousandth."""
+    trace = open_log(tmp_path, TRTLLM.replace("kv_cache_util = 0.125", "kv_cache_util = 1.25e-05"))
+
+    assert ("kv_cache_util", 1.25e-05) in rows(trace, "counters", "name", "value")
+
+
+def test_counts_in_statistics_may_be_written_with_a_fraction(tmp_path: Path) -> None:
+    written = STATISTICS.replace('"numCtxTokens": 77', '"numCtxTokens": 77.0')
+
+    assert rows(open_log(tmp_path, written), "steps", *COUNTS) == rows(
+        open_log(tmp_path, STATISTICS), "steps", *COUNTS
+    )
 
 
 # -- ATOM ------------------------------------------------------------------------------------
