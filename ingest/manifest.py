@@ -33,9 +33,9 @@ class ClockInfo:
 class ReadReport:
     """What a reader did with the records of a file, counted by kind of record or of trouble.
 
-    `read` and `skipped` add up to what is in the file, but for what is skipped of a record that was
-    read: its kind says so. What was mended is `repaired`, and `inferred` what the file does not say
-    itself. `notes` are sentences on what numbers do not tell.
+    `read` and `skipped` add up to what is in the file, but for what is read or skipped of a part of
+    a record: its kind says so. What was mended is `repaired`, and `inferred` what the file does not
+    say itself. `notes` are sentences on what numbers do not tell.
     """
 
     read: dict[str, int] = field(default_factory=dict)

@@ -95,7 +95,7 @@ class EventReader:
         except RecursionError:
             return None, "nested too deep"
         except _UNREADABLE:
-            return None, "not an object" if _is_json(text) else "not JSON"
+            return None, "not an object" if is_value(text) else "not JSON"
         self.repaired.update(names or ["text field of another type"])
         return event, ""
 
@@ -143,7 +143,8 @@ def _text(raw: Raw) -> str | None:
     return msgspec.json.decode(raw, type=str)
 
 
-def _is_json(text: bytes) -> bool:
+def is_value(text: bytes) -> bool:
+    """Whether all of a text is one JSON value."""
     try:
         msgspec.json.decode(text)
     except (RecursionError, *_UNREADABLE):

@@ -17,7 +17,7 @@ import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives import infer_collectives
 from stepscope.ingest.derive.steps import UNREAD, about_unread, infer_steps, tag_spans, unread_tags
-from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
+from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
@@ -25,8 +25,9 @@ from stepscope.ingest.readers.chrome_batch import batch_of
 from stepscope.ingest.readers.chrome_events import gathered
 from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
 from stepscope.ingest.readers.chrome_times import LIMIT_NS
+from stepscope.ingest.readers.event import is_value
 from stepscope.ingest.readers.event_stream import EventStream
-from stepscope.ingest.readers.inflate import Contents, contents
+from stepscope.ingest.readers.inflate import Contents, Inflater, contents
 from stepscope.ingest.readers.profiles import num_inferred, rank_in_name
 from stepscope.ingest.spool import Spooled
 
@@ -38,6 +39,11 @@ _KNOWN_FIELDS = re.compile(
     rb'|baseTimeNanoseconds)"'
 )
 _PH = re.compile(rb'"ph"\s*:')
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+HEAD_BYTES = 64 << 10
+SNIFF_BYTES = 64 << 20
+"""How far into a file events are searched for, to tell what it is."""
+_OVERLAP_BYTES = 256
 _KEPT_CHARS = 4096
 Metadata = dict[str, Any]
 
@@ -48,10 +54,17 @@ class KinetoReader:
     name = "torch.profiler or Chrome JSON (.json, .json.gz, .json.zst)"
 
     def sniff(self, head: bytes, path: Path) -> bool:
-        """Tell an object with traceEvents, or an array of events, by its first bytes."""
+        """Tell an object with traceEvents, or an array of events.
+
+        Much may stand before them: what is one value, and not one a line, is searched for them.
+        """
         start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        known = _KNOWN_FIELDS if start.startswith(b"{") else _PH
-        return start[:1] in (b"{", b"[") and known.search(start) is not None
+        if start[:1] not in (b"{", b"["):
+            return False
+        is_object = start.startswith(b"{")
+        if (_KNOWN_FIELDS if is_object else _PH).search(start):
+            return True
+        return len(head) >= HEAD_BYTES and _is_further(_EVENTS if is_object else _PH, start, path)
 
     def sources(self, path: Path) -> list[Path]:
         """The file alone."""
@@ -89,6 +102,23 @@ class KinetoReader:
             notes=tuple(notes),
         )
         return tables, _manifest(stream.metadata, rank, report, tables, closed=not cut_off)
+
+
+def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
+    """Whether it is anywhere in what may be told apart from lines of JSON by its beginning."""
+    if path.is_dir() or is_value(start.partition(b"\n")[0]):
+        return False
+    left, end = SNIFF_BYTES, b""
+    try:
+        for block in Inflater(path):
+            if sought.search(end + block):
+                return True
+            left, end = left - len(block), block[-_OVERLAP_BYTES:]
+            if left <= 0:
+                break
+    except TraceError:
+        pass
+    return False
 
 
 def _tables(chrome: ChromeTables, rank: int) -> dict[str, Frame]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.ingest.derive.steps import UNREAD, about_unread
-from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
+from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
+from stepscope.ingest.readers.foreign import is_xspace
 from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.perfetto_packets import PacketStream, is_trace
 from stepscope.ingest.readers.profiles import num_inferred, rank_in_name
@@ -35,7 +36,7 @@ class PerfettoReader:
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell packets of known fields, one after the other, by its first bytes."""
-        return is_trace(head)
+        return is_trace(head) and not is_xspace(head)
 
     def sources(self, path: Path) -> list[Path]:
         """The file alone."""
@@ -71,6 +72,9 @@ class PerfettoReader:
             what = f"{ended} after {stream.num_bytes} bytes, before the first whole event"
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
         skipped = state.skipped + Counter(found.skipped) + Counter(stream.skipped())
+        if skipped and not (found.tables or state.read):
+            what = "none of its packets can be decoded"
+            raise TraceError(what, where=str(path), todo="record or copy it again")
         report = ReadReport(
             read=found.read | dict(state.read),
             skipped=dict(

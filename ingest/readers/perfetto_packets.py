@@ -41,7 +41,7 @@ class Packets:
         """Whole packets, by where their fields start."""
         content = Content(window)
         if len(starts) <= _FEW:
-            fields = [_field(window, at) or (at, at) for at in starts]
+            fields = [field_at(window, at) or (at, at) for at in starts]
             return cls(content, *np.array(fields, np.int64).reshape(-1, 2).T)
         length, begin = content.varints(np.frombuffer(starts, np.int64) + 1)
         return cls(content, begin, begin + length.astype(np.int64))
@@ -99,7 +99,7 @@ class PacketStream:
         at, end = 0, len(window)
         while at < end:
             at = self._usual(window, at, starts)
-            field = _field(window, at)
+            field = field_at(window, at)
             if field is None and end - at < _LONGEST_HEAD:
                 break
             begin, until = field or (at, at)
@@ -148,7 +148,7 @@ class PacketStream:
 
 def is_trace(head: bytes) -> bool:
     """Tell by the first bytes of a file whether it is one of packets: by all of the first."""
-    field = _field(head, 0) if head[:1] == bytes([TAG]) else None
+    field = field_at(head, 0) if head[:1] == bytes([TAG]) else None
     if field is None:
         return False
     begin, end = field
@@ -171,7 +171,7 @@ def _next(window: bytes, start: int) -> int:
 def _follow(window: bytes, at: int) -> bool:
     """Whether packets that say their sequence begin here, one after the other."""
     for _ in range(_CHAIN):
-        field = _field(window, at) if window[at] == TAG else None
+        field = field_at(window, at) if window[at] == TAG else None
         if field is None or field[1] > len(window):
             return False
         if _SEQUENCE not in (_tags(window[field[0] : field[1]], whole=True) or ()):
@@ -188,7 +188,7 @@ def _tags(packet: bytes, *, whole: bool) -> set[int] | None:
     for _ in range(_FIRST_FIELDS):
         if at == len(packet):
             break
-        field = _field(packet, at)
+        field = field_at(packet, at)
         if field is None or field[1] > len(packet):
             return None if whole else tags
         tags.add(packet[at])
@@ -196,7 +196,7 @@ def _tags(packet: bytes, *, whole: bool) -> set[int] | None:
     return tags
 
 
-def _field(window: bytes, at: int) -> tuple[int, int] | None:
+def field_at(window: bytes, at: int) -> tuple[int, int] | None:
     """Where the content of a field begins and ends; None where there is no field."""
     tag = varint(window, at)
     if tag is None or not 0 < tag[0] >> 3 < _LAST_FIELD:

@@ -65,7 +65,7 @@ def perfetto_tables(
         _counted(events, slices.num_lost),
         {"end without begin": slices.num_lost} if slices.num_lost else {},
         _repaired(slices.spans, forms),
-        unread_tags(tables["spans"]),
+        unread_tags(tables["spans"]) if "spans" in tables else {},
     )
 
 

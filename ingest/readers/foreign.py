@@ -1,0 +1,162 @@
+"""Formats that are known and not read: what such a file is, and what to do instead.
+
+A file is told by its first bytes, as every format is; what is looked for is that no reader of ours
+takes it, so a line here never takes a file away from one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stepscope.ingest.readers.perfetto_packets import field_at
+
+_PRINTABLE = re.compile(rb"[ -~]+")
+_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\w ,]*throughput[\w ,]*\r?\n\s*[-\d.]+,")
+_PLANE, _NAME = 0x0A, 0x12
+_MAPS = tuple(bytes([first]) for first in (*b"{", *range(0x81, 0x90)))
+"""How an object in JSON begins, and one in msgpack."""
+_FORWARD_PASS = (b"scheduled_requests", b"queued_requests", b"wall_time")
+_TAR_MAGIC = slice(257, 262)
+_FIRST_FIELDS = 8
+CHROME_JSON = "record with torch.profiler, or convert it to Chrome JSON"
+REQUEST_LISTS = (
+    "name the columns as Azure's CSV (TIMESTAMP, ContextTokens, GeneratedTokens) or Mooncake's "
+    "JSON lines (timestamp in ms, input_length, output_length) do"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A format that is not read: what to call it, what to do instead, and how it is told."""
+
+    what: str
+    todo: str
+    is_it: Callable[[bytes], bool]
+
+
+def _begins(*magic: bytes) -> Callable[[bytes], bool]:
+    return lambda head: head.startswith(magic)
+
+
+def _holds(*words: bytes, first: bytes = b"") -> Callable[[bytes], bool]:
+    """A text that begins with `first` and holds all of the words."""
+    return lambda head: _starts(head, first) and all(word in head for word in words)
+
+
+def _starts(head: bytes, first: bytes) -> bool:
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(first)
+
+
+def is_xspace(head: bytes) -> bool:
+    """Tell XPlane's protobuf: planes that have a name in text, where Perfetto's packets have none.
+
+    The format: `tsl/profiler/protobuf/xplane.proto`.
+    """
+    plane = field_at(head, 0) if head[:1] == bytes([_PLANE]) else None
+    at, end = plane or (0, 0)
+    for _ in range(_FIRST_FIELDS):
+        field = field_at(head, at) if at < min(end, len(head)) else None
+        if field is None:
+            return False
+        if head[at] == _NAME:
+            name = head[slice(*field)]
+            return _PRINTABLE.fullmatch(name) is not None
+        at = field[1]
+    return False
+
+
+def _is_tar(head: bytes) -> bool:
+    return head[_TAR_MAGIC] == b"ustar"
+
+
+def _is_utf16_json(head: bytes) -> bool:
+    encoding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(head[:2])
+    return encoding is not None and head[2:].decode(encoding, "replace").lstrip()[:1] in ("{", "[")
+
+
+FOREIGN = (
+    Foreign("this is a tar archive", "unpack it, and open a file or the folder", _is_tar),
+    Foreign(
+        "this is a zip archive", "unpack it, and open a file or the folder", _begins(b"PK\3\4")
+    ),
+    Foreign(
+        "this is compressed by xz, bzip2, LZ4 or 7-Zip; stepscope opens gzip and zstd itself",
+        "unpack it first",
+        _begins(b"\xfd7zXZ\0", b"BZh", b"\x04\x22\x4d\x18", b"7z\xbc\xaf\x27\x1c"),
+    ),
+    Foreign(
+        "this is a single Parquet file; a trace of stepscope is the folder around it",
+        "open the .trace directory",
+        _begins(b"PAR1"),
+    ),
+    Foreign(
+        "this is a TensorFlow or JAX XPlane profile (.xplane.pb); stepscope does not read it yet",
+        "record with jax.profiler.start_trace(..., create_perfetto_trace=True) and open its "
+        "perfetto_trace.json.gz",
+        is_xspace,
+    ),
+    Foreign(
+        "this is an SQLite database of ROCm's profiler; stepscope does not read these yet",
+        "run rocprofv3 with --output-format pftrace",
+        lambda head: head.startswith(b"SQLite format 3\0") and b"rocpd_" in head,
+    ),
+    Foreign(
+        "this is an SQLite database, as Nsight Systems exports; stepscope does not read these yet",
+        CHROME_JSON,
+        _begins(b"SQLite format 3\0"),
+    ),
+    Foreign(
+        "this is rocprofv3's JSON; stepscope does not read it yet",
+        "run rocprofv3 with --output-format pftrace",
+        _holds(b'"rocprofiler-sdk-tool"', first=b"{"),
+    ),
+    Foreign(
+        "these are OpenTelemetry's spans in JSON (OTLP); stepscope does not read them yet",
+        "open the engine's log or profile",
+        _holds(b'"resourceSpans"', first=b"{"),
+    ),
+    Foreign(
+        "these are forward pass metrics; stepscope does not read them yet",
+        "open the engine's log or profile",
+        lambda head: head[:1] in _MAPS and all(word in head for word in _FORWARD_PASS),
+    ),
+    Foreign(
+        "this is the log of LLMServingSim, a simulator; stepscope reads logs of engines",
+        "open the log of the engine that it was compared with",
+        _holds(b"LLMServingSim", b"Running Instance["),
+    ),
+    Foreign(
+        "this is a list of requests with other columns than those that stepscope knows",
+        REQUEST_LISTS,
+        _holds(b'"input_toks"', b'"output_toks"', first=b"{"),
+    ),
+    Foreign(
+        "this is a list of requests with other columns than those that stepscope knows",
+        REQUEST_LISTS,
+        _holds(b'"Prompt Length"', b'"requests"', first=b"{"),
+    ),
+    Foreign(
+        "these are measurements over time in CSV; stepscope does not read them yet",
+        "open the log of the engine that was measured",
+        lambda head: _HEADER.match(head) is not None,
+    ),
+    Foreign(
+        "this is JSON in UTF-16",
+        "convert it: iconv -f UTF-16 -t UTF-8",
+        _is_utf16_json,
+    ),
+    Foreign(
+        "this is a pickle of Python, as torch's memory snapshots and flight recorder write; "
+        "stepscope does not read it, as reading one runs what is in it",
+        CHROME_JSON,
+        _begins(b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+    ),
+)
+"""The first that tells a file as its own has the word."""
+
+
+def known_as(head: bytes) -> Foreign | None:
+    """What a file is that no reader takes, by its first bytes decompressed; None where unknown."""
+    return next((foreign for foreign in FOREIGN if foreign.is_it(head)), None)

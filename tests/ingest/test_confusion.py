@@ -1,0 +1,239 @@
+"""Each file is taken for what it is: by one reader, or by none and with a line that says so."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import pickle
+import sqlite3
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.ingest.errors import LimitExceeded, TraceError, UnknownFormat
+from stepscope.ingest.limits import Limits
+from stepscope.ingest.readers import HEAD_BYTES, reader_of, readers
+from stepscope.ingest.readers.foreign import FOREIGN, known_as
+from stepscope.ingest.readers.inflate import inflated
+from stepscope.ingest.trace import Trace
+from tests.conftest import ROOT
+from tests.ingest.kineto_files import open_bytes, rows, slice_
+
+SHARED = ROOT.parent / "shared"
+FOLDERS = (ROOT / "sample_traces", SHARED / "data", SHARED / "foreign")
+# How the name of each reader begins.
+NATIVE, SWIMLANE, CHROME, FOLDER = "stepscope", "core-group", "torch.profiler", "folder"
+KV, PERFETTO, REQUESTS = "KV cache", "Perfetto", "list of requests"
+RUNTIME, ENGINE = "log of the core-group", "log of an engine"
+READERS = (NATIVE, SWIMLANE, CHROME, FOLDER, KV, PERFETTO, REQUESTS, RUNTIME, ENGINE)
+# What each file must be: one of these, or a part of the line that refuses it.
+EXPECTED = {
+    "sample_traces/*.trace": NATIVE,
+    "sample_traces/*.json.gz": CHROME,
+    "sample_traces/*.pftrace": PERFETTO,
+    "sample_traces/*.py": "not known",
+    "sample_traces/README.md": "not known",
+    "data/kineto/*.json.gz": CHROME,
+    "data/logs/*livebug*": RUNTIME,
+    "data/logs/mixed_example*": RUNTIME,
+    "data/logs/scope_deadlock*": RUNTIME,
+    "data/logs/stall_*": RUNTIME,
+    "data/logs/formats.log": ENGINE,
+    "data/logs/sglang_retract.log": ENGINE,
+    "data/requests/*": REQUESTS,
+    "data/swimlane/*": SWIMLANE,
+    "data/README.md": "not known",
+    "foreign/README.md": "not known",
+    "foreign/MANIFEST.tsv": "not known",
+    "foreign/aibrix_5s_workload.jsonl": "a list of requests with other columns",
+    "foreign/fpm.jsonl": "forward pass metrics",
+    "foreign/fpm.msgpack": "forward pass metrics",
+    "foreign/jax_conv_mi300.xplane.pb": "a TensorFlow or JAX XPlane profile",
+    "foreign/llmservingsim_sim.log": "the log of LLMServingSim",
+    "foreign/llmservingsim_vllm_requests.jsonl": "a list of requests with other columns",
+    "foreign/llmservingsim_vllm_timeseries.csv": "measurements over time in CSV",
+    "foreign/llmservingsim_workload.jsonl": "a list of requests with other columns",
+    "foreign/merged_tp.json": CHROME,
+    "foreign/nsys_mock.sqlite": "an SQLite database, as Nsight Systems exports",
+    "foreign/otlp.json": "OpenTelemetry's spans",
+    "foreign/rocprofv3_908_results.json.gz": "rocprofv3's JSON",
+    "foreign/sglang_int4_dgx_spark.log": ENGINE,
+    "foreign/trt_metrics.json": ENGINE,
+    "foreign/trt_new.log": ENGINE,
+    "foreign/vllm_dgx_spark.log": ENGINE,
+    "foreign/xprof_trace_viewer.json": CHROME,
+}
+
+
+def files() -> list[str]:
+    """Every file, and every folder that is one trace, as its place beside the others."""
+    found = [
+        str(path.relative_to(folder.parent))
+        for folder in FOLDERS
+        for path in folder.rglob("*")
+        if not any(parent.suffix == ".trace" for parent in path.parents)
+        and "__pycache__" not in path.parts
+        and (path.is_file() or path.suffix == ".trace")
+    ]
+    return sorted(found)
+
+
+def expected(name: str) -> str:
+    (what,) = {what for pattern, what in EXPECTED.items() if fnmatch(name, pattern)}
+    return what
+
+
+def path_of(name: str) -> Path:
+    (folder,) = (folder for folder in FOLDERS if folder.name == Path(name).parts[0])
+    return folder.parent / name
+
+
+@pytest.mark.parametrize("name", files())
+def test_each_file_is_taken_by_its_reader_alone_or_refused_with_a_line(name: str) -> None:
+    path, what = path_of(name), expected(name)
+    head = b"" if path.is_dir() else inflated(path.read_bytes()[:HEAD_BYTES], HEAD_BYTES)
+
+    takes = [reader.name for reader in readers() if reader.sniff(head, path)]
+
+    if what in READERS:
+        assert [taken.startswith(what) for taken in takes] == [True]
+        assert reader_of(path).name == takes[0]
+        assert known_as(head) is None
+    else:
+        assert takes == []
+        with pytest.raises(UnknownFormat, match=what) as refused:
+            reader_of(path)
+        assert "\n" not in str(refused.value)
+
+
+# -- what is made here, so that it is told everywhere ------------------------------------------
+
+
+def sqlite(folder: Path, table: str) -> bytes:
+    with closing(sqlite3.connect(folder / "made.db")) as made:
+        made.execute(f"create table {table} (start integer)")
+        made.commit()
+    return (folder / "made.db").read_bytes()
+
+
+def tar(folder: Path) -> bytes:
+    with tarfile.open(folder / "made.tar", "w") as made:
+        made.add(__file__, "trace.json")
+    return (folder / "made.tar").read_bytes()
+
+
+PLANE = b"\x08\x01\x12\x0d/device:GPU:0\x1a\x02\x08\x05"
+SIMULATED = """\
+------ LLMServingSim2.0 ------
+[1.0s] Avg prompt throughput: 8780.0 tokens/s, Avg generation throughput: 27.0 tokens/s
+        Running Instance[0]: 9 reqs, Waiting: 0 reqs, Total NPUs: 1
+"""
+MADE: dict[str, Callable[[Path], bytes]] = {
+    "a TensorFlow or JAX XPlane profile": lambda _: (
+        b"\x0a" + bytes([len(PLANE)]) + PLANE + b"\x0a\x10\x12\x0e/host:metadata"
+    ),
+    "an SQLite database, as Nsight": lambda folder: sqlite(folder, "CUPTI_ACTIVITY_KIND_KERNEL"),
+    "an SQLite database of ROCm's profiler": lambda folder: sqlite(folder, "rocpd_region"),
+    "rocprofv3's JSON": lambda _: b'{"rocprofiler-sdk-tool": [{"metadata": {}}]}',
+    "OpenTelemetry's spans": lambda _: b'{"resourceSpans": []}',
+    "forward pass metrics": lambda _: (
+        b'{"wall_time": 0.1, "scheduled_requests": {}, "queued_requests": {}}\n'
+    ),
+    "the log of LLMServingSim": lambda _: SIMULATED.encode(),
+    "a list of requests with other columns": lambda _: b'{"input_toks": 5, "output_toks": 6}\n',
+    "measurements over time in CSV": lambda _: b"t,gen_throughput,running\r\n1.0,3.5,4\r\n",
+    "JSON in UTF-16": lambda _: '{"traceEvents": []}'.encode("utf-16"),
+    "a pickle of Python": lambda _: pickle.dumps({"segments": []}),
+    "a tar archive": tar,
+    "a zip archive": lambda _: b"PK\3\4" + bytes(26),
+    "compressed by xz": lambda _: lzma.compress(b'{"traceEvents": []}'),
+    "a single Parquet file": lambda _: b"PAR1" + bytes(26),
+}
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("what", MADE)
+def test_a_known_format_that_is_not_read_is_refused_by_its_name(
+    tmp_path: Path, what: str, is_packed: bool
+) -> None:
+    made = MADE[what](tmp_path)
+
+    with pytest.raises(UnknownFormat, match=what) as refused:
+        open_bytes(tmp_path, gzip.compress(made) if is_packed else made, "trace.json")
+
+    assert refused.value.todo
+    assert "\n" not in str(refused.value)
+
+
+def test_every_line_on_a_format_that_is_not_read_is_tried(tmp_path: Path) -> None:
+    found = {known_as(made(tmp_path)) for made in MADE.values()}
+
+    assert {foreign.what for foreign in FOREIGN} == {each.what for each in found if each}
+
+
+def test_a_file_of_packets_of_which_none_can_be_decoded_is_no_empty_trace(tmp_path: Path) -> None:
+    packet = b"\x0a\x06\x50\x01\x5a\x02\xff\xff"
+
+    with pytest.raises(TraceError, match="none of its packets can be decoded"):
+        open_bytes(tmp_path, packet * 8, "a.pftrace")
+
+
+# -- much before the events --------------------------------------------------------------------
+
+LONG = "x" * (HEAD_BYTES + 1000)
+BEFORE: dict[str, dict[str, Any]] = {
+    "an object": {"otherData": {"note": LONG}},
+    "many fields": {f"field {number}": "y" * 100 for number in range(2_000)},
+    "arrays and words that are none": {"a": [{"b": [1, 2, '"traceEvents": ['], "c": LONG}]},
+}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_events_are_found_behind_more_than_is_looked_at_first(
+    tmp_path: Path, before: str, indent: int | None, suffix: str
+) -> None:
+    events = [slice_("a", 1, 2), slice_("b", 4, 2)]
+    content = json.dumps({**BEFORE[before], "traceEvents": events}, indent=indent).encode()
+
+    trace = open_bytes(tmp_path, gzip.compress(content) if suffix else content, f"a.json{suffix}")
+
+    assert rows(trace, "spans", "name") == ["a", "b"]
+
+
+def test_an_array_whose_first_event_is_long_is_known(tmp_path: Path) -> None:
+    first = {"args": {"name": LONG}, "name": "process_name", "pid": 1, "ph": "M"}
+    content = json.dumps([first, slice_("a", 1, 2)]).encode()
+
+    assert rows(open_bytes(tmp_path, content), "spans", "name") == ["a"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps({"otherData": LONG, "events": []}),
+        json.dumps([{"a": LONG}, {"phase": 1}]),
+        (json.dumps({"text": "w" * 90}) + "\n") * 1_000 + '{"traceEvents": []}',
+    ],
+    ids=["an object without events", "an array of others", "lines of JSON"],
+)
+def test_other_json_of_that_length_is_not_known(tmp_path: Path, content: str) -> None:
+    with pytest.raises(UnknownFormat):
+        open_bytes(tmp_path, content.encode())
+
+
+def test_an_object_of_which_the_events_come_too_late_says_which_limit_it_was(
+    tmp_path: Path,
+) -> None:
+    content = json.dumps({"otherData": 64 * LONG, "traceEvents": [slice_("a", 1, 2)]}).encode()
+    (tmp_path / "a.json").write_bytes(content)
+
+    with pytest.raises(LimitExceeded, match="no traceEvents in the first"):
+        Trace.open(tmp_path / "a.json", limits=Limits(event=HEAD_BYTES))
