@@ -2,7 +2,8 @@
 
 Slices of a track nest when each pair is disjoint or one holds the other; a timeline can stack
 those. Files hold others too. They are dealt out to sub-lanes, in each of which slices nest.
-Identical slices nest in the order given; a slice without duration takes one nanosecond.
+Identical slices nest in the order given, that of the rows or another; a slice without duration
+takes one nanosecond.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from stepscope.ingest.derive.axis import NONE, Ints, Tracks, numbered
 from stepscope.ingest.derive.nesting import Lanes, nested
 
 
-def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
+def with_lanes(spans: pl.DataFrame, order: pl.Series | None = None) -> pl.DataFrame:
     """Give spans sub-lanes (`#2`, ...), ids and parents; their order stays as it is.
 
-    Takes a spans frame with at least track (text or an Enum), ts_ns, dur_ns and form; gives all its
+    Takes a spans frame with at least track (text or an Enum), ts_ns, dur_ns and form, and a number
+    for each row where identical slices nest in another order than that of the rows; gives all its
     columns with `track` suffixed where needed (an Enum is extended), `span` (the number of the row)
     and `parent`. Instants have neither lane of their own nor parent; a slice without an end
     outlasts all that have one.
@@ -28,7 +30,8 @@ def with_lanes(spans: pl.DataFrame) -> pl.DataFrame:
     names, track = numbered(spans["track"])
     is_slice = (spans["form"] != "instant").to_numpy()
     start = spans["ts_ns"].to_numpy()
-    around, lane = nested(track, start, _ends(start, spans["dur_ns"]), is_slice)
+    numbers = None if order is None else order.cast(pl.Int64).to_numpy()
+    around, lane = nested(track, start, _ends(start, spans["dur_ns"]), is_slice, numbers)
     parent = pl.Series("parent", around)
     laned = spans.with_columns(
         pl.int_range(pl.len(), dtype=pl.Int64).alias("span"), parent.set(parent == NONE, None)

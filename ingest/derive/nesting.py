@@ -26,15 +26,17 @@ _MOST_STEPS = 16
 """So often they all look outward, on the average; some files would need the square of it."""
 
 
-def nested(track: Tracks, start: Ints, end: Ints, is_slice: Flags) -> tuple[Ints, Lanes]:
+def nested(
+    track: Tracks, start: Ints, end: Ints, is_slice: Flags, order: Ints | None = None
+) -> tuple[Ints, Lanes]:
     """Give for each row the row of the slice around it in its lane (`NONE`: none), and that lane.
 
     Slices, in any order, end after they start; other rows have neither slice around them nor lane
     but the first. Tracks count from 0, and so do the lanes of each. A slice gets the first lane in
-    which it nests. Identical slices nest in the order given.
+    which it nests. Identical slices nest in the order of their numbers in `order`, or of the rows.
     """
     axis = Axis.of([track], (start, end))
-    rows = _by_start(track, start := axis.at(track, start), is_slice)
+    rows = _by_start(track, start := axis.at(track, start), is_slice, order)
     start = start[rows]
     end = axis.at(track, end)[rows]
     if not ((start[1:] > start[:-1]) | (end[1:] <= end[:-1])).all():
@@ -51,9 +53,9 @@ def nested(track: Tracks, start: Ints, end: Ints, is_slice: Flags) -> tuple[Ints
     return outer, lanes
 
 
-def _by_start(track: Tracks, start: Ints, is_slice: Flags) -> Ints:
+def _by_start(track: Tracks, start: Ints, is_slice: Flags, order: Ints | None) -> Ints:
     """Rows of slices in order of their starts, which all tracks have on one axis."""
-    rows = np.argsort(track, kind="stable")
+    rows = np.argsort(track, kind="stable") if order is None else np.lexsort((order, track))
     if not is_slice.all():
         rows = rows[is_slice[rows]]
     # By tracks, most files are stretches that are sorted already: these cost next to nothing.

@@ -18,8 +18,8 @@ class Batch:
     """Events of a window.
 
     forms   as `Events.forms`
-    slices  complete events as they should be: form, ts_ns, dur_ns, correlation, is_external (of
-            the latter: it is the other number that may serve)
+    slices  complete events as they should be: event, form, ts_ns, dur_ns, correlation, is_external
+            (of the latter: it is the other number that may serve)
     args    the args of `slices`, packed
     telling row and args of slices that tell of collectives
     others  all other events: their number (`event`) and the columns of `Events.rows` but `NUMBERS`
@@ -55,7 +55,7 @@ def batch_of(events: Events, limits: Limits = DEFAULTS) -> Batch:
     return Batch(
         len(rows),
         events.forms,
-        slices.select("form", "ts_ns", "dur_ns", *_correlation(slices)),
+        slices.select("event", "form", "ts_ns", "dur_ns", *_correlation(slices)),
         packed(slices["args"]) if len(slices) else None,
         slices.select("args").with_row_index("row").filter(telling).with_columns(_copied("args")),
         others.drop(NUMBERS).with_columns(_copied("id", "id2", "args")),

@@ -40,7 +40,7 @@ def gathered(batches: Iterable[Batch], limits: Limits = DEFAULTS) -> ChromeEvent
         row = (pl.col("row") + num_slices).cast(pl.UInt32)
         form = (pl.col("form") + num_forms).cast(pl.UInt32)
         forms.append(batch.forms)
-        slices.append(batch.slices.with_columns(form))
+        slices.append(batch.slices.with_columns(event, form))
         telling.append(batch.telling.with_columns(row))
         others.append(batch.others.with_columns(event, form))
         args += [batch.args] if batch.args else []

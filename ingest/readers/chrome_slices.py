@@ -15,8 +15,8 @@ _ON_THREAD = pl.col("id2").str.contains('"thread":true', literal=True).fill_null
 def slices_of(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
     """Slices of the events that `chrome_tables` found good.
 
-    Gives the spans (without lanes), the ends that nothing began (event, lost), and what was
-    repaired, counted.
+    Gives the spans (without lanes, with the number of the event that begins each), the ends that
+    nothing began (event, lost), and what was repaired, counted.
     """
     ends, unmatched = _paired(events)
     timed = (
@@ -31,6 +31,7 @@ def slices_of(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, dict[st
         pl.col("name").is_null().sum().alias("no name"),
     ).row(0, named=True)
     spans = timed.select(
+        "event",
         _track().alias("track"),
         pl.col("name").fill_null(NO_NAME),
         pl.col("cat").alias("category"),

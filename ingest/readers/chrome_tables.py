@@ -67,7 +67,7 @@ def chrome_tables(events: ChromeEvents) -> ChromeTables:
     counters, numberless = counter_rows(good.filter(pl.col("role") == "counter"))
     lost = pl.concat([endless, numberless])
     fates = rest.join(lost, on="event", how="left").select("ph", pl.coalesce("skip", "lost"))
-    spans = with_lanes(_spans(events.slices, forms, slices))
+    spans = with_lanes(_spans(events.slices, forms, slices), _order(events.slices, slices))
     ends = arrows.filter(pl.col("skip").is_null())
     kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
@@ -114,6 +114,11 @@ def _spans(plain: pl.DataFrame, forms: pl.DataFrame, slices: pl.DataFrame) -> pl
         *(pl.concat([plain[name], slices[name]], rechunk=True) for name in ("ts_ns", "dur_ns")),
         _correlation(plain, slices["args"]),
     )
+
+
+def _order(plain: pl.DataFrame, slices: pl.DataFrame) -> pl.Series | None:
+    """In which order spans stand in the file, where that is not the order of the rows."""
+    return pl.concat([plain["event"], slices["event"]]) if len(slices) else None
 
 
 def _counted(*texts: pl.Series, **others: int) -> dict[str, int]:

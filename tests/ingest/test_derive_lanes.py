@@ -120,3 +120,13 @@ def chains(spans: pl.DataFrame) -> list[list[object]]:
         return [] if span is None else [said[span], *outward(parents[span])]
 
     return sorted(map(outward, range(len(spans))), key=str)
+
+
+def test_identical_slices_nest_in_another_order_than_that_of_the_rows_where_one_is_given() -> None:
+    frame = pl.DataFrame(
+        {"track": ["t"] * 3, "ts_ns": [5] * 3, "dur_ns": [9] * 3, "form": ["slice"] * 3}
+    )
+
+    laned = with_lanes(frame, pl.Series([1, 2, 0]))
+
+    assert laned["parent"].to_list() == [2, 0, None]
