@@ -34,6 +34,7 @@ from stepscope.analyzers.rules.col006_protocol_skew import ProtocolSkew
 from stepscope.analyzers.rules.col007_collective_alone import CollectiveAlone
 from stepscope.analyzers.rules.col008_straggler import Straggler
 from stepscope.analyzers.rules.col009_kind_disagreement import KindDisagreement
+from stepscope.analyzers.rules.col010_load_imbalance import LoadImbalance
 from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.analyzers.rules.cor002_core_double_booked import CoreDoubleBooked
 from stepscope.analyzers.rules.cor003_mix_parts_skewed import MixPartsSkewed
@@ -56,6 +57,7 @@ from stepscope.analyzers.rules.kvb004_preemption_thrash import PreemptionThrash
 from stepscope.analyzers.rules.kvb005_dirty_recycle import DirtyRecycle
 from stepscope.analyzers.rules.kvb006_admit_copies_all import AdmitCopiesAll
 from stepscope.analyzers.rules.kvb007_wrong_request_taken import WrongRequestTaken
+from stepscope.analyzers.rules.kvb009_retraction_storm import RetractionStorm
 from stepscope.analyzers.rules.stv001_request_starved import RequestStarved
 from stepscope.analyzers.rules.stv002_fcfs_inversion import FcfsInversion
 from stepscope.analyzers.rules.stv003_bucket_starved import BucketStarved
@@ -68,6 +70,8 @@ from stepscope.analyzers.rules.stv009_idle_capacity import IdleCapacity
 from stepscope.analyzers.rules.stv010_silent_stall import SilentStall
 from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
 from stepscope.analyzers.rules.stv012_ended_in_error import EndedInError
+from stepscope.analyzers.rules.stv016_queue_with_room import QueueWithRoom
+from stepscope.analyzers.rules.stv017_transfer_backlog import TransferBacklog
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
 from stepscope.analyzers.rules.trc002_clock_backwards import ClockBackwards
 from stepscope.analyzers.rules.trc003_inferred import Inferred
@@ -100,6 +104,8 @@ RULES: tuple[Rule, ...] = (
     SilentStall(),
     DecodeStarved(),
     EndedInError(),
+    QueueWithRoom(),
+    TransferBacklog(),
     MixedNeverForms(),
     LongPrefillSaturates(),
     BudgetExceeded(),
@@ -120,6 +126,7 @@ RULES: tuple[Rule, ...] = (
     DirtyRecycle(),
     AdmitCopiesAll(),
     WrongRequestTaken(),
+    RetractionStorm(),
     OverwrittenInFlight(),
     SharedViewClobbered(),
     UnorderedRead(),
@@ -135,6 +142,7 @@ RULES: tuple[Rule, ...] = (
     CollectiveAlone(),
     Straggler(),
     KindDisagreement(),
+    LoadImbalance(),
     DivergedFromSolo(),
     PlaceholderConsumed(),
     ChunkingChangesOutput(),

@@ -187,6 +187,12 @@ MIXED_FAULTS = (
         variant="data-parallel",
         settings={"requests": "8", "prompt_len": "16384"},
     ),
+    Fault(
+        "dealt-to-one-rank",
+        MIXED,
+        "requests are dealt by numbers that are never updated: all but one go to the first rank",
+        variant="data-parallel",
+    ),
 )
 
 # What goes wrong when a mixed batch is split: a few requests of the report's sizes show it.

@@ -46,6 +46,7 @@ FIRES: dict[str, tuple[str, ...]] = {
     "victim-in-batch": ("BAT004",),
     "mtp-with-mixed": ("BAT010",),
     "peer-kind-from-queue": ("COL009",),
+    "dealt-to-one-rank": ("COL010",),
     "decode-overwrites-shared-view": ("BUF002",),
     "pinned-buffer-overwritten": ("BUF001",),
     "lengths-not-rebased": ("BAT007",),

@@ -1,6 +1,7 @@
 """Write docs/rules/ again, a page for each rule from its docstring: `make docs`.
 
-The picture is drawn from the trace that proves the rule: that of its fault, where it has one.
+The picture is drawn from the trace that proves the rule: that of its fault, where it has one. What
+the reference engine cannot show is drawn from a small log of an engine, docs/rules/logs/CODE.log.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.conftest import ROOT
 from tests.matrix import FIRES
 
 PAGES = ROOT / "docs" / "rules"
-PICTURES = "pictures"
+PICTURES, LOGS = "pictures", "logs"
 
 # What shows a rule that has no fault of its own: scenario, variant and settings.
 SHOWN_BY: dict[str, tuple[str, str, Mapping[str, str]]] = {
@@ -83,6 +84,8 @@ def shown_by(rule: Rule) -> str | None:
     """Return the command that records what the picture shows."""
     if fault := fault_of(rule):
         return f"stepscope record {fault.scenario} --fault {fault.name}"
+    if (log := log_of(rule)).exists():
+        return f"stepscope check {log.relative_to(ROOT)}"
     if rule.code not in SHOWN_BY:
         return None
     name, variant, settings = SHOWN_BY[rule.code]
@@ -100,10 +103,17 @@ def picture(rule: Rule) -> str | None:
         elif rule.code in SHOWN_BY:
             name, variant, settings = SHOWN_BY[rule.code]
             scenario(name).record(variant, out, Options(settings=settings))
+        elif log_of(rule).exists():
+            out = log_of(rule)
         else:
             return None
         trace = Trace.open(out)
         return drawing_of(Timeline.of(trace), check(trace, (rule,)).findings[0]).svg()
+
+
+def log_of(rule: Rule) -> Path:
+    """Return where a log of an engine shows the rule, if one does."""
+    return PAGES / LOGS / f"{rule.code}.log"
 
 
 def fault_of(rule: Rule) -> Fault | None:

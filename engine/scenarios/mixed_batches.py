@@ -61,7 +61,8 @@ are the report's, milliseconds are not; its own steps took ten times as long.
   `scheduled-twice`: a prompt's last chunk and a decode of it in one batch (BAT004);
   `victim-in-batch`: a `preempt` of somebody who has a row in that step (BAT004);
   `mtp-with-mixed`: drafts in mixed batches, path `simulated-mixed+mtp` (BAT010);
-  `peer-kind-from-queue` (of `data-parallel`): one rank runs a prefill, the other a decode (COL009).
+  `peer-kind-from-queue` (of `data-parallel`): one rank runs a prefill, the other a decode (COL009);
+  `dealt-to-one-rank` (of `data-parallel`): one rank has nearly all requests (COL010).
 - or of how a mixed batch is split, each in `segments`, `steps` or `accesses` of mixed steps:
   `lengths-not-rebased`: the decode segment's `first_cu_len` is not 0 (BAT007);
   `input-ids-not-sliced`: its `input_ids_len` is that of the whole batch (BAT008);
@@ -230,7 +231,7 @@ class MixedBatches:
         asked = Workload.of(options.workload) if options.workload else _workload(values)
         config = _config(VARIANTS[variant], values, asked, options.faults)
         scheduler = _scheduler(VARIANTS[variant], values, config)
-        shares = _shares(asked, VARIANTS[variant].num_ranks, executor)
+        shares = _shares(asked, VARIANTS[variant].num_ranks, executor, options.faults)
         cost = options.cost or COST
         run = run_for(executor, options, cost, _model(values, options.seed), asked)
         described = {
@@ -289,13 +290,17 @@ def _workload(values: Mapping[str, Any]) -> Workload:
     return sharing(asked, range(values["shared_prefix"] // SEGMENT_TOKENS))
 
 
-def _shares(asked: Workload, num_ranks: int, executor: str) -> Sequence[Workload]:
+def _shares(
+    asked: Workload, num_ranks: int, executor: str, faults: frozenset[str]
+) -> Sequence[Workload]:
     if num_ranks == 1:
         return (asked,)
     if executor == TORCH:
         raise ConfigError("data-parallel runs on costs alone", todo="leave --executor torch out")
     if any(spec.after for spec in asked.specs):
         raise ConfigError("clients who wait for answers cannot be dealt to several ranks")
+    if "dealt-to-one-rank" in faults:
+        return Workload(asked.specs[:-1]), Workload(asked.specs[-1:])
     first, second = asked.specs[::2], asked.specs[1:-1:2]
     return Workload((*first, *asked.specs[1 + 2 * len(second) :: 2])), Workload(second)
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analyzers.declared import is_one_run
 from stepscope.analyzers.known import knows
+from stepscope.analyzers.loads import loads
 from stepscope.analyzers.occupancy import is_measured
 from stepscope.ingest.trace import Trace
 
@@ -96,6 +98,12 @@ _RECORDED_COLLECTIVES = _rows(
     "collectives",
     pl.col("inferred").is_null(),
 )
+_OF_RANKS = Lack(
+    "loads of several ranks of one engine",
+    lambda trace: (
+        is_one_run(trace) and loads(trace).select(pl.col("rank").n_unique()).collect().item() > 1
+    ),
+)
 _VERSIONS = _rows("protocol versions", "counters", pl.col("name") == "protocol version")
 _PATHS_OF_KINDS = Lack(
     "paths that name prefill, decode or mixed, or segments",
@@ -121,6 +129,11 @@ LACKS: dict[str, Lack] = {
     "STV009": _needs("steps.kv_blocks_free"),
     "STV010": _needs("steps.kv_blocks_free"),
     "STV012": _HISTORIES,
+    "STV017": _rows(
+        "queues between servers that prefill and decode",
+        "counters",
+        pl.col("name").is_in(["#inflight-req", "#transfer-req", "#prealloc-req"]),
+    ),
     "BAT001": _needs("steps.token_budget"),
     "BAT002": _needs("batch_rows"),
     "BAT003": _needs("steps.token_budget"),
@@ -152,6 +165,7 @@ LACKS: dict[str, Lack] = {
     "COL005": _declares("parallel", "codebook"),
     "COL006": _VERSIONS,
     "COL009": _needs("batch_rows"),
+    "COL010": _OF_RANKS,
     "EQV001": _needs("outputs"),
     "EQV002": _needs("outputs"),
     "EQV003": _needs("outputs"),

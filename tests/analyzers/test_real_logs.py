@@ -14,7 +14,7 @@ import pytest
 from stepscope.analyzers.run import CheckResult, check
 from tests.analyzers.conftest import Real
 
-TRIED = frozenset({"STV011", "BAT011", "TRC001", "TRC002", "TRC003", "TRC005"})
+TRIED = frozenset({"STV011", "BAT011", "TRC001", "TRC002", "TRC003", "TRC005", "STV016", "KVB009"})
 RETRACT, FORMATS = "sglang_retract", "formats"
 DECODE = re.compile(
     r"\[(.+?)\] Decode batch, #running-req: (\d+), #token: (\d+), token usage: ([\d.]+), "
@@ -72,7 +72,7 @@ def test_trc002_finds_the_lines_in_order_and_trc001_the_last_one_whole(
 def test_trc003_counts_the_steps_and_the_retractions_that_were_read_from_lines(
     lines: list[str], said: CheckResult
 ) -> None:
-    steps, tables = (each.evidence for each in said.findings)
+    steps, tables = (each.evidence for each in said.findings if each.code == "TRC003")
 
     assert steps["steps"] == sum("Decode batch" in line for line in lines) == 6
     num_retracted = sum("Retract requests. #retracted_reqs: 1" in line for line in lines)
@@ -103,6 +103,22 @@ def test_seats_that_a_full_pool_keeps_free_are_no_idle_capacity(
     assert (max(running) - min(running), max(waiting)) == (7, 20)
     assert [float(each[4]) for each in decodes][3:] == [1.0, 0.99, 1.0]
     assert {"STV009", "STV010"} <= set(said.not_applicable)
+
+
+@retract
+def test_kvb009_finds_the_retractions_line_by_line(lines: list[str], said: CheckResult) -> None:
+    rounds = [line for line in lines if "Retract requests. #retracted_reqs: 1," in line]
+    (storm,) = (each for each in said.findings if each.code == "KVB009")
+
+    assert (storm.evidence["rounds"], storm.evidence["requests"]) == (len(rounds), 5) == (5, 5)
+
+
+@retract
+def test_stv016_finds_no_room_in_a_pool_that_is_full(lines: list[str], said: CheckResult) -> None:
+    decodes = [found for found in map(DECODE.match, lines) if found]
+
+    assert min(float(each[4]) for each in decodes) == 0.93
+    assert said.counts["STV016"] == 0
 
 
 @pytest.mark.parametrize("name", [FORMATS])

@@ -1,0 +1,89 @@
+"""How loaded an engine said that it is: in its log every few seconds, or in each step.
+
+Engines call the same thing by other names, and write it as a share or in percent. Here it has one
+name and one unit, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.once import once
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+# vLLM's interval lines and metrics, mistral.rs's lines, SGLang's and TensorRT-LLM's.
+RUNNING = ("Running", "running", "vllm:num_requests_running")
+WAITING = ("Waiting", "Pending", "waiting", "vllm:num_requests_waiting")
+KV_USAGE = (
+    "GPU KV cache usage", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "token usage",
+    "full token usage", "kv_cache_util", "sglang:token_usage",
+)  # fmt: skip
+_NAMES = {
+    **dict.fromkeys(RUNNING, "num_running"),
+    **dict.fromkeys(WAITING, "num_waiting"),
+    **dict.fromkeys(KV_USAGE, "kv_usage"),
+}
+COLUMNS = ("num_running", "num_waiting", "kv_usage")
+MOMENT = ("rank", "ts_ns")
+
+
+def loads(trace: Trace) -> pl.LazyFrame:
+    """What each rank said of itself at a moment, in order, with null for what was not said.
+
+    Columns: rank, step, ts_ns, num_running, num_waiting, kv_usage (a share from 0 to 1) and
+    is_recorded (by the engine, in a step).
+    """
+    return once(trace, "loads", lambda: _loads(trace))
+
+
+def _loads(trace: Trace) -> pl.LazyFrame:
+    told = pl.concat([_of_counters(trace), _of_steps(trace)], how="diagonal_relaxed")
+    return (
+        told.group_by(MOMENT)
+        .agg(
+            pl.col("step", *COLUMNS).max(),
+            is_recorded=pl.col("is_recorded").any(),
+        )
+        .sort(MOMENT)
+    )
+
+
+def _of_counters(trace: Trace) -> pl.LazyFrame:
+    """One row for each moment with a counter that is known; a percentage is made a share."""
+    is_percent = (pl.col("unit") == "%").fill_null(value=False)
+    column = pl.col("name").replace_strict(_NAMES, default=None, return_dtype=pl.String)
+    value = pl.when(is_percent).then(pl.col("value") / 100).otherwise("value")
+    known = (
+        trace.counters.filter(
+            pl.col("name").is_in(list(_NAMES)),
+            pl.col("ts_ns").is_not_null(),
+            pl.col("value").is_finite() & (pl.col("value") >= 0),
+        )
+        .with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS), column=column, value=value)
+        .group_by(MOMENT)
+        .agg(pl.col("value").filter(pl.col("column") == name).max().alias(name) for name in COLUMNS)
+    )
+    return known.with_columns(is_recorded=pl.lit(value=False))
+
+
+def _of_steps(trace: Trace) -> pl.LazyFrame:
+    """One row for each step that says who runs or waits."""
+    total = pl.col("kv_blocks_total").cast(pl.Float64)
+    used = pl.when(total > 0).then(1 - pl.col("kv_blocks_free") / total)
+    return trace.steps.filter(
+        pl.col("ts_ns").is_not_null(),
+        pl.any_horizontal(pl.col("num_running", "num_waiting").is_not_null()),
+    ).select(
+        "rank",
+        "step",
+        pl.col("ts_ns").clip(-FAR_NS, FAR_NS),
+        num_running=pl.col("num_running").cast(pl.Float64),
+        num_waiting=pl.col("num_waiting").cast(pl.Float64),
+        kv_usage=used,
+        is_recorded=pl.col("inferred").is_null(),
+    )

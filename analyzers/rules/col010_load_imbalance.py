@@ -1,0 +1,164 @@
+"""load-imbalance: some data-parallel ranks have far more requests than others, for long.
+
+## What it finds
+Ranks of one engine that tell how many requests they run and have waiting. The rule fires when the
+rank with most has at least `max_ratio` times as many as the one with fewest, and `min_reqs` more,
+from report to report for at least `min_ns`. A rank of which nothing was heard for `stale_ns` is not
+compared. It is one finding, placed at the worst moment, with the requests of every rank.
+
+## Why it hurts
+The ranks of a data-parallel engine often wait for each other in every step: all of them take as
+long as the fullest. Requests wait there while seats and KV are free next door.
+
+## Example
+    for 1.8 min rank 0 had 168 requests (117 waiting) and rank 5 had 20 (none waiting): 8.4 times as
+    many
+
+## How to fix
+Balance by what ranks have to do now, requests that run and wait, better still tokens, and not in
+turn: outputs differ in length. See that the balancer's numbers are fresh, and that sticky sessions
+or prefix-aware routing do not win over load.
+
+## References
+vLLM issues 36748 (100 and more wait on a few of 8 ranks), 40279 and 48808, and pull request 47420
+on ties that always go to the same rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.declared import is_one_run
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.loads import loads
+from stepscope.analyzers.rule import finding
+from stepscope.analyzers.streaks import streaks
+from stepscope.analyzers.wording import duration, times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = (
+    "give a request to the rank with the least to do now, by numbers that are fresh, "
+    "rather than in turn"
+)
+LIMIT_RANKS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LoadImbalance:
+    """One rank had `max_ratio` times the requests of another, and `min_reqs` more, for `min_ns`."""
+
+    code: ClassVar[str] = "COL010"
+    name: ClassVar[str] = "load-imbalance"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    max_ratio: float = 2.0
+    min_reqs: int = 8
+    min_ns: int = 10_000_000_000
+    stale_ns: int = 30_000_000_000
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether two ranks or more, of one engine, say how much they have to do."""
+        return is_one_run(trace) and 2 <= len(_ranks(trace)) <= LIMIT_RANKS
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """At most one finding."""
+        if not self.applies(trace):
+            return []
+        moments = self._moments(trace)
+        uneven = (pl.col("most") >= self.max_ratio * pl.col("fewest")) & (
+            pl.col("most") - pl.col("fewest") >= self.min_reqs
+        )
+        lasted = pl.col("end_ns") - pl.col("ts_ns")
+        worst = pl.struct("load", "waiting", at_ns="ts_ns")
+        runs = (
+            streaks(
+                moments.with_columns(end_ns=pl.col("ts_ns")),
+                uneven,
+                worst=worst.sort_by(pl.col("most") - pl.col("fewest"), -pl.col("ts_ns")).last(),
+            )
+            .filter(lasted >= self.min_ns)
+            .sort(lasted, -pl.col("ts_ns"))
+            .collect()
+        )
+        if runs.is_empty():
+            return []
+        return [self._finding(runs.row(-1, named=True), runs.height, _ranks(trace))]
+
+    def _moments(self, trace: Trace) -> pl.LazyFrame:
+        """At each report of any rank what all of them last said: load, waiting, most, fewest."""
+        ranks = _ranks(trace)
+        of_rank = {rank: pl.col("rank") == rank for rank in ranks}
+        at = pl.col("ts_ns")
+        heard = {rank: pl.when(is_its).then(at).forward_fill() for rank, is_its in of_rank.items()}
+        last = {
+            f"{name} {rank}": pl.when(at - heard[rank] <= self.stale_ns).then(
+                pl.when(of_rank[rank]).then(name).forward_fill()
+            )
+            for rank in ranks
+            for name in ("load", "waiting")
+        }
+        lists = {
+            name: pl.concat_list(f"{name} {rank}" for rank in ranks) for name in ("load", "waiting")
+        }
+        loads_now = [pl.col(f"load {rank}") for rank in ranks]
+        is_known = pl.all_horizontal(each.is_not_null() for each in loads_now)
+        return (
+            _told(trace)
+            .sort("ts_ns", "rank")
+            .with_columns(**last)
+            .filter(is_known)
+            .select(
+                pl.lit(None, pl.Int32).alias("rank"),
+                pl.lit(None, pl.Int64).alias("step"),
+                "ts_ns",
+                most=pl.max_horizontal(loads_now),
+                fewest=pl.min_horizontal(loads_now),
+                **lists,
+            )
+        )
+
+    def _finding(self, row: Mapping[str, Any], count: int, ranks: list[int]) -> Finding:
+        had = dict(zip(ranks, row["worst"]["load"], strict=True))
+        waiting = dict(zip(ranks, row["worst"]["waiting"], strict=True))
+        most, fewest = max(ranks, key=lambda r: had[r]), min(ranks, key=lambda r: had[r])
+        lasted_ns = row["end_ns"] - row["ts_ns"]
+        ratio = f": {had[most] / had[fewest]:,.1f} times as many" if had[fewest] else ""
+        message = (
+            f"for {duration(lasted_ns)} rank {most} had {times(int(had[most]), 'request')} "
+            f"{_waiting(waiting[most])} and rank {fewest} had {int(had[fewest]):,} "
+            f"{_waiting(waiting[fewest])}{ratio}"
+        )
+        evidence: Evidence = {
+            "lasted_ns": lasted_ns,
+            "times": count,
+            **{f"requests of rank {rank}": int(had[rank]) for rank in ranks[:16]},
+        }
+        place = {"ts_ns": row["ts_ns"], "end_ns": row["end_ns"], "rank": most}
+        return finding(self, message, FIX, at=place, evidence=evidence, count=count)
+
+
+def _waiting(count: float | None) -> str:
+    if count is None:
+        return "(how many of them wait is not told)"
+    return f"({int(count):,} waiting)" if count else "(none waiting)"
+
+
+def _told(trace: Trace) -> pl.LazyFrame:
+    load = pl.col("num_running") + pl.col("num_waiting").fill_null(0)
+    return (
+        loads(trace)
+        .select("rank", "ts_ns", load=load, waiting="num_waiting")
+        .filter(pl.col("load").is_not_null())
+    )
+
+
+def _ranks(trace: Trace) -> list[int]:
+    ranks = _told(trace).select(pl.col("rank").unique().sort()).collect()["rank"]
+    return [int(rank) for rank in ranks if rank is not None]
