@@ -98,7 +98,7 @@ def _table(name: str, row: str, ts: str, required: str, *columns: Column) -> Tab
 
 STEPS = _table(
     "steps", "an engine step", "when the step began", "step ts_ns kind",
-    _int("dur_ns", "how long it took; null while it runs"),
+    _int("dur_ns", "how long it took, with all that it launched; null while it runs"),
     _text("kind", "what the batch was", STEP_KINDS),
     _small("num_prefill_reqs", "requests in prefill"),
     _small("num_decode_reqs", "requests in decode"),
@@ -114,6 +114,10 @@ STEPS = _table(
     _int("logits_rows", "rows of logits computed"),
     _text("tag", "the profiler tag or log line that the step was read from"),
     _text("inferred", "null if recorded, else from what kind and counts were inferred"),
+    _int("cpu_dur_ns", "how long the CPU was in it, from ts_ns on; null where not told apart"),
+    _int("gpu_ts_ns", "when the first of what it launched began on the GPU; null: nothing known"),
+    _int("gpu_dur_ns", "from then until the last of what it launched had ended"),
+    _int("gpu_busy_ns", "how much of that any of what it launched was executed"),
 )  # fmt: skip
 
 BATCH_ROWS = _table(

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-import numpy as np
 import polars as pl
 
-from stepscope.ingest.derive.axis import NONE, latest, numbered
+from stepscope.ingest.derive.axis import numbered
+from stepscope.ingest.derive.launches import FOREVER, GPU_ANNOTATION
 from stepscope.ingest.derive.step_tags import (
     PROFILER_STEP,
     StepTag,
@@ -21,8 +21,6 @@ from stepscope.ingest.derive.step_tags import (
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.schema import STEPS
 
-GPU_ANNOTATION = "gpu_user_annotation"
-FOREVER = 1 << 62
 NOT_TAGS = ("python_function", "kernel")
 UNREAD = "annotations that look like tags of steps and are not understood"
 _SHOWN_CHARS = 80
@@ -133,35 +131,3 @@ def _folded(tags: list[_Step]) -> Iterator[_Step]:
         step = tag
     if step is not None:
         yield step
-
-
-def tag_spans(spans: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """Add `step` to spans within a step's tag on its track, and to the kernels that they launched.
-
-    A launch and what it launched share a correlation.
-    """
-    if steps.is_empty():
-        return spans.with_columns(step=pl.lit(None, pl.Int64))
-    step = _around(spans, steps)
-    launched = _launched(pl.DataFrame([spans["correlation"], step]))
-    return spans.with_columns(step.scatter(launched["row"], launched["step"]))
-
-
-def _around(spans: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
-    """The step within whose tag a span begins, if there is one on its track."""
-    _, base = numbered(spans["base"])
-    ts_ns = spans["ts_ns"].to_numpy()
-    end_ns = steps.select((pl.col("ts_ns") + pl.col("dur_ns")).fill_null(FOREVER)).to_series()
-    found = latest(base, ts_ns, base[steps["span"].to_numpy()], steps["ts_ns"].to_numpy())
-    found[ts_ns >= end_ns.to_numpy()[found]] = NONE
-    step = pl.Series("step", np.append(steps["step"].to_numpy(), NONE)[found])
-    return step.set(step == NONE, None)
-
-
-def _launched(tagged: pl.DataFrame) -> pl.DataFrame:
-    """The rows without a step that were launched within one, and that step."""
-    has_correlation = pl.col("correlation").is_not_null()
-    launches = tagged.filter(has_correlation, pl.col("step").is_not_null())
-    others = tagged.with_row_index("row").filter(has_correlation, pl.col("step").is_null())
-    first = launches.group_by("correlation").agg(pl.col("step").min())
-    return others.drop("step").join(first, on="correlation")

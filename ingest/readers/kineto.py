@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,8 @@ import polars as pl
 import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives import infer_collectives
-from stepscope.ingest.derive.steps import UNREAD, about_unread, infer_steps, tag_spans, unread_tags
+from stepscope.ingest.derive.gpu_times import derived_steps
+from stepscope.ingest.derive.steps import UNREAD, about_unread, unread_tags
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
@@ -86,9 +88,9 @@ class KinetoReader:
             what = f"{ended}, before the first whole event"
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
         chrome = chrome_tables(events)
-        tables = _tables(chrome, rank := _rank(stream.metadata, path))
+        tables, said = _tables(chrome, rank := _rank(stream.metadata, path))
         unread = unread_tags(chrome.spans)
-        notes = [*stream.notes, *_damage(stream, held), *_left_out(stream.metadata)]
+        notes = [*stream.notes, *_damage(stream, held), *_left_out(stream.metadata), *said]
         notes += about_unread(unread)
         report = ReadReport(
             read=chrome.read,
@@ -121,12 +123,11 @@ def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
     return False
 
 
-def _tables(chrome: ChromeTables, rank: int) -> dict[str, Frame]:
-    steps = infer_steps(chrome.spans)
-    spans = tag_spans(chrome.spans, steps)
+def _tables(chrome: ChromeTables, rank: int) -> tuple[dict[str, Frame], Iterator[str]]:
+    steps, spans, notes = derived_steps(chrome.spans)
     telling = spans[chrome.telling["span"]].with_columns(chrome.telling["args"])
     tables: dict[str, pl.DataFrame] = {
-        "steps": steps.drop("span"),
+        "steps": steps,
         "collectives": infer_collectives(telling.with_columns(cs.enum().cast(pl.String))),
         "spans": spans.drop("base"),
         "flows": chrome.flows,
@@ -137,7 +138,7 @@ def _tables(chrome: ChromeTables, rank: int) -> dict[str, Frame]:
     found: dict[str, Frame] = dict(filled)
     if "spans" in filled:
         found["spans"] = Spooled(filled["spans"], "args", chrome.args)
-    return found
+    return found, notes
 
 
 def _rank(metadata: Metadata, path: Path) -> int:

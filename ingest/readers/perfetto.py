@@ -84,7 +84,11 @@ class PerfettoReader:
             ),
             repaired=found.repaired | messages.repaired(),
             inferred=num_inferred(found.tables),
-            notes=(*_notes(stream, events, ended), *about_unread(found.unread_tags)),
+            notes=(
+                *_notes(stream, events, ended),
+                *found.notes,
+                *about_unread(found.unread_tags),
+            ),
         )
         return found.tables, _manifest(events, report, found, closed=ended is None)
 

@@ -10,8 +10,9 @@ import polars as pl
 import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives import infer_collectives
+from stepscope.ingest.derive.gpu_times import derived_steps
 from stepscope.ingest.derive.lanes import with_lanes
-from stepscope.ingest.derive.steps import infer_steps, tag_spans, unread_tags
+from stepscope.ingest.derive.steps import unread_tags
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.readers.perfetto_event_rows import EventTables
 from stepscope.ingest.readers.perfetto_slices import slices_of, with_end_args
@@ -38,6 +39,7 @@ class PerfettoTables:
     read: dict[str, int]
     skipped: dict[str, int]
     repaired: dict[str, int]
+    notes: tuple[str, ...]
     unread_tags: dict[str, int]
 
 
@@ -50,8 +52,11 @@ def perfetto_tables(
     slices = slices_of(events, forms["key"])
     ranks = [_laned(spans) for spans in _by_rank(_named(slices.spans, forms))]
     parts: dict[str, list[pl.DataFrame]] = defaultdict(list)
+    notes: list[str] = []
     for spans in ranks:
-        for name, frame in _of_rank(spans, events.telling, slices.end_args).items():
+        of_rank, said = _of_rank(spans, events.telling, slices.end_args)
+        notes += said
+        for name, frame in of_rank.items():
             parts[name].append(frame.with_columns(pl.lit(spans["rank"][0]).alias("rank")))
     parts["flows"] = [_flows(events.arrows, shown, ranks)]
     parts["counters"] = [_counters(samples, shown)]
@@ -65,6 +70,7 @@ def perfetto_tables(
         _counted(events, slices.num_lost),
         {"end without begin": slices.num_lost} if slices.num_lost else {},
         _repaired(slices.spans, forms),
+        tuple(dict.fromkeys(notes)),
         unread_tags(tables["spans"]) if "spans" in tables else {},
     )
 
@@ -139,18 +145,19 @@ def _laned(spans: pl.DataFrame) -> pl.DataFrame:
 
 def _of_rank(
     spans: pl.DataFrame, telling: pl.DataFrame, end_args: pl.Series
-) -> dict[str, pl.DataFrame]:
-    """The tables of a rank, and its steps and collectives as far as its spans imply them."""
+) -> tuple[dict[str, pl.DataFrame], Iterator[str]]:
+    """The tables of a rank, steps and collectives as far as its spans imply them; and notes."""
     laned = spans.drop("rank", "event", "step")
-    steps = infer_steps(laned)
-    tagged = tag_spans(laned, steps).with_columns(pl.coalesce(spans["step"], "step").alias("step"))
+    steps, tagged, notes = derived_steps(laned)
+    tagged = tagged.with_columns(pl.coalesce(spans["step"], "step").alias("step"))
     told = with_end_args(telling.select("args").lazy(), end_args.gather(telling["row"])).collect()
     calls = tagged.join(telling.select("row", told["args"]), on="row", maintain_order="left")
-    return {
+    tables = {
         "spans": tagged.drop("base"),
-        "steps": steps.drop("span"),
+        "steps": steps,
         "collectives": infer_collectives(_as_text(calls)),
     }
+    return tables, notes
 
 
 def _as_text(frame: pl.DataFrame) -> pl.DataFrame:

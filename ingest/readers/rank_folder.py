@@ -53,7 +53,7 @@ class _File:
 
     def moved(self, by_ns: int) -> None:
         """Shift all of its times."""
-        later = (pl.col("ts_ns") + by_ns).alias("ts_ns")
+        later = pl.col("^(ts_ns|gpu_ts_ns)$") + by_ns
         self.tables = {name: frame.with_columns(later) for name, frame in self.tables.items()}
 
     def renamed(self, said: int, rank: int) -> None:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.ingest.derive.lanes import with_lanes
+from stepscope.ingest.derive.launches import tag_spans
 from stepscope.ingest.derive.step_tags import is_unread, looks_like_tag, parse_tag
-from stepscope.ingest.derive.steps import UNREAD, infer_steps, tag_spans
+from stepscope.ingest.derive.steps import UNREAD, infer_steps
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.ingest.kineto_files import open_events, slice_
