@@ -2,8 +2,9 @@
 
 A request's time is cut into stretches in which one thing holds (`stretches.py`). A stretch in a
 batch is prefill, decode or recompute, less what its step waited for a collective or for its
-device; one outside of a batch has the cause that the last decision about the request gives. What
-the trace does not tell is idle or unknown, and `notes` say why.
+device; one outside of a batch has the cause that the last decision about the request gives. A run
+that names no request is split by what its GPU did, where that is known (`gpu_time.py`). What the
+trace does not tell is idle or unknown, and `notes` say why.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import polars as pl
 
 from stepscope.analyzers.blame_notes import notes
 from stepscope.analyzers.causes import CAUSES, Cause
-from stepscope.analyzers.parts import parts
+from stepscope.analyzers.gpu_time import executed
+from stepscope.analyzers.parts import parts, run_parts
 from stepscope.analyzers.run_line import run_lines, run_seats
 from stepscope.analyzers.stretches import lines, seats, steps, stretches
 from stepscope.ingest.errors import ConfigError
@@ -90,19 +92,20 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     """
     every_step = steps(trace).collect().lazy()
     names_requests = _names_requests(trace)
-    in_batches = seats(trace, every_step) if names_requests else run_seats(every_step)
+    ran = executed(trace)
+    in_batches = seats(trace, every_step) if names_requests else run_seats(every_step, ran)
     asked = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
     if request is not None:
         _check(asked, request)
         asked = asked.filter(pl.col("request") == request)
     cut = stretches(trace, asked.lazy(), every_step, in_batches)
-    caused = parts(trace, cut, every_step)
+    caused = (parts if names_requests else run_parts)(trace, cut, every_step, ran)
     return Blame(
         trace.name,
         _table(asked, caused),
         _table(asked, caused.filter("is_before_first")),
         _in_order(asked, caused),
-        tuple(notes(trace, asked, caused)),
+        tuple(notes(trace, asked, caused, ran)),
     )
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.analyzers.gpu_notes import gpu_notes
+from stepscope.analyzers.run_line import is_split
 from stepscope.analyzers.stretches import NUMBER_OF
 from stepscope.analyzers.wording import times
 
@@ -14,8 +16,13 @@ if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 
-def notes(trace: Trace, lines: pl.DataFrame, parts: pl.DataFrame) -> Iterator[str]:
-    """What was counted otherwise than a reader expects, and why anything is unknown."""
+def notes(
+    trace: Trace, lines: pl.DataFrame, parts: pl.DataFrame, ran: pl.DataFrame
+) -> Iterator[str]:
+    """What was counted otherwise than a reader expects, and why anything is unknown.
+
+    `ran` is what GPUs executed, as `gpu_time.executed` has it.
+    """
     if lines.is_empty():
         yield "the trace has neither requests nor steps: there is no time to be blamed for"
         return
@@ -27,6 +34,9 @@ def notes(trace: Trace, lines: pl.DataFrame, parts: pl.DataFrame) -> Iterator[st
     if still := int(named["outcome"].is_null().sum()):
         yield f"{times(still, 'request')} without an end: counted as far as the trace goes"
     yield from _inferred(trace)
+    yield from gpu_notes(trace, ran)
+    if named.is_empty():
+        yield from _cut_in_two(trace, ran)
     yield from _unknown(trace, lines, parts)
 
 
@@ -34,6 +44,16 @@ def _inferred(trace: Trace) -> Iterator[str]:
     sources = trace.steps.select(pl.col("inferred").drop_nulls().unique().sort()).head(3).collect()
     if not sources.is_empty():
         yield f"what a step was is inferred from {' and '.join(sources['inferred'])}"
+
+
+def _cut_in_two(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
+    has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
+    mixed = trace.steps.filter(is_split(), ~has_gpu).select(pl.len()).collect().item()
+    if mixed:
+        yield (
+            f"{times(mixed, 'mixed step')} cut in two by tokens: how long prompts and decodes "
+            "took of it is not measured"
+        )
 
 
 def _unknown(trace: Trace, lines: pl.DataFrame, parts: pl.DataFrame) -> Iterator[str]:

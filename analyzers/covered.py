@@ -6,6 +6,8 @@ is covered of a stretch the difference of two: the cost grows with the rows, not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 SPAN = {"rank": pl.Int32, "from_ns": pl.Int64, "to_ns": pl.Int64}
@@ -38,6 +40,20 @@ def covered(stretches: pl.LazyFrame, union: pl.LazyFrame, into: str) -> pl.LazyF
         .with_columns((pl.col(until_to) - pl.col(until_from)).alias(into))
         .drop(until_from, until_to)
     )
+
+
+def shares(stretches: pl.LazyFrame, layers: Sequence[tuple[str, pl.LazyFrame]]) -> pl.LazyFrame:
+    """Add to `stretches` a column per layer: what its spans cover and no layer before it does."""
+    told, union = stretches, pl.LazyFrame(schema=SPAN)
+    for column, spans in layers:
+        union = merged(pl.concat([union.select(*SPAN), spans.select(*SPAN)])).collect().lazy()
+        told = covered(told, union, f"_{column}")
+    until = ["_none", *(f"_{column}" for column, _ in layers)]
+    own = [
+        (pl.col(upto) - pl.col(before)).alias(column)
+        for (column, _), upto, before in zip(layers, until[1:], until[:-1], strict=True)
+    ]
+    return told.with_columns(_none=pl.lit(0)).with_columns(own).drop(until)
 
 
 def _with_sum(stretches: pl.LazyFrame, union: pl.LazyFrame, at: str, into: str) -> pl.LazyFrame:

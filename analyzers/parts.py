@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.causes import BY_NAME
-from stepscope.analyzers.covered import covered, merged
+from stepscope.analyzers.covered import covered, merged, shares
 from stepscope.analyzers.device_time import collectives, computing, watched
+from stepscope.analyzers.gpu_time import Layers, moments
 from stepscope.analyzers.stretches import NUMBER_OF, PREEMPTED, WAITING
 
 if TYPE_CHECKING:
@@ -26,19 +27,41 @@ LENGTH = pl.col("to_ns") - pl.col("from_ns")
 OPEN = (NUMBER_OF["unknown"], NUMBER_OF["step"])
 
 
-def parts(trace: Trace, stretches: pl.LazyFrame, steps: pl.LazyFrame) -> pl.DataFrame:
-    """Parts of `stretches`: line, rank, from_ns, to_ns, is_before_first, cause (its number), ns."""
+def parts(
+    trace: Trace, stretches: pl.LazyFrame, steps: pl.LazyFrame, ran: pl.DataFrame
+) -> pl.DataFrame:
+    """Parts of `stretches`: line, rank, from_ns, to_ns, is_before_first, cause (its number), ns.
+
+    `ran` is what GPUs executed; of their ranks, a batch is as long as that lasts.
+    """
     caused = _caused(trace, stretches).collect().lazy()
     seated, left_out = caused.filter("is_seated"), caused.filter(~pl.col("is_seated"))
+    has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
     is_open = pl.col("cause").is_in(OPEN)
     has_no_budget = pl.col("cause") == NUMBER_OF["no-budget"]
     every = [
-        *_on_the_device(trace, seated, steps),
+        *_on_the_gpu(trace, seated.filter(has_gpu), ran),
+        *_on_the_device(trace, seated.filter(~has_gpu), steps),
         *_split(left_out.filter(~is_open & ~has_no_budget), ()),
         *_behind_a_chunk(trace, left_out.filter(has_no_budget), steps),
         *_idle(left_out.filter(is_open), steps),
     ]
     return pl.concat(every).collect()
+
+
+def run_parts(
+    trace: Trace, stretches: pl.LazyFrame, steps: pl.LazyFrame, ran: pl.DataFrame
+) -> pl.DataFrame:
+    """The same of a run as a whole: by what its GPU did, where that is known."""
+    has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
+    on_gpu = stretches.filter(has_gpu).with_columns(cause=NUMBER_OF["idle"])
+    under_way = steps.filter(~pl.col("kind").is_in(["idle", "dummy"]).fill_null(value=False))
+    layers = [*moments(trace, ran), ("unknown", under_way)]
+    found = [
+        parts(trace, stretches.filter(~has_gpu), steps, ran.clear()),
+        *pl.collect_all(_by_layer(on_gpu, layers)),
+    ]
+    return pl.concat(found)
 
 
 def _caused(trace: Trace, stretches: pl.LazyFrame) -> pl.LazyFrame:
@@ -81,6 +104,23 @@ def _on_the_device(
     waits = (pl.col("_w") - pl.col("_used")).clip(0, LENGTH - exposed)
     split = told.with_columns(communication_ns=exposed, dispatch_ns=waits)
     return _split(split.drop("_computed", "_used", "_w"), ("communication", "dispatch"))
+
+
+def _on_the_gpu(trace: Trace, seated: pl.LazyFrame, ran: pl.DataFrame) -> Sequence[pl.LazyFrame]:
+    """Of a batch: what it waited for a collective, for the GPU, or for the CPU to launch it."""
+    if ran.is_empty():
+        return ()
+    kept = ("communication", "gpu-wait", "launch")
+    return _by_layer(seated, moments(trace, ran), kept)
+
+
+def _by_layer(
+    stretches: pl.LazyFrame, layers: Layers, kept: Sequence[str] | None = None
+) -> Sequence[pl.LazyFrame]:
+    """Parts by the layers of causes that cover each other; those not `kept` are the stretch's."""
+    named = [(BY_NAME[cause].column, spans) for cause, spans in layers]
+    causes = [cause for cause, _ in layers] if kept is None else kept
+    return _split(shares(stretches, named), causes)
 
 
 def _behind_a_chunk(

@@ -1,7 +1,8 @@
 """The line of a trace that names no request: from its first step to its last, rank by rank.
 
-A profile knows what each step was, and not for whom. So what is blamed is the run itself. A mixed
-step is cut in two by its tokens, as the share of each is not known.
+A profile knows what each step was, and not for whom. So what is blamed is the run itself. Where it
+tells what the GPU executed, that is it (`gpu_time`). Where it does not, steps are what their tags
+say, and a mixed one is cut in two by its tokens, as the share of each is not known.
 """
 
 from __future__ import annotations
@@ -35,8 +36,18 @@ def run_lines(steps: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def run_seats(steps: pl.LazyFrame) -> pl.LazyFrame:
-    """What each step was for, with the columns of `stretches.seats`."""
+def is_split() -> pl.Expr:
+    """Whether a step is cut in two by its tokens: it has prompts and decodes."""
+    return (pl.col("kind") == "mixed").fill_null(value=False)
+
+
+def run_seats(steps: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:
+    """What each step was for, with the columns of `stretches.seats`; `ran` is what GPUs executed.
+
+    What was executed tells more of a step than its kind, and is not cut.
+    """
+    has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
+    steps = steps.with_columns(kind=pl.when(~has_gpu).then("kind"))
     length = pl.col("to_ns") - pl.col("from_ns")
     prefill, decode = (
         pl.col(f"num_{phase}_tokens").clip(0, 2**31).fill_null(0) for phase in ("prefill", "decode")
@@ -44,14 +55,13 @@ def run_seats(steps: pl.LazyFrame) -> pl.LazyFrame:
     share = prefill / (prefill + decode).clip(lower_bound=1)
     cut = pl.col("from_ns") + (length * share).cast(pl.Int64)
     kind = pl.col("kind")
-    is_mixed = (kind == "mixed").fill_null(value=False)
     numbers = {each: NUMBER_OF[each] for each in ("prefill", "decode", "idle")}
     numbers["dummy"] = NUMBER_OF["idle"]
     of_kind = kind.fill_null("").replace_strict(numbers, default=NUMBER_OF["unknown"])
     parts = [
-        _part(steps.filter(~is_mixed), of_kind),
-        _part(steps.filter(is_mixed).with_columns(to_ns=cut), pl.lit(NUMBER_OF["prefill"])),
-        _part(steps.filter(is_mixed).with_columns(from_ns=cut), pl.lit(NUMBER_OF["decode"])),
+        _part(steps.filter(~is_split()), of_kind),
+        _part(steps.filter(is_split()).with_columns(to_ns=cut), pl.lit(NUMBER_OF["prefill"])),
+        _part(steps.filter(is_split()).with_columns(from_ns=cut), pl.lit(NUMBER_OF["decode"])),
     ]
     return pl.concat(parts)
 

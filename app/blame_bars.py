@@ -13,6 +13,7 @@ from typing import Any
 
 from stepscope.analyzers.causes import CAUSES, GROUPS
 from stepscope.app.palette import (
+    COUNTER,
     DECODE,
     HELD,
     IDLE,
@@ -40,7 +41,13 @@ LOOKS: dict[str, State] = {
         _as("recompute", RECOMPUTE),
         _as("prefill", PREFILL),
         _as("decode", DECODE),
+        _as("gemm", SPAN + 1, "M"),
+        _as("attention", SPAN + 2, "A"),
+        _as("kernel", SPAN, "K"),
         _as("communication", SPAN + 3, "C"),
+        _as("copy", COUNTER, "="),
+        _as("gpu-wait", WAITING, "w"),
+        _as("launch", HELD, "L"),
         _as("dispatch", HELD),
         _as("idle", IDLE),
         _as("unknown", UNKNOWN, "?"),

@@ -1,4 +1,7 @@
-"""When a request was in no batch, and what was recorded about it as each wait began."""
+"""When a request was in no batch, and what was recorded about it as each wait began.
+
+A run that names no request waits for its GPU.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from stepscope.analyzers.causes import CAUSES, QUEUE
 from stepscope.app.facts import decision
 from stepscope.ingest.trace import Trace
 
-OUTSIDE = (QUEUE, "preempted", "idle", "unknown")
+OUTSIDE = (QUEUE, "preempted", "gpu-wait", "idle", "unknown")
 
 
 def waits_of(stretches: pl.DataFrame) -> pl.DataFrame:
-    """Those of a request's stretches, as `Blame.stretches` has them, in which it is in no batch."""
+    """Those of a request's stretches, as `Blame.stretches` has them, in which it waits."""
     outside = [cause.name for cause in CAUSES if cause.group in OUTSIDE]
     return stretches.filter(pl.col("cause").is_in(outside))
 
@@ -33,4 +36,4 @@ def reasons(trace: Trace, waits: pl.DataFrame) -> list[str]:
     ]
 
 
-UNTOLD = {"step", "idle", "unknown"}
+UNTOLD = {"gpu-wait", "step", "idle", "unknown"}

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 WIDEST_NAME = 16
 ROOM_FOR_MEANINGS = 120
-DARK = {"queue", "idle", "dispatch", "communication", "unknown"}
+DARK = {
+    "queue", "idle", "dispatch", "communication", "unknown", "gpu-wait", "launch", "kernel",
+}  # fmt: skip
 
 
 def summary_lines(blamed: Blame) -> Iterator[str]:

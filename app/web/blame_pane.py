@@ -25,7 +25,8 @@ MOST_BARS = 40
 BAR_PX, FRAME_PX = 18, 46
 PATTERNS = {
     "queue": ".", "preempted": "x", "recompute": "/", "prefill": "", "decode": "|",
-    "communication": "+", "dispatch": "\\", "idle": "", "unknown": "-",
+    "gemm": "", "attention": "|", "kernel": "/", "communication": "+", "copy": ".",
+    "gpu-wait": "x", "launch": "\\", "dispatch": "\\", "idle": "", "unknown": "-",
 }  # fmt: skip
 """What tells a group of causes from the others where colours do not."""
 
