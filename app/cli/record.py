@@ -143,6 +143,8 @@ def _cost(priced: Path | None) -> CostModel | None:
 
     found = fit(Trace.open(priced))
     click.echo(f"steps cost {found}", err=True)
+    for doubt in found.doubts:
+        click.echo(f"warning: {doubt}", err=True)
     return found.cost
 
 

@@ -8,11 +8,15 @@ least squares over the others give the prices.
 
 KV tokens are known where the trace tells of each row of a batch; where it does not, their price is
 0 and is part of the others.
+
+A step takes until the last of what it launched has ended, and from then on where the step before it
+has: with asynchronous scheduling the CPU is in the next step while the GPU executes this one, and
+that time is not paid twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -27,6 +31,7 @@ from stepscope.ingest.trace import Trace
 Floats = NDArray[np.float64]
 _FEATURES = ("base", "num_prefill_tokens", "num_decode_reqs", "num_kv_tokens")
 _TURNS = 30
+_BAD, _MOST = 0.2, 0.75
 _FAR = 5.0  # deviations, each 1.4826 medians of the absolute residual, as in a normal distribution
 
 
@@ -35,6 +40,7 @@ class Fit:
     """A cost model and how well it explains the steps that it was fitted to.
 
     `r_squared` and the residuals are those of the steps that were kept; `num_outliers` were not.
+    `doubts` say why the prices may be wrong, in a line each.
     """
 
     cost: CostModel
@@ -44,6 +50,7 @@ class Fit:
     median_residual_ns: int
     max_residual_ns: int
     has_kv_tokens: bool
+    doubts: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         cost = self.cost
@@ -57,15 +64,20 @@ class Fit:
 
 
 def fit(trace: Trace) -> Fit:
-    """Return the costs that explain the steps of `trace`; ConfigError when it times none."""
+    """Return the costs that explain the steps of `trace`; ConfigError when it times one, or none."""
     steps, has_kv_tokens = _steps(trace)
     if steps.is_empty():
         raise ConfigError(
             "no step of the trace says how long it took and what was in it",
             where=trace.name, todo="fit costs to another trace",
         )  # fmt: skip
+    if len(steps) == 1:
+        raise ConfigError(
+            "the trace times one step, which does not tell what each part of a step costs",
+            where=trace.name, todo="fit costs to a trace with steps of several sizes",
+        )  # fmt: skip
     work = steps.select(_FEATURES).to_numpy().astype(np.float64)
-    took_ns = steps["dur_ns"].to_numpy().astype(np.float64)
+    took_ns = steps["took_ns"].to_numpy().astype(np.float64)
     kept = _kept(work, took_ns)
     prices = _least_squares(work[kept], took_ns[kept])
     residuals = np.abs(took_ns - work @ prices)[kept]
@@ -77,7 +89,27 @@ def fit(trace: Trace) -> Fit:
         round(float(np.median(residuals))),
         round(float(residuals.max())),
         has_kv_tokens,
+        tuple(_doubts(steps, work[kept], took_ns[kept], prices, residuals)),
     )
+
+
+def _doubts(
+    steps: pl.DataFrame, work: Floats, took_ns: Floats, prices: Floats, residuals: Floats
+) -> Iterator[str]:
+    num_sizes, num_prices = len(np.unique(work, axis=0)), int((prices > 0).sum())
+    if num_sizes <= num_prices:
+        sizes = "steps of one size set" if num_sizes == 1 else f"steps of {num_sizes} sizes set"
+        yield f"{sizes} {num_prices} of the prices: none is left to check them by"
+    half, usual = float(np.median(residuals)), float(np.median(took_ns))
+    if half > _BAD * usual:
+        yield (
+            f"the prices explain little: half of the steps are off by {half / 1e6:.3f} ms or more, "
+            f"and take {usual / 1e6:.3f} ms"
+        )
+    if len(work) < _MOST * len(steps):
+        yield f"{len(steps) - len(work)} of {len(steps)} steps are too far off to count"
+    if unseen := int((steps["cpu_dur_ns"].is_not_null() & steps["gpu_ts_ns"].is_null()).sum()):
+        yield f"of {unseen} of {len(steps)} steps only the time of the CPU is known"
 
 
 def _steps(trace: Trace) -> tuple[pl.DataFrame, bool]:
@@ -86,9 +118,9 @@ def _steps(trace: Trace) -> tuple[pl.DataFrame, bool]:
         num_kv_tokens=(pl.col("num_computed") + pl.col("num_tokens")).sum(),
         is_known=pl.col("num_computed").is_not_null().all(),
     )
-    timed = trace.steps.filter(pl.col("dur_ns") > 0, ~pl.col("kind").is_in(["idle", "dummy"]))
+    computed = pl.col("took_ns") > 0, ~pl.col("kind").is_in(["idle", "dummy"])
     steps = (
-        timed.drop_nulls(["num_prefill_tokens", "num_decode_reqs"])
+        _timed(trace).filter(*computed).drop_nulls(["num_prefill_tokens", "num_decode_reqs"])
         .join(kv_tokens, on=["rank", "step"], how="left")
         .with_columns(pl.lit(1).alias("base"))
         .sort("rank", "step")
@@ -98,6 +130,14 @@ def _steps(trace: Trace) -> tuple[pl.DataFrame, bool]:
     if not is_known:
         steps = steps.with_columns(num_kv_tokens=pl.lit(0))
     return steps, is_known
+
+
+def _timed(trace: Trace) -> pl.LazyFrame:
+    """Steps with what each took beyond the end of those before it."""
+    end_ns = pl.col("ts_ns") + pl.col("dur_ns")
+    ended_ns = end_ns.cum_max().shift(1).over("rank").fill_null(pl.col("ts_ns"))
+    took_ns = end_ns - pl.max_horizontal("ts_ns", ended_ns)
+    return trace.steps.sort("rank", "ts_ns", "step").with_columns(took_ns=took_ns)
 
 
 def _kept(work: Floats, took_ns: Floats) -> NDArray[np.bool_]:

@@ -67,7 +67,7 @@ def launch_notes(spans: pl.DataFrame, steps: pl.DataFrame) -> Iterator[str]:
     if outside := len(alone) - lost:
         yield f"{outside:,} {of} belong to no step: they were launched outside of all steps"
     if others := _by_others(spans, steps):
-        yield f"{others:,} calls of threads without tags count to the step that was under way"
+        yield f"threads without tags: {others:,} of their calls count to the step under way"
 
 
 def _around(spans: pl.DataFrame, steps: pl.DataFrame, base: Tracks) -> pl.Series:

@@ -32,6 +32,7 @@ def timed(cost: CostModel, seed: int, *, noise: float = 0.0, every_slow: int = 0
     """80 steps that took what `cost` says, give or take; each `every_slow`-th 20 times as long."""
     random = Random(seed)  # noqa: S311 - it simulates
     steps, rows = [], []
+    now = 0
     for step in range(1, 81):
         prompt = random.choice([0, 0, 64, 200, 1024])
         decodes = random.randint(0 if prompt else 1, 40)
@@ -41,7 +42,8 @@ def timed(cost: CostModel, seed: int, *, noise: float = 0.0, every_slow: int = 0
         dur = round(dur * random.uniform(1 - noise, 1 + noise))
         if every_slow and step % every_slow == 1:
             dur *= 20
-        steps.append((step, step, dur, "mixed", prompt, decodes))
+        steps.append((step, now, dur, "mixed", prompt, decodes))
+        now += dur
         rows.append((step, step, 0, "r", "decode", context + prompt, 0))
     return Trace.from_tables(
         {
@@ -130,11 +132,61 @@ def test_a_real_engines_steps_have_a_base_and_a_price_a_token(shared_data: Path)
     assert 1_000 < found.cost.prefill_token_ns < 50_000
     assert 1_000 < found.cost.decode_row_ns < 100_000
     assert found.r_squared > 0.7
+    assert "of 133 of 133 steps only the time of the CPU is known" in found.doubts
 
 
 def test_a_trace_that_times_no_step_is_refused() -> None:
     with pytest.raises(ConfigError, match="fit costs to another trace"):
         fit(Trace.from_tables({}, Manifest("test")))
+
+
+def test_one_step_is_refused_as_it_tells_no_price_from_another() -> None:
+    trace = timed(CostModel(), 0)
+    trace.steps = trace.steps.limit(1)
+
+    with pytest.raises(ConfigError, match="times one step"):
+        fit(trace)
+
+
+def test_steps_of_one_size_are_doubted() -> None:
+    trace = timed(CostModel(), 0)
+    same = trace.steps.with_columns(num_prefill_tokens=pl.lit(64), num_decode_reqs=pl.lit(2))
+    trace.steps, trace.batch_rows = same, trace.batch_rows.limit(0)
+
+    found = fit(trace)
+
+    assert "steps of one size set 1 of the prices: none is left to check them by" in found.doubts
+
+
+def test_prices_that_explain_little_are_doubted_with_their_residual() -> None:
+    trace = timed(CostModel(), 0, noise=0.9)
+
+    found = fit(trace)
+
+    (doubt,) = (each for each in found.doubts if "explain little" in each)
+    assert f"off by {found.median_residual_ns / 1e6:.3f} ms" in doubt
+
+
+def test_prices_that_explain_their_steps_are_not_doubted() -> None:
+    assert not fit(timed(CostModel(), 0)).doubts
+
+
+def test_time_that_the_gpu_spends_on_the_step_before_is_paid_once() -> None:
+    cost = CostModel()
+    trace = timed(cost, 0)
+    early = trace.steps.with_columns(
+        ts_ns=pl.col("ts_ns") - (pl.col("step") > 1).cast(pl.Int64) * 1_000,
+        dur_ns=pl.col("dur_ns") + (pl.col("step") > 1).cast(pl.Int64) * 1_000,
+    )
+    trace.steps = early
+
+    assert fit(trace).cost == cost
+
+
+@pytest.mark.parametrize("name", ["sglang_qwen3_8b_prefilldecode", "vllm_prefilldecode_mi300"])
+def test_a_real_profile_of_one_step_is_refused(shared_data: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="times one step"):
+        fit(Trace.open(shared_data / "kineto" / f"{name}.json.gz"))
 
 
 def test_costs_are_refused_where_a_device_has_its_own() -> None:
