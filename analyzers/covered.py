@@ -44,16 +44,18 @@ def covered(stretches: pl.LazyFrame, union: pl.LazyFrame, into: str) -> pl.LazyF
 
 def shares(stretches: pl.LazyFrame, layers: Sequence[tuple[str, pl.LazyFrame]]) -> pl.LazyFrame:
     """Add to `stretches` a column per layer: what its spans cover and no layer before it does."""
-    told, union = stretches, pl.LazyFrame(schema=SPAN)
+    union = pl.LazyFrame(schema=SPAN)
+    told, names = stretches.with_columns(_none=pl.lit(0, pl.Int64)), ["_none"]
     for column, spans in layers:
-        union = merged(pl.concat([union.select(*SPAN), spans.select(*SPAN)])).collect().lazy()
-        told = covered(told, union, f"_{column}")
-    until = ["_none", *(f"_{column}" for column, _ in layers)]
-    own = [
-        (pl.col(upto) - pl.col(before)).alias(column)
-        for (column, _), upto, before in zip(layers, until[1:], until[:-1], strict=True)
-    ]
-    return told.with_columns(_none=pl.lit(0)).with_columns(own).drop(until)
+        more = spans.select(*SPAN).collect()
+        if more.is_empty():
+            told = told.with_columns(pl.lit(0, pl.Int64).alias(column))
+            continue
+        union = merged(pl.concat([union.select(*SPAN), more.lazy()])).collect().lazy()
+        names.append(f"_{column}")
+        own = (pl.col(names[-1]) - pl.col(names[-2])).alias(column)
+        told = covered(told, union, names[-1]).with_columns(own)
+    return told.drop(names).collect().lazy()
 
 
 def _with_sum(stretches: pl.LazyFrame, union: pl.LazyFrame, at: str, into: str) -> pl.LazyFrame:

@@ -100,6 +100,8 @@ def _header(detail: StepDetail) -> Table:
         "kind": step.get("kind"),
         "began": _time(step.get("ts_ns")),
         "took": _time(step.get("dur_ns")),
+        "on the CPU": _time(step.get("cpu_dur_ns")),
+        "on the GPU": _gpu(step),
         "tokens": _tokens(step),
         "requests": _of(step, "num_prefill_reqs", "num_decode_reqs"),
         "waiting": step.get("num_waiting"),
@@ -172,6 +174,15 @@ def _tokens(step: Mapping[str, Any]) -> str:
     budget = step.get("token_budget")
     of_budget = "" if budget is None else f" of {budget:,}"
     return f"{prefill or 0:,} prefill + {decode or 0:,} decode = {total:,}{of_budget}"
+
+
+def _gpu(step: Mapping[str, Any]) -> str:
+    """How long its kernels ran, and when: empty where nothing is known of them."""
+    begun, lasted, busy = (step.get(f"gpu_{name}_ns") for name in ("ts", "dur", "busy"))
+    if begun is None or lasted is None or busy is None:
+        return ""
+    after = begun - step["ts_ns"]
+    return f"busy for {_time(busy)}, from {_time(after)} to {_time(after + lasted)} of it"
 
 
 def _of(step: Mapping[str, Any], prefill: str, decode: str) -> str:

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 MOST_BARS = 40
 BAR_PX, FRAME_PX = 18, 46
+FINE, WIDE = 5, 10
 PATTERNS = {
-    "queue": ".", "preempted": "x", "recompute": "/", "prefill": "", "decode": "|",
-    "gemm": "", "attention": "|", "kernel": "/", "communication": "+", "copy": ".",
-    "gpu-wait": "x", "launch": "\\", "dispatch": "\\", "idle": "", "unknown": "-",
+    "queue": (".", FINE), "preempted": ("x", FINE), "recompute": ("/", FINE), "prefill": ("", FINE),
+    "decode": ("|", FINE), "gemm": ("/", WIDE), "attention": ("|", WIDE), "kernel": ("\\", WIDE),
+    "communication": ("+", FINE), "copy": (".", WIDE), "gpu-wait": ("x", WIDE),
+    "launch": ("-", WIDE), "dispatch": ("\\", FINE), "idle": ("", FINE), "unknown": ("-", FINE),
 }  # fmt: skip
 """What tells a group of causes from the others where colours do not."""
 
@@ -65,6 +67,7 @@ def waterfall(rows: list[dict[str, Any]]) -> go.Figure:
         ]
         if not drawn:
             continue
+        shape, size = PATTERNS[group]
         figure.add_bar(
             orientation="h",
             y=[at for at, _, _ in drawn],
@@ -73,7 +76,7 @@ def waterfall(rows: list[dict[str, Any]]) -> go.Figure:
             name=group,
             marker={
                 "color": look.colour,
-                "pattern": {"shape": PATTERNS[group], **STROKES},
+                "pattern": {"shape": shape, "size": size, **STROKES},
             },
             customdata=[duration(length) for _, _, length in drawn],
             hovertemplate=f"{group} %{{customdata}}<extra></extra>",
@@ -86,7 +89,7 @@ def waterfall(rows: list[dict[str, Any]]) -> go.Figure:
 
 
 SIDE_BY_SIDE = {"display": "flex", "alignItems": "flex-start", "gap": "14px"}
-STROKES = {"fillmode": "overlay", "fgcolor": BACKGROUND, "size": 5}
+STROKES = {"fillmode": "overlay", "fgcolor": BACKGROUND}
 MARGIN = {"l": 110, "r": 14, "t": 4, "b": 26}
 
 

@@ -64,7 +64,7 @@ class Fit:
 
 
 def fit(trace: Trace) -> Fit:
-    """Return the costs that explain the steps of `trace`; ConfigError when it times one, or none."""
+    """Return the costs that explain the steps of `trace`; ConfigError where it times too few."""
     steps, has_kv_tokens = _steps(trace)
     if steps.is_empty():
         raise ConfigError(
@@ -120,7 +120,9 @@ def _steps(trace: Trace) -> tuple[pl.DataFrame, bool]:
     )
     computed = pl.col("took_ns") > 0, ~pl.col("kind").is_in(["idle", "dummy"])
     steps = (
-        _timed(trace).filter(*computed).drop_nulls(["num_prefill_tokens", "num_decode_reqs"])
+        _timed(trace)
+        .filter(*computed)
+        .drop_nulls(["num_prefill_tokens", "num_decode_reqs"])
         .join(kv_tokens, on=["rank", "step"], how="left")
         .with_columns(pl.lit(1).alias("base"))
         .sort("rank", "step")

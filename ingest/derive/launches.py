@@ -126,6 +126,8 @@ def _annotated(told: pl.DataFrame, steps: pl.DataFrame, base: Tracks) -> Found:
     tags = tags.with_columns(own=steps["step"])
     copies = rows.filter(is_copy).with_columns(name, place=place, number=number)
     copies = copies.join(tags, on=["name", "place", "number"])
+    if copies.is_empty():
+        return copies["row"], copies["own"]
     alone = _lost(rows.filter(pl.col("is_on_device") & pl.col("step").is_null()), told)
     found = latest(
         alone["base"].to_numpy(), alone["ts_ns"].to_numpy(),

@@ -144,7 +144,7 @@ def test_kernels_of_no_step_count_and_are_told() -> None:
 
 
 def test_a_mixed_step_of_which_the_gpu_is_known_is_not_cut_by_tokens() -> None:
-    tokens = {"kind": "mixed", "num_prefill_tokens": 9, "num_decode_tokens": 1}
+    tokens: Row = {"kind": "mixed", "num_prefill_tokens": 9, "num_decode_tokens": 1}
 
     blamed = blame(run(ran("gemm", 0, 100), **tokens))
 
@@ -153,7 +153,7 @@ def test_a_mixed_step_of_which_the_gpu_is_known_is_not_cut_by_tokens() -> None:
 
 
 def test_a_mixed_step_of_the_cpu_says_that_it_is_cut_by_tokens() -> None:
-    tokens = {"kind": "mixed", "num_prefill_tokens": 9, "num_decode_tokens": 1}
+    tokens: Row = {"kind": "mixed", "num_prefill_tokens": 9, "num_decode_tokens": 1}
     trace = trace_of(
         steps=[step(0, 100, gpu=False, **tokens)], spans=[call(0, 5, None, "cpu call")]
     )
