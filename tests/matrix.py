@@ -84,6 +84,7 @@ EXPECTED: dict[str, dict[str, str]] = {
     },
     "one-victim-then-ignored": {
         "STV011": "those who were preempted in vain come back as prompts, one a step",
+        "STV001": "nobody finishes any more: all that are left wait past their deadlines",
     },
     "reserve-not-held": {"STV011": "prompts leave the decodes nothing, as without a reserve"},
     "no-request-cap": {"STV011": "`before` reserves nothing for decodes"},

@@ -1,9 +1,11 @@
-"""request-starved: a request waited past its deadline, or far beyond its share, while others ran.
+"""request-starved: a request waited past its deadline, or far beyond its share of the engine.
 
 ## What it finds
-Requests that others overtook for too long, by one of two measures:
+Requests that got nothing, or were overtaken, for too long, by one of two measures:
 
-- a request with a deadline that did not finish by it, although others finished while it was there;
+- a request with a deadline that did not finish by it, although others finished while it was there.
+  Where nobody else did, everybody may starve: then it is one that spent more than `waited_share` of
+  its time in no batch;
 - a request without one that waited in the queue `max_shares` times as long as it would have been
   there under first come, first served. That share is read from the trace itself: the request that
   came n-th would have been gone at the n-th finish. In order of arrival no request waits that long,
@@ -54,7 +56,7 @@ FIX = (
 
 @dataclass(frozen=True, slots=True)
 class RequestStarved:
-    """A request missed its deadline, or waited `max_shares` fair shares, while others finished."""
+    """A request missed its deadline, or waited `max_shares` fair shares."""
 
     code: ClassVar[str] = "STV001"
     name: ClassVar[str] = "request-starved"
@@ -62,6 +64,7 @@ class RequestStarved:
     needs: ClassVar[tuple[str, ...]] = ("lifecycle.request",)
 
     max_shares: float = 2.0
+    waited_share: float = 0.5
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
@@ -70,19 +73,21 @@ class RequestStarved:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per starved request, oldest first, placed where it was neglected longest."""
-        starved = (
+        overtaken = pl.col("num_others") > 0
+        too_long = (pl.col("shares") > self.max_shares).fill_null(value=False)
+        slow = (
             _with_others(requests(trace))
             .join(_waited(trace), on=REQUEST, how="left")
             .with_columns(is_late=_missed_its_deadline(), shares=_fair_shares())
-            .filter(
-                pl.col("num_others") > 0,
-                pl.col("is_late") | (pl.col("shares") > self.max_shares).fill_null(value=False),
-            )
+            .filter(pl.col("is_late") | (overtaken & too_long))
             .collect()
         )
-        if starved.is_empty():
+        if slow.is_empty():
             return []
-        rows = _with_step(trace, _with_batches(trace, starved.lazy())).sort("rank", "age")
+        starved = _with_batches(trace, slow.lazy()).filter(
+            overtaken | (_waiting_share() > self.waited_share)
+        )
+        rows = _with_step(trace, starved).sort("rank", "age")
         return each(self, rows.collect(), self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
@@ -90,7 +95,7 @@ class RequestStarved:
         message = (
             f"{row['request']} {_what_was_wrong(row, ended)}: it {_what_it_did(row)} and was "
             f"preempted {times(row['num_preempted'], 'time')} while "
-            f"{times(row['num_others'], 'other')} finished"
+            f"{times(row['num_others'], 'other') if row['num_others'] else 'nobody else'} finished"
         )
         evidence: Evidence = {
             "outcome": ended,
@@ -121,6 +126,13 @@ def _fair_shares() -> pl.Expr:
     """How many fair shares a request without a deadline waited."""
     shares = pl.col("waited_ns") / pl.col("fair_ns")
     return pl.when(pl.col("deadline_ns").is_null() & (pl.col("fair_ns") > 0)).then(shares)
+
+
+def _waiting_share() -> pl.Expr:
+    """The share of its time that a request was in no batch, or in the queue where none is known."""
+    here = pl.col("ended_ns") - pl.col("arrive_ns")
+    kept = pl.coalesce(here - pl.col("served_ns"), "waited_ns").fill_null(0)
+    return pl.when(here > 0).then(kept / here).otherwise(0.0)
 
 
 def _with_others(requests: pl.LazyFrame) -> pl.LazyFrame:

@@ -162,3 +162,12 @@ def test_a_single_fault_fires_its_own_rule(
     _, result = checked("fcfs-preemption", "after", **{knob: fault})
 
     assert fired <= {code for code, count in result.counts.items() if count}
+
+
+def test_stv001_finds_that_everybody_starves_where_nobody_finishes(checked: CheckVariant) -> None:
+    settings = {"incompatible": "preempt", "burst": "4", "gap_ms": "500"}
+
+    run, result = checked("fcfs-preemption", "after", **settings)
+
+    assert (run.metrics["late"], run.metrics["finished"]) == (40, 0)
+    assert result.counts["STV001"] == 40

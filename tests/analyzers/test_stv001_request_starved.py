@@ -99,8 +99,49 @@ def test_first_come_first_served_is_clean_whatever_the_lengths() -> None:
     assert starved(*rows) == []
 
 
-def test_a_late_request_is_not_starved_when_nobody_else_finished() -> None:
+def test_a_late_request_that_did_not_wait_is_slow_and_not_starved() -> None:
     assert starved(*life("slow", 0, 1, 90, deadline_ns=50)) == []
+
+
+def test_where_nobody_finishes_by_its_deadline_everybody_starves() -> None:
+    rows = [event(name, "arrive", 0, deadline_ns=50) for name in ("a", "b")]
+    dropped = [event(name, "abort", 60, cause="gone") for name in ("a", "b")]
+
+    found = starved(*rows, *dropped)
+
+    assert [each.request for each in found] == ["a", "b"]
+    assert "waited 60 ns in the queue and was preempted 0 times while nobody else finished" in (
+        found[0].message
+    )
+
+
+def test_one_alone_that_was_let_in_and_left_out_of_batches_starved() -> None:
+    rows = [
+        event("r", "arrive", 0, deadline_ns=50),
+        event("r", "admit", 0),
+        event("r", "abort", 60),
+    ]
+    steps = [{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "decode"} for n in range(6)]
+
+    def seen(num_batches: int) -> list[Finding]:
+        batch = [
+            {"step": n, "request": "r", "phase": "decode", "num_tokens": 1}
+            for n in range(num_batches)
+        ]
+        return RequestStarved().check(trace_of(lifecycle=rows, steps=steps, batch_rows=batch))
+
+    assert [len(seen(num)) for num in (1, 2, 3, 6)] == [1, 1, 0, 0]
+
+
+def test_how_much_of_its_time_it_has_to_wait_is_a_threshold() -> None:
+    rows = life("r", 0, 30, 90, deadline_ns=50)
+
+    assert starved(*rows) == []
+    assert len(starved(*rows, rule=RequestStarved(waited_share=0.3))) == 1
+
+
+def test_a_late_request_without_others_and_without_a_deadline_has_no_measure() -> None:
+    assert starved(event("r", "arrive", 0), event("r", "abort", 90)) == []
 
 
 def test_a_request_that_meets_its_deadline_is_clean_however_long_it_waited() -> None:
