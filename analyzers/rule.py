@@ -7,6 +7,7 @@ windows over whole columns. Only the few findings become Python objects.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -17,6 +18,9 @@ from stepscope.analyzers.known import knows
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
+
+CONDITION, ONLY_WHERE = "Tell whether ", "only where "
+"""How the docstring of every `applies` begins, and how the same is told to who asks why not."""
 
 PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")
 
@@ -48,15 +52,34 @@ class Particular(Protocol):
     """
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether there is what `check` needs, in a trace that has all of `needs`."""
+        """Tell whether there is what `check` needs, in a trace that has all of `needs`.
+
+        The docstring begins with CONDITION; what follows is told where the rule does not apply.
+        """
         ...
 
 
 def is_applicable(rule: Rule, trace: Trace) -> bool:
     """Tell whether `rule` can judge `trace`: where it cannot, finding nothing is not *clean*."""
-    if not knows(trace, *rule.needs):
-        return False
-    return not isinstance(rule, Particular) or rule.applies(trace)
+    return not lacking(rule, trace)
+
+
+def lacking(rule: Rule, trace: Trace) -> tuple[str, ...]:
+    """What keeps `rule` from judging `trace`, nothing where it can.
+
+    These are the tables and `table.column`s of its needs that the trace lacks. Where it has them
+    all and the rule still does not apply, it is the condition, in the words of `applies`.
+    """
+    absent = tuple(need for need in rule.needs if not knows(trace, need))
+    if absent or not isinstance(rule, Particular) or rule.applies(trace):
+        return absent
+    return (condition(rule),)
+
+
+def condition(rule: Particular) -> str:
+    """When a rule applies beside its needs: `only where ...`, as its `applies` says it."""
+    said, _, _ = inspect.cleandoc(rule.applies.__doc__ or "").partition("\n\n")
+    return f"{ONLY_WHERE}{' '.join(said.split()).removeprefix(CONDITION).removesuffix('.')}"
 
 
 def any_row(rows: pl.LazyFrame) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from stepscope.analyzers.coverage import Coverage, recorded
 from stepscope.analyzers.finding import Finding, by_severity_then_time
 from stepscope.analyzers.once import sharing
 from stepscope.analyzers.registry import RULES
-from stepscope.analyzers.rule import Rule, is_applicable
+from stepscope.analyzers.rule import Rule, lacking
 from stepscope.ingest.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -26,21 +27,35 @@ class CheckResult:
     """What a check of one trace came to.
 
     `findings` are ranked: severity, then time. `counts` has every rule that could be applied and
-    the number of its occurrences (0 is *clean*), `not_applicable` those to which the trace lacks
-    what they need: tables, or what they ask for besides.
+    the number of its occurrences (0 is *clean*), `lacking` the others with what the trace lacks of
+    what they need: tables, or what they ask for besides. `tables` are those that have a row.
     """
 
     trace: str
     findings: tuple[Finding, ...]
-    not_applicable: tuple[str, ...]
+    lacking: Mapping[str, tuple[str, ...]]
     counts: dict[str, int]
+    tables: tuple[str, ...]
+
+    @property
+    def not_applicable(self) -> tuple[str, ...]:
+        """The rules that could not judge: of them, finding nothing is not *clean*."""
+        return tuple(self.lacking)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much of the check could judge."""
+        return Coverage(tuple(self.counts), self.lacking, self.tables)
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as `check --format json` prints it."""
+        """The result as `check --format json` prints it; `unjudged` is why nothing was found."""
+        coverage = self.coverage
         return {
             "trace": self.trace,
+            "unjudged": coverage.verdict,
+            "coverage": coverage.share,
             "findings": [finding.as_dict() for finding in self.findings],
-            "not_applicable": list(self.not_applicable),
+            "not_applicable": {code: list(needs) for code, needs in self.lacking.items()},
             "counts": dict(self.counts),
         }
 
@@ -54,31 +69,32 @@ def check(
     Raises StepscopeError, naming the rule, when a rule itself fails.
     """
     findings: list[Finding] = []
-    not_applicable: list[str] = []
+    absent: dict[str, tuple[str, ...]] = {}
     counts: dict[str, int] = {}
     for _, family in groupby(enumerate(rules), _family):
         with sharing():
             for done, rule in family:
                 if progress:
                     progress(rule.code, done, len(rules))
-                found = _apply(rule, trace)
-                if found is None:
-                    not_applicable.append(rule.code)
+                found, lacks = _apply(rule, trace)
+                if lacks:
+                    absent[rule.code] = lacks
                     continue
                 findings += found
                 counts[rule.code] = sum(finding.count for finding in found)
     ranked = tuple(sorted(findings, key=by_severity_then_time))
-    return CheckResult(trace.name, ranked, tuple(not_applicable), counts)
+    return CheckResult(trace.name, ranked, absent, counts, recorded(trace))
 
 
 def _family(numbered: tuple[int, Rule]) -> str:
     return numbered[1].code[:3]
 
 
-def _apply(rule: Rule, trace: Trace) -> list[Finding] | None:
-    """Return what the rule finds, None where it is not applicable."""
+def _apply(rule: Rule, trace: Trace) -> tuple[list[Finding], tuple[str, ...]]:
+    """Return what the rule finds, and what it lacks where it is not applicable."""
     try:
-        return rule.check(trace) if is_applicable(rule, trace) else None
+        lacks = lacking(rule, trace)
+        return ([] if lacks else rule.check(trace)), lacks
     except (StepscopeError, pl.exceptions.ComputeError):
         # The latter is a damaged file, which no rule can help.
         raise

@@ -2,6 +2,7 @@
 
     select = ["COR", "STV"]         # only these rules: codes, names, or how codes begin
     ignore = ["STV003"]             # not these
+    require = ["STV001"]            # these have to be able to judge a trace, or it fails
     fail-on = "warning"             # error, warning or never
     baseline = "known.json"         # what is known; from the folder of this file on
 
@@ -36,6 +37,7 @@ COMMAND_LINE = "command line"
 _SETTINGS: dict[str, Any] = {
     "select": list[str],
     "ignore": list[str],
+    "require": list[str],
     "fail-on": FailOn,
     "baseline": str,
     "rules": dict[str, dict[str, Any]],
@@ -51,6 +53,7 @@ class CheckConfig:
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    require: tuple[str, ...] = ()
     fail_on: str = "error"
     baseline: Path | None = None
     thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -61,21 +64,40 @@ class CheckConfig:
         *,
         select: tuple[str, ...] | None = None,
         ignore: tuple[str, ...] | None = None,
+        require: tuple[str, ...] | None = None,
         fail_on: str | None = None,
         baseline: Path | None = None,
     ) -> CheckConfig:
         """The same with what the command line states in place of what the files do."""
-        options = {"select": select, "ignore": ignore, "fail_on": fail_on, "baseline": baseline}
+        options = {"select": select, "ignore": ignore, "require": require, "fail_on": fail_on,
+                   "baseline": baseline}  # fmt: skip
         given: dict[str, Any] = {name: each for name, each in options.items() if each is not None}
         origins = {**self.origins, **dict.fromkeys(given, COMMAND_LINE)}
         return replace(self, **given, origins=origins)
 
     def rules(self) -> tuple[Rule, ...]:
-        """The rules that are to run, with their thresholds; raises ConfigError."""
+        """The rules that are to run, with their thresholds.
+
+        Raises ConfigError for a name that fits none, where none is left, and where one that is
+        required is not among them.
+        """
         from stepscope.analyzers import registry
         from stepscope.analyzers.thresholds import tune
 
-        return tune(registry.select(self.select, self.ignore), self.thresholds)
+        chosen = registry.select(self.select, self.ignore)
+        if not chosen:
+            raise ConfigError("no rule is left to check with", todo="ignore less, or select more")
+        codes = {rule.code for rule in chosen}
+        if absent := [code for code in self.required() if code not in codes]:
+            what = f"{', '.join(absent)} required, and not among the rules that run"
+            raise ConfigError(what, todo="select them too, or require less")
+        return tune(chosen, self.thresholds)
+
+    def required(self) -> tuple[str, ...]:
+        """The codes of the rules that have to be able to judge; raises ConfigError."""
+        from stepscope.analyzers import registry
+
+        return tuple(rule.code for rule in registry.select(self.require)) if self.require else ()
 
 
 def load_config(folder: Path | None = None) -> CheckConfig:
@@ -121,7 +143,7 @@ def _overlaid(config: CheckConfig, stated: Mapping[str, Any], file: Path) -> Che
     values = {name: _typed(name, value, file) for name, value in stated.items()}
     thresholds = _thresholds(values.pop("rules", {}), file)
     given: dict[str, Any] = {name.replace("-", "_"): value for name, value in values.items()}
-    for name in ("select", "ignore"):
+    for name in ("select", "ignore", "require"):
         if name in given:
             given[name] = tuple(given[name])
     if "baseline" in given:

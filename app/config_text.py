@@ -22,6 +22,8 @@ def format_config(config: CheckConfig) -> str:
 def _settings(config: CheckConfig) -> Iterator[str]:
     yield _line("select", list(config.select), config.origins.get("select"))
     yield _line("ignore", list(config.ignore), config.origins.get("ignore"))
+    if config.require:
+        yield _line("require", list(config.require), config.origins.get("require"))
     yield _line("fail-on", config.fail_on, config.origins.get("fail_on"))
     if config.baseline is not None:
         yield _line("baseline", str(config.baseline), config.origins.get("baseline"))

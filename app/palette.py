@@ -63,6 +63,8 @@ SEVERITY_MARKS: dict[str, Mark] = {
     "warning": Mark("▲", "#F5B971"),
     "info": Mark("●", MUTED),
 }
+UNJUDGED = "○"
+"""Marks what no rule could judge: neither a finding nor clean."""
 
 
 def shade(category: str) -> int:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.run import CheckResult
     from stepscope.app.check_config import CheckConfig
     from stepscope.ingest.recorder import Recorder
     from stepscope.ingest.trace import Trace
@@ -40,13 +39,16 @@ def assert_clean(
     *,
     select: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
+    require: Iterable[str] | None = None,
     fail_on: str = "warning",
 ) -> None:
     """Assert that the rules find nothing at or above `fail_on` in a trace; else show what they do.
 
-    A recorder is closed first. Thresholds, `select` and `ignore` come from `stepscope.toml` or
-    `pyproject.toml` where they are not given. Raises `ConfigError` for a rule or a severity that
-    does not exist, and `TraceError` where the trace cannot be read.
+    A trace that holds nothing is not clean, nor is one of which no rule could judge what ran, or
+    not every rule that `require` names could judge. A recorder is closed first. Thresholds,
+    `select`, `ignore` and `require` come from `stepscope.toml` or `pyproject.toml` where they are
+    not given. Raises `ConfigError` for a rule or a severity that does not exist, and `TraceError`
+    where the trace cannot be read.
     """
     __tracebackhide__ = True
     from stepscope.app.check_config import load_config
@@ -54,6 +56,7 @@ def assert_clean(
     config = load_config().with_options(
         select=None if select is None else tuple(select),
         ignore=None if ignore is None else tuple(ignore),
+        require=None if require is None else tuple(require),
         fail_on=fail_on,
     )
     if found := _findings(trace, config):
@@ -66,18 +69,19 @@ def _findings(trace: Trace | Recorder | str | Path, config: CheckConfig) -> str:
 
     from stepscope.analyzers.run import check
     from stepscope.app.check_config import FAIL_ON
-    from stepscope.app.formats import failing
+    from stepscope.app.formats import Checked, exit_code, failing, with_unmet
     from stepscope.app.report_text import format_result
     from stepscope.ingest.errors import ConfigError
 
     if config.fail_on not in FAIL_ON:
         raise ConfigError(f"there is no severity {config.fail_on!r}", todo=f"one of {FAIL_ON}")
     opened = _opened(trace)
-    result: CheckResult = check(opened, config.rules())
-    failed = tuple(failing(result.findings, config.fail_on))
-    if not failed:
+    checked = with_unmet(Checked(check(opened, config.rules())), config.required())
+    if not exit_code([checked], config.fail_on):
         return ""
-    return format_result(replace(result, findings=failed), opened.start_ns())
+    failed = tuple(failing(checked.result.findings, config.fail_on))
+    result = replace(checked.result, findings=failed)
+    return format_result(result, opened.start_ns(), unmet=checked.unmet)
 
 
 def _opened(trace: Trace | Recorder | str | Path) -> Trace:

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from stepscope.analyzers.coverage import BLIND
 from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.rule import ONLY_WHERE
 from stepscope.analyzers.run import CheckResult
-from stepscope.app.palette import SEVERITY_MARKS
+from stepscope.app.palette import SEVERITY_MARKS, UNJUDGED
 from stepscope.app.plain import plain
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_ERROR = SEVERITY_MARKS[Severity.ERROR]
 SHOWN = 3  # findings printed per rule unless all are asked for
 
 
-def format_result(result: CheckResult, start_ns: int = 0, *, show_all: bool = False) -> str:
-    """Return the findings of one trace as text, with times from `start_ns` on."""
-    lines = [f"{plain(result.trace)}: {tally(result.findings)}"]
+def format_result(
+    result: CheckResult, start_ns: int = 0, *, show_all: bool = False, unmet: Sequence[str] = ()
+) -> str:
+    """Return the findings of one trace as text, with times from `start_ns` on.
+
+    `unmet` are the required rules that could not judge it, which come before all findings.
+    """
+    lines = [f"{plain(result.trace)}: {summed(result)}", result.coverage.share]
+    lines += [f"{_ERROR.glyph} {code} {unmet_line(code, result)}" for code in unmet]
     by_rule: dict[str, list[Finding]] = {}
     for finding in result.findings:
         by_rule.setdefault(finding.code, []).append(finding)
@@ -29,8 +38,28 @@ def format_result(result: CheckResult, start_ns: int = 0, *, show_all: bool = Fa
 
 def format_summary(results: Sequence[CheckResult]) -> str:
     """Return one line for all traces together."""
+    return f"{len(results)} traces: {summed(*results)}"
+
+
+def summed(*results: CheckResult) -> str:
+    """Return what checks came to in a few words: first that one of them looked at nothing."""
     findings = [finding for result in results for finding in result.findings]
-    return f"{len(results)} traces: {tally(findings)}"
+    unjudged = [said for result in results if (said := result.coverage.verdict)]
+    if not unjudged:
+        return tally(findings)
+    first = unjudged[0] if len(results) == 1 else f"in {len(unjudged):,}, {BLIND}"
+    return "  ".join([f"{UNJUDGED} {first}", *([tally(findings)] if findings else [])])
+
+
+def unmet_line(code: str, result: CheckResult) -> str:
+    """Return why a required rule could not judge."""
+    return f"is required, and not applicable: {lacks(code, result)}"
+
+
+def lacks(code: str, result: CheckResult) -> str:
+    """Return what keeps a rule from judging: `the trace lacks steps.dur_ns, batch_rows`."""
+    absent = ", ".join(result.lacking[code])
+    return f"it applies {absent}" if absent.startswith(ONLY_WHERE) else f"the trace lacks {absent}"
 
 
 def tally(findings: Iterable[Finding]) -> str:

@@ -21,6 +21,7 @@ done <<<"${TRACE-}"
 options=(--format github)
 [[ -z "${SELECT-}" ]] || options+=(--select "$SELECT")
 [[ -z "${IGNORE-}" ]] || options+=(--ignore "$IGNORE")
+[[ -z "${REQUIRE-}" ]] || options+=(--require "$REQUIRE")
 [[ -z "${FAIL_ON-}" ]] || options+=(--fail-on "$FAIL_ON")
 [[ -z "${BASELINE-}" ]] || options+=(--baseline "$BASELINE")
 [[ -z "${SARIF-}" ]] || options+=(--also "sarif=$SARIF")

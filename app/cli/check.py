@@ -12,8 +12,9 @@ import click
 from stepscope.app.check_config import FAIL_ON, CheckConfig, load_config
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
-from stepscope.app.formats import FORMATS, Asked, Checked, failing, format_named
+from stepscope.app.formats import FORMATS, Asked, Checked, exit_code, format_named, with_unmet
 from stepscope.app.plain import plain
+from stepscope.ingest.errors import TraceError
 
 if TYPE_CHECKING:
     from stepscope.analyzers.rule import Rule
@@ -50,6 +51,8 @@ def _outputs(
               help="Write them there too; may be repeated.")  # fmt: skip
 @click.option("--select", callback=_codes, help="Only these rules: COR001,STV or all of a family.")
 @click.option("--ignore", callback=_codes, help="Not these rules.")
+@click.option("--require", callback=_codes,
+              help="Rules that have to be able to judge each trace: COR001,STV.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(FAIL_ON),
               help="Least severity that exits 1.  [default: error]")  # fmt: skip
 @click.option("--baseline", type=click.Path(path_type=Path), help="Leave out what this file knows.")
@@ -66,6 +69,7 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
     also: list[tuple[str, Path]],
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
+    require: tuple[str, ...] | None,
     fail_on: str | None,
     baseline: Path | None,
     update_baseline: bool,
@@ -75,12 +79,14 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
 ) -> int:
     """Find conflicts in each TRACE.
 
-    Exits 0 when nothing is at or above --fail-on, 1 when something is, 2 on wrong usage or
-    configuration, 3 when a trace cannot be read. What stepscope.toml, or [tool.stepscope] in
-    pyproject.toml, states holds where no option does.
+    Exits 0 when nothing is at or above --fail-on; 1 when something is, or a rule that is required
+    is not applicable; 2 on wrong usage or configuration; 3 when a trace cannot be read or holds
+    nothing, or none of the rules could judge what ran in it (not with --fail-on never).
+
+    What stepscope.toml, or [tool.stepscope] in pyproject.toml, states holds where no option does.
     """
     config = load_config().with_options(
-        select=select, ignore=ignore, fail_on=fail_on, baseline=baseline
+        select=select, ignore=ignore, require=require, fail_on=fail_on, baseline=baseline
     )
     if show_config:
         return _show(config)
@@ -88,15 +94,19 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
         raise click.UsageError("Missing argument 'TRACES...'.")
     if update_baseline:
         return _update_baseline(traces, config, open_trace)
-    checked = _without_known(_check_all(traces, config.rules(), open_trace), config.baseline)
+    checked = _without_known(_check_all(traces, config, open_trace), config.baseline)
     _write(checked, [(form, output), *also], Asked(show_all, config.fail_on))
-    return int(any(failing(each.result.findings, config.fail_on) for each in checked))
+    return exit_code(checked, config.fail_on)
 
 
 def _check_all(
-    traces: tuple[Path, ...], rules: tuple[Rule, ...], open_trace: OpenTrace
+    traces: tuple[Path, ...], config: CheckConfig, open_trace: OpenTrace
 ) -> list[Checked]:
-    return [_check_one(path, rules, open_trace) for path in dict.fromkeys(map(_trace_of, traces))]
+    rules, required = config.rules(), config.required()
+    return [
+        with_unmet(_check_one(path, rules, open_trace), required)
+        for path in dict.fromkeys(map(_trace_of, traces))
+    ]
 
 
 def _trace_of(path: Path) -> Path:
@@ -132,7 +142,12 @@ def _update_baseline(traces: tuple[Path, ...], config: CheckConfig, open_trace: 
         raise click.UsageError("--update-baseline needs --baseline FILE.")
     from stepscope.analyzers.baseline import baseline_of, save_baseline
 
-    results = [each.result for each in _check_all(traces, config.rules(), open_trace)]
+    checked = _check_all(traces, config, open_trace)
+    if unjudged := [each.result for each in checked if each.result.coverage.is_blind]:
+        # What was known before is still there, as far as anybody knows.
+        what = f"{unjudged[0].coverage.verdict}: the baseline stays as it is"
+        raise TraceError(what, where=unjudged[0].trace)
+    results = [each.result for each in checked]
     save_baseline(baseline_of(results), config.baseline)
     num_found = sum(len(result.findings) for result in results)
     click.echo(f"{plain(str(config.baseline))}: {num_found:,} findings are known from now on")

@@ -48,8 +48,8 @@ DAY_NS = 86_400_000_000_000
 def info(trace: Path, form: str, open_trace: OpenTrace) -> None:
     """Show what is in TRACE: producer, ranks, tables and rows, steps by kind.
 
-    Says by count what was read, skipped, repaired, inferred, dropped or recovered. Times count from
-    the first row.
+    Says by count what was read, skipped, repaired, inferred, dropped or recovered, and how many
+    rules could judge it. Times count from the first row.
     """
     with progress() as report:
         opened = open_trace(trace, report)
@@ -58,7 +58,8 @@ def info(trace: Path, form: str, open_trace: OpenTrace) -> None:
 
 
 def as_dict(trace: Trace) -> dict[str, Any]:
-    """Return what a program wants to know: the manifest, and what its tables hold."""
+    """Return what a program wants to know: the manifest, tables, and which rules could judge."""
+    from stepscope.analyzers.coverage import coverage
     from stepscope.ingest.summary import extents, kinds, rings, steps_by_kind, table_rows
 
     manifest = asdict(trace.manifest)
@@ -78,6 +79,7 @@ def as_dict(trace: Trace) -> dict[str, Any]:
             name: {"rows": rows, "state": state or "complete"}
             for name, rows, state in table_rows(trace)
         },
+        "coverage": coverage(trace).as_dict(),
     }
 
 
@@ -92,6 +94,7 @@ def as_text(trace: Trace) -> str:
 
 
 def _about(trace: Trace) -> Iterator[tuple[str, str]]:
+    from stepscope.analyzers.coverage import coverage
     from stepscope.ingest.summary import facts, kinds
 
     yield "trace", trace.name
@@ -104,6 +107,7 @@ def _about(trace: Trace) -> Iterator[tuple[str, str]]:
             each = ", ".join(f"{num:,} {kind}" for kind, num in counts.items())
             yield name, each if len(counts) <= MOST_KINDS else f"{len(counts):,} kinds of {column}"
     yield from _lengths(trace)
+    yield "rules", coverage(trace).share
 
 
 def _when(trace: Trace) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
@@ -22,11 +22,13 @@ class Checked:
     """A trace's findings; its times count from `start_ns`.
 
     `num_known` findings are in the baseline and left out; None where there is no baseline.
+    `unmet` are the rules that are required to judge the trace, and could not.
     """
 
     result: CheckResult
     start_ns: int = 0
     num_known: int | None = None
+    unmet: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,26 @@ def failing(findings: Iterable[Finding], fail_on: str) -> list[Finding]:
     if fail_on == "never":
         return []
     return [each for each in findings if _WEIGHTS[each.severity] >= _WEIGHTS[fail_on]]
+
+
+def with_unmet(checked: Checked, required: Iterable[str]) -> Checked:
+    """The same with what could not judge of the rules that are `required` to."""
+    unmet = tuple(code for code in required if code in checked.result.lacking)
+    return replace(checked, unmet=unmet)
+
+
+def exit_code(checked: Sequence[Checked], fail_on: str) -> int:
+    """What a check exits with: 0 only where every trace was judged, and nothing failed.
+
+    3 where a trace has no row; else 1 where a finding fails or a required rule could not judge;
+    else 3 where no rule could judge what ran in a trace, unless nothing is to fail.
+    """
+    if any(each.result.coverage.is_unread for each in checked):
+        return 3
+    if any(each.unmet or failing(each.result.findings, fail_on) for each in checked):
+        return 1
+    is_blind = any(each.result.coverage.is_blind for each in checked)
+    return 3 if is_blind and fail_on != "never" else 0
 
 
 def ranked(checked: Sequence[Checked]) -> list[tuple[Checked, Finding]]:

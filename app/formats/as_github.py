@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
+from stepscope.analyzers.coverage import BLIND
 from stepscope.analyzers.finding import Finding
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
 from stepscope.app.plain import plain
-from stepscope.app.report_text import tally, where
+from stepscope.app.report_text import summed, unmet_line, where
 
 COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 MOST_SHOWN = 10  # annotations of a severity that GitHub shows for a step
@@ -27,36 +27,45 @@ Rows = list[tuple[Checked, Finding, int]]
 
 
 def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
-    """An annotation for each rule that found something, the worst first, ten of a severity."""
+    """An annotation for each rule that found something, the worst first, ten of a severity.
+
+    Before these comes, as an error, what was not judged.
+    """
+    commands = [("error", command) for command in _unjudged(checked)]
+    commands += [(each[1].severity, _command(*each)) for each in _by_rule(checked)]
     shown: Counter[str] = Counter()
     lines: list[str] = []
-    rows = _by_rule(checked)
-    for each, finding, count in rows:
-        shown[finding.severity] += 1
-        if shown[finding.severity] <= MOST_SHOWN:
-            lines.append(_command(each, finding, count))
-    left = len(rows) - len(lines)
+    for severity, command in commands:
+        shown[severity] += 1
+        if shown[severity] <= MOST_SHOWN:
+            lines.append(command)
+    left = len(commands) - len(lines)
     note = (f"{left:,} annotations left out: GitHub shows {MOST_SHOWN} of a severity",)
     return Rendered("\n".join(lines), note if left else ())
 
 
 def job_summary(checked: Sequence[Checked]) -> str:
     """What `$GITHUB_STEP_SUMMARY` takes: a table of the rules that found something."""
-    findings = chain.from_iterable(each.result.findings for each in checked)
-    lines = ["### stepscope", "", _literal(tally(findings)), ""]
+    total = summed(*(each.result for each in checked))
+    lines = ["### stepscope", "", _literal(total), ""]
+    lines += [f"- {_literal(said)}" for each in checked for said in _unmet(each)]
     rows = list(_table(checked))
     if rows:
         lines += ["| rule | found | trace | where | the worst or first | fix |",
                   "|---|---:|---|---|---|---|"]  # fmt: skip
-    size = 0
-    for position, row in enumerate(rows):
-        size += len(row.encode()) + 1
-        if size > MOST_SUMMARY_BYTES:
-            lines += ["", f"and {len(rows) - position:,} more rows"]
-            break
-        lines.append(row)
-    lines += ["", *(_remark(each) for each in checked)]
+    lines += [*_bounded(rows, "rows"), "", *_bounded([_remark(each) for each in checked], "traces")]
     return "\n".join(lines) + "\n"
+
+
+def _bounded(lines: list[str], what: str) -> Iterator[str]:
+    """As many lines as half of what GitHub takes has room for, and how many more there are."""
+    size = 0
+    for position, line in enumerate(lines):
+        size += len(line.encode()) + 1
+        if size > MOST_SUMMARY_BYTES // 2:
+            yield from ("", f"and {len(lines) - position:,} more {what}")
+            return
+        yield line
 
 
 def _by_rule(checked: Sequence[Checked]) -> Rows:
@@ -72,6 +81,20 @@ def _command(checked: Checked, finding: Finding, count: int) -> str:
     place = where(finding, checked.start_ns)
     message = f"{checked.result.trace}: {place}: {finding.message}. Fix: {finding.fix}"
     return f"::{COMMANDS[finding.severity]} title={title}::{_value(message)}"
+
+
+def _unjudged(checked: Sequence[Checked]) -> Iterator[str]:
+    for each in checked:
+        coverage = each.result.coverage
+        if coverage.verdict:
+            message = f"{each.result.trace}: {coverage.verdict}. {coverage.share}"
+            yield f"::error title={_property(BLIND)}::{_value(message)}"
+        yield from (f"::error title=not judged::{_value(said)}" for said in _unmet(each))
+
+
+def _unmet(checked: Checked) -> Iterator[str]:
+    for code in checked.unmet:
+        yield f"{checked.result.trace}: {code} {unmet_line(code, checked.result)}"
 
 
 def _value(text: str) -> str:
@@ -97,12 +120,12 @@ def _table(checked: Sequence[Checked]) -> Iterator[str]:
 
 
 def _remark(checked: Checked) -> str:
-    result, remarks = checked.result, []
+    result, remarks = checked.result, [checked.result.coverage.share]
     if checked.num_known:
         remarks.append(f"{checked.num_known:,} known, in the baseline")
     if result.not_applicable:
         remarks.append(f"not applicable (not recorded): {', '.join(result.not_applicable)}")
-    return f"- {_literal(result.trace)}: {_literal('; '.join(remarks) or 'every rule applied')}"
+    return f"- {_literal(result.trace)}: {_literal('; '.join(remarks))}"
 
 
 def _literal(text: str) -> str:

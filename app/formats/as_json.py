@@ -10,11 +10,17 @@ from stepscope.app.formats import Asked, Checked, Rendered
 
 
 def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
-    """An object for one trace, a list of them for several; `known` counts what a baseline has."""
+    """An object for one trace, a list of them for several.
+
+    `unjudged` is why finding nothing says nothing, or null; `unmet` are the required rules that
+    could not judge, and `known` counts what a baseline has.
+    """
     objects = [_object(each) for each in checked]
     return Rendered(json.dumps(objects[0] if len(objects) == 1 else objects, indent=2))
 
 
 def _object(checked: Checked) -> dict[str, Any]:
     known = {} if checked.num_known is None else {"known": checked.num_known}
-    return {**checked.result.as_dict(), **known}
+    said = checked.result.as_dict()
+    first = {"trace": said["trace"], "unjudged": said["unjudged"], "unmet": list(checked.unmet)}
+    return {**first, **said, **known}

@@ -2,7 +2,8 @@
 
 A rule fails its case when it found something that fails the check; what is less severe is the
 case's output. With `--fail-on never` the errors are shown as failures. A rule that is not
-applicable is skipped.
+applicable is skipped, one that is required to be fails. Where no rule could judge, the suite begins
+with a case that is in error.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import io
 import re
 from collections.abc import Sequence
 
-from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.registry import by_code
 from stepscope.app.formats import Asked, Checked, Rendered, clip, failing
 from stepscope.app.plain import plain
-from stepscope.app.report_text import where
+from stepscope.app.report_text import lacks, unmet_line, where
 
 MOST_LISTED = 100
 MOST_CHARS = 2_000
@@ -44,8 +45,21 @@ def _suite(checked: Checked, fail_on: str) -> TestSuite:
     for finding in result.findings:
         by_rule[finding.code].append(finding)
     cases = [_case(code, found, checked.start_ns, fail_on) for code, found in by_rule.items()]
-    suite.add_testcases(cases + [_skipped(code) for code in result.not_applicable])
+    unjudged = [_unjudged(checked, code) for code in result.not_applicable]
+    suite.add_property("coverage", result.coverage.share)
+    suite.add_testcases([*_looked_at_nothing(checked), *cases, *unjudged])
     return suite
+
+
+def _looked_at_nothing(checked: Checked) -> list[TestCase]:
+    coverage = checked.result.coverage
+    if coverage.verdict is None:
+        return []
+    case = TestCase("a rule could judge", "stepscope")
+    error = Error(coverage.verdict, "unjudged")
+    error.text = coverage.share
+    case.result = [error]
+    return [case]
 
 
 def _case(code: str, found: list[Finding], start_ns: int, fail_on: str) -> TestCase:
@@ -59,9 +73,12 @@ def _case(code: str, found: list[Finding], start_ns: int, fail_on: str) -> TestC
     return case
 
 
-def _skipped(code: str) -> TestCase:
+def _unjudged(checked: Checked, code: str) -> TestCase:
     case = _named(code)
-    case.result = [Skipped("not applicable: the trace lacks what the rule needs")]
+    if code in checked.unmet:
+        case.result = [Failure(f"{code} {unmet_line(code, checked.result)}", "required")]
+    else:
+        case.result = [Skipped(f"not applicable: {lacks(code, checked.result)}")]
     return case
 
 

@@ -26,6 +26,7 @@ from stepscope.analyzers.registry import by_code
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
 from stepscope.app.formats import sarif_log as sarif
 from stepscope.app.plain import plain
+from stepscope.app.report_text import unmet_line
 
 MOST_RESULTS = 5_000
 MOST_GZIP_BYTES = 10_000_000
@@ -53,11 +54,12 @@ def _log(
 ) -> bytes:
     rules = sorted({code for each in checked for code in _codes(each)})
     places = [sarif.ArtifactLocation(uri(each.result.trace), i) for i, each in enumerate(checked)]
-    told = [sarif.Notification("note", sarif.Message(_message(note))) for note in notes]
+    unjudged = [sarif.Notification("error", _told(each)) for each in _unjudged(checked)]
+    told = [*unjudged, *(sarif.Notification("note", _told(note)) for note in notes)]
     driver = sarif.Driver("stepscope", version("stepscope"), [_rule(code) for code in rules])
     run = sarif.Run(
         sarif.Tool(driver),
-        [sarif.Invocation(execution_successful=True, tool_execution_notifications=told)],
+        [sarif.Invocation(execution_successful=not unjudged, tool_execution_notifications=told)],
         [sarif.Artifact(place) for place in places],
         list(_results(checked, found, rules, places)),
     )
@@ -131,12 +133,22 @@ def _rule(code: str) -> sarif.Rule:
 def _notes(checked: Sequence[Checked], num_shown: int, num_found: int) -> list[str]:
     notes = _cut(num_shown, num_found)
     for each in checked:
+        notes.append(f"{each.result.trace}: {each.result.coverage.share}")
         if each.num_known:
             notes.append(f"{each.result.trace}: in the baseline, and left out: {each.num_known:,}")
         if each.result.not_applicable:
             codes = ", ".join(each.result.not_applicable)
             notes.append(f"{each.result.trace}: not applicable (not recorded): {codes}")
     return notes
+
+
+def _unjudged(checked: Sequence[Checked]) -> Iterator[str]:
+    """Why the run is no success, whatever it found: what should have been judged, and was not."""
+    for each in checked:
+        if verdict := each.result.coverage.verdict:
+            yield f"{each.result.trace}: {verdict}"
+        for code in each.unmet:
+            yield f"{each.result.trace}: {code} {unmet_line(code, each.result)}"
 
 
 def _cut(num_shown: int, num_found: int) -> list[str]:
@@ -162,6 +174,10 @@ def uri(trace: str) -> str:
     if absolute.is_relative_to(Path.cwd()):
         return quote(os.fsencode(absolute.relative_to(Path.cwd()).as_posix()))
     return "file://" + quote(os.fsencode(absolute.as_posix()))
+
+
+def _told(text: str) -> sarif.Message:
+    return sarif.Message(_message(text))
 
 
 def _message(text: str) -> str:

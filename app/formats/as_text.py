@@ -17,7 +17,7 @@ def render(checked: Sequence[Checked], asked: Asked) -> Rendered:
 
 
 def _block(checked: Checked, *, show_all: bool) -> str:
-    text = format_result(checked.result, checked.start_ns, show_all=show_all)
+    text = format_result(checked.result, checked.start_ns, show_all=show_all, unmet=checked.unmet)
     if not checked.num_known:
         return text
     return f"{text}\n\nin the baseline, and left out: {checked.num_known:,}"

@@ -130,7 +130,7 @@ class StepscopeApp(App[None]):
         self.query_one(OverviewPage).show_verdict(verdict(result))
         if self.view:
             self.view.findings = result.findings
-            self.view.without_findings = "Nothing was found."
+            self.view.without_findings = result.coverage.without_findings
             self._show_page()
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from textual.reactive import reactive
 
 from stepscope.analyzers.finding import Severity
 from stepscope.analyzers.run import CheckResult
-from stepscope.app.palette import SEVERITY_MARKS
+from stepscope.app.palette import SEVERITY_MARKS, UNJUDGED
 from stepscope.app.tui.bar import Bar, Piece
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.units import count
@@ -40,6 +40,9 @@ class TopBar(Bar):
         if self.result is None:
             return [Piece(f" {self.progress} ", ink(MUTED, PANEL))] if self.progress else []
         found = tally(self.result)
+        if self.result.coverage.verdict:
+            said = f" {UNJUDGED} no rule could judge "
+            return [Piece(said, ink(TEXT, PANEL), "app.page('findings')")]
         if not any(found.values()):
             return [Piece(" ✔ nothing found ", ink(MUTED, PANEL), "app.page('findings')")]
         return [

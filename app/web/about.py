@@ -131,6 +131,7 @@ def _trace(scene: Scene) -> Iterator[Component]:
     )
     if scene.result.not_applicable:
         yield heading("not applicable")
+        yield html.P(f"{scene.result.coverage.share}.")
         yield html.P(" ".join(scene.result.not_applicable), className="muted")
     yield heading("where to begin")
     yield html.P("Press n for the next finding, or click one below.")

@@ -19,20 +19,13 @@ PAGE = 200
 def findings_pane(scene: Scene, view: View) -> Component:
     """A page of findings, worst first; the one that is selected stands out."""
     if not scene.findings:
-        return html.P(_clean(scene), className="controls muted")
+        return html.P(scene.result.coverage.without_findings, className="controls muted")
     keys = list(scene.findings)
     page = keys.index(view.finding) // PAGE if view.finding else view.page - 1
     page = min(page, (len(keys) - 1) // PAGE)
     shown = keys[page * PAGE : (page + 1) * PAGE]
     lines = [_line(scene, view, key, scene.findings[key]) for key in shown]
     return html.Div([*lines, *_pager(view, page, len(keys))])
-
-
-def _clean(scene: Scene) -> str:
-    checked = len(scene.result.counts)
-    unjudged = len(scene.result.not_applicable)
-    rest = f"; {unjudged} rules do not apply to it" if unjudged else ""
-    return f"Nothing found: {count(checked)} rules looked at this trace{rest}."
 
 
 def _line(scene: Scene, view: View, key: str, found: Finding) -> Component:

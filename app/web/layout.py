@@ -17,6 +17,7 @@ from stepscope.app.palette import (
     RAISED,
     SEVERITY_MARKS,
     TEXT,
+    UNJUDGED,
 )
 from stepscope.app.plain import plain
 from stepscope.app.timeline import State
@@ -151,7 +152,8 @@ def _stage(scene: Scene) -> Component:
 
 
 def _drawer(scene: Scene) -> Component:
-    counted = {"findings": f"{len(scene.findings):,}"}
+    unjudged = scene.result.coverage.is_blind and not scene.findings
+    counted = {"findings": UNJUDGED if unjudged else f"{len(scene.findings):,}"}
     tabs = [
         html.A(
             [tab.upper() if tab == "sql" else tab.capitalize(),

@@ -25,7 +25,7 @@ MORE = replace(STARVED, request=None, count=10, message="10 more, not listed one
 
 def result_of(*findings: Finding, trace: str = "runs/a.trace") -> CheckResult:
     counts = {"STV001": sum(finding.count for finding in findings), "COR001": 0}
-    return CheckResult(trace, findings, ("KVB003",), counts)
+    return CheckResult(trace, findings, {"KVB003": ("decisions.needed",)}, counts, ("steps",))
 
 
 def new(found: CheckResult, *known: CheckResult) -> tuple[Finding, ...]:

@@ -135,7 +135,9 @@ def test_a_result_is_json_with_every_key_of_the_command_line() -> None:
 
     printed = json.loads(json.dumps(check(trace).as_dict()))
 
-    assert printed.keys() == {"trace", "findings", "not_applicable", "counts"}
+    assert printed.keys() == {
+        "trace", "unjudged", "coverage", "findings", "not_applicable", "counts",
+    }  # fmt: skip
     assert printed["findings"][0].keys() == {
         "code", "name", "severity", "rank", "step", "ts_ns", "end_ns", "request", "task", "core",
         "group", "message", "evidence", "fix", "count",

@@ -47,7 +47,7 @@ def test_double_booked(stepscope_recorder):
 
 def test_double_booked_and_known(stepscope_recorder):
     run(stepscope_recorder, 5_000)
-    assert_clean(stepscope_recorder, ignore=["COR"])
+    assert_clean(stepscope_recorder, ignore=["COR002"])
 """
 )
 
@@ -122,12 +122,39 @@ def test_nothing_of_ours_is_imported_before_a_test_asks(pytester: pytest.Pyteste
 def test_a_trace_is_asserted_on_as_it_is_by_path_or_by_its_recorder(
     tmp_path: Path, sample_traces: Path
 ) -> None:
-    recorder = Recorder(tmp_path / "empty.trace", producer="test")
+    recorder = Recorder(tmp_path / "run.trace", producer="test")
+    recorder.core_spans(**part(1, 1, 0, 9_000))
 
-    assert_clean(trace_of())
+    assert_clean(trace_of(core_spans=[part(1, 1, 0, 9_000)]))
     assert_clean(str(sample_traces / "mix-admission-after.trace"))
     assert_clean(recorder)
     assert_clean(recorder.path)
+
+
+def test_a_recording_into_which_nothing_was_written_is_not_clean(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "empty.trace", producer="test")
+
+    with pytest.raises(AssertionError, match="nothing was read: no table has a row"):
+        assert_clean(recorder)
+    with pytest.raises(AssertionError, match="nothing was read"):
+        assert_clean(recorder.path, fail_on="never")
+
+
+def test_what_no_rule_could_judge_is_not_clean() -> None:
+    spans = trace_of(core_spans=[part(1, 1, 0, 9_000)])
+
+    with pytest.raises(AssertionError, match="no rule could judge what ran"):
+        assert_clean(spans, select=["STV"])
+
+
+def test_a_required_rule_that_is_not_applicable_fails_the_test() -> None:
+    spans = trace_of(core_spans=[part(1, 1, 0, 9_000)])
+
+    assert_clean(spans, require=["COR002"])
+    with pytest.raises(AssertionError, match="STV001 is required, and not applicable"):
+        assert_clean(spans, require=["COR002", "STV001"])
+    with pytest.raises(ConfigError, match="STV001 required, and not among the rules that run"):
+        assert_clean(spans, require=["STV001"], ignore=["STV"])
 
 
 def test_warnings_are_not_clean_unless_they_are_asked_to_be(sample_traces: Path) -> None:

@@ -21,7 +21,9 @@ CONFLICT = Finding(
 
 
 def result_of(*findings: Finding) -> CheckResult:
-    return CheckResult("mix.trace", findings, ("STV001",), {})
+    return CheckResult(
+        "mix.trace", findings, {"STV001": ("lifecycle.request",)}, {"COR001": 0}, ("core_spans",)
+    )
 
 
 def test_a_finding_says_where_what_and_how_to_fix_it() -> None:

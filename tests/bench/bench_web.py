@@ -35,7 +35,7 @@ ZOOMS = 20
 def measure(num_spans: int = NUM_SPANS) -> list[dict[str, Any]]:
     """Return a row for each way to draw: median, worst, and the time to the first picture."""
     trace = _trace(num_spans)
-    app = create_app(trace, CheckResult(trace.name, (), (), {}))
+    app = create_app(trace, CheckResult(trace.name, (), {}, {}, ()))
     with chromium() as browser:
         if browser is None:
             return [{"drawn by": ABSENT}]

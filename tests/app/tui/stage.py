@@ -202,8 +202,9 @@ WHOLE_RUN = Finding(
 RESULT = CheckResult(
     "conflict.trace",
     (CONFLICT, STARVED, WHOLE_RUN),
-    ("COL001",),
+    {"COL001": ("collectives",)},
     {"COR001": 1, "COR002": 0, "STV002": 4, "TRC003": 1},
+    ("steps", "core_spans"),
 )
 
 

@@ -29,7 +29,7 @@ NAMES = (
     "\u202eright to left",
     "%s{}{{x}}", "a" * 300, "",
 )  # fmt: skip
-CLEAN = CheckResult("trace", (), (), {})
+CLEAN = CheckResult("trace", (), {}, {"COR001": 0}, ("core_spans",))
 PAGES = (["1"], ["2", "j", "j", "l", "l", "f", "f"], ["3"], ["4", "right_square_bracket", "j"])
 
 
@@ -96,7 +96,7 @@ def hostile_findings() -> CheckResult:
         )
         for name in NAMES
     )
-    return CheckResult("[b]", found, (), {})
+    return CheckResult("[b]", found, {}, {"COR001": 0}, ("core_spans",))
 
 
 async def test_hostile_names_are_shown_as_the_text_that_they_are() -> None:
@@ -118,7 +118,7 @@ async def test_markup_in_a_name_is_not_obeyed() -> None:
 
 
 async def test_an_empty_trace_says_that_it_is_empty() -> None:
-    said = ("has no steps", "no steps, requests, cores", "Nothing was found", "before step 1")
+    said = ("has no steps", "no steps, requests, cores", "Nothing was read", "before step 1")
     async with opened(trace_of(name="empty.trace"), None) as pilot:
         for keys, words in zip(PAGES, said, strict=True):
             await press(pilot, *keys)

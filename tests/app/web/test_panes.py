@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 
 from stepscope.app.web.about import about
 from stepscope.app.web.findings_pane import findings_pane
+from stepscope.app.web.layout import layout
 from stepscope.app.web.overview_pane import overview_pane
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.sql_pane import sql_pane
@@ -18,6 +19,7 @@ from stepscope.app.web.step_pane import step_pane
 from stepscope.app.web.table_pane import PAGE_ROWS, table_pane
 from stepscope.app.web.travel import arrive
 from stepscope.app.web.view import View
+from tests.analyzers.rows import part
 from tests.app.web.scenes import conflict_trace, scene_of
 from tests.traces import trace_of
 
@@ -101,7 +103,17 @@ def test_findings_are_listed_worst_first_with_the_current_one_marked() -> None:
 
 
 def test_a_clean_trace_says_how_many_rules_looked() -> None:
-    assert "Nothing found" in said(findings_pane(scene_of(trace_of()), View()))
+    clean = scene_of(trace_of(core_spans=[part(1, 1, 0, 9)]))
+
+    assert said(findings_pane(clean, View())).startswith("Nothing was found: ")
+    assert " rules could judge; record steps for up to " in said(findings_pane(clean, View()))
+
+
+def test_where_no_rule_could_judge_nothing_is_said_to_be_found() -> None:
+    counted = scene_of(trace_of(spans=[{"span": 1, "track": "main", "name": "work"}]))
+
+    assert said(findings_pane(counted, View())).startswith("No rule could judge what ran: ")
+    assert "Findings ○" in said(layout(counted))
 
 
 def test_a_table_is_shown_a_page_at_a_time() -> None:
