@@ -17,6 +17,8 @@ from stepscope.app.units import count, duration
 from stepscope.ingest.trace import Trace
 
 MAX_ARGUMENTS = 60
+LENGTHS = ("cpu_dur_ns", "gpu_dur_ns", "gpu_busy_ns")
+"""Columns in nanoseconds that are no moments."""
 
 
 def whereabouts(found: Finding, timeline: Timeline) -> Iterator[str]:
@@ -83,7 +85,9 @@ def row_facts(span: SpanView, timeline: Timeline) -> Iterator[tuple[str, str]]:
         if value is None or name in ("ts_ns", "dur_ns", "args"):
             continue
         label = name.removesuffix("_ns").replace("_", " ")
-        if name.endswith("_ns"):
+        if name in LENGTHS:
+            yield label, duration(value)
+        elif name.endswith("_ns"):
             yield label, when(value, timeline, 1)
         elif isinstance(value, bool):
             yield label, "yes" if value else "no"

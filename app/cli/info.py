@@ -189,12 +189,15 @@ def _step_lines(trace: Trace) -> list[str]:
     known = [
         pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums
     ]
+    on_gpu = [pl.col(name).sum() / 1e6 for name in ("cpu_dur_ns", "gpu_busy_ns")]
     held = trace.steps.group_by(pl.col("kind").fill_null("unknown")).agg(
-        pl.len(), *known, pl.col("dur_ns").sum() / 1e6
+        pl.len(), *known, pl.col("dur_ns").sum() / 1e6, *on_gpu
     )
     rows = held.sort("len", descending=True).collect().rows()
     header = ("steps of", "steps", "prefill rows", "tokens", "decode rows", "tokens", "ms")
-    return format_table(header, rows) if rows else []
+    if trace.steps.select(pl.col("gpu_busy_ns").count()).collect().item():
+        return format_table((*header, "CPU ms", "GPU busy ms"), rows)
+    return format_table(header, [row[: len(header)] for row in rows]) if rows else []
 
 
 def _rank_lines(trace: Trace) -> list[str]:

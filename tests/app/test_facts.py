@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.app.facts import arguments, decision
+from stepscope.app.facts import arguments, decision, row_facts
 from stepscope.app.timeline import Timeline
 from tests.traces import trace_of
 
@@ -46,3 +46,15 @@ def test_arguments_are_shown_as_they_can_be(args: str | None, shown: list[tuple[
     assert span
 
     assert arguments(span, timeline) == shown
+
+
+def test_lengths_of_a_step_are_no_moments() -> None:
+    step = {"step": 1, "ts_ns": 0, "dur_ns": 90, "kind": "decode", "cpu_dur_ns": 20,
+            "gpu_ts_ns": 30, "gpu_dur_ns": 60, "gpu_busy_ns": 50}  # fmt: skip
+    timeline = Timeline.of(trace_of(steps=[step]))
+    span = timeline.at(0, 4)
+    assert span
+
+    told = dict(row_facts(span, timeline))
+
+    assert (told["cpu dur"], told["gpu dur"], told["gpu busy"]) == ("20 ns", "60 ns", "50 ns")

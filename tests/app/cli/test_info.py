@@ -52,6 +52,18 @@ def test_the_gpu_traces_show_their_engine_step_with_rows_and_tokens(
     assert step_row(vllm.out, "mixed") == ["1", "9", "8,155", "37", "37"]
 
 
+def test_steps_of_a_profile_are_told_with_their_time_on_the_gpu(
+    stepscope: Command, shared_data: Path
+) -> None:
+    on_gpu = stepscope("info", shared_data / "kineto" / "vllm_prefilldecode_mi300.json.gz").out
+    cpu = stepscope("info", shared_data / "kineto" / "vllm_cpu_tiny_llama_preemptions.json.gz").out
+
+    (row,) = [line for line in on_gpu.splitlines() if line.startswith("mixed ")]
+    assert row.split()[-3:] == ["307.70", "26.35", "156.09"]
+    assert "GPU busy" not in cpu
+    assert "no kernel is in the file: steps are as long as the CPU was in them" in cpu
+
+
 def step_row(text: str, kind: str) -> list[str]:
     (line,) = [line for line in text.splitlines() if line.startswith(f"{kind} ")]
     return line.split()[1:6]

@@ -168,6 +168,25 @@ def test_a_fault_or_executor_that_the_scenario_lacks_names_those_that_it_has(
         assert why in run.err
 
 
+def test_costs_of_one_step_are_refused(
+    stepscope: Command, shared_data: Path, tmp_path: Path
+) -> None:
+    one = shared_data / "kineto" / "vllm_prefilldecode_mi300.json.gz"
+
+    run = stepscope("record", "fcfs-preemption", "--cost", one, "-o", tmp_path / "run.trace")
+
+    assert run.code == 2
+    assert "times one step, which does not tell what each part of a step costs" in run.err
+
+
+def test_doubts_about_costs_are_told(stepscope: Command, shared_data: Path, tmp_path: Path) -> None:
+    cpu = shared_data / "kineto" / "vllm_cpu_tiny_llama_preemptions.json.gz"
+
+    run = stepscope("record", "fcfs-preemption", *SMALL, "--cost", cpu, "-o", tmp_path / "r.trace")
+
+    assert "warning: of 133 of 133 steps only the time of the CPU is known" in run.err
+
+
 def test_steps_cost_what_those_of_another_trace_cost(stepscope: Command, tmp_path: Path) -> None:
     first, second = tmp_path / "a.trace", tmp_path / "b.trace"
     stepscope("record", "fcfs-preemption", "--variant", "after", *SMALL, "-o", first)
