@@ -108,7 +108,7 @@ class DispatchStalled:
             .join(_cores(trace), on="rank", how="left")
             .with_columns(end_ns=pl.max_horizontal("end_ns", "submitted_ns", "last_ns"))
             .with_columns(stall_ns=pl.col("end_ns") - pl.coalesce("last_ns", "begin_ns"))
-            .with_columns(lists_all=pl.lit(trace.manifest.tables.get("tasks") != "partial"))
+            .with_columns(lists_all=pl.lit(_lists_all(trace)))
         )
         stalled = pl.col("is_over").fill_null(value=False)
         if trace.manifest.closed:
@@ -122,24 +122,41 @@ class DispatchStalled:
         where = "the graph" if row["step"] is None else f"step {row['step']}"
         which = row["label"] if row["block"] is not None else row["name"]
         on_core = "" if row["core"] is None else f" on core {row['core']}"
-        num_cores, num_held = row["num_cores"] or 0, row["num_held"] or 0
-        idle = f"{num_cores - num_held} of {times(num_cores, 'core')} idle"
-        how_long = f"no progress for {duration(row['stall_ns'] or 0)} with {idle}"
         at_least = "" if row["lists_all"] else "at least "
         message = (
             f"{where} stalled with {at_least}{times(row['num_left'], 'task')} left, {state}: "
-            f"{which}{on_core} is the first; {how_long}"
+            f"{which}{on_core} is the first; {_how_long(row)}"
         )
         evidence: Evidence = {
             "class": state,
             "first task": which,
             "tasks left": row["num_left"],
             "stall_ns": row["stall_ns"],
-            "cores idle": num_cores - num_held,
-            "cores": num_cores,
+            "cores idle": _num_idle(row),
+            "cores": row["num_cores"],
             "recorded": row["executed_path"],
         }
         return finding(self, message, FIXES[state], at=row, evidence=evidence)
+
+
+def _lists_all(trace: Trace) -> bool:
+    """Tell whether every task is in the table, as far as the trace says."""
+    return trace.manifest.tables.get("tasks") not in ("partial", "inferred")
+
+
+def _how_long(row: Mapping[str, Any]) -> str:
+    """How long nothing went on, as far as any progress is known, and how many cores were idle."""
+    stall = duration(row["stall_ns"] or 0)
+    known = row["last_ns"] is not None
+    how_long = f"no progress for {stall}" if known else f"it ended {stall} after it began"
+    num_idle = _num_idle(row)
+    idle = None if num_idle is None else f"{num_idle} of {times(row['num_cores'], 'core')} idle"
+    return f"{how_long} with {idle}" if idle else how_long
+
+
+def _num_idle(row: Mapping[str, Any]) -> int | None:
+    """How many cores no block held; None where no block of the rank is known at all."""
+    return None if row["num_held"] is None else (row["num_cores"] or 0) - row["num_held"]
 
 
 def _ends(trace: Trace) -> pl.LazyFrame:
