@@ -4,7 +4,8 @@
 Requests whose recomputed tokens (those up to a position that they had reached before) are more than
 `max_share` of their new ones. One preemption cannot do that: it throws away at most what had been
 computed once. All such requests of a rank are one finding, placed at the worst, and the worst five
-are named.
+are named. It is told only when what they computed again is at least `min_run_share` of all tokens
+that the rank computed: one short request that had bad luck is not thrashing.
 
 What was recomputed is read from where each row of a batch began; where that was not recorded, from
 the mark `is_recompute`. Steps that were inferred from tags say nothing of requests, so the rule is
@@ -55,7 +56,7 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class PreemptionThrash:
-    """A request recomputed more than `max_share` times its new tokens."""
+    """Requests recomputed more than `max_share` times their new tokens, and much of the run."""
 
     code: ClassVar[str] = "KVB004"
     name: ClassVar[str] = "preemption-thrash"
@@ -63,6 +64,7 @@ class PreemptionThrash:
     needs: ClassVar[tuple[str, ...]] = ("batch_rows", "lifecycle")
 
     max_share: float = 1.0
+    min_run_share: float = 0.1
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
@@ -73,8 +75,10 @@ class PreemptionThrash:
         """One finding per rank, with the number of requests that thrash."""
         preempted = events(trace).filter(pl.col("event") == "preempt")
         worst = ("num_again", "num_new", "request", "num_preempted")
+        run = pl.col("num_again", "num_new").sum().over("rank").name.suffix("_of_run")
         thrash = (
             _computed(trace)
+            .with_columns(run)
             .filter(pl.col("num_again") > self.max_share * pl.col("num_new"))
             .join(
                 preempted.group_by(REQUEST).agg(num_preempted=pl.len()), on=REQUEST, how="left"
@@ -87,8 +91,10 @@ class PreemptionThrash:
                 pl.col("end_ns").max(),
                 pl.col(worst).head(NAMED).name.prefix("worst_"),
                 pl.col("num_again", "num_new").sum(),
+                pl.col("num_again_of_run", "num_new_of_run").first(),
                 count=pl.len(),
             )
+            .filter(pl.col("num_again") >= self.min_run_share * _all_tokens())
             .sort("rank")
         )  # fmt: skip
         return each(self, thrash.collect(), self._finding, FIX, self.limit)
@@ -109,9 +115,14 @@ class PreemptionThrash:
             "requests": row["count"],
             "recomputed_tokens": row["num_again"],
             "new_tokens": row["num_new"],
+            "run_tokens": row["num_again_of_run"] + row["num_new_of_run"],
             "worst": worst[0],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _all_tokens() -> pl.Expr:
+    return pl.col("num_again_of_run") + pl.col("num_new_of_run")
 
 
 def _computed(trace: Trace) -> pl.LazyFrame:

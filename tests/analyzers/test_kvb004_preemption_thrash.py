@@ -39,6 +39,15 @@ def test_one_recompute_is_clean() -> None:
     assert thrash(*again(1, 2), row(3, "a", num_computed=40)) == []
 
 
+def test_one_short_request_of_a_long_run_is_not_thrashing() -> None:
+    others = [chunk(n, f"r{n}", 100, num_computed=0) for n in range(4, 11)]
+
+    (found,) = thrash(*again(1, 2, 3), *others[:-2])
+    assert found.evidence["run_tokens"] == 620
+
+    assert thrash(*again(1, 2, 3), *others) == []
+
+
 def test_chunks_of_one_prompt_are_not_recomputed() -> None:
     assert thrash(*(chunk(n, "a", 10, num_computed=10 * n) for n in range(9))) == []
 

@@ -1,0 +1,182 @@
+"""Random configurations: every setting of a scenario from its whole range, small enough to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from stepscope.engine.faults import Fault
+
+Draw = Callable[[Random], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One run of a scenario; `command` is what repeats it."""
+
+    scenario: str
+    variant: str
+    settings: Mapping[str, str]
+    seed: int
+    fault: str | None = None
+
+    @property
+    def command(self) -> str:
+        """The command line that records it."""
+        given = "".join(f" --set {key}={value}" for key, value in self.settings.items())
+        fault = f" --fault {self.fault}" if self.fault else ""
+        return (
+            f"stepscope record {self.scenario} --variant {self.variant} --seed {self.seed}"
+            f"{fault}{given}"
+        )
+
+
+def among(*choices: object) -> Draw:
+    """One of these, each as likely."""
+    return lambda random: str(random.choice(choices))
+
+
+def between(least: int, most: int) -> Draw:
+    """A whole number, whose order of magnitude is even: 1 to 9 as often as 10 to 99."""
+    ratio = (most + 1) / max(1, least)
+
+    def draw(random: Random) -> str:
+        if not least and random.random() < 0.2:
+            return "0"
+        return str(min(most, int(max(1, least) * ratio ** random.random())))
+
+    return draw
+
+
+def mostly(usual: object, other: Draw) -> Draw:
+    """The usual one in four of five."""
+    return lambda random: str(usual) if random.random() < 0.8 else other(random)
+
+
+# What a scenario's fixed variants are: those that a report's fault is no part of.
+FIXED: Mapping[str, tuple[str, ...]] = {
+    "mix-admission": ("after", "after", "barrier"),
+    "fcfs-preemption": ("after",),
+    "slot-recycling": ("after", "device-write"),
+    "ep-multiplexing": ("after", "after", "v2-host-staging", "v2-device-staging"),
+    "mixed-batches": ("after", "after", "deferred", "no-threshold", "data-parallel"),
+}
+RANGES: Mapping[str, Mapping[str, Draw]] = {
+    "mix-admission": {
+        "admission": mostly(
+            "as-variant",
+            among(
+                "aic-free",
+                "all-free",
+                "all-idle-or-pending",
+                "uniform",
+                "per-core-slot",
+                "barrier",
+                "reserve-group",
+            ),
+        ),
+        "workload": among(
+            "moe-interleaved",
+            "moe-layer",
+            "paged-attention",
+            "qwen3-layer",
+            "mix-starvation",
+            "sync-mix-spill",
+            "mix-flood",
+        ),
+        "groups": between(1, 32),
+        "threads": between(1, 8),
+        "steps": between(1, 3),
+        "requests": between(1, 16),
+        "prompt_len": between(1, 1024),
+        "task_slots": mostly(16384, between(1, 4096)),
+        "heap_kib": mostly(262144, between(1, 65536)),
+        "dep_entries": mostly(16384, between(1, 4096)),
+    },
+    "fcfs-preemption": {
+        "requests": between(1, 48),
+        "prompt_len": between(1, 320),
+        "max_tokens": between(1, 128),
+        "burst": between(1, 24),
+        "gap_ms": between(0, 8000),
+        "urgent": mostly(0, between(1, 12)),
+        "jitter_ms": between(0, 500),
+        "num_kv_blocks": between(4, 400),
+        "block_size": between(1, 64),
+        "patience": between(0, 128),
+        "deadline": lambda random: f"{random.uniform(1, 3):.2f}",
+        "bucket": mostly("as-variant", among("oldest", "shortest")),
+        "order": mostly("as-variant", among("fcfs", "newest-first")),
+        "victims": mostly("as-variant", among("until-it-fits", "one")),
+        "incompatible": mostly("as-variant", among("defer", "preempt", "requeue")),
+        "nothing_fits": mostly("as-variant", among("hold", "ignore")),
+    },
+    "slot-recycling": {
+        "slots": between(1, 12),
+        "requests": between(1, 32),
+        "max_cap": between(1, 48),
+        "eos_after": between(0, 24),
+        "slot_tokens": between(8, 256),
+        "token_bytes": between(1, 65536),
+    },
+    "ep-multiplexing": {
+        "requests": between(1, 6),
+        "slots": between(1, 6),
+        "max_tokens": between(1, 16),
+        "stagger": between(0, 6),
+        "prompt_len": between(1, 32),
+        "slot_tokens": between(8, 128),
+        "ranks": between(1, 4),
+        "verify_width": mostly(1, between(1, 5)),
+        "codebook": mostly("", among("allocate=0xFFFFFF05", "prefill=0xFFFFFF07")),
+        "timeout_s": mostly("30.0", among("0.5", "5.0")),
+    },
+    "mixed-batches": {
+        "workload": among("report", "concurrent-2048", "v4", "closed-loop"),
+        "requests": between(1, 32),
+        "prompt_len": between(1, 4096),
+        "max_tokens": between(1, 64),
+        "shared_prefix": mostly(0, between(1, 2048)),
+        "budget": between(16, 4096),
+        "threshold": between(1, 4096),
+        "seats": between(1, 64),
+        "block_size": between(1, 64),
+        "kv_blocks": mostly(0, between(16, 4096)),
+        "prefix_cache": among("true", "false"),
+        "deferred": mostly("as-variant", among("true", "false")),
+        "mtp_k": mostly(0, between(1, 4)),
+        "acceptance": lambda random: f"{random.random():.2f}",
+        "turnaround_ns": between(0, 20000),
+        "layers": between(1, 3),
+        "experts": mostly(0, among(2, 4)),
+        "window": mostly(0, among(4, 8)),
+        "attention_chunk": between(1, 32),
+    },
+}
+
+SIZES: Mapping[str, tuple[str, ...]] = {
+    "mixed-batches": ("requests", "prompt_len", "max_tokens"),
+}
+
+
+def configuration(scenario: str, seed: int) -> Configuration:
+    """Draw one of a fixed variant; the same seed gives the same one."""
+    random = Random(f"{scenario} {seed}")  # noqa: S311 - it makes up settings
+    settings = {key: draw(random) for key, draw in RANGES[scenario].items()}
+    return Configuration(scenario, random.choice(FIXED[scenario]), settings, random.randrange(1000))
+
+
+def of_fault(fault: Fault, seed: int) -> Configuration:
+    """Draw one of the variant that shows `fault`, around the settings under which it does.
+
+    Half of the other settings are as drawn; sizes always are, where the usual ones take long.
+    """
+    random = Random(f"{fault.name} {seed}")  # noqa: S311 - it makes up settings
+    drawn = {key: draw(random) for key, draw in RANGES[fault.scenario].items()}
+    sizes = SIZES.get(fault.scenario, ())
+    kept = {key: value for key, value in drawn.items() if random.random() < 0.5 or key in sizes}
+    settings = kept | dict(fault.settings)
+    return Configuration(
+        fault.scenario, fault.variant, settings, random.randrange(1000), fault.name
+    )

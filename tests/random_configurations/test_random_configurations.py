@@ -1,0 +1,99 @@
+"""Settings that nobody chose: what is found in them is so, and faults that show are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.run import check
+from stepscope.engine.faults import FAULTS, fault
+from stepscope.engine.scenarios import SCENARIOS, scenario
+from stepscope.ingest.trace import Trace
+from tests.random_configurations.draw import FIXED, RANGES, Configuration, configuration, of_fault
+from tests.random_configurations.faults import SHOWN, TRIED, trials
+from tests.random_configurations.run import confirmed, recorded, run
+from tests.random_configurations.tables import Tables
+
+SEEDS = range(1000, 1006)
+NEEDS_TORCH = {"ep-multiplexing"}
+NAMES = [each.name for each in SCENARIOS]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_found_in_a_fixed_variant_is_confirmed_by_a_count(name: str, seed: int) -> None:
+    if name in NEEDS_TORCH:
+        pytest.importorskip("torch")
+
+    assert run(configuration(name, seed)).unconfirmed == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_of_a_scenario_is_drawn(name: str) -> None:
+    drawn = configuration(name, 0)
+
+    assert drawn.settings.keys() == scenario(name).settings.keys() == RANGES[name].keys()
+    assert drawn.variant in FIXED[name]
+    assert drawn == configuration(name, 0) != configuration(name, 1)
+
+
+def test_what_the_engine_refuses_it_refuses_in_one_line() -> None:
+    outcome = run(Configuration("mix-admission", "after", {"task_slots": "0"}, 0))
+
+    assert outcome.refusal == "task_slots=0: it must be at least 1"
+
+
+# A finding of each kind, and the run that has it: the count must be able to say no.
+KNOWN = {
+    "COR001": Configuration("mix-admission", "before", {}, 0),
+    "COR003": Configuration("mix-admission", "before", {}, 0),
+    "COR006": Configuration("mix-admission", "reserve-group", {"groups": "2"}, 0),
+    "COR009": Configuration("mix-admission", "after", {"groups": "24", "threads": "1"}, 0),
+    "STV003": Configuration("fcfs-preemption", "before", {}, 0),
+    "KVB003": Configuration("fcfs-preemption", "before", {}, 0),
+    "KVB004": Configuration("fcfs-preemption", "before", {}, 0),
+    "STV007": of_fault(fault("incompatible-requeued-on-drained-queue"), 8),
+    "STV008": of_fault(fault("one-victim-then-ignored"), 1),
+}
+
+
+@pytest.mark.parametrize("code", KNOWN)
+def test_a_count_confirms_what_is_so_and_nothing_else(tmp_path: Path, code: str) -> None:
+    recorded(KNOWN[code], tmp_path / "known.trace")
+    trace = Trace.open(tmp_path / "known.trace")
+    tables = Tables(trace)
+    found = next(each for each in check(trace).findings if each.code == code)
+
+    assert confirmed(tables, found)
+    assert not confirmed(tables, _said_otherwise(found))
+
+
+def _said_otherwise(found: Finding) -> Finding:
+    """The same of another number, place and request."""
+    evidence = {
+        key: value + 1 if isinstance(value, int) else value for key, value in found.evidence.items()
+    }
+    return replace(
+        found,
+        message=found.message.replace("1", "2").replace("3", "4"),
+        evidence=evidence,
+        count=found.count + 1 << 20,
+        step=-1,
+        task=-1,
+    )
+
+
+def test_every_fault_can_be_seen_without_its_rule() -> None:
+    assert SHOWN.keys() == {each.name for each in TRIED}
+    assert {each.executor for each in FAULTS if each not in TRIED} == {"torch"}
+
+
+@pytest.mark.parametrize("name", ["token-past-cap", "block-leaked", "lost-ring-advance"])
+def test_a_fault_that_shows_in_a_random_configuration_is_found(name: str) -> None:
+    found = trials(fault(name), 2)
+
+    assert [each.configuration.command for each in found if not each.is_found] == []
+    assert len(found) == 2
