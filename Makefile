@@ -6,7 +6,7 @@ DEMO := out/demo
 
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test check bench fuzz matrix samples screenshots docs clean
+.PHONY: demo test check bench fuzz matrix random samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -39,6 +39,10 @@ fuzz: .venv/dev.stamp  ## feed every reader with what nobody wrote; FUZZ_SECONDS
 
 matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
 	$(BIN)/python -m tests.matrix
+
+random: .venv/dev.stamp  ## draw settings that no test uses, and count again what the rules find in them
+	$(BIN)/python -m tests.random_configurations
+	$(BIN)/python -m tests.random_configurations --faults
 
 samples: .venv/dev.stamp  ## make sample_traces/ again
 	$(BIN)/python sample_traces/make.py

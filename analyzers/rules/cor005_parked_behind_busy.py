@@ -9,7 +9,8 @@ that have such blocks.
 A scheduler thread needs a pass to see that a core is free, some 0.1 us per core that it polls and
 0.14 us per block that it dispatches. So a core counts as idle, and a block as parked, only after
 `grace_ns`. What little is lost when a core elsewhere frees up early is the price of parking, which
-hides the dispatch; below `max_share` the rule says nothing.
+hides the dispatch; below `max_share`, and below `min_lost_ns` of all cores together, which is about
+one kernel's time, the rule says nothing.
 
 ## Why it hurts
 The block's own start is late, and so is everything that depends on it, with cores idle beside it.
@@ -65,6 +66,7 @@ class ParkedBehindBusy:
     )
 
     max_share: float = 0.015
+    min_lost_ns: int = 10_000
     grace_ns: int = 2_000
 
     def applies(self, trace: Trace) -> bool:
@@ -76,7 +78,7 @@ class ParkedBehindBusy:
         spans = holds(trace)
         parked = _parked(spans, self.grace_ns)
         lost = idle_while(trace, parked, spans, self.grace_ns).filter(
-            pl.col("share") > self.max_share
+            pl.col("share") > self.max_share, pl.col("lost_ns") >= self.min_lost_ns
         )
         found = lost.collect().lazy()
         named = with_label(_with_first(found, parked).collect().lazy(), trace)

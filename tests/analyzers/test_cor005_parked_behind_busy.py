@@ -48,6 +48,16 @@ def test_a_block_parked_while_every_core_is_busy_is_clean() -> None:
     assert ParkedBehindBusy().check(trace_of(core_spans=[*busy, parked])) == []
 
 
+def test_one_block_that_waits_a_few_microseconds_in_a_short_run_is_not_told() -> None:
+    idle = part(1, 2, 0, 10_000)
+    busy = part(2, 1, 0, 60_000)
+    parked = part(3, 1, 60_000, 70_000, slot="pending", dispatch_ns=49_000)
+    trace = trace_of(core_spans=[idle, busy, parked])
+
+    assert ParkedBehindBusy().check(trace) == []
+    assert len(ParkedBehindBusy(min_lost_ns=9_000).check(trace)) == 1
+
+
 def test_what_a_scheduler_pass_takes_is_not_counted() -> None:
     just_freed = part(1, 2, 0, 98_500)
     busy = part(2, 1, 0, 100_000)

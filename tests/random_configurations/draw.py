@@ -156,7 +156,7 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
 }
 
 SIZES: Mapping[str, tuple[str, ...]] = {
-    "mixed-batches": ("requests", "prompt_len", "max_tokens"),
+    "mixed-batches": ("requests", "prompt_len", "max_tokens", "kv_blocks"),
 }
 
 
@@ -176,7 +176,8 @@ def of_fault(fault: Fault, seed: int) -> Configuration:
     drawn = {key: draw(random) for key, draw in RANGES[fault.scenario].items()}
     sizes = SIZES.get(fault.scenario, ())
     kept = {key: value for key, value in drawn.items() if random.random() < 0.5 or key in sizes}
-    settings = kept | dict(fault.settings)
+    needed = {key: value for key, value in fault.settings.items() if key not in sizes}
+    settings = kept | needed
     return Configuration(
         fault.scenario, fault.variant, settings, random.randrange(1000), fault.name
     )

@@ -10,15 +10,17 @@ from pathlib import Path
 
 from stepscope.analyzers.run import check
 from stepscope.engine.faults import FAULTS, Fault
-from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 from tests.matrix import FIRES
-from tests.random_configurations import shown_ranks, shown_serving
+from tests.random_configurations import shown_batches, shown_ranks, shown_requests
 from tests.random_configurations.draw import Configuration, of_fault
 from tests.random_configurations.run import limited, recorded
 from tests.random_configurations.tables import Tables
 
-SHOWN: Mapping[str, shown_serving.Shown] = {**shown_serving.SHOWN, **shown_ranks.SHOWN}
+SHOWN: Mapping[str, shown_requests.Shown] = {
+    **shown_requests.SHOWN, **shown_batches.SHOWN, **shown_ranks.SHOWN,
+}  # fmt: skip
 TRIED = tuple(fault for fault in FAULTS if fault.executor is None)
 """Those that need no decoder: two are of the attention of `torch` alone."""
 
@@ -48,7 +50,7 @@ def _shown(fault: Fault, seeds: range) -> Iterator[Tried]:
             out = Path(folder) / "drawn.trace"
             try:
                 recorded(configuration, out)
-            except ConfigError:
+            except StepscopeError:  # the fault may break what the engine holds to
                 continue
             trace = Trace.open(out)
             if SHOWN[fault.name](Tables(trace)) and not _shows_without(configuration, folder):
@@ -61,6 +63,6 @@ def _shows_without(configuration: Configuration, folder: str) -> bool:
     out = Path(folder) / "sound.trace"
     try:
         recorded(configuration, out, with_fault=False)
-    except ConfigError:  # what the fault lets through is refused without it
+    except StepscopeError:  # what the fault lets through is refused without it
         return False
     return SHOWN[configuration.fault or ""](Tables(Trace.open(out)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from tests.random_configurations.count_cores import NEVER, blocks
+from tests.random_configurations.shown_requests import Shown
 from tests.random_configurations.tables import Row, Tables, grouped
-
-Shown = Callable[[Tables], bool]
 
 
 def wrong_core(tables: Tables) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a fault of scheduling shows in a trace at all, told from the rows and not by its rule."""
+"""Whether a fault of queues, pools and slots shows in a trace at all, told from its rows."""
 
 from __future__ import annotations
 
@@ -101,165 +101,6 @@ def nobody_let_in(tables: Tables) -> bool:
     return len(idle) > 2 * OFTEN
 
 
-def prompts_alone(tables: Tables) -> bool:
-    """Many steps in a row of prompts alone, with somebody who had his first token."""
-    begun = _begun(tables)
-    streak = 0
-    for row in tables["steps"]:
-        waits = any(first < row["ts_ns"] < last for first, last in begun)
-        streak = streak + 1 if waits and row["kind"] == "prefill" else 0
-        if streak > OFTEN:
-            return True
-    return False
-
-
-def _begun(tables: Tables) -> list[tuple[int, int]]:
-    """From its first token to its end, of each request."""
-    return [
-        (row["ts_ns"], events[-1]["ts_ns"])
-        for events in tables.events.values()
-        for row in events
-        if row["event"] == "first-token"
-    ]
-
-
-def one_prompt_takes_all(tables: Tables) -> bool:
-    """Twice a chunk was nine tenths of the budget, with somebody who had his first token."""
-    begun = _begun(tables)
-    budget = tables.config["engine"]["max_num_batched_tokens"]
-    large = [
-        row for row in tables["batch_rows"]
-        if row["phase"] == "prefill" and row["num_tokens"] >= 0.9 * budget
-        and any(first <= row["ts_ns"] < last for first, last in begun)
-        and not _decodes(tables, row["step"])
-    ]  # fmt: skip
-    return len(large) >= 2
-
-
-def _decodes(tables: Tables, step: int) -> bool:
-    return any(row["step"] == step and row["num_decode_reqs"] for row in tables["steps"])
-
-
-def prompts_get_nothing(tables: Tables) -> bool:
-    """More than eight steps in a row reserved more than decodes took, and prompts had nothing."""
-    streak = 0
-    for row in tables["steps"]:
-        is_wasted = (row["reserved_tokens"] or 0) > row["num_decode_tokens"]
-        # Behind a prompt that waits for a seat nothing is wasted.
-        waits = row["num_waiting"] and row["num_running"] < tables.config["engine"]["max_num_seqs"]
-        streak = streak + 1 if is_wasted and waits and not row["num_prefill_tokens"] else 0
-        if streak > 8:
-            return True
-    return False
-
-
-def reserve_taken(tables: Tables) -> bool:
-    """Prompts took what was reserved for decodes."""
-    return any(
-        row["num_prefill_tokens"] + (row["reserved_tokens"] or 0) > row["token_budget"]
-        for row in tables["steps"]
-    )
-
-
-def placeholder_read(tables: Tables) -> bool:
-    """A decode read a token that nobody has sampled."""
-    return any(row["buffer"] == "input_ids" and row["epoch"] == 0 for row in tables["accesses"])
-
-
-def token_of_a_chunk(tables: Tables) -> bool:
-    """A token came from a step in which the request's prompt was not finished."""
-    open_rows = {
-        (row["step"], row["request"]) for row in tables["batch_rows"]
-        if row["phase"] == "prefill" and row["is_final_chunk"] is False
-    }  # fmt: skip
-    return any((row["source_step"], row["request"]) in open_rows for row in tables["outputs"])
-
-
-def twice_in_a_batch(tables: Tables) -> bool:
-    """A request has two rows in a step."""
-    rows = Counter((row["rank"], row["step"], row["request"]) for row in tables["batch_rows"])
-    return max(rows.values(), default=0) > 1
-
-
-def victim_in_batch(tables: Tables) -> bool:
-    """A request has a row in the step that preempted it."""
-    rows = {(row["step"], row["request"]) for row in tables["batch_rows"]}
-    return any(
-        row["event"] == "preempt" and (row["step"], row["request"]) in rows
-        for row in tables["lifecycle"]
-    )
-
-
-def drafts_mixed(tables: Tables) -> bool:
-    """A batch of prompts and decodes has drafts."""
-    mixed = {row["step"] for row in tables["steps"] if row["kind"] == "mixed"}
-    return any(row["num_draft"] and row["step"] in mixed for row in tables["batch_rows"])
-
-
-def kinds_differ(tables: Tables) -> bool:
-    """In one step a rank ran prompts, and another one decodes alone."""
-    for rows in grouped(tables["steps"], lambda row: row["step"]).values():
-        kinds = {_kind(row) for row in rows}
-        if {"prefill", "decode"} <= kinds:
-            return True
-    return False
-
-
-def _kind(step: Row) -> str:
-    if step["kind"] == "dummy":
-        return "prefill" if step["executed_path"].endswith("prefill") else "decode"
-    return "prefill" if step["kind"] in {"prefill", "mixed"} else str(step["kind"])
-
-
-def _any_segment(is_wrong: Callable[[Row], bool]) -> Shown:
-    return lambda tables: any(is_wrong(row) for row in tables["segments"])
-
-
-def taken_for_prefill(tables: Tables) -> bool:
-    """A mixed batch ran as a prefill."""
-    return any(
-        row["kind"] == "mixed" and "mixed" not in row["executed_path"] for row in tables["steps"]
-    )
-
-
-def logits_of_others(tables: Tables) -> bool:
-    """A step computed other rows of logits than it sampled."""
-    sampled = Counter(
-        row["step"] for row in tables["batch_rows"]
-        if row["phase"] == "decode" or row["is_final_chunk"]
-    )  # fmt: skip
-    return any(
-        row["kind"] == "mixed" and row["logits_rows"] != sampled[row["step"]]
-        for row in tables["steps"]
-    )
-
-
-def other_segments_view(tables: Tables) -> bool:
-    """The first segment reads what was written for the second."""
-    written = {
-        (row["step"], row["epoch"]): row["segment"] for row in tables["accesses"]
-        if row["op"] == "write" and row["stream"] == "host"
-    }  # fmt: skip
-    return any(
-        row["op"] == "read" and row["stream"] == "compute"
-        and written.get((row["step"], row["epoch"]), row["segment"]) != row["segment"]
-        for row in tables["accesses"]
-    )  # fmt: skip
-
-
-def written_in_flight(tables: Tables) -> bool:
-    """The host writes a pinned buffer, and has waited for nothing since it was copied from."""
-    copied: set[str] = set()
-    for row in tables["accesses"]:
-        if row["op"] == "wait" and row["stream"] == "host":
-            copied.clear()
-        elif row["op"] == "copy" and row["buffer"].startswith("pinned"):
-            copied.add(row["buffer"])
-        elif row["op"] == "write" and row["stream"] == "host" and row["buffer"] in copied:
-            return True
-    return False
-
-
 def goes_back(tables: Tables) -> bool:
     """A slot is read at an older version than its owner has read before."""
     newest: dict[tuple[int, int], int] = {}
@@ -331,7 +172,23 @@ def told_to_be_cut(tables: Tables) -> bool:
     )
 
 
+def ended_in_error(tables: Tables) -> bool:
+    """Somebody who had been preempted was given up, and the cause is an error."""
+    return any(
+        row["event"] == "abort" and (row["cause"] or "").startswith("error")
+        and any(before["event"] == "preempt" for before in tables.events[row["request"]])
+        for row in tables["lifecycle"]
+    )  # fmt: skip
+
+
+def left_open(tables: Tables) -> bool:
+    """Somebody came, and nothing is told of an end."""
+    return any(events[-1]["event"] not in ENDS for events in tables.events.values())
+
+
 SHOWN: Mapping[str, Shown] = {
+    "preempted-ends-in-error": ended_in_error,
+    "executor-dies": left_open,
     "shortest-bucket": oldest_passed_over,
     "newest-first-oldest-preempted": older_for_younger,
     "bucket-preemption-with-free-blocks": preempted_with_room,
@@ -341,24 +198,6 @@ SHOWN: Mapping[str, Shown] = {
     "block-given-twice": owned_twice,
     "block-leaked": kept_behind_the_end,
     "batch-full-latched": nobody_let_in,
-    "prefill-eats-the-budget": prompts_alone,
-    "no-request-cap": one_prompt_takes_all,
-    "reserve-for-every-seat": prompts_get_nothing,
-    "reserve-not-held": reserve_taken,
-    "placeholder-read-as-token": placeholder_read,
-    "token-of-partial-prefill": token_of_a_chunk,
-    "scheduled-twice": twice_in_a_batch,
-    "victim-in-batch": victim_in_batch,
-    "mtp-with-mixed": drafts_mixed,
-    "peer-kind-from-queue": kinds_differ,
-    "lengths-not-rebased": _any_segment(lambda row: row["first_cu_len"] != 0),
-    "input-ids-not-sliced": _any_segment(lambda row: row["input_ids_len"] != row["num_tokens"]),
-    "slot-mapping-missing": _any_segment(lambda row: row["slot_mapping_len"] is None),
-    "mixed-taken-for-prefill": taken_for_prefill,
-    "logits-per-token": logits_of_others,
-    "logits-per-batch": logits_of_others,
-    "decode-overwrites-shared-view": other_segments_view,
-    "pinned-buffer-overwritten": written_in_flight,
     "skip-mirror-refresh": goes_back,
     "recycle-without-clearing": older_than_owner,
     "masked-row-leak": token_without_row,
