@@ -37,6 +37,44 @@ def formed(trace: Trace) -> pl.LazyFrame:
     )  # fmt: skip
 
 
+def own_times(steps: pl.LazyFrame) -> pl.LazyFrame:
+    """Add from_ns and to_ns: when each step ran and none of its rank did that had begun before it.
+
+    Steps of an engine that schedules ahead overlap; these times do not, and add up to the time in
+    which any of them ran, which the sum of the durations is more than. A step that ran beside
+    others only has none: from_ns is to_ns. `steps` are `formed`.
+    """
+    before_ns = pl.col("end_ns").cum_max().shift(1).over("rank")
+    from_ns = pl.min_horizontal(pl.max_horizontal("ts_ns", before_ns), "end_ns")
+    in_order = steps.sort("rank", "ts_ns", "step", "end_ns", "kind")
+    return in_order.with_columns(from_ns=from_ns, to_ns=pl.col("end_ns"))
+
+
+def when_formed(trace: Trace) -> pl.LazyFrame:
+    """When each step's batch was formed: rank, step, formed_ns, in the order in which they were.
+
+    As its rows say; where it has none, as what was decided in it about requests says, or else when
+    the step began. An engine that schedules ahead forms a batch while the one before it runs.
+    """
+    known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
+    about_requests = pl.col("subject_kind") == "request"
+    told = {
+        "rows_ns": trace.batch_rows.filter(known),
+        "decided_ns": trace.decisions.filter(known, about_requests),
+        "begun_ns": trace.steps.filter(known),
+    }
+    when = pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS)
+    of_rows, decided, begun = (
+        rows.group_by(STEP).agg(when.alias(name)) for name, rows in told.items()
+    )
+    return (
+        begun.join(of_rows, on=STEP, how="full", coalesce=True)
+        .join(decided, on=STEP, how="left")
+        .select(*STEP, formed_ns=pl.coalesce("rows_ns", "decided_ns", "begun_ns"))
+        .sort("rank", "formed_ns", "step")
+    )
+
+
 def with_left_out(steps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Add num_left_out: requests that run, could decode, and are not in the step's batch.
 

@@ -6,67 +6,102 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.batches import formed
+from stepscope.analyzers.batches import STEP, formed, own_times, when_formed
 from stepscope.analyzers.declared import seats
-from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.left_out import holding, left_out, num_holding
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
+
+_IS_QUEUED = pl.col("resource") == "queue"
+_IS_SHORT = pl.col("resource").is_in(["kv-block", "token-budget"])
 
 
 def idle_seats(trace: Trace) -> pl.LazyFrame:
     """`formed` steps with seats (declared, or the most that ever ran at once), num_free_seats and
     lost_ns, which is the time of the seats that a waiting request could have had.
+
+    Adds formed_ns, and what was told of those who waited when the batch was formed: see `_told`.
     """
     declared = seats(trace)
     most = pl.col("num_running").max().over("rank") if declared is None else pl.lit(declared)
     lost = pl.min_horizontal("num_free_seats", "num_waiting").cast(pl.Int64)
-    lasted = (pl.col("end_ns") - pl.col("ts_ns")).clip(0, FAR_NS)
-    return (
-        formed(trace)
+    steps = (
+        own_times(formed(trace))
         .with_columns(seats=most.cast(pl.Int64))
         .with_columns(num_free_seats=pl.col("seats") - pl.col("num_running"))
-        .with_columns(lost_ns=lost * lasted)
+        .with_columns(lost_ns=lost * (pl.col("to_ns") - pl.col("from_ns")))
+        .drop("from_ns", "to_ns")
+        .join(when_formed(trace), on=STEP, how="left")
     )
+    return _told(steps, trace)
+
+
+def _told(steps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Add how many were told what: num_queued, num_short, num_unready (for what is no resource).
+
+    And told_resource, told_needed and told_available of who was told last that blocks or budget are
+    short, where that still held.
+    """
+    told = left_out(trace)
+    counts = {"num_queued": _IS_QUEUED, "num_short": _IS_SHORT, "num_told": pl.lit(value=True)}
+    for name, which in counts.items():
+        steps = num_holding(steps, "formed_ns", told.filter(which), name)
+    unready = told.filter(pl.col("resource").is_null())
+    steps = num_holding(steps, "formed_ns", unready, "num_unready")
+    return holding(steps, "formed_ns", told.filter(_IS_SHORT))
 
 
 def is_idle(free_share: float) -> pl.Expr:
-    """Whether a seat was idle: `free_share` of blocks and budget were left, and nobody came in.
+    """Whether a seat was idle: somebody could have come in, and nobody did.
 
-    A pool or a budget that is not told of is not short; what is reserved for decodes is not left.
-    Where the number of tokens in the batch is not known, it is not known whether the budget was
-    spent, and the step is not counted.
+    Where the last who was told that KV blocks or token budget are short said how many it needs, it
+    could when that many were left; otherwise when `free_share` of them were. A pool or a budget
+    that is not told of is not short; what is reserved for decodes is not left. Where the number of
+    tokens in the batch is not known, it is not known whether the budget was spent, and the step is
+    not counted. Nor is one whose first in the queue is not ready (its grammar is being compiled,
+    say), or in which blocks had to be taken from somebody who ran.
     """
-    blocks_left = pl.col("kv_blocks_free") >= free_share * pl.col("kv_blocks_total")
     taken = pl.max_horizontal("num_tokens", pl.col("reserved_tokens").fill_null(0))
     tokens_left = pl.when(pl.col("num_tokens").is_not_null()).then(pl.col("token_budget") - taken)
+    blocks_left = _is_left("kv-block", pl.col("kv_blocks_free"), "kv_blocks_total", free_share)
     return (
         (pl.col("num_free_seats") > 0)
         & (pl.col("num_waiting") > 0)
         & (pl.col("num_prefill_tokens") == 0)
-        & blocks_left.fill_null(pl.col("kv_blocks_total").is_null())
-        & (pl.col("token_budget").is_null() | (tokens_left >= free_share * pl.col("token_budget")))
+        & blocks_left
+        & _is_left("token-budget", tokens_left, "token_budget", free_share)
+        & _somebody_is_ready()
     )
+
+
+def _is_left(resource: str, left: pl.Expr, whole: str, free_share: float) -> pl.Expr:
+    """Whether enough of a resource is left, by what was needed or else by `free_share`."""
+    is_told = (pl.col("told_resource") == resource).fill_null(value=False)
+    was_lacking = is_told & (pl.col("told_needed") > pl.col("told_available"))
+    is_new = is_told & (pl.col("told_ts_ns") == pl.col("formed_ns"))
+    is_share = (left >= free_share * pl.col(whole)).fill_null(pl.col(whole).is_null())
+    is_unsure = (pl.col("num_short") > 0) & pl.col("told_resource").is_null()
+    return (
+        pl.when(was_lacking.fill_null(value=False) & left.is_not_null())
+        .then(left >= pl.col("told_needed"))
+        .otherwise(is_share & ~is_unsure & ~(is_new & pl.col("told_needed").is_null()))
+    )
+
+
+def _somebody_is_ready() -> pl.Expr:
+    """Not where all who wait are not ready, or stand behind those who are not."""
+    num_others = pl.col("num_told") - pl.col("num_unready") - pl.col("num_queued")
+    num_untold = pl.col("num_waiting").cast(pl.Int64) - pl.col("num_told")
+    all_behind = (num_untold <= 0) | (pl.col("num_queued") > 0)
+    return ~((pl.col("num_unready") > 0) & (num_others <= 0) & all_behind)
 
 
 def why(streaks: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
-    """Add reason: what was told last of a request that was left out, before the streak ended.
+    """Add what was told last, and still held, when the batch at `last_formed_ns` was formed.
 
-    Adds resource and needed too: what it lacked.
+    Columns: told_reason, told_resource and told_needed; that somebody waits behind another is no
+    reason.
     """
-    told = ("reason", "resource", "needed", "subject")
-    is_left_out = (
-        (pl.col("subject_kind") == "request")
-        & (pl.col("verdict") == "deferred")
-        & pl.col("resource").ne_missing("queue")
-    )
-    left_out = (
-        trace.decisions.filter(is_left_out, pl.col("ts_ns").is_not_null())
-        .group_by("rank", pl.col("ts_ns").clip(-FAR_NS, FAR_NS).alias("told_ns"))
-        .agg(pl.col(told).sort_by(told).last())
-        .select("rank", "told_ns", "reason", "resource", "needed")
-        .sort("told_ns")
-    )
-    return streaks.sort("end_ns").join_asof(
-        left_out, left_on="end_ns", right_on="told_ns", by="rank", check_sortedness=False
-    )
+    told = left_out(trace).filter(_IS_QUEUED.fill_null(value=False).not_())
+    return holding(streaks, "last_formed_ns", told)

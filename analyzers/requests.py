@@ -91,20 +91,33 @@ def waits(trace: Trace) -> pl.LazyFrame:
 
 
 def _waits(trace: Trace) -> pl.LazyFrame:
-    event = pl.col("event")
-    change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
     to_ns = pl.min_horizontal(pl.col("ts_ns").shift(-1).over(REQUEST), "ended_ns")
     return (
-        events(trace)
-        .filter(event.is_in([*ENTERS, *LEAVES, *ENDS]))
-        .group_by(*REQUEST, "ts_ns")
-        .agg(pl.col("step").min(), change=change.sum())
-        .sort(*REQUEST, "ts_ns")
-        .with_columns(is_waiting=pl.col("change").cum_sum().over(REQUEST) > 0)
+        turns(trace)
         .join(requests(trace).select(*REQUEST, "ended_ns"), on=REQUEST, maintain_order="left")
         .select(*REQUEST, "step", "is_waiting", from_ns="ts_ns", to_ns=to_ns)
         .filter("is_waiting", pl.col("from_ns") < pl.col("to_ns"))
         .drop("is_waiting")
+    )
+
+
+def turns(trace: Trace) -> pl.LazyFrame:
+    """Whenever a request entered the queue, left it or ended, whether it waits from then on.
+
+    Columns: rank, request, ts_ns, step, is_waiting, in order of request and time; one row for all
+    that happened in a moment. Whoever has ended does not wait.
+    """
+    event = pl.col("event")
+    change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
+    has_ended = pl.col("num_ends").cum_sum().over(REQUEST) > 0
+    return (
+        events(trace)
+        .filter(event.is_in([*ENTERS, *LEAVES, *ENDS]))
+        .group_by(*REQUEST, "ts_ns")
+        .agg(pl.col("step").min(), change=change.sum(), num_ends=event.is_in(ENDS).sum())
+        .sort(*REQUEST, "ts_ns")
+        .with_columns(is_waiting=(pl.col("change").cum_sum().over(REQUEST) > 0) & ~has_ended)
+        .drop("change", "num_ends")
     )
 
 

@@ -3,9 +3,14 @@
 ## What it finds
 Runs of more than `max_steps` steps in which a request waited, fewer requests ran than there are
 seats (or slots, if those are fewer), no prompt was worked on, and neither KV blocks nor the token
-budget were short: at least `free_share` of either was left. How many seats there are is read from
-the manifest, or is the most that ever ran at once. What was told of the request at the head of the
-queue is in the evidence.
+budget were short: what the request that was told to lack them needed was left, or, where nobody was
+told so or how much, at least `free_share` of either. How many seats there are is read from the
+manifest, or is the most that ever ran at once. What was told last of those who wait, and still held
+when the last of these batches was formed, is in the evidence.
+
+A step is not idle in which blocks had to be taken from somebody who ran, nor one in which those who
+wait are not ready for a reason of their own (a grammar that is being compiled), or stand behind
+such a one.
 
 Where free KV blocks are not recorded, a full pool looks just like that: then the rule is applicable
 only if the manifest declares slots, and what a request needs is a slot.
@@ -74,20 +79,25 @@ class IdleCapacity:
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such runs, placed at the longest."""
         most = pl.col("num_waiting", "num_free_seats", "seats").max()
+        least = pl.col("kv_blocks_free").min()
         runs = streaks(
-            idle_seats(trace), is_idle(self.free_share), most, lost_ns=pl.col("lost_ns").sum()
+            idle_seats(trace),
+            is_idle(self.free_share),
+            most,
+            least,
+            lost_ns=pl.col("lost_ns").sum(),
+            last_formed_ns=pl.col("formed_ns").max(),
         ).filter(pl.col("num_steps") > self.max_steps)
         worst = worst_of_each_rank(runs, all_lost_ns=pl.col("lost_ns").sum())
         rows = why(worst, trace).sort("rank").collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
-        reason = f', because "{row["reason"]}"' if row["reason"] else ""
         message = (
             f"up to {row['num_free_seats']} of {times(row['seats'], 'seat')} stayed free for "
             f"{times(row['num_steps'], 'step')} ({row['step']} to {row['last_step']}, "
             f"{duration(row['end_ns'] - row['ts_ns'])}) with up to "
-            f"{times(row['num_waiting'], 'request')} waiting{reason}"
+            f"{times(row['num_waiting'], 'request')} waiting{_because(row)}"
         )
         evidence: Evidence = {
             "longest run_steps": row["num_steps"],
@@ -96,6 +106,16 @@ class IdleCapacity:
             "free seats at most": row["num_free_seats"],
             "waiting at most": row["num_waiting"],
             "lost seat time_ns": row["all_lost_ns"],
-            "because": row["reason"],
+            "because": row["told_reason"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _because(row: Mapping[str, Any]) -> str:
+    """What was told, and for KV blocks how many were needed, and free all the time."""
+    if not row["told_reason"]:
+        return ""
+    needed, free = row["told_needed"], row["kv_blocks_free"]
+    is_known = row["told_resource"] == "kv-block" and needed is not None and free is not None
+    counts = f" ({needed:,} needed, {free:,} free)" if is_known else ""
+    return f', because "{row["told_reason"]}"{counts}'

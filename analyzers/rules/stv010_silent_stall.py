@@ -50,7 +50,7 @@ FIX = (
 
 # What was told to be lacking, and was there in every step of the run.
 _IS_PAST = (
-    (pl.col("resource") == "kv-block") & (pl.col("needed") <= pl.col("kv_blocks_free"))
+    (pl.col("told_resource") == "kv-block") & (pl.col("told_needed") <= pl.col("kv_blocks_free"))
 ).fill_null(value=False)
 
 
@@ -84,8 +84,9 @@ class SilentStall:
             is_stalled,
             pl.col("num_waiting", "seats", "kv_blocks_total").max(),
             pl.col("num_free_seats", "kv_blocks_free").min(),
+            last_formed_ns=pl.col("formed_ns").max(),
         ).filter(pl.col("num_steps") > self.max_steps)
-        silent = why(runs, trace).filter(pl.col("reason").is_null() | _IS_PAST)
+        silent = why(runs, trace).filter(pl.col("told_reason").is_null() | _IS_PAST)
         rows = worst_of_each_rank(silent).sort("rank").collect()
         return each(self, rows, self._finding, FIX, self.limit)
 

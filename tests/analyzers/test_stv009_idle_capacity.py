@@ -9,8 +9,8 @@ import pytest
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.stv009_idle_capacity import IdleCapacity
 from tests.analyzers.conftest import Record
-from tests.analyzers.rows import Row, decision
-from tests.analyzers.serving_rows import decode, prefill
+from tests.analyzers.rows import Row, decision, event
+from tests.analyzers.serving_rows import decode, prefill, row
 from tests.traces import trace_of
 
 FOUR_SEATS: dict[str, Any] = {"engine": {"max_num_seqs": 8, "num_slots": 4}}
@@ -71,6 +71,94 @@ def test_without_a_declaration_the_most_that_ever_ran_is_how_many_seats_there_ar
 )
 def test_waiting_for_a_reason_is_clean(steps: list[Row]) -> None:
     assert idle(*steps) == []
+
+
+def told(needed: int | None, available: int, **more: Any) -> Row:
+    """The head of the queue is told before the first step that KV blocks are short."""
+    short = {"resource": "kv-block", "reason": "too few KV blocks are free"}
+    return decision(
+        "request", "r9", "deferred", 5, needed=needed, available=available, **short, **more
+    )
+
+
+def held(free: int, *decisions: Row, **more: Any) -> list[Finding]:
+    """Four steps in which one of 4 seats and `free` of 100 KV blocks were free, and one waited."""
+    pool = {"num_waiting": 1, "kv_blocks_free": free, "kv_blocks_total": 100}
+    steps = [decode(n, 3, **pool) for n in range(1, 5)]
+    return IdleCapacity().check(
+        trace_of(steps=steps, decisions=decisions, config=FOUR_SEATS, **more)
+    )
+
+
+@pytest.mark.parametrize(("needed", "free"), [(31, 30), (76, 75)])
+def test_a_head_of_the_queue_that_lacks_blocks_is_clean_however_many_are_free(
+    needed: int, free: int
+) -> None:
+    assert held(free, told(needed, free)) == []
+
+
+@pytest.mark.parametrize("free", [9, 90])
+def test_a_head_that_has_what_it_lacked_before_is_found_however_few_are_free(free: int) -> None:
+    (found,) = held(free, told(needed=9, available=2))
+
+    assert found.message.endswith(
+        f'1 request waiting, because "too few KV blocks are free" (9 needed, {free} free)'
+    )
+
+
+def test_what_was_told_holds_until_the_request_leaves_the_queue() -> None:
+    came = event("r9", "arrive", 1)
+    left = event("r9", "abort", 15)
+
+    assert held(50, told(60, 50), lifecycle=[came]) == []
+    assert len(held(50, told(60, 50), lifecycle=[came, left])) == 1
+
+
+def test_what_is_told_of_a_request_that_runs_is_no_reason_to_wait() -> None:
+    runs = [event("r9", "arrive", 1), event("r9", "admit", 3)]
+
+    (found,) = held(50, told(60, 50), lifecycle=runs)
+
+    assert found.message.endswith("with up to 1 request waiting")
+
+
+def test_those_who_are_not_ready_and_those_behind_them_take_no_seat() -> None:
+    grammar = decision("request", "r9", "deferred", 5, reason="its grammar is being compiled")
+    behind = decision("request", "r8", "deferred", 5, resource="queue", holder="r9")
+
+    def waiting(num: int, *decisions: Row) -> list[Finding]:
+        steps = [decode(n, 3, num_waiting=num) for n in range(1, 5)]
+        return IdleCapacity().check(trace_of(steps=steps, decisions=decisions, config=FOUR_SEATS))
+
+    assert waiting(1, grammar) == []
+    assert waiting(2, grammar, behind) == []
+    assert len(waiting(2, grammar)) == 1
+    assert len(waiting(1)) == 1
+
+
+def test_a_step_that_took_blocks_from_somebody_had_none_to_spare() -> None:
+    lost = [
+        decision("request", f"r{n}", "deferred", 10 * n, resource="kv-block", available=50)
+        for n in range(1, 5)
+    ]
+
+    assert held(50, *lost) == []
+    assert len(held(50, lost[0])) == 1
+
+
+def test_steps_that_are_formed_while_the_one_before_runs_have_their_own_reason() -> None:
+    steps = [decode(n, 3, num_waiting=1, dur_ns=25) for n in (2, 3, 4)]
+    steps += [decode(5, 4, num_waiting=1)]
+    formed = [row(n, "r1", ts_ns=10 * n - 8) for n in range(2, 6)]
+    slots = decision("request", "r9", "deferred", 12, step=2, resource="slot", reason="as told")
+    seats = decision("request", "r8", "deferred", 42, step=5, resource="seat", reason="later")
+
+    (found,) = IdleCapacity().check(
+        trace_of(steps=steps, batch_rows=formed, decisions=[slots, seats], config=FOUR_SEATS)
+    )
+
+    assert (found.step, found.evidence["steps"], found.evidence["because"]) == (2, 3, "as told")
+    assert found.evidence["lost seat time_ns"] == (found.end_ns or 0) - (found.ts_ns or 0) == 45
 
 
 def test_slots_that_are_filled_when_all_are_free_are_found(record: Record) -> None:

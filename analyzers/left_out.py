@@ -1,0 +1,84 @@
+"""Why requests that wait are left out, and from when until when that held."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.once import once
+from stepscope.analyzers.requests import REQUEST, turns
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+_TOLD = ("resource", "reason", "needed", "available", "holder")
+
+
+def left_out(trace: Trace) -> pl.LazyFrame:
+    """What was told of each waiting request that was deferred, and held for some time.
+
+    Columns: rank, request, step, resource, reason, needed, available, holder, ts_ns (since when),
+    end_ns: until something else was told of it, it was preempted anew, left the queue or ended;
+    far where nothing of that came. What is told of a request that runs is left out; one of which
+    no event is recorded is taken for waiting.
+    """
+    return once(trace, "left out", lambda: _left_out(trace))
+
+
+def _left_out(trace: Trace) -> pl.LazyFrame:
+    is_left_out = (pl.col("subject_kind") == "request") & (pl.col("verdict") == "deferred")
+    told = trace.decisions.filter(is_left_out, pl.col("ts_ns").is_not_null()).select(
+        "rank", "step", *_TOLD, pl.col("ts_ns").clip(-FAR_NS, FAR_NS),
+        request="subject", is_told=pl.lit(value=True),
+    )  # fmt: skip
+    moved = turns(trace).select(*REQUEST, "ts_ns", "is_waiting", is_told=pl.lit(value=False))
+    # Of one moment, what happened goes before what is told of it then.
+    return (
+        pl.concat([told, moved], how="diagonal")
+        .sort(*REQUEST, "ts_ns", "is_told", *_TOLD, nulls_last=True)
+        .with_columns(
+            pl.col("is_waiting").forward_fill().over(REQUEST).fill_null(value=True),
+            end_ns=pl.col("ts_ns").shift(-1).over(REQUEST).fill_null(FAR_NS),
+        )
+        .filter("is_told", "is_waiting", pl.col("end_ns") > pl.col("ts_ns"))
+        .drop("is_told", "is_waiting")
+    )
+
+
+def holding(rows: pl.LazyFrame, at: str, told: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `told_` columns: which of `told` came last and still held at the time `at`.
+
+    Only what came last is looked at: where that no longer holds, the columns are null.
+    """
+    columns = ("resource", "reason", "needed", "available", "ts_ns", "end_ns", "step")
+    last = (
+        told.sort("ts_ns", "request", *_TOLD, nulls_last=True)
+        .unique(["rank", "ts_ns"], keep="last", maintain_order=True)
+        .select("rank", *(pl.col(name).alias(f"told_{name}") for name in columns))
+    )
+    still = pl.col("told_end_ns") > pl.col(at)
+    found = rows.sort(at).join_asof(
+        last, left_on=at, right_on="told_ts_ns", by="rank", check_sortedness=False
+    )
+    named = (f"told_{name}" for name in columns)
+    return found.with_columns(pl.when(still).then(name).alias(name) for name in named)
+
+
+def num_holding(rows: pl.LazyFrame, at: str, told: pl.LazyFrame, into: str) -> pl.LazyFrame:
+    """Add `into`: of how many requests one of `told` held at the time `at`."""
+    begun = told.select("rank", moment="ts_ns", change=pl.lit(1))
+    ended = told.select("rank", moment="end_ns", change=pl.lit(-1))
+    held = (
+        pl.concat([begun, ended])
+        .group_by("rank", "moment")
+        .agg(pl.col("change").sum())
+        .sort("rank", "moment")
+        .select("rank", "moment", pl.col("change").cum_sum().over("rank").alias(into))
+        .sort("moment")
+    )
+    found = rows.sort(at).join_asof(
+        held, left_on=at, right_on="moment", by="rank", check_sortedness=False
+    )
+    return found.with_columns(pl.col(into).fill_null(0)).drop("moment")
