@@ -2,9 +2,14 @@
 
 ## What it finds
 For each request, the longest time between two of its tokens. It is a stall when it is longer than
-`min_gap_ns` and than `max_ratio` times the median gap of its rank. The steps in between are counted
-by kind, because they are what the request waited for. Requests whose stalls end in one step are
-one finding, placed at the longest.
+`min_gap_ns`, which is when a reader notices, and than `max_ratio` times the median gap of its rank.
+Buckets take turns: where the engine said that another one ran meanwhile, it is a stall from
+`max_turn_ratio` on. Requests whose stalls end in one step are one finding, placed at the longest.
+
+What the request waited for is told: that it had been preempted, for how much of that time, and the
+steps in between by kind. Of steps that overlap each counts for the time in which none before it
+ran. An engine that schedules ahead preempts before it has the last token of what it preempts: that
+is told as well.
 
 ## Why it hurts
 A user watches text stop in the middle of a sentence. The median and even P99 of the time between
@@ -13,6 +18,9 @@ tokens hardly show it: a request of 500 tokens has one such gap, so judge by the
 ## Example
     req-07 and 61 others got no token for up to 145.7 s (steps 5 to 498): 491 prefill steps took
     145.1 s, 2 mixed steps took 600.0 ms
+
+    req-30 got no token for 1.9 s (steps 71 to 104): preempted 1 time, it waited 1.7 s to be
+    resumed; meanwhile 32 decode steps took 1.7 s
 
 ## How to fix
 When prefill steps are to blame: hold back budget for the decodes that are under way (a token for
@@ -33,9 +41,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.batches import formed, tokens
+from stepscope.analyzers.batches import formed, own_times, tokens
+from stepscope.analyzers.covered import covered, merged
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import REQUEST, events
+from stepscope.analyzers.requests import REQUEST, events, waits
 from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.schema import STEP_KINDS
@@ -51,29 +60,33 @@ FIX = (
 
 @dataclass(frozen=True, slots=True)
 class DecodeStalled:
-    """A gap between two tokens of a request is `max_ratio` times what is usual, and long."""
+    """A gap between two tokens of a request is `max_ratio` times what is usual, and long.
+
+    It is `max_turn_ratio` times where another bucket had its turn.
+    """
 
     code: ClassVar[str] = "STV004"
     name: ClassVar[str] = "decode-stalled"
     severity: ClassVar[Severity] = Severity.WARNING
     needs: ClassVar[tuple[str, ...]] = ("outputs", "steps")
 
-    max_ratio: float = 100.0
+    max_ratio: float = 50.0
+    max_turn_ratio: float = 100.0
     min_gap_ns: int = 1_000_000_000
     limit: int = 50
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step that ended stalls, the longest stall first."""
         gaps = _gaps(trace).collect().lazy()
-        if not any_row(gaps.filter(pl.col("gap_ns") > self.min_gap_ns)):
+        long = gaps.filter(pl.col("gap_ns") > self.min_gap_ns)
+        if not any_row(long):
             return []
         usual = gaps.filter(pl.col("gap_ns") > 0).group_by("rank")
         median = usual.agg(median_ns=pl.col("gap_ns").median())
-        is_stall = pl.col("gap_ns") > self.max_ratio * pl.col("median_ns")
-        stalls = (
-            _longest(gaps.filter(pl.col("gap_ns") > self.min_gap_ns))
-            .join(median, on="rank", how="left")
-            .filter(is_stall)
+        took_turns = pl.when("took_turns").then(self.max_turn_ratio).otherwise(self.max_ratio)
+        is_stall = pl.col("gap_ns") > took_turns * pl.col("median_ns")
+        stalls = _longest(
+            _with_turns(long, trace).join(median, on="rank", how="left").filter(is_stall)
         )
         longest = pl.all().exclude("rank", "last_step").sort_by("gap_ns", "request").last()
         ends = stalls.group_by("rank", "last_step").agg(longest, count=pl.len())
@@ -82,19 +95,18 @@ class DecodeStalled:
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
-        others, num_preempted = row["count"] - 1, row["num_preempted"]
+        others = row["count"] - 1
         who = row["request"] + (f" and {times(others, 'other')}" if others else "")
         message = (
             f"{who} got no token for {'up to ' * bool(others)}{duration(row['gap_ns'])} "
-            f"(steps {row['step']} to {row['last_step']}): {_blame(row)}"
+            f"(steps {row['step']} to {row['last_step']}): {_preempted(row)}{_blame(row)}"
         )
-        if num_preempted:
-            message += f"; {row['request']} was preempted {times(num_preempted, 'time')}"
         evidence: Evidence = {
             "gap_ns": row["gap_ns"],
             "median_gap_ns": row["median_ns"],
             "requests": row["count"],
-            "times preempted": num_preempted,
+            "times preempted": row["num_preempted"],
+            "preempted_ns": row["preempted_ns"] or None,
             **{f"{kind} steps": row[f"num_{kind}"] for kind in STEP_KINDS if row[f"num_{kind}"]},
             **{f"{kind}_ns": row[f"{kind}_ns"] for kind in STEP_KINDS if row[f"{kind}_ns"]},
         }
@@ -118,51 +130,89 @@ def _longest(gaps: pl.LazyFrame) -> pl.LazyFrame:
     order = ("gap_ns", "ts_ns", "last_step")
     return (
         gaps.group_by(REQUEST)
-        .agg(pl.col(*order, "from_ns").sort_by(order).last())
+        .agg(pl.col(*order, "from_ns").sort_by(order).last(), pl.col("median_ns").first())
         .rename({"ts_ns": "end_ns", "from_ns": "ts_ns"})
     )
 
 
 def _with_steps(stalls: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Add the step that began the stall, and how many steps of each kind began in it and took."""
-    sums = []
+    steps = own_times(formed(trace)).collect().lazy()
+    first = steps.sort("ts_ns").select("rank", "ts_ns", "step")
+    begun = stalls.sort("ts_ns").join_asof(first, on="ts_ns", by="rank", check_sortedness=False)
+    told = begun.with_columns(from_ns="ts_ns", to_ns="end_ns")
     for kind in STEP_KINDS:
-        is_kind = pl.col("kind").eq(kind).fill_null(value=False)
-        lasted = pl.when(is_kind).then(pl.col("end_ns") - pl.col("ts_ns")).otherwise(0)
-        sums.append(is_kind.cast(pl.Int64).cum_sum().over("rank").alias(f"num_{kind}"))
-        sums.append(lasted.cum_sum().over("rank").alias(f"{kind}_ns"))
-    begun = formed(trace).sort("rank", "ts_ns", "step", "end_ns", "kind").with_columns(sums)
-    columns = [name for kind in STEP_KINDS for name in (f"num_{kind}", f"{kind}_ns")]
-    upto = begun.sort("ts_ns").select("rank", "ts_ns", *columns)
-    counted = stalls
-    for moment, suffix in (("ts_ns", "_before"), ("end_ns", "_until")):
-        sums_then = upto.rename({name: name + suffix for name in columns})
-        counted = counted.sort(moment).join_asof(
-            sums_then.rename({"ts_ns": f"begun{suffix}"}), left_on=moment,
-            right_on=f"begun{suffix}", by="rank", allow_exact_matches=False,
+        of_kind = steps.filter(pl.col("kind") == kind)
+        told = _with_number(covered(told, merged(of_kind), f"{kind}_ns"), of_kind, f"num_{kind}")
+    return told.drop("from_ns", "to_ns")
+
+
+def _with_number(stalls: pl.LazyFrame, steps: pl.LazyFrame, into: str) -> pl.LazyFrame:
+    """Add `into`: how many of `steps` began in each stall."""
+    number = steps.sort("ts_ns").select(
+        "rank", "ts_ns", number=pl.int_range(1, pl.len() + 1).over("rank")
+    )
+    for moment in ("from_ns", "to_ns"):
+        upto = number.rename({"ts_ns": f"_{moment}", "number": f"_num_{moment}"})
+        stalls = stalls.sort(moment).join_asof(
+            upto, left_on=moment, right_on=f"_{moment}", by="rank", allow_exact_matches=False,
             check_sortedness=False,
         )  # fmt: skip
-    first = begun.sort("ts_ns").select("rank", "ts_ns", "step")
-    counted = counted.sort("ts_ns").join_asof(first, on="ts_ns", by="rank", check_sortedness=False)
-    return counted.with_columns(
-        (pl.col(f"{name}_until").fill_null(0) - pl.col(f"{name}_before").fill_null(0)).alias(name)
-        for name in columns
+    num = pl.col("_num_to_ns").fill_null(0) - pl.col("_num_from_ns").fill_null(0)
+    helpers = ("_from_ns", "_to_ns", "_num_from_ns", "_num_to_ns")
+    return stalls.with_columns(num.alias(into)).drop(helpers, strict=False)
+
+
+def _with_turns(gaps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Add took_turns: whether the engine said in the gap that another bucket ran."""
+    of_requests = (pl.col("subject_kind") == "request") & (pl.col("resource") == "bucket")
+    told = trace.decisions.filter(of_requests, pl.col("ts_ns").is_not_null())
+    told = told.select("rank", request="subject", told_ns="ts_ns").sort("told_ns")
+    found = gaps.sort("ts_ns").join_asof(
+        told, left_on="ts_ns", right_on="told_ns", by=list(REQUEST), check_sortedness=False
     )
+    took_turns = (pl.col("told_ns") >= pl.col("from_ns")).fill_null(value=False)
+    return found.with_columns(took_turns=took_turns)
 
 
 def _with_preemptions(stalls: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
-    """Add how often the request that stalled longest was preempted meanwhile."""
-    preempted = events(trace).filter(pl.col("event") == "preempt")
-    preempted = preempted.select(*REQUEST, preempted_ns="ts_ns")
-    is_meanwhile = pl.col("preempted_ns").is_between("ts_ns", "end_ns")
+    """Add how often the request that stalled longest was out in the gap, preempted, and for long.
+
+    It may have been preempted before the gap: what was under way then came as its last token.
+    """
+    out = waits(trace).select(*REQUEST, out_ns="from_ns", back_ns="to_ns")
+    preempted = (
+        events(trace)
+        .filter(pl.col("event") == "preempt")
+        .select(*REQUEST, out_ns="ts_ns")
+        .join(out, on=[*REQUEST, "out_ns"], how="left")
+        .with_columns(back_ns=pl.coalesce("back_ns", "out_ns"))
+    )
+    is_meanwhile = (pl.col("out_ns") <= pl.col("end_ns")) & (pl.col("back_ns") >= pl.col("ts_ns"))
+    until_ns, since_ns = (
+        pl.min_horizontal("back_ns", "end_ns"),
+        pl.max_horizontal("out_ns", "ts_ns"),
+    )
+    lasted = pl.when(is_meanwhile).then((until_ns - since_ns).clip(0))
     return (
         stalls.join(preempted, on=REQUEST, how="left")
         .group_by(*REQUEST, "last_step")
         .agg(
-            pl.all().exclude("preempted_ns").first(),
+            pl.all().exclude("out_ns", "back_ns").first(),
             num_preempted=is_meanwhile.fill_null(value=False).sum(),
+            preempted_ns=lasted.sum(),
         )
     )
+
+
+def _preempted(row: Mapping[str, Any]) -> str:
+    """That it was preempted: `preempted 1 time, it waited 1.7 s to be resumed; meanwhile `."""
+    if not row["num_preempted"]:
+        return ""
+    who = row["request"] if row["count"] > 1 else "it"
+    often = times(row["num_preempted"], "time")
+    waited = duration(row["preempted_ns"])
+    return f"preempted {often}, {who} waited {waited} to be resumed; meanwhile "
 
 
 def _blame(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.stv004_decode_stalled import DecodeStalled
 from tests.analyzers.conftest import Record
-from tests.analyzers.rows import Row, event
+from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode, prefill, token
 from tests.traces import trace_of
 
@@ -45,9 +45,57 @@ def test_stalls_that_end_in_different_steps_are_different_findings() -> None:
 def test_a_preemption_in_the_gap_is_told() -> None:
     lost = [event("b", "preempt", 50), event("b", "resume", 90), event("b", "preempt", 200)]
 
-    (found,) = stalled(*TOKENS, lifecycle=lost)
+    (found,) = stalled(*TOKENS, lifecycle=[event("b", "arrive", 0), event("b", "admit", 5), *lost])
 
-    assert found.message.endswith("; b was preempted 1 time")
+    assert found.message.endswith(
+        ": preempted 1 time, b waited 40 ns to be resumed; meanwhile 6 prefill steps took 60 ns, "
+        "1 decode step took 10 ns"
+    )
+    assert (found.evidence["times preempted"], found.evidence["preempted_ns"]) == (1, 40)
+
+
+def test_a_preemption_before_the_last_token_of_what_was_under_way_is_told() -> None:
+    lost = [event("b", "preempt", 35), event("b", "resume", 95)]
+
+    (found,) = stalled(*TOKENS, lifecycle=[event("b", "arrive", 0), event("b", "admit", 5), *lost])
+
+    assert (found.ts_ns, found.evidence["times preempted"]) == (40, 1)
+    assert "preempted 1 time, b waited 55 ns to be resumed; meanwhile" in found.message
+
+
+def test_a_preemption_that_was_over_before_the_gap_is_not_told() -> None:
+    lost = [event("b", "preempt", 15), event("b", "resume", 25)]
+
+    (found,) = stalled(*TOKENS, lifecycle=[event("b", "arrive", 0), event("b", "admit", 5), *lost])
+
+    assert found.evidence["times preempted"] == 0
+
+
+def test_steps_that_overlap_count_for_the_time_in_which_any_ran() -> None:
+    steps = [decode(n, 2, dur_ns=25) for n in range(1, 12)]
+
+    (found,) = DecodeStalled(max_ratio=5.0, min_gap_ns=50).check(
+        trace_of(steps=steps, outputs=TOKENS)
+    )
+
+    assert found.message.endswith(": 7 decode steps took 70 ns")
+
+
+def test_a_stall_of_a_second_is_found_where_tokens_come_fast() -> None:
+    ms = 1_000_000
+    times_ns = [17 * ms * n for n in range(100)]
+    late = [17 * ms * 99 + 1_200 * ms, 17 * ms * 99 + 1_217 * ms]
+    tokens = [token(n, "a", n, ts_ns=ts) for n, ts in enumerate([*times_ns, *late])]
+
+    def found(*decisions: Row) -> list[Finding]:
+        trace = trace_of(steps=[decode(1, 1)], outputs=tokens, decisions=decisions)
+        return DecodeStalled().check(trace)
+
+    (stall,) = found()
+    assert stall.message.startswith("a got no token for 1.2 s")
+    turn = decision("request", "a", "deferred", late[0] - 5, resource="bucket")
+    assert found(turn) == []
+    assert len(found(turn | {"ts_ns": 5})) == 1
 
 
 def test_gaps_that_are_usual_are_clean() -> None:
