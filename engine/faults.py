@@ -114,6 +114,11 @@ SLOT_FAULTS = (
         "a freed slot stays idle, with a queue, until every other slot is free too",
     ),
     Fault(
+        "one-slot-used",
+        SLOTS,
+        "a request is let in when nobody runs, and nobody beside it: the other slots stay free",
+    ),
+    Fault(
         "token-after-eos",
         SLOTS,
         "the end of an output is not looked for: it runs on to its cap",

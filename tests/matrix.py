@@ -33,6 +33,7 @@ FIRES: dict[str, tuple[str, ...]] = {
     "recycle-without-clearing": ("KVB005",),
     "masked-row-leak": ("BAT013",),
     "refill-when-drained": ("STV009",),
+    "one-slot-used": ("STV006", "STV009"),
     "token-after-eos": ("BAT005",),
     "token-past-cap": ("BAT005",),
     "cap-before-eos": ("BAT005",),

@@ -34,7 +34,6 @@ SHOWN_BY: dict[str, tuple[str, str, Mapping[str, str]]] = {
     "COR006": ("mix-admission", "reserve-group", {}),
     "COR009": ("mix-admission", "after", {"groups": "24", "threads": "1"}),
     "STV001": ("fcfs-preemption", "before", {}),
-    "STV006": ("ep-multiplexing", "before", {}),
     "BAT011": ("ep-multiplexing", "v2-grouped-gemm", {}),
     "KVB004": ("fcfs-preemption", "before", {}),
     "KVB006": ("slot-recycling", "before", {}),

@@ -6,27 +6,31 @@ in which there was room for them, in one of two ways:
 
 - they were left out because of their place in the queue alone, the head of it lacked KV blocks or
   token budget, and what was free then was enough for them;
-- fewer requests ran than there are slots, because the engine runs fewer at once than it has slots,
-  or the engine is made to run one at a time, however wide a batch the device could take.
+- fewer requests ran than there are slots, in an engine in which a slot is all that a request needs
+  (it has no pool of KV blocks).
 
-All such requests of a rank are one finding, placed at the one that waited longest.
+An engine with one slot, or with its last one taken, has no room; nor is it known to where slots are
+not declared. All such requests of a rank are one finding, placed at the one that waited longest,
+with what room there was for it.
 
 ## Why it hurts
 A small request pays for the one in front of it. Throughput hardly shows it, since the device has
 something to do; the tail does, and the time to admission.
 
 ## Example
-    3 requests waited while there was room: worst req-03, 6.5 s with room against 2.1 s in batches,
-    because one request ran at a time
+    3 requests waited while there was room: worst req-03, 6.5 s with room against 2.1 s in batches;
+    on average 3.0 of 4 slots were free
+
+    4 requests waited while there was room: worst r62, 803.8 ms with room against 223.9 ms in
+    batches; it needed 5 of 11 free KV blocks, and r55, which was before it, 13
 
 ## How to fix
 Run as many requests at once as there are slots for. When the head of the queue does not fit, let
 others that fit pass it for a bounded number of times, or run its prompt in chunks.
 
 ## References
-The report on multiplexing an expert-parallel engine, whose protocol served one sequence at a time:
-the last of 4 requests waited for the other 3 (605 s, then 7 s); head-of-line blocking by long
-prompts in vLLM.
+Engines that serve one sequence at a time, whatever they have room for; head-of-line blocking by
+long prompts in vLLM.
 """
 
 from __future__ import annotations
@@ -37,14 +41,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.batches import formed
-from stepscope.analyzers.declared import block_size, num_slots, seats
+from stepscope.analyzers.batches import formed, own_times
+from stepscope.analyzers.covered import covered, merged
+from stepscope.analyzers.declared import block_size, num_slots
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
+from stepscope.analyzers.left_out import left_out
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.requests import (
-    ENDS,
-    LEAVES,
     REQUEST,
     events,
     has_arrivals,
@@ -86,8 +90,8 @@ class HeadOfLineBlocked:
     def applies(self, trace: Trace) -> bool:
         """Tell whether it is known what held requests back, or how many slots there are."""
         tells_why = knows(trace, *_WHY)
-        tells_slots = seats(trace) == 1 or num_slots(trace) is not None
-        room = tells_why or (tells_slots and knows(trace, "steps.num_running"))
+        is_all = num_slots(trace) is not None and not knows(trace, "steps.kv_blocks_total")
+        room = tells_why or (is_all and knows(trace, "steps.num_running"))
         return room and has_arrivals(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
@@ -96,7 +100,7 @@ class HeadOfLineBlocked:
         usual = served(trace)
         median = usual.group_by("rank").agg(usual_ns=pl.col("served_ns").median())
         ways = [_behind_a_head(trace, known), _beside_free_slots(trace)]
-        worst = ("blocked_ns", "request", "served_ns", "ts_ns", "end_ns", "step", "behind")
+        worst = ("blocked_ns", "request", "served_ns", "ts_ns", "end_ns", "step", *_ROOM)
         blocked = (
             pl.concat(ways)
             .join(usual, on=REQUEST, how="left")
@@ -116,15 +120,10 @@ class HeadOfLineBlocked:
         return each(self, blocked.collect(), self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
-        why = {
-            "behind": f"{row['behind']} was before it and did not fit",
-            "slots": "fewer ran at once than there are slots",
-            "serial": "one request ran at a time",
-        }[row["way"]]
         message = (
             f"{times(row['count'], 'request')} waited while there was room: worst "
             f"{row['request']}, {duration(row['blocked_ns'])} with room against "
-            f"{duration(row['served_ns'] or 0)} in batches, because {why}"
+            f"{duration(row['served_ns'] or 0)} in batches; {_room(row)}"
         )
         evidence: Evidence = {
             "requests": row["count"],
@@ -132,11 +131,24 @@ class HeadOfLineBlocked:
             "worst_served_ns": row["served_ns"] or 0,
             "blocked_ns": row["all_blocked_ns"],
             "behind": row["behind"],
+            "needed": row["need"],
+            "free": row["room"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
 
 
-_COLUMNS = (*REQUEST, "step", "ts_ns", "end_ns", "blocked_ns", "behind", "way")
+_ROOM = ("behind", "short_of", "need", "room", "head_need")
+_COLUMNS = (*REQUEST, "step", "ts_ns", "end_ns", "blocked_ns", "way", *_ROOM)
+
+
+def _room(row: Mapping[str, Any]) -> str:
+    """What room there was: `it needed 5 of 11 free KV blocks, and r55, which was before it, 13`."""
+    if row["way"] == "slots":
+        return f"on average {row['room']:.1f} of {times(row['need'], 'slot')} were free"
+    what = "KV block" if row["short_of"] == "kv-block" else "token"
+    free = times(int(row["room"]), f"free {what}")
+    before = f"{row['behind']}, which was before it, {row['head_need']:,}"
+    return f"it needed {row['need']:,} of {free}, and {before}"
 
 
 def _behind_a_head(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
@@ -148,17 +160,18 @@ def _behind_a_head(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
         .group_by(REQUEST)
         .agg(pl.col("prompt_len", "max_tokens").max().clip(0, FAR_NS))
     )
-    told = _told(trace)
+    told = left_out(trace)
     is_short = pl.col("resource").is_in(["kv-block", "token-budget"])
     heads = told.filter(is_short, pl.col("needed") > pl.col("available")).select(
         "rank",
         "ts_ns",
         room="available",
+        head_need="needed",
         short_of="resource",
         behind="request",
         told_until_ns="end_ns",
     )
-    came_back = known.select(*REQUEST, "num_preempted")
+    came_back = known.select(*REQUEST, "num_preempted", "ended_ns")
     most = pl.col("prompt_len") + pl.col("max_tokens").fill_null(0)
     num_tokens = pl.when(pl.col("num_preempted") > 0).then(most).otherwise("prompt_len")
     num_blocks = (num_tokens + (size - 1)) // size if size else pl.lit(None, pl.Int64)
@@ -172,68 +185,64 @@ def _behind_a_head(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
         )
         .join(prompts, on=REQUEST, how="left")
         .join(came_back, on=REQUEST, how="left")
-        .filter(pl.col("told_until_ns") > pl.col("ts_ns"), need <= pl.col("room"))
-        .with_columns(lasted=pl.min_horizontal("end_ns", "told_until_ns") - pl.col("ts_ns"))
+        .with_columns(need=need, end_ns=pl.min_horizontal("end_ns", "told_until_ns", "ended_ns"))
+        .filter(pl.col("end_ns") > pl.col("ts_ns"), pl.col("need") <= pl.col("room"))
+        .with_columns(lasted=pl.col("end_ns") - pl.col("ts_ns"))
         .group_by(REQUEST)
         .agg(
             pl.col("step", "ts_ns").min(),
             pl.col("end_ns").max(),
+            pl.col(_ROOM).sort_by("lasted", *_ROOM).last(),
             blocked_ns=pl.col("lasted").sum(),
-            behind=pl.col("behind").sort_by("ts_ns", "behind").first(),
             way=pl.lit("behind"),
         )
+        .with_columns(pl.col("room").cast(pl.Float64))
         .select(_COLUMNS)
     )  # fmt: skip
-
-
-def _told(trace: Trace) -> pl.LazyFrame:
-    """Why requests were left out, from ts_ns until something else was told, or happened: end_ns."""
-    is_left_out = (pl.col("subject_kind") == "request") & (pl.col("verdict") == "deferred")
-    columns = ("resource", "needed", "available", "holder")
-    told = trace.decisions.filter(is_left_out, pl.col("ts_ns").is_not_null()).select(
-        "rank", pl.col("subject").alias("request"), "step", *columns,
-        pl.col("ts_ns").clip(-FAR_NS, FAR_NS),
-    )  # fmt: skip
-    left = events(trace).filter(pl.col("event").is_in([*LEAVES, *ENDS]))
-    left = left.select(*REQUEST, "step", "ts_ns")
-    end_ns = pl.col("ts_ns").shift(-1).over(REQUEST)
-    return (
-        pl.concat([told, left], how="diagonal")
-        .sort(*REQUEST, "ts_ns", *columns, nulls_last=True)
-        .with_columns(end_ns=end_ns)
-        .filter(pl.col("resource").is_not_null(), pl.col("end_ns") > pl.col("ts_ns"))
-    )
 
 
 def _beside_free_slots(trace: Trace) -> pl.LazyFrame:
     """How long requests waited for a place in batches that the engine keeps narrow."""
-    is_serial = seats(trace) == 1
-    num_usable = 2 if is_serial else num_slots(trace) or 0
-    has_free = pl.col("num_running") < num_usable
-    lasted = pl.when(has_free).then(pl.col("end_ns") - pl.col("ts_ns")).otherwise(0)
-    steps = (
-        formed(trace)
-        .sort("rank", "ts_ns", "step", "end_ns")
-        .with_columns(free_ns=lasted.cum_sum().over("rank"))
-        .select("rank", "ts_ns", "free_ns")
-        .sort("ts_ns")
-    )
-    found = waits(trace)
-    for moment in ("from_ns", "to_ns"):
-        until = steps.rename({"ts_ns": moment, "free_ns": f"free_{moment}"})
-        found = found.sort(moment).join_asof(
-            until, on=moment, by="rank", allow_exact_matches=False, check_sortedness=False
-        )
-    blocked = pl.col("free_to_ns").fill_null(0) - pl.col("free_from_ns").fill_null(0)
+    size = num_slots(trace) or 0
+    num_free = size - pl.col("num_running").cast(pl.Int64)
+    has_free = (num_free > 0) & pl.col("kv_blocks_total").is_null()
+    steps = own_times(formed(trace)).filter(has_free).with_columns(num_free=num_free)
+    blocked = covered(waits(trace), merged(steps), "blocked_ns").collect().lazy()
     return (
-        found.group_by(REQUEST)
+        _with_free_slots(blocked, steps)
+        .group_by(REQUEST)
         .agg(
             pl.col("step").min(),
             ts_ns=pl.col("from_ns").min(),
             end_ns=pl.col("to_ns").max(),
-            blocked_ns=blocked.sum(),
-            behind=pl.lit(None, pl.String),
-            way=pl.lit("serial" if is_serial else "slots"),
+            room=pl.col("free_slot_ns").sum() / pl.col("free_ns").sum(),
+            blocked_ns=pl.col("blocked_ns").sum(),
+            need=pl.lit(size, pl.Int64),
+        )
+        .with_columns(
+            pl.lit(None, pl.String).alias("behind"),
+            pl.lit(None, pl.String).alias("short_of"),
+            pl.lit(None, pl.Int64).alias("head_need"),
+            way=pl.lit("slots"),
         )
         .select(_COLUMNS)
+    )
+
+
+def _with_free_slots(waited: pl.LazyFrame, steps: pl.LazyFrame) -> pl.LazyFrame:
+    """Add, of the steps that began in each wait, how long they took, and that times free slots."""
+    took_ns = pl.col("to_ns") - pl.col("from_ns")
+    sums = {"free_ns": took_ns, "free_slot_ns": took_ns * pl.col("num_free")}
+    upto = steps.select(
+        "rank", "ts_ns", *(each.cum_sum().over("rank").alias(name) for name, each in sums.items())
+    ).sort("ts_ns")
+    for moment in ("from_ns", "to_ns"):
+        then = upto.rename({"ts_ns": f"_{moment}"} | {name: f"{name}_{moment}" for name in sums})
+        waited = waited.sort(moment).join_asof(
+            then, left_on=moment, right_on=f"_{moment}", by="rank", allow_exact_matches=False,
+            check_sortedness=False,
+        )  # fmt: skip
+    return waited.with_columns(
+        (pl.col(f"{name}_to_ns").fill_null(0) - pl.col(f"{name}_from_ns").fill_null(0)).alias(name)
+        for name in sums
     )

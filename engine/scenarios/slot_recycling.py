@@ -42,6 +42,7 @@ token that is the last makes it the prompt alone, and its row is masked.
   `recycle-without-clearing`: reads of an epoch from before the owner's first write;
   `masked-row-leak`: outputs of requests in steps whose batch they are not in;
   `refill-when-drained`: a slot stays free, with a queue, for many steps;
+  `one-slot-used`: all but one stay free, and each request waits for those before it to end;
   `token-past-cap`, `token-after-eos`: outputs longer than they may be;
   `cap-before-eos`: an output that ends on its cap is told to have been cut. With the last two,
   every second output ends with its 14th token (`--set eos_after=14`).

@@ -15,15 +15,16 @@ from stepscope.engine.request import Request
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
 
-REFILLS = ("at-once", "when-drained")
+REFILLS = ("at-once", "when-drained", "one-by-one")
+OF_FAULT = {"refill-when-drained": "when-drained", "one-slot-used": "one-by-one"}
 
 
 @dataclass(frozen=True, slots=True)
 class Slotted:
     """Fills free slots in order of arrival, and runs all that hold one.
 
-    `refill` says when a freed slot is filled again: `at-once`, or `when-drained`, that is when
-    every slot is free. A slot holds `slot_tokens` tokens.
+    `refill` says when a freed slot is filled again: `at-once`, `when-drained`, that is when every
+    slot is free, or `one-by-one`: then, and one only. A slot holds `slot_tokens` tokens.
     """
 
     slot_tokens: int = 128
@@ -36,7 +37,8 @@ class Slotted:
 
     def with_faults(self, faults: Iterable[str]) -> Slotted:
         """Return the scheduler as it is with the faults that are switched on."""
-        return replace(self, refill="when-drained") if "refill-when-drained" in faults else self
+        refill = next((OF_FAULT[name] for name in faults if name in OF_FAULT), self.refill)
+        return replace(self, refill=refill)
 
     def schedule(self, state: State) -> Iterator[Action]:
         """Admit who fits, then run every live slot, the lowest first."""
@@ -56,6 +58,7 @@ class Slotted:
                 return
             else:
                 yield Admit(request)
+                is_open = self.refill != "one-by-one"
                 num_left -= _prefill_and_decode(request).num_tokens
 
     def _never_fits(self, state: State, request: Request) -> Reject | None:
