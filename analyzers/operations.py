@@ -1,7 +1,8 @@
 """Collectives of several ranks side by side: which rows of which ranks are one collective.
 
 Within a group, which is its name and the ranks that should join, the n-th collective of one rank
-faces the n-th of each other rank. Sends and receives between two ranks are no collectives.
+faces the n-th of each other rank. Sends and receives between two ranks are no collectives. One that
+was inferred has no number where it is not known which one of another rank it faces.
 """
 
 from __future__ import annotations
@@ -13,17 +14,13 @@ import polars as pl
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.once import once
 from stepscope.analyzers.rule import any_row
+from stepscope.ingest.derive.collective_names import PAIRWISE, kind_of
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 GROUP = ("group", "expected_ranks")
 MEETING = (*GROUP, "ordinal")
-# Nobody leaves these before all have entered; the root of a broadcast does.
-BLOCKING = ("allreduce", "allgather", "barrier", "alltoall", "reducescatter", "sendrecv")
-PAIRWISE = ("send", "recv", "isend", "irecv")
-_LETTERS = pl.col("op").str.to_lowercase().str.split(":").list.last().str.replace_all(r"[^a-z]", "")
-_KIND = _LETTERS.str.replace(r"(base|coalesced|tensor|single)+$", "")
 _SHORT = {"broadcast": "B", "allreduce": "AR", "allgather": "AG", "reducescatter": "RS"}
 
 
@@ -39,7 +36,13 @@ def operations(trace: Trace) -> pl.LazyFrame:
 
 def _operations(trace: Trace) -> pl.LazyFrame:
     known = [pl.col(name).is_not_null() for name in ("ts_ns", "ordinal", "op")]
-    kinds = trace.collectives.select("op").unique().drop_nulls().with_columns(kind=_KIND).collect()
+    kinds = (
+        trace.collectives.select("op")
+        .unique()
+        .drop_nulls()
+        .with_columns(kind=kind_of(pl.col("op")))
+        .collect()
+    )
     return (
         trace.collectives.filter(*known)
         .with_columns(

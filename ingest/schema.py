@@ -243,10 +243,10 @@ TASK_EDGES = _table(
 )  # fmt: skip
 
 COLLECTIVES = _table(
-    "collectives", "a collective or a protocol command", "when the rank entered it",
+    "collectives", "a collective or a protocol command", "when the rank, or its device, entered it",
     "ts_ns ordinal op",
     _text("stream", "stream or communicator it was issued on"),
-    _int("ordinal", "position in the rank's sequence on that group"),
+    _int("ordinal", "position in the group's sequence; null where other ranks' is not known"),
     _text("op", "operation"),
     _text("dtype", "element type"),
     _int("num_elements", "elements sent"),

@@ -39,7 +39,6 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.operations import (
-    BLOCKING,
     GROUP,
     MEETING,
     have_met,
@@ -48,6 +47,7 @@ from stepscope.analyzers.operations import (
 )
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
+from stepscope.ingest.derive.collective_names import BLOCKING
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -213,9 +213,13 @@ def _rank_lines(trace: Trace) -> list[str]:
     rows = []
     for rank, name in sorted(named.items(), key=lambda each: int(each[0])):
         found = known.get(rank) or {}
-        compared = [duration(found[key]) for key in ("moved_ns", "residual_ns") if key in found]
-        rows.append((int(rank), name, *(compared or (None, None)), found.get("collectives")))
-    header = ("rank", "source", "clock moved by", "residual", "collectives")
+        keys = ("moved_ns", "residual_ns", "least_ns", "most_ns")
+        compared = [None if (ns := found.get(key)) is None else duration(ns) for key in keys]
+        rows.append((int(rank), name, *compared, found.get("collectives"), found.get("paired_by")))
+    header = (
+        "rank", "source", "clock moved by", "residual", "ahead by at least", "at most",
+        "collectives", "paired by",
+    )  # fmt: skip
     return format_table(header, rows) if known else format_table(header[:2], [r[:2] for r in rows])
 
 

@@ -2,64 +2,130 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import polars as pl
+import numpy as np
+import numpy.typing as npt
 
 LEAST_COLLECTIVES = 3
 LARGEST_RESIDUAL_NS = 1_000_000
 """Ends that are scattered more than this say nothing of the clocks."""
-# Nobody leaves these before all have entered, and all get the last of the data at one time.
-_TOGETHER = r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
-_KEY = ("place", "op", "ordinal")
+AGREE_NS = 50_000
+"""Ranks of one machine leave a collective no further apart: no reason to move a clock."""
+UNBOUNDED = 1 << 61
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """How much later, by its clock, rank `rank` left collectives than rank `base` did.
+
+    `ends_ns` are the differences. Whatever came last, the clock is ahead by `least_ns` at least and
+    by `most_ns` at most, because nobody leaves before all have entered. `how` says by what the
+    collectives were paired.
+    """
+
+    base: int
+    rank: int
+    ends_ns: Ints
+    least_ns: int
+    most_ns: int
+    how: str
+
+    def reversed(self) -> Apart:
+        """The same, seen from the other rank."""
+        return Apart(self.rank, self.base, -self.ends_ns, -self.most_ns, -self.least_ns, self.how)
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """How much later a rank saw `num` collectives end than the reference, and how scattered.
+    """How far a rank's clock is ahead of the reference's, by `num` collectives, and how sure it is.
 
-    Both are medians, of the differences and of how far these are from `offset_ns`.
+    `offset_ns` is the median of how much later it left them than `base` did, from rank to rank up
+    to the reference; nine in ten are within `residual_ns` of it, and it lies between `least_ns` and
+    `most_ns` in any case. `how` says by what collectives were paired; `why_not`, if not empty, why
+    the clock is not known.
     """
 
     rank: int
-    num: int
+    num: int = 0
     offset_ns: int = 0
     residual_ns: int = 0
+    least_ns: int | None = 0
+    most_ns: int | None = 0
+    base: int | None = None
+    how: str = ""
+    why_not: str = ""
 
     @property
     def is_known(self) -> bool:
         """Whether the ends say how far the clocks are apart."""
-        return self.num >= LEAST_COLLECTIVES and self.residual_ns <= LARGEST_RESIDUAL_NS
+        return not self.why_not
 
     @property
     def correction_ns(self) -> int:
         """What to add to the rank's times: nothing where the ends don't tell, or agree."""
-        return -self.offset_ns if self.is_known and abs(self.offset_ns) > self.residual_ns else 0
+        near = abs(self.offset_ns) <= max(AGREE_NS, self.residual_ns)
+        could_be_one = (self.least_ns or 0) <= AGREE_NS and (self.most_ns or 0) >= -AGREE_NS
+        return 0 if not self.is_known or (near and could_be_one) else -self.offset_ns
 
 
-def clock_offsets(collectives: pl.DataFrame, reference: int, ranks: list[int]) -> list[Offset]:
+def clock_offsets(apart: Iterable[Apart], reference: int, ranks: Iterable[int]) -> list[Offset]:
     """The offset of each rank's clock from that of rank `reference`.
 
-    Collectives are matched by group (stream where it is unknown), operation and ordinal.
+    A rank that has no collective with that one is compared with another whose clock is known.
     """
-    ends = collectives.filter(pl.col("op").str.contains(_TOGETHER)).select(
-        "rank",
-        "op",
-        "ordinal",
-        place=pl.coalesce("group", "stream").fill_null(""),
-        end_ns=pl.col("ts_ns") + pl.col("dur_ns"),
-    )
-    once = ends.drop_nulls("end_ns").unique(["rank", *_KEY], keep="first", maintain_order=True)
-    ours = once.filter(pl.col("rank") == reference).drop("rank")
-    apart = once.join(ours, on=_KEY).select(
-        "rank", apart_ns=pl.col("end_ns") - pl.col("end_ns_right")
-    )
-    return [_offset(rank, apart.filter(pl.col("rank") == rank)["apart_ns"]) for rank in ranks]
+    edges = [each for pair in apart for each in (pair, pair.reversed())]
+    known = {reference: Offset(reference)}
+    doubtful: dict[int, Offset] = {}
+    while found := list(_next(edges, known)):
+        best = min(found, key=lambda offset: (offset.why_not, offset.residual_ns, offset.rank))
+        if not best.is_known:
+            doubtful = {each.rank: each for each in reversed(found)}
+            break
+        known[best.rank] = best
+    alone = "no collective is known to be one with another rank's"
+    return [known.get(rank) or doubtful.get(rank) or Offset(rank, why_not=alone) for rank in ranks]
 
 
-def _offset(rank: int, apart_ns: pl.Series) -> Offset:
-    if apart_ns.is_empty():
-        return Offset(rank, 0)
-    middle = apart_ns.sort()[len(apart_ns) // 2]
-    scattered = (apart_ns - middle).abs().sort()[len(apart_ns) // 2]
-    return Offset(rank, len(apart_ns), int(middle), int(scattered))
+def _next(edges: list[Apart], known: dict[int, Offset]) -> Iterator[Offset]:
+    """What the ranks whose clocks are known say of the others."""
+    for each in edges:
+        if each.base in known and each.rank not in known:
+            yield _offset(each, known[each.base])
+
+
+def _offset(apart: Apart, base: Offset) -> Offset:
+    """A rank's offset by that of the rank that it is compared with."""
+    num, ends_ns = len(apart.ends_ns), apart.ends_ns
+    middle = int(np.median(ends_ns)) if num else 0
+    scattered = np.abs(ends_ns - middle)
+    residual = int(np.quantile(scattered, 0.9, method="higher")) if num else 0
+    return Offset(
+        apart.rank,
+        num,
+        base.offset_ns + middle,
+        base.residual_ns + residual,
+        _sum(base.least_ns, apart.least_ns),
+        _sum(base.most_ns, apart.most_ns),
+        apart.base,
+        apart.how,
+        _why_not(num, middle, residual, apart),
+    )
+
+
+def _sum(base_ns: int | None, more_ns: int) -> int | None:
+    """A bound by that of another rank; None where nothing bounds it."""
+    return None if base_ns is None or abs(more_ns) >= UNBOUNDED else base_ns + more_ns
+
+
+def _why_not(num: int, middle: int, residual: int, apart: Apart) -> str:
+    """Why the ends do not tell how far the clocks are apart; empty where they do."""
+    if num < LEAST_COLLECTIVES:
+        return "too few collectives that both leave together are known to end"
+    if residual > LARGEST_RESIDUAL_NS:
+        return f"the ends of {num:,} collectives are scattered by {residual / 1e6:.3f} ms"
+    if not apart.least_ns - residual <= middle <= apart.most_ns + residual:
+        return "one of them left collectives before the other entered, by any one difference"
+    return ""

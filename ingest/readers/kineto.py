@@ -30,7 +30,7 @@ from stepscope.ingest.readers.chrome_times import LIMIT_NS
 from stepscope.ingest.readers.event import is_value
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.inflate import Contents, Inflater, contents
-from stepscope.ingest.readers.profiles import num_inferred, rank_in_name
+from stepscope.ingest.readers.profiles import groups_of, num_inferred, rank_in_name
 from stepscope.ingest.spool import Spooled
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class KinetoReader:
             what = f"{ended}, before the first whole event"
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
         chrome = chrome_tables(events)
-        tables, said = _tables(chrome, rank := _rank(stream.metadata, path))
+        rank = _rank(stream.metadata, path)
+        tables, said = _tables(chrome, rank, groups_of(stream.metadata))
         unread = unread_tags(chrome.spans)
         notes = [*stream.notes, *_damage(stream, held), *_left_out(stream.metadata), *said]
         notes += about_unread(unread)
@@ -123,12 +124,16 @@ def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
     return False
 
 
-def _tables(chrome: ChromeTables, rank: int) -> tuple[dict[str, Frame], Iterator[str]]:
+def _tables(
+    chrome: ChromeTables, rank: int, groups: dict[str, str]
+) -> tuple[dict[str, Frame], Iterator[str]]:
     steps, spans, notes = derived_steps(chrome.spans)
     telling = spans[chrome.telling["span"]].with_columns(chrome.telling["args"])
     tables: dict[str, pl.DataFrame] = {
         "steps": steps,
-        "collectives": infer_collectives(telling.with_columns(cs.enum().cast(pl.String))),
+        "collectives": infer_collectives(
+            telling.with_columns(cs.enum().cast(pl.String)), spans, groups
+        ),
         "spans": spans.drop("base"),
         "flows": chrome.flows,
         "counters": chrome.counters,

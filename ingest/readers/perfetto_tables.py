@@ -155,7 +155,7 @@ def _of_rank(
     tables = {
         "spans": tagged.drop("base"),
         "steps": steps,
-        "collectives": infer_collectives(_as_text(calls)),
+        "collectives": infer_collectives(_as_text(calls), tagged),
     }
     return tables, notes
 

@@ -7,30 +7,38 @@ is free. Clocks are aligned by the ends of collectives where these agree among t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.ingest.derive.clocks import Offset, clock_offsets
+from stepscope.ingest.derive.clocks import Apart, Offset, clock_offsets
+from stepscope.ingest.derive.facing import Faced, facing
 from stepscope.ingest.errors import TraceError
-from stepscope.ingest.frames import Frame, conformed
+from stepscope.ingest.frames import Frame, conformed, empty
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest, ReadReport, merged
 from stepscope.ingest.readers.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.perfetto import PerfettoReader
+from stepscope.ingest.readers.rank_notes import (
+    compared,
+    ranks_told,
+    said_of_clocks,
+    said_of_groups,
+)
 from stepscope.ingest.readers.reader import Reader
+from stepscope.ingest.schema import BY_NAME
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress
 
 LIMIT_FILES = 4_096
 HEAD_BYTES = 64 << 10
-MOST_NOTES = 64
 OTHER_FILES, UNREADABLE = "files of another format", "files that cannot be read"
+_NONE, _NO_STEPS = (empty(BY_NAME[name]).collect() for name in ("collectives", "steps"))
 TOO_MANY = f"files beyond {LIMIT_FILES:,}"
 
 
@@ -92,9 +100,10 @@ class RankFolderReader:
             raise TraceError(f"no file in it can be read: {notes[0]}", where=str(path))
         files.sort(key=lambda file: file.ranks)
         notes += [*_with_own_ranks(files), *_on_one_epoch(files)]
-        offsets = _aligned(files)
-        notes += _said_of(offsets, files[0].rank)
-        return _together(files), _manifest(files, offsets, skipped, notes)
+        groups, apart = _numbered_alike(files)
+        offsets = _aligned(files, apart)
+        notes += [*said_of_clocks(offsets), *said_of_groups(groups)]
+        return _together(files), _manifest(files, offsets, groups, skipped, notes)
 
     def _reader_of(self, file: Path) -> Reader | None:
         """What reads a file, None where it is no profile."""
@@ -161,67 +170,48 @@ def _on_one_epoch(files: list[_File]) -> Iterator[str]:
         elif epoch_ns != first.epoch_ns:
             file.moved(epoch_ns - first.epoch_ns)
     if unknown:
-        who, do = _ranks(unknown), "does" if len(unknown) == 1 else "do"
+        who, do = ranks_told(unknown), "does" if len(unknown) == 1 else "do"
         yield f"{who} {do} not say from when times count: left as they are"
 
 
-def _aligned(files: list[_File]) -> list[Offset]:
+def _numbered_alike(files: list[_File]) -> tuple[list[Faced], list[Apart]]:
+    """Let the n-th collective of a group be the same in all files, as far as that is known."""
+    told = [file for file in files if "collectives" in file.tables]
+    if len(told) < 2:
+        return [], []
+    rows, steps = (
+        pl.concat([file.tables[name].collect() for file in told if name in file.tables] or [none])
+        for name, none in (("collectives", _NONE), ("steps", _NO_STEPS))
+    )
+    found = facing(rows, steps, _num_ranks(files))
+    for file in told:
+        own = pl.col("rank").is_in(list(file.ranks))
+        file.tables["collectives"] = found.collectives.filter(own).lazy()
+    return found.groups, found.apart
+
+
+def _num_ranks(files: list[_File]) -> int:
+    """How many ranks the job has: as the files say, else those that there are."""
+    infos = [file.manifest.config.get("distributedInfo") for file in files]
+    said = [info.get("world_size") for info in infos if isinstance(info, dict)]
+    known = [size for size in said if isinstance(size, int)]
+    return max(known) if known else sum(len(file.ranks) for file in files)
+
+
+def _aligned(files: list[_File], apart: list[Apart]) -> list[Offset]:
     """Move the clocks of ranks to that of the first, as far as their collectives tell."""
     first, *others = files
-    told = [file.tables["collectives"].collect() for file in files if "collectives" in file.tables]
-    if not others or not told:
-        return []
-    ranks = [file.rank for file in others]
-    offsets = clock_offsets(pl.concat(told, how="diagonal_relaxed"), first.rank, ranks)
+    clock = {rank: file.rank for file in files for rank in file.ranks}
+    between = [
+        replace(each, base=clock[each.base], rank=clock[each.rank])
+        for each in apart
+        if clock[each.base] != clock[each.rank]
+    ]
+    offsets = clock_offsets(between, first.rank, [file.rank for file in others])
     for file, offset in zip(others, offsets, strict=True):
         if offset.correction_ns:
             file.moved(offset.correction_ns)
     return offsets
-
-
-def _said_of(offsets: list[Offset], reference: int) -> Iterator[str]:
-    """What became of the clocks; those of which nothing is known in one sentence."""
-    compared = [offset for offset in offsets if offset.num]
-    yield from (_said(offset, reference) for offset in compared[:MOST_NOTES])
-    if alone := sorted(offset.rank for offset in offsets if not offset.num):
-        is_one = len(alone) == 1
-        yield (
-            f"{'clock' if is_one else 'clocks'} of {_ranks(alone)} {'is' if is_one else 'are'} not "
-            f"compared: no collective that {'it' if is_one else 'they'} and rank {reference} leave "
-            "together"
-        )
-
-
-def _ranks(ranks: list[int]) -> str:
-    """`rank 3`, `ranks 1, 2, 5`; many are cut short."""
-    shown = ", ".join(map(str, sorted(ranks)[:MOST_NOTES]))
-    more = ", ..." if len(ranks) > MOST_NOTES else ""
-    return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}{more}"
-
-
-def _said(offset: Offset, reference: int) -> str:
-    """What became of a rank's clock, with how far the ends of collectives are still apart."""
-    apart, residual = f"{offset.offset_ns / 1e6:+.3f} ms", f"{offset.residual_ns / 1e6:.3f} ms"
-    clock, ends = f"clock of rank {offset.rank}", f"the ends of {offset.num:,} collectives"
-    if not offset.is_known:
-        return f"{clock} is left as it is: {ends} are {apart} apart, scattered by {residual}"
-    if not offset.correction_ns:
-        return (
-            f"{clock} agrees with rank {reference}'s: {ends} are {apart} apart, within {residual}"
-        )
-    moved = f"{offset.correction_ns / 1e6:+.3f} ms"
-    return (
-        f"{clock} is moved by {moved}: {ends} then agree with rank {reference}'s within {residual}"
-    )
-
-
-def _compared(offset: Offset) -> dict[str, int]:
-    return {
-        "collectives": offset.num,
-        "offset_ns": offset.offset_ns,
-        "residual_ns": offset.residual_ns,
-        "moved_ns": offset.correction_ns,
-    }
 
 
 def _together(files: list[_File]) -> dict[str, Frame]:
@@ -235,7 +225,11 @@ def _together(files: list[_File]) -> dict[str, Frame]:
 
 
 def _manifest(
-    files: list[_File], offsets: list[Offset], skipped: dict[str, int], notes: list[str]
+    files: list[_File],
+    offsets: list[Offset],
+    groups: list[Faced],
+    skipped: dict[str, int],
+    notes: list[str],
 ) -> Manifest:
     found = merged(file.manifest for file in files)
     report = found.report or ReadReport()
@@ -244,7 +238,8 @@ def _manifest(
         config={
             **found.config,
             "files": {str(rank): file.name for file in files for rank in file.ranks},
-            "clocks": {str(each.rank): _compared(each) for each in offsets if each.num},
+            "clocks": {str(each.rank): compared(each) for each in offsets},
+            "paired": [asdict(each) for each in groups],
         },
         report=replace(
             report,

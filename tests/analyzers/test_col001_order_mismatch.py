@@ -11,7 +11,6 @@ from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.col001_order_mismatch import OrderMismatch
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
-from tests.analyzers.profiles import joined
 from tests.analyzers.rank_rows import collective, word
 from tests.analyzers.rows import Row
 from tests.traces import trace_of
@@ -110,13 +109,6 @@ def test_ranks_that_keep_in_step_are_clean(record: Record, variant: str) -> None
     pytest.importorskip("torch")
 
     assert OrderMismatch().check(record("ep-multiplexing", variant, max_tokens="5")) == []
-
-
-def test_the_kernels_of_two_real_ranks_agree(shared_data: Path) -> None:
-    trace = joined(shared_data, "hta_sampled_rank-0", "hta_sampled_rank-1")
-
-    assert trace.collectives.collect()["rank"].n_unique() == 2
-    assert OrderMismatch().check(trace) == []
 
 
 def _as_rank_1(trace: Trace, *left_out: int) -> Trace:

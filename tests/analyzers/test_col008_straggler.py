@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.col008_straggler import Straggler
 from tests.analyzers.conftest import Record
-from tests.analyzers.profiles import joined
 from tests.analyzers.rank_rows import collective
 from tests.analyzers.rows import Row
 from tests.traces import trace_of
@@ -95,16 +92,6 @@ def test_a_worker_that_waits_for_commands_is_clean(record: Record, variant: str)
     pytest.importorskip("torch")
 
     assert Straggler().check(record("ep-multiplexing", variant, max_tokens="5")) == []
-
-
-def test_of_two_real_ranks_only_what_they_met_in_is_compared(shared_data: Path) -> None:
-    trace = joined(shared_data, "hta_sampled_rank-0", "hta_sampled_rank-1")
-
-    # Ten kernels each, sampled: three pairs of one number overlap, two of them on stream 203.
-    assert Straggler().check(trace) == []
-    found = Straggler(min_late_ns=0, min_times=1, min_share=0.0, min_cost=0.0).check(trace)
-    assert {each.evidence["collectives"] for each in found} <= {1, 2, 3}
-    assert sum(each.count for each in found) <= 5
 
 
 def test_a_group_of_processes_is_no_group_of_cores() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.ingest.kineto_files import open_events, rows, slice_
 
 
@@ -19,19 +21,19 @@ def kernel(ts: float, name: str, args: dict[str, Any] | None = None) -> dict[str
     return slice_(name, ts, 20, cat="kernel", pid=0, tid=7, args=said)
 
 
-def test_without_kernels_a_collective_lasts_as_long_as_its_call(tmp_path: Path) -> None:
+def test_of_a_call_without_a_kernel_it_is_not_known_when_it_ended(tmp_path: Path) -> None:
     trace = open_events(
         tmp_path, call(10, {"In msg nelems": 8, "Process Group Ranks": "[0, 1, 2]"})
     )
 
     columns = ("op", "num_elements", "num_bytes", "group", "expected_ranks", "dur_ns", "inferred")
     assert rows(trace, "collectives", *columns) == [
-        ("allreduce", 8, 16, "0", "0,1,2", 5000, "record_param_comms")
+        ("allreduce", 8, 16, "0", "0,1,2", None, "record_param_comms")
     ]
     assert trace.manifest.tables["collectives"] == "inferred"
 
 
-def test_a_collective_lasts_until_its_kernel_ends(tmp_path: Path) -> None:
+def test_a_collective_is_entered_and_left_as_its_kernel_begins_and_ends(tmp_path: Path) -> None:
     trace = open_events(
         tmp_path,
         call(10, {"External id": 4}),
@@ -40,9 +42,105 @@ def test_a_collective_lasts_until_its_kernel_ends(tmp_path: Path) -> None:
     )
 
     assert rows(trace, "collectives", "ts_ns", "dur_ns", "stream") == [
-        (10_000, 40_000, "7"),
+        (30_000, 20_000, "7"),
         (50_000, None, None),
     ]
+
+
+def test_the_ranks_of_a_long_list_are_told_by_start_stride_and_size(tmp_path: Path) -> None:
+    regular = {"Global rank start": 1, "Global rank stride": 4, "Group size": 3}
+    abbreviated = {"Process Group Ranks": "[1, 5, ...]"}
+
+    trace = open_events(tmp_path, call(10, abbreviated | regular), call(50, abbreviated))
+
+    assert rows(trace, "collectives", "expected_ranks") == ["1,5,9", None]
+
+
+def test_the_ranks_of_a_group_are_those_that_the_file_lists(tmp_path: Path) -> None:
+    info = {"rank": 0, "pg_config": [{"pg_name": "0", "ranks": [0, 1]}, {"pg_name": "9"}]}
+
+    trace = open_events(tmp_path, call(10), distributedInfo=info)
+
+    assert rows(trace, "collectives", "expected_ranks") == ["0,1"]
+
+
+def annotation(ts: float, name: str, dur: float = 90, **more: Any) -> dict[str, Any]:
+    dims = {"Input Dims": [[3, 4], [5]], "Input type": ["float"]}
+    return slice_(name, ts, dur, cat="user_annotation", args=dims) | more
+
+
+def launch(ts: float, correlation: int) -> dict[str, Any]:
+    args = {"correlation": correlation}
+    return slice_("cudaLaunchKernel", ts, 3, cat="cuda_runtime", args=args)
+
+
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [("nccl:all_reduce", "all_reduce"), ("hccl:_all_gather_base", "_all_gather_base")],
+)
+def test_an_annotation_tells_what_a_call_and_its_kernel_do_not(
+    tmp_path: Path, name: str, op: str
+) -> None:
+    sends = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*)"
+    for calls in ([slice_("record_param_comms", 10, 95, cat="cpu_op")], []):
+        trace = open_events(
+            tmp_path, *calls, annotation(12, name), launch(20, 70),
+            kernel(200, sends, {"correlation": 70}),
+        )  # fmt: skip
+
+        columns = ("op", "dtype", "num_elements", "num_bytes", "ts_ns", "dur_ns")
+        assert rows(trace, "collectives", *columns) == [(op, "float", 17, 68, 200_000, 20_000)]
+
+
+def test_work_of_the_host_lasts_as_long_as_its_annotation(tmp_path: Path) -> None:
+    trace = open_events(tmp_path, call(10), annotation(12, "gloo:all_reduce"))
+
+    columns = ("op", "ts_ns", "dur_ns")
+    assert rows(trace, "collectives", *columns) == [("allreduce", 12_000, 90_000)]
+
+
+def test_the_devices_copy_of_an_annotation_is_none(tmp_path: Path) -> None:
+    copy = annotation(12, "nccl:all_reduce", cat="gpu_user_annotation")
+
+    assert not open_events(tmp_path, copy).has("collectives")
+
+
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        ("ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)", None),
+        ("ncclAllReduceRingLLKernel_sum_f32(ncclColl)", "allreduce"),
+        ("ncclSymDevKernel_AllReduce_LL_f16", "allreduce"),
+        ("hcom_reduceScatter__952_0_1", "reducescatter"),
+        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(...)", "allreduce"),
+    ],
+)
+def test_kernels_of_other_libraries_are_known(tmp_path: Path, name: str, op: str | None) -> None:
+    alone = rows(open_events(tmp_path, kernel(10, name)), "collectives", "op", "dur_ns")
+    called = open_events(
+        tmp_path, call(5, {"External id": 4}), kernel(10, name, {"External id": 4})
+    )
+
+    assert alone == [(op, 20_000)]
+    assert rows(called, "collectives", "op", "dur_ns") == [("allreduce", 20_000)]
+
+
+def test_kernels_of_a_graph_count_beside_calls(tmp_path: Path) -> None:
+    graphed = kernel(60, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", {"correlation": 3})
+
+    trace = open_events(tmp_path, call(10, {"Collective name": "broadcast"}), graphed)
+
+    assert rows(trace, "collectives", "op") == ["broadcast", "allreduce"]
+
+
+def test_sends_and_receives_do_not_count_as_collectives(tmp_path: Path) -> None:
+    sends = call(20, {"Collective name": "send"})
+
+    trace = open_events(tmp_path, call(10), sends, call(30))
+
+    assert rows(trace, "collectives", "op", "ordinal") == [
+        ("allreduce", 0), ("send", 0), ("allreduce", 1),
+    ]  # fmt: skip
 
 
 def test_waits_are_no_collectives(tmp_path: Path) -> None:

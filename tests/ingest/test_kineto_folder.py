@@ -7,12 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.ingest.derive.clocks import clock_offsets
+from stepscope.ingest.derive.clocks import AGREE_NS, Apart, clock_offsets
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.readers import rank_folder
 from stepscope.ingest.trace import Trace
@@ -22,14 +23,16 @@ from tests.ingest.log_files import report_of
 ENDS_US = (1_000, 2_000, 3_000, 4_000, 5_000)
 
 
-def kernel(end_us: float, op: str = "AllReduce") -> dict[str, Any]:
-    name = f"ncclDevKernel_{op}_Sum_f32_RING_LL"
-    return slice_(name, end_us - 40, 40, cat="kernel", tid=7, args={"stream": 7})
+def kernel(number: int, end_us: float) -> dict[str, Any]:
+    """An all-reduce that no other one is like."""
+    args = {"stream": 7, "In msg nelems": 64 + number}
+    name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    return slice_(name, end_us - 40, 40, cat="kernel", tid=7, args=args)
 
 
 def rank_file(folder: Path, name: str, rank: int | None, late_us: float = 0, **more: Any) -> None:
     """A rank that leaves all-reduces `late_us` after the others do, by its own clock."""
-    events = [kernel(end + late_us) for end in ENDS_US]
+    events = [kernel(number, end + late_us) for number, end in enumerate(ENDS_US)]
     info = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": 2}}
     content = json.dumps({"schemaVersion": 1, **info, **more, "traceEvents": events}).encode()
     (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
@@ -49,6 +52,9 @@ def assert_moved(trace: Trace) -> None:
         "clock of rank 1 is moved by -2.500 ms: the ends of 5 collectives then agree with rank "
         "0's within 0.000 ms"
     ) in report_of(trace).notes
+    said = trace.manifest.config["clocks"]["1"]
+    assert (said["least_ns"], said["most_ns"]) == (2_460_000, 2_540_000)
+    assert said["paired_by"] == "steps, operations and sizes"
 
 
 def test_each_file_is_the_rank_that_it_says(tmp_path: Path) -> None:
@@ -84,9 +90,9 @@ def test_a_clock_that_agrees_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_clocks_are_not_moved_by_ends_that_are_scattered(tmp_path: Path) -> None:
     rank_file(tmp_path, "a.json", 0)
-    events = [
-        kernel(end + late) for end, late in zip(ENDS_US, (9e3, 1, -4e3, 2e4, 7e3), strict=True)
-    ]
+    late = (900, 1, -400, 3_000, 2_200)
+    ends = [end + by for end, by in zip(ENDS_US, late, strict=True)]
+    events = [kernel(number, end) for number, end in enumerate(ends)]
     content = {"schemaVersion": 1, "distributedInfo": {"rank": 1}, "traceEvents": events}
     (tmp_path / "b.json").write_text(json.dumps(content))
     alone = first_ns(Trace.open(tmp_path / "b.json"))
@@ -94,7 +100,7 @@ def test_clocks_are_not_moved_by_ends_that_are_scattered(tmp_path: Path) -> None
     trace = Trace.open(tmp_path)
 
     assert first_ns(trace)[1] == alone[1]
-    assert any("clock of rank 1 is left as it is" in note for note in report_of(trace).notes)
+    assert any("not those of one difference" in note for note in report_of(trace).notes)
 
 
 def test_files_whose_times_count_from_different_moments_are_put_on_one(tmp_path: Path) -> None:
@@ -167,26 +173,31 @@ def test_files_beyond_the_limit_are_counted(
 @given(
     st.integers(-(10**9), 10**9),
     st.lists(st.integers(-1_000, 1_000), min_size=3, max_size=30),
-    st.integers(0, 10**12),
 )
-def test_the_offset_is_within_the_noise(late_ns: int, noise: list[int], far_ns: int) -> None:
-    places = range(len(noise))
-    ends = {0: [n * 10**6 for n in places], 1: [n * 10**6 + late_ns + noise[n] for n in places]}
-    collectives = pl.DataFrame(
-        [
-            {"rank": rank, "op": "allreduce", "ordinal": n, "group": "0", "stream": None,
-             "ts_ns": far_ns + end - 10, "dur_ns": 10}
-            for rank, listed in ends.items() for n, end in enumerate(listed)
-        ],
-        schema_overrides={"stream": pl.String},
-    )  # fmt: skip
+def test_the_offset_is_within_the_noise(late_ns: int, noise: list[int]) -> None:
+    ends_ns = np.array([late_ns + each for each in noise])
+    apart = Apart(0, 1, ends_ns, late_ns - 10**4, late_ns + 10**4, "")
 
-    (offset,) = clock_offsets(collectives, 0, [1])
+    (offset,) = clock_offsets([apart], 0, [1])
 
     assert offset.num == len(noise)
     assert abs(offset.offset_ns - late_ns) <= 1_000
     assert offset.residual_ns <= 2_000
-    assert abs(late_ns + offset.correction_ns) <= max(2_000, abs(offset.residual_ns) + 1_000)
+    assert abs(late_ns + offset.correction_ns) <= max(1_000, AGREE_NS + 1_000)
+
+
+def test_a_clock_is_compared_over_the_rank_that_is_surest() -> None:
+    def apart(base: int, rank: int, late_ns: int, noise_ns: int) -> Apart:
+        ends_ns = late_ns + np.array([-noise_ns, 0, noise_ns])
+        return Apart(base, rank, ends_ns, late_ns - 10**6, late_ns + 10**6, "")
+
+    edges = apart(0, 1, 200_000, 10), apart(1, 2, 500_000, 10), apart(0, 2, 800_000, 9_000)
+
+    offsets = clock_offsets(edges, 0, [1, 2])
+
+    assert [each.offset_ns for each in offsets] == [200_000, 700_000]
+    assert [each.base for each in offsets] == [0, 1]
+    assert offsets[1].least_ns == 200_000 + 500_000 - 2 * 10**6
 
 
 def test_a_real_pair_of_ranks_is_one_trace(shared_data: Path, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from tests.ingest.perfetto_files import event, pack
 from tests.ingest.test_kineto_folder import ENDS_US, assert_moved, first_ns, rank_file
 
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-ARGS = [{"name": "stream", "int_value": 7}]
 
 
 def perfetto_file(
@@ -30,9 +29,11 @@ def perfetto_file(
     for pid, process in enumerate(processes, start=1):
         described = {"uuid": pid, "process": {"pid": pid, "process_name": process}}
         packets.append({"track_descriptor": described})
-        for end_us in ENDS_US:
+        for number, end_us in enumerate(ENDS_US):
             end_ns = end_us * 1000 + late_ns
-            said = {"track_uuid": pid, "debug_annotations": ARGS}
+            args = {"stream": 7, "In msg nelems": 64 + number}
+            told = [{"name": name, "int_value": value} for name, value in args.items()]
+            said = {"track_uuid": pid, "debug_annotations": told}
             packets += [event(end_ns - 40_000, 1, KERNEL, **said), event(end_ns, 2, track_uuid=pid)]
     (folder / name).write_bytes(pack(*packets))
 

@@ -87,15 +87,18 @@ def file_of(tmp_path: Path, content: str | bytes, name: str = "thing") -> Path:
 def ranks_of(tmp_path: Path) -> Path:
     """Two ranks whose clocks are 7 ms apart by the ends of their collectives."""
     for rank in (0, 1):
-        calls = [
+        ran = [
             {
-                "ph": "X", "name": "record_param_comms", "cat": "cpu_op", "pid": 1, "tid": 1,
+                "ph": "X", "name": name, "cat": category, "pid": 1, "tid": tid,
                 "ts": 1000 * each + 7000 * rank, "dur": 100,
-                "args": {"Collective name": "allreduce", "Process Group Name": "0", "Seq": each},
+                "args": {"Collective name": "allreduce", "Process Group Name": "0", "Seq": each,
+                         "External id": each},
             }
             for each in range(5)
+            for name, category, tid in (("record_param_comms", "cpu_op", 1),
+                                        ("ncclDevKernel_Generic_1(x)", "kernel", 7))
         ]  # fmt: skip
-        whole = {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": calls}
+        whole = {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": ran}
         file_of(tmp_path, json.dumps(whole), f"rank{rank}.json")
     return tmp_path
 
@@ -159,8 +162,9 @@ def test_ranks_of_a_folder_are_shown_with_the_residual_of_their_clocks(
     run = stepscope("info", ranks_of(tmp_path))
 
     assert [line.split() for line in run.out.splitlines() if "rank1.json" in line] == [
-        ["1", "rank1.json", "-7.00", "ms", "0", "ns", "5"]
-    ]
+        ["1", "rank1.json", "-7.00", "ms", "0", "ns", "6.90", "ms", "7.10", "ms", "5",
+         "sequence", "numbers"]
+    ]  # fmt: skip
     assert "within 0.000 ms" in run.out
 
 

@@ -1,0 +1,182 @@
+"""Jobs of several ranks with known truth, as the torch.profiler file that each of them would write.
+
+A job is a list of collectives, each with a moment at which all of its ranks leave it. A rank's file
+is what a profiler would show of that: a window of it, on a clock of its own, with what somebody
+took out or changed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+CLOCK_US = 5_000_000
+OPS = {"allreduce": "AllReduce_Sum_bf16", "_allgather_base": "AllGather"}
+OPS |= {"_reduce_scatter_base": "ReduceScatter_Sum_bf16", "broadcast": "Broadcast"}
+ANNOTATED = {"allreduce": "all_reduce", "broadcast": "broadcast"}
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A collective: its group and ranks, its number there, and when each rank was in it, in us."""
+
+    step: int
+    group: str
+    ranks: tuple[int, ...]
+    number: int
+    op: str
+    num_elements: int
+    entered_us: tuple[float, ...]
+    left_us: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a rank's file shows it: its clock, window and dialect, and what was done to it.
+
+    `without` and `swapped` are numbers of collectives: that one is not there, or it stands as the
+    one behind it. `tags` is what steps are called, with the number or not.
+    """
+
+    late_us: float = 0
+    first_step: int = 0
+    last_step: int = 1 << 30
+    has_seq: bool = True
+    has_calls: bool = True
+    has_kernels: bool = True
+    tags: str = "ProfilerStep#{step}"
+    dialect: str = "nccl"
+    without: tuple[int, ...] = ()
+    swapped: int | None = None
+    top: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a job does: `groups` meet `per_step` times in each step; `late_rank` comes last."""
+
+    num_ranks: int = 2
+    num_steps: int = 6
+    per_step: int = 4
+    seed: int = 0
+    late_rank: int | None = None
+    late_us: float = 400
+    jitter_us: float = 300
+    noise_us: float = 2
+    sizes: tuple[int, ...] = (4096, 8192, 4096, 1024)
+    ops: tuple[str, ...] = ("allreduce",)
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def meetings(self) -> list[Meeting]:
+        """Let it run."""
+        chance = random.Random(self.seed)  # noqa: S311
+        groups = self.groups or {"tp": tuple(range(self.num_ranks))}
+        places = product(range(self.num_steps), range(self.per_step), groups.items())
+        numbers = dict.fromkeys(groups, 0)
+        found, now = [], 1_000.0
+        for step, place, (name, ranks) in places:
+            now += 1_000 + chance.random() * self.jitter_us
+            came = [now + chance.random() * self.noise_us for _ in ranks]
+            if self.late_rank in ranks:
+                came[ranks.index(self.late_rank)] += self.late_us
+            now = max(came) + 50
+            left = [now + chance.random() * self.noise_us for _ in ranks]
+            what = self.ops[place % len(self.ops)], self.sizes[place % len(self.sizes)]
+            times = tuple(came), tuple(left)
+            found.append(Meeting(step, name, ranks, numbers[name], *what, *times))
+            numbers[name] += 1
+        return found
+
+
+def job(num_ranks: int = 2, **given: Any) -> list[Meeting]:
+    """The collectives of a job of so many ranks, as a `Plan` has it."""
+    return Plan(num_ranks, **given).meetings()
+
+
+def events(meetings: list[Meeting], rank: int, look: Look) -> list[Event]:
+    """What a profiler shows of a job on one rank, its times in microseconds of its own clock."""
+    own = [m for m in meetings if rank in m.ranks and look.first_step <= m.step <= look.last_step]
+    kept = [m for m in _swapped(own, look.swapped) if m.number not in look.without]
+    found: list[Event] = []
+    for number, meeting in enumerate(kept, start=1):
+        found += _shown(meeting, meeting.ranks.index(rank), number, look)
+    return [*found, *_steps(own, rank, look)]
+
+
+def _swapped(own: list[Meeting], place: int | None) -> list[Meeting]:
+    """Let the collective of that number do what the next one of its group does, and the reverse."""
+    if place is None:
+        return own
+    at = {m.number: m for m in own}
+    if place not in at or place + 1 not in at:
+        return own
+    a, b = at[place], at[place + 1]
+    changed = {
+        place: replace(a, op=b.op, num_elements=b.num_elements),
+        place + 1: replace(b, op=a.op, num_elements=a.num_elements),
+    }
+    return [changed.get(m.number, m) for m in own]
+
+
+def _shown(meeting: Meeting, place: int, number: int, look: Look) -> list[Event]:
+    began, ended = (
+        CLOCK_US + look.late_us + times[place] for times in (meeting.entered_us, meeting.left_us)
+    )
+    called, correlation = began - 300, 10 * number
+    said: Event = {"External id": number, "Collective name": meeting.op, "dtype": "BFloat16",
+                   "In msg nelems": meeting.num_elements, "Process Group Name": meeting.group,
+                   "Process Group Ranks": str(list(meeting.ranks))}  # fmt: skip
+    if look.has_seq:
+        said["Seq"] = meeting.number + 1
+    if look.dialect == "old":
+        said = {"External id": number}
+    on_host = {"ph": "X", "pid": 1, "tid": 1, "ts": called}
+    call = {**on_host, "cat": "cpu_op", "name": "record_param_comms", "dur": 40, "args": said}
+    launch = {**on_host, "cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "dur": 5,
+              "ts": called + 20, "args": {"correlation": correlation}}  # fmt: skip
+    kernel = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 20, "ts": began, "dur": ended - began,
+              "name": _kernel(meeting.op, look.dialect),
+              "args": {"stream": 20, "correlation": correlation}}  # fmt: skip
+    host = [call, launch] if look.has_calls else []
+    if look.dialect == "old":
+        dims = {"Input Dims": [[meeting.num_elements]], "Input type": ["float"]}
+        name = f"nccl:{ANNOTATED.get(meeting.op, meeting.op)}"
+        host.append({**on_host, "cat": "user_annotation", "name": name, "ts": called + 5,
+                     "dur": 30, "args": dims})  # fmt: skip
+    return host + [kernel] * look.has_kernels
+
+
+def _kernel(op: str, dialect: str) -> str:
+    if dialect == "rccl":
+        return "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)"
+    if dialect == "old":
+        return "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*)"
+    return f"ncclDevKernel_{OPS[op]}_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def _steps(own: list[Meeting], rank: int, look: Look) -> list[Event]:
+    spans: dict[int, list[float]] = {}
+    for meeting in own:
+        began = meeting.entered_us[meeting.ranks.index(rank)]
+        spans.setdefault(meeting.step, []).append(CLOCK_US + look.late_us + began - 310)
+    return [
+        {"ph": "X", "cat": "user_annotation", "name": look.tags.format(step=step), "pid": 1,
+         "tid": 1, "ts": min(starts), "dur": max(starts) - min(starts) + 60}
+        for step, starts in spans.items() if look.tags
+    ]  # fmt: skip
+
+
+def write_job(folder: Path, meetings: list[Meeting], *looks: Look) -> Path:
+    """Write a file for each rank, as it looks, and give the folder."""
+    folder.mkdir(exist_ok=True)
+    for rank, look in enumerate(looks):
+        info = {"rank": rank, "world_size": len(looks), **look.top.get("distributedInfo", {})}
+        top = {"schemaVersion": 1, **look.top, "distributedInfo": info}
+        content = json.dumps({**top, "traceEvents": events(meetings, rank, look)})
+        (folder / f"rank{rank}.json").write_text(content)
+    return folder
