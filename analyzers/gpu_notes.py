@@ -17,11 +17,11 @@ MOST_KINDS = 5
 
 def gpu_notes(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
     """How long steps of each kind took with their kernels, and which of these belong to none."""
-    if ran.is_empty():
-        if trace.has("spans") and trace.has("steps"):
-            yield "no kernel is in the profile: steps are as long as the CPU was in them"
-        return
-    steps = trace.steps.filter(pl.col("rank").is_in(ran["rank"].unique().implode())).collect()
+    profiled = trace.steps.filter(pl.col("inferred").is_not_null()).collect()
+    has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
+    if not profiled.filter(~has_gpu, pl.col("cpu_dur_ns").is_not_null()).is_empty():
+        yield "no kernel is in the profile: steps are as long as the CPU was in them"
+    steps = profiled.filter(has_gpu)
     if steps.is_empty():
         return
     yield from _by_kind(steps.filter(pl.col("gpu_ts_ns").is_not_null()))
@@ -37,13 +37,13 @@ def gpu_notes(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
 
 def _by_kind(steps: pl.DataFrame) -> Iterator[str]:
     kind = pl.col("kind").fill_null("unknown")
-    sums = steps.group_by(kind, maintain_order=True).agg(
-        pl.len(), pl.col("dur_ns", "cpu_dur_ns", "gpu_busy_ns").sum()
-    )
-    for kind_of, count, took, cpu, busy in sums.head(MOST_KINDS).iter_rows():
+    usual = steps.drop_nulls("dur_ns").group_by(kind, maintain_order=True)
+    told = usual.agg(pl.len(), pl.col("dur_ns", "cpu_dur_ns", "gpu_busy_ns").median())
+    for kind_of, count, took, cpu, busy in told.head(MOST_KINDS).iter_rows():
+        on_cpu = "" if cpu is None else f", {duration(cpu)} of the CPU"
         yield (
-            f"{_named(count, kind_of)}: {duration(took)} until the last kernel ended, "
-            f"{duration(cpu)} of the CPU, kernels and copies for {duration(busy)}"
+            f"{_named(count, kind_of)}{', in the median' if count > 1 else ''}: {duration(took)} "
+            f"until the last kernel ended{on_cpu}, {duration(busy)} of kernels and copies"
         )
 
 

@@ -65,7 +65,7 @@ def launch_notes(spans: pl.DataFrame, steps: pl.DataFrame) -> Iterator[str]:
     if lost:
         yield f"{lost:,} {of} belong to no step: what launched them is not in the file"
     if outside := len(alone) - lost:
-        yield f"{outside:,} {of} belong to no step: they were launched outside of all steps"
+        yield f"{outside:,} {of} belong to no step: no step alone launched them"
     if others := _by_others(spans, steps):
         yield f"threads without tags: {others:,} of their calls count to the step under way"
 
@@ -106,8 +106,9 @@ def _launched(told: pl.DataFrame, steps: pl.DataFrame, base: Tracks) -> Found:
     has_correlation = pl.col("correlation").is_not_null()
     launches = told.filter(has_correlation, pl.col("step").is_not_null())
     others = told.with_row_index("row").filter(has_correlation, pl.col("step").is_null())
-    first = launches.group_by("correlation").agg(pl.col("step").min())
-    found = others.drop("step").join(first, on="correlation")
+    steps_of = launches.group_by("correlation").agg(pl.col("step").unique())
+    own = steps_of.filter(pl.col("step").list.len() == 1).explode("step")
+    found = others.drop("step").join(own, on="correlation")
     return found["row"], found["step"]
 
 

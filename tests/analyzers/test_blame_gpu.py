@@ -164,6 +164,14 @@ def test_a_mixed_step_of_the_cpu_says_that_it_is_cut_by_tokens() -> None:
     assert any("no kernel is in the profile" in note for note in notes)
 
 
+def test_steps_that_an_engine_recorded_are_not_said_to_be_the_cpus() -> None:
+    recorded = {"step": 1, "ts_ns": 0, "dur_ns": 9, "kind": "decode"}
+
+    blamed = blame(trace_of(steps=[recorded], spans=[call(0, 5, None, "schedule")]))
+
+    assert not any("kernel" in note for note in blamed.notes)
+
+
 def test_a_rank_without_a_gpu_beside_one_with_is_told_by_its_steps() -> None:
     steps = [step(0, 20), {**step(0, 20, gpu=False), "rank": 1}]
 

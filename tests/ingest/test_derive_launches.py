@@ -135,12 +135,23 @@ def test_what_was_launched_between_steps_is_of_none_even_within_a_copy() -> None
     assert owners(STEP_1, gap, copy, launch(20, 9), kernel(41, 1, 9)) == [None]
 
 
+def test_a_correlation_of_two_processes_ties_a_kernel_to_neither() -> None:
+    other = ("decode[bs=4]", 5, 10, "user_annotation", "other rank")
+
+    rows = (STEP_1, other, launch(2, 9), launch(7, 9, "other rank"), kernel(30, 3, 9))
+
+    assert owners(*rows) == [None]
+    assert notes(*rows) == [
+        "1 of 1 kernels and copies belong to no step: no step alone launched them"
+    ]
+
+
 def test_kernels_of_no_step_are_counted_by_why() -> None:
     rows = (STEP_1, launch(2, 9), kernel(5, 1, 9), launch(20, 8), kernel(25, 1, 8))
 
     assert notes(*rows, kernel(1, 1, None), kernel(2, 1, 77)) == [
         "2 of 4 kernels and copies belong to no step: what launched them is not in the file",
-        "1 of 4 kernels and copies belong to no step: they were launched outside of all steps",
+        "1 of 4 kernels and copies belong to no step: no step alone launched them",
     ]
 
 
