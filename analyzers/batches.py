@@ -75,6 +75,33 @@ def when_formed(trace: Trace) -> pl.LazyFrame:
     )
 
 
+def last_steps(trace: Trace) -> pl.LazyFrame:
+    """The step at which the recording of each rank ends: rank, step, ts_ns, end_ns, has_no_end.
+
+    That is the first that never ended after the last that did: an engine that schedules ahead has
+    formed another batch meanwhile, and one that writes a step when it has ended has no step of it
+    yet, only the rows of its batch. Where all have ended, or no end is known, it is the last one.
+    """
+    known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
+    begun = trace.steps.filter(known).select(*STEP, "ts_ns", "dur_ns")
+    rows = trace.batch_rows.filter(known).select(*STEP, "ts_ns")
+    last_ended = pl.col("place").filter(pl.col("dur_ns").is_not_null()).max().over("rank")
+    last = pl.col("place").max().over("rank")
+    wanted = pl.min_horizontal(last_ended.fill_null(last) + 1, last)
+    return (
+        pl.concat([begun, rows], how="diagonal")
+        .group_by(STEP)
+        .agg(pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS), pl.col("dur_ns").max().clip(0, FAR_NS))
+        .sort("rank", "ts_ns", "step")
+        .with_columns(place=pl.int_range(pl.len()).over("rank"))
+        .filter(pl.col("place") == wanted)
+        .select(
+            *STEP, "ts_ns", end_ns=pl.col("ts_ns") + pl.col("dur_ns").fill_null(0),
+            has_no_end=pl.col("dur_ns").is_null(),
+        )
+    )  # fmt: skip
+
+
 def with_left_out(steps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Add num_left_out: requests that run, could decode, and are not in the step's batch.
 

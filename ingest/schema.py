@@ -174,7 +174,8 @@ DECISIONS = _table(
     _text("subject", "its id: request, bucket or task"),
     _text("verdict", "what was decided", VERDICTS),
     _text("reason", "why, in the engine's words"),
-    _text("resource", "which resource was short or was looked at"),
+    _text("resource", "which resource was short or was looked at; null where none was: the request "
+          "itself was not ready, or no reason is known"),
     _int("needed", "how much of it was needed"),
     _int("available", "how much of it was free"),
     _text("holder", "who held it"),

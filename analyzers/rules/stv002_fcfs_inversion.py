@@ -8,6 +8,9 @@ Under first come, first served:
 - a request that had been preempted was considered and left in the queue, in a step in which a
   younger one was admitted or resumed.
 
+Who is passed over while it is not ready, is passed over by nobody: it was deferred, and no resource
+was said to be short, because its grammar is being compiled, say, or its output is still under way.
+
 Older means: of a lower priority number, or of the same and arrived earlier. An engine that holds
 everybody behind an old request which lacks blocks inverts nothing. All inversions that a request
 suffered are one finding.
@@ -38,6 +41,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.left_out import left_out
 from stepscope.analyzers.requests import (
     ENDS,
     LEAVES,
@@ -161,7 +165,19 @@ def _admitted_after_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
     )
     waited_on = pl.col("left_ns").fill_null(pl.col("ended_ns") + 1) > pl.col("ts_ns")
     passed = younger.filter(waited_on, pl.col("ts_ns") > pl.col("arrive_ns"))
-    return _inversions(passed.drop("step").rename({"at_step": "step"}), "passed over")
+    ready = _when_ready(passed.drop("step").rename({"at_step": "step"}), trace)
+    return _inversions(ready, "passed over")
+
+
+def _when_ready(passed: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Leave out who was passed over while it was not ready, by its own account."""
+    unready = left_out(trace).filter(pl.col("resource").is_null())
+    unready = unready.select(*REQUEST, told_ns="ts_ns", until_ns="end_ns").sort("told_ns")
+    told = passed.sort("ts_ns").join_asof(
+        unready, left_on="ts_ns", right_on="told_ns", by=list(REQUEST), check_sortedness=False
+    )
+    # What is told in the step of the admission holds in it, too: then `told_ns` is `ts_ns`.
+    return told.filter((pl.col("until_ns") <= pl.col("ts_ns")).fill_null(value=True))
 
 
 def _left_out_for_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
@@ -179,7 +195,9 @@ def _left_out_for_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
     )
     considered = (
         trace.decisions.filter(
-            pl.col("subject_kind") == "request", pl.col("verdict").is_in(LEFT_OUT)
+            pl.col("subject_kind") == "request",
+            pl.col("verdict").is_in(LEFT_OUT),
+            pl.col("resource").is_not_null() | (pl.col("verdict") != "deferred"),
         )
         .select("rank", "step", "ts_ns", pl.col("subject").alias("request"))
         .drop_nulls()

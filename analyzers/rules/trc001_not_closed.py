@@ -3,7 +3,8 @@
 ## What it finds
 A trace whose manifest says that the recording was not closed: the engine was killed, crashed, or
 ran out of disk, and the rows were recovered from the journal when the trace was opened. Or a file
-of another program that ends in the middle; what is whole in it was read.
+of another program that ends in the middle; what is whole in it was read. It is placed at the step
+that was under way: the first of which no end was recorded after the last that did end.
 
 ## Why it hurts
 Everything that was written before the end is there, and nothing after it. The last step may be
@@ -32,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from stepscope.analyzers.batches import last_steps
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import times
@@ -54,7 +56,7 @@ class NotClosed:
     needs: ClassVar[tuple[str, ...]] = ()
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per rank that was recovered, placed at the last step that it recorded."""
+        """One finding per rank that was recovered, placed at the step at which it ends."""
         manifest = trace.manifest
         if manifest.closed:
             return []
@@ -104,9 +106,7 @@ def _counts(was: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _last_step(trace: Trace, rank: str) -> Mapping[str, Any]:
-    """Where the last step of a rank is; all of it null when the rank recorded no step."""
-    of_rank = trace.steps.filter(pl.col("rank").cast(pl.String) == str(rank))
-    end_ns = pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)
-    last = of_rank.select("rank", "step", "ts_ns", end_ns=end_ns).sort("ts_ns", "step").tail(1)
+    """Where the recording of a rank ends; all of it null when the rank recorded no step."""
+    last = last_steps(trace).filter(pl.col("rank").cast(pl.String) == str(rank))
     nothing = {"rank": int(rank) if str(rank).isdecimal() else None, "step": None}
     return next(last.collect().iter_rows(named=True), nothing)

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from stepscope.analyzers.batches import last_steps
 from stepscope.analyzers.declared import is_whole
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.requests import (
@@ -95,7 +96,7 @@ class RequestsLeftOpen:
             )
             .filter(pl.col("count") >= self.at_least)
             .join(of_rank, on="rank", how="left")
-            .join(_last_steps(trace), on="rank", how="left")
+            .join(last_steps(trace), on="rank", how="left")
             .with_columns(ts_ns=pl.coalesce("ts_ns", "trace_end_ns"), end_ns=pl.col("trace_end_ns"))
             .sort("rank")
         )
@@ -136,12 +137,13 @@ def _where(row: Mapping[str, Any]) -> str:
 
 
 def _open(trace: Trace) -> pl.LazyFrame:
-    """`requests` without an end, and where they were: in the last batch, waiting, or running."""
+    """`requests` without an end, and where they were: in a last batch, waiting, or running."""
     event = pl.col("event")
     change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
     queued = events(trace).group_by(REQUEST).agg(num_waits=change.sum())
-    last = _last_steps(trace).select("rank", "step")
-    seated = trace.batch_rows.select(*REQUEST, "step").join(last, on=["rank", "step"])
+    last = last_steps(trace).select("rank", since_ns="ts_ns")
+    seated = trace.batch_rows.select(*REQUEST, "ts_ns").join(last, on="rank")
+    seated = seated.filter(pl.col("ts_ns") >= pl.col("since_ns"))
     seated = seated.select(REQUEST).drop_nulls().unique().with_columns(is_seated=True)
     where = (
         pl.when(pl.col("is_seated"))
@@ -156,20 +158,4 @@ def _open(trace: Trace) -> pl.LazyFrame:
         .join(queued, on=REQUEST, how="left")
         .join(seated, on=REQUEST, how="left")
         .with_columns(where=where)
-    )
-
-
-def _last_steps(trace: Trace) -> pl.LazyFrame:
-    """The last step of each rank whose batch was formed: rank, step, ts_ns, has_no_end."""
-    known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
-    steps = trace.steps.filter(known).select("rank", "step", "ts_ns", "dur_ns")
-    formed = trace.batch_rows.filter(known).select("rank", "step", "ts_ns")
-    has_no_end = pl.col("dur_ns").max().is_null() & pl.lit(trace.has("steps"))
-    latest = ("ts_ns", "step", "has_no_end")
-    return (
-        pl.concat([steps, formed], how="diagonal")
-        .group_by("rank", "step")
-        .agg(pl.col("ts_ns").min(), has_no_end=has_no_end)
-        .group_by("rank")
-        .agg(pl.col(latest).sort_by("ts_ns", "step").last())
     )

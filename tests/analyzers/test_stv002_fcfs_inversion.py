@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.stv002_fcfs_inversion import FcfsInversion
 from tests.analyzers.rows import Row, decision, event, life
@@ -75,13 +77,41 @@ def test_priority_goes_before_arrival() -> None:
 def test_a_preempted_request_left_out_while_a_younger_comes_in_is_found() -> None:
     old = [event("old", "arrive", 0), event("old", "admit", 1), event("old", "preempt", 10)]
     young = [event("young", "arrive", 5), event("young", "admit", 20)]
-    left_out = decision("request", "old", "deferred", 20, reason="another bucket runs")
+    left_out = decision("request", "old", "deferred", 20, resource="bucket")
 
     (found,) = inversions(*old, *young, event("young", "finish", 30), decisions=[left_out])
 
     assert (found.request, found.ts_ns, found.evidence["first"]) == (
         "old", 20, "passed over for young",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("resource", "count"), [(None, 0), ("bucket", 1)])
+def test_an_older_request_that_is_not_ready_is_not_passed_over(
+    resource: str | None, count: int
+) -> None:
+    rows = [*life("1", 0, 50, 60), *life("2", 1, 20, 30)]
+    told = decision("request", "1", "deferred", 10, reason="its grammar", resource=resource)
+
+    assert len(inversions(*rows, decisions=[told])) == count
+
+
+def test_an_older_request_that_was_ready_again_before_is_passed_over() -> None:
+    rows = [*life("1", 0, 50, 60), *life("2", 1, 20, 30)]
+    told = [
+        decision("request", "1", "deferred", 10, reason="its grammar is being compiled"),
+        decision("request", "1", "deferred", 15, resource="kv-block", needed=9, available=3),
+    ]
+
+    assert len(inversions(*rows, decisions=told)) == 1
+
+
+def test_a_preempted_request_whose_output_is_under_way_is_not_passed_over() -> None:
+    old = [event("old", "arrive", 0), event("old", "admit", 1), event("old", "preempt", 20)]
+    young = [event("young", "arrive", 5), event("young", "admit", 20)]
+    told = decision("request", "old", "deferred", 20, reason="its output is still in flight")
+
+    assert inversions(*old, *young, decisions=[told]) == []
 
 
 def test_a_preempted_request_that_everybody_is_held_behind_is_clean() -> None:

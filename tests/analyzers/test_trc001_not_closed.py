@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
 from stepscope.ingest.manifest import ReadReport
+from tests.analyzers.serving_rows import row, step
 from tests.traces import trace_of
 
 STEP = {"step": 4, "ts_ns": 70, "dur_ns": 30, "kind": "decode"}
@@ -31,6 +32,30 @@ def test_the_finding_stands_at_the_last_step() -> None:
     (found,) = NotClosed().check(trace)
 
     assert (found.step, found.ts_ns, found.end_ns) == (4, 70, 100)
+
+
+def test_the_finding_stands_at_the_step_that_was_under_way_when_the_engine_died() -> None:
+    steps = [step(3), step(4), step(5, dur_ns=None)]
+
+    (found,) = NotClosed().check(trace_of(steps=steps, batch_rows=[row(6, "a")], closed=False))
+
+    assert (found.step, found.ts_ns) == (5, 50)
+
+
+def test_a_step_of_which_only_the_batch_was_written_was_under_way() -> None:
+    formed = [row(3, "a"), row(4, "a", ts_ns=31), row(5, "a", ts_ns=41)]
+
+    (found,) = NotClosed().check(trace_of(steps=[step(3)], batch_rows=formed, closed=False))
+
+    assert (found.step, found.ts_ns) == (4, 31)
+
+
+def test_where_no_step_says_how_long_it_took_the_finding_stands_at_the_last() -> None:
+    steps = [step(n, dur_ns=None) for n in (3, 4, 5)]
+
+    (found,) = NotClosed().check(trace_of(steps=steps, closed=False))
+
+    assert found.step == 5
 
 
 def test_an_unclosed_trace_that_says_nothing_else_is_found() -> None:
