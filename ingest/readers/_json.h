@@ -9,7 +9,8 @@
 
 typedef const uint8_t *Place;
 
-typedef struct { Place begin, end; bool is_ascii; } Window;
+/* is_ascii and is_plain are taken back where a string is more than that, or holds an escape. */
+typedef struct { Place begin, end; bool is_ascii, is_plain; } Window;
 
 /* A time: plain if it is a decimal number, within if below 2**62 ns. */
 typedef struct { int64_t ns; bool is_plain, is_within; } Time;
@@ -102,8 +103,11 @@ static Place behind_rest(Window *window, Place at)
             return at;
         if (byte < 0x20)
             return NULL;
-        if (byte == '\\' && !(at = behind_escape(window, at)))
-            return NULL;
+        if (byte == '\\') {
+            window->is_plain = false;
+            if (!(at = behind_escape(window, at)))
+                return NULL;
+        }
         if (byte & 0x80)
             window->is_ascii = false;
     }

@@ -113,9 +113,10 @@ static inline Place behind_key(Scan *scan, Place at)
 {
     if (byte_at(&scan->window, at) != '"')
         return NULL;
+    scan->window.is_plain = true;
     Place key = at, key_end = behind_string(&scan->window, at);
-    if (!key_end)
-        return NULL;
+    if (!key_end || !scan->window.is_plain)
+        return NULL;  /* it may be one that is sought, in disguise */
     at = copy_space(scan, key_end);
     if (byte_at(&scan->window, at) != ':')
         return NULL;
@@ -427,7 +428,7 @@ static const char *const COLUMNS[NUM_COLUMNS][2] = {
 
 static bool open_scan(Scan *scan, const Py_buffer *window)
 {
-    *scan = (Scan){.window = {window->buf, (Place)window->buf + window->len, true},
+    *scan = (Scan){.window = {window->buf, (Place)window->buf + window->len, true, true},
                    .most_events = window->len / EVENT_BYTES + 1};
     bool is_open = window->len <= UINT32_MAX;
     for (int i = 0; i < NUM_COLUMNS && is_open; i++) {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 
 from stepscope.ingest.readers.written_numbers import whole_below
 
+_ESCAPED = r"\\u00[2-7]"
+"""Letters of ASCII that are escaped though they need not be: a key may be written so."""
 _LIMIT = 10**18
 CORRELATION, EXTERNAL_ID = "correlation", "External id"
 _FOLLOWING = r"^\s*:\s*(\d{1,18})\s*[,}]"
@@ -20,6 +24,9 @@ def number_in(args: pl.Series, key: str) -> pl.Series:
     quotes.
     """
     quoted = f'"{key}"'
+    disguised = args.str.contains(_ESCAPED).arg_true()
+    if len(disguised):
+        args = args.scatter(disguised, [_unescaped(text) for text in args.gather(disguised)])
     at = args.str.find(quoted, literal=True)
     having = at.is_not_null().arg_true()
     texts = args.gather(having)
@@ -36,6 +43,14 @@ def number_in(args: pl.Series, key: str) -> pl.Series:
         wholes = _wholes(written)
         number = number.scatter(others, wholes.zip_with(wholes.is_not_null(), anywhere))
     return args.clear(len(args)).cast(pl.Int64).scatter(having, number)
+
+
+def _unescaped(args: str) -> str:
+    """The same JSON with letters for what is escaped, as far as it can be decoded."""
+    try:
+        return json.dumps(json.loads(args), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return args
 
 
 def _wholes(written: pl.Series) -> pl.Series:

@@ -28,17 +28,18 @@ from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.event import Event, EventReader
 from stepscope.ingest.readers.event_cuts import between, exact_cut, first_object, first_value
 from stepscope.ingest.readers.event_frames import Events, events_of
+from stepscope.ingest.readers.event_pieces import events_in_piece, pieces
 from stepscope.ingest.readers.event_windows import events_in
 from stepscope.ingest.readers.inflate import BLOCK_BYTES, Contents
 
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"
+BEHIND = "more stands behind the end of the events: those among it are read, the rest is left out"
 WINDOW_BYTES = 12 << 20
 NUM_THREADS = 2
 _TAIL_BYTES = 64 << 10
 _MOST_TRIES = 32
 _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
-_PIECE = re.compile(rb'(?<=[}\]])\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args)")')
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _EVENT = re.compile(rb'\{\s*"ph"')
 T = TypeVar("T")
@@ -217,8 +218,8 @@ class EventStream(Generic[T]):
         event, reason = self.reader.attempt(text)
         if event is not None:
             return [event]
-        if reason == "not JSON" and len(pieces := _PIECE.split(text)) > 1:
-            return [event for piece in pieces if (event := self._first_in(piece))]
+        if reason == "not JSON" and len(found := pieces(text)) > 1:
+            return self._events_of(found)
         self.reader.skipped[reason] += 1
         return []
 
@@ -234,18 +235,18 @@ class EventStream(Generic[T]):
         return [], b"".join(parts)
 
     def _pieces(self, window: bytes) -> tuple[list[Events], bytes | None]:
-        pieces = _PIECE.split(window)
-        if not self._ended and len(pieces) == 1:
+        found = pieces(window)
+        if not self._ended and len(found) == 1:
             if len(window) > self._limits.event:
                 at = self.num_bytes - len(window)
                 self._stop(f"an event of more than {self._limits.event:,} bytes at {at:,}", "event")
                 return [], None
             return self._grow(window)
-        rest = None if self._ended else pieces.pop() + self._more()
-        return [self._framed([event for piece in pieces if (event := self._first_in(piece))])], rest
+        rest = None if self._ended else found.pop() + self._more()
+        return [self._framed(self._events_of(found))], rest
 
-    def _first_in(self, piece: bytes) -> Event | None:
-        return self.reader.read(first_value(piece))
+    def _events_of(self, found: list[bytes]) -> list[Event]:
+        return [event for piece in found for event in events_in_piece(piece, self.reader)]
 
     # -- after the events --------------------------------------------------------------------
 
@@ -263,7 +264,7 @@ class EventStream(Generic[T]):
 
     def _close(self, tail: bytes) -> bool:
         if self._is_array:
-            return not tail.strip()
+            return self._is_all(tail)
         fields = first_object(b'{"traceEvents":[]' + tail)
         if fields is None:
             self.cut_off = not _EVENT.search(tail)
@@ -272,13 +273,19 @@ class EventStream(Generic[T]):
         if isinstance(again, list) and again:
             self.reader.skipped["in a second traceEvents"] += len(again)
         self.metadata.update(fields[0])
-        return not fields[1].strip()
+        return self._is_all(fields[1])
+
+    def _is_all(self, rest: bytes | str) -> bool:
+        """Whether nothing stands behind the end; that something does is said once."""
+        if rest.strip() and BEHIND not in self.notes:
+            self.notes.append(BEHIND)
+        return not rest.strip()
 
     def _cut_off(self, window: bytes, commas: list[int]) -> tuple[list[Events], bytes | None]:
         """The events of a file that ends before its events do."""
         *whole, rest = between(window, commas)
-        *torn, last = _PIECE.split(rest)
-        found = [event for text in torn if (event := self._first_in(text))]
+        *torn, last = pieces(rest)
+        found = self._events_of(torn)
         first = first_value(last)
         event, _ = self.reader.attempt(first)
         if event is not None:

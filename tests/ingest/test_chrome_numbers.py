@@ -112,6 +112,14 @@ def test_a_correlation_is_a_whole_number_however_it_is_written(
     assert rows(trace, "spans", "correlation") == [number]
 
 
+def test_a_correlation_is_found_whose_key_is_escaped(tmp_path: Path) -> None:
+    content = (
+        b'[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{"c\\u006Frrelation": 5}}]'
+    )
+
+    assert rows(open_bytes(tmp_path, content), "spans", "correlation") == [5]
+
+
 @pytest.mark.parametrize(
     ("written", "value"),
     [("1.5e3", 1500.0), ("15E+2", 1500.0), ('"1.5e3"', 1500.0), ("1500", 1500.0), ("-0.0", 0.0)],

@@ -131,6 +131,7 @@ def test_what_profilers_write_is_read_in_one_pass(layout: dict[str, Any]) -> Non
         b'{"ph": "X", "ts": 01}',
         b'{"ph": "X", "ts": 1, "bind_id": 1, "flow_out": true}',
         b'{"ph": "X", "ts": 1, "args": {"correlation": 1.0}}',
+        b'{"ph": "X", "ts": 1, "args": {"c\\u006frrelation": 1}}',
         b'{"ph": "X", "ts": 1, "args": {"correlation": 1e0}}',
         b'{"ph": "X", "ts": 1, "args": {"External id": "1"}}',
         b'{"ph": "X", "ts": 1.}',
