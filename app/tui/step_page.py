@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -116,9 +116,8 @@ class StepPage(Vertical, can_focus=True):
         number = (
             "before step 1" if view.position.step is None else f"step {count(view.position.step)}"
         )
-        took = view.detail.step.get("dur_ns")
         bar.number = f"{number} · {when(view.position.ts_ns, self.timeline)}"
-        bar.about = step_line(view) + (f" · took {duration(took)}" if took is not None else "")
+        bar.about = step_line(view) + _took(view.detail.step)
         right = self.query_one("#step-right", Prose)
         self.query_one("#step-left", Prose).show(left_blocks(view), keep_place=True)
         right.show(right_blocks(view, right.room), keep_place=True)
@@ -164,3 +163,13 @@ class StepPage(Vertical, can_focus=True):
         if had:
             self.show()
         return had
+
+
+def _took(step: Mapping[str, Any]) -> str:
+    """How long a step took, and what of that the CPU was in it and the GPU busy with it."""
+    took, cpu, busy = (step.get(name) for name in ("dur_ns", "cpu_dur_ns", "gpu_busy_ns"))
+    if took is None:
+        return ""
+    if cpu is None or busy is None:
+        return f" · took {duration(took)}"
+    return f" · took {duration(took)} (CPU {duration(cpu)}, GPU busy {duration(busy)})"

@@ -106,9 +106,10 @@ def _launched(told: pl.DataFrame, steps: pl.DataFrame, base: Tracks) -> Found:
     has_correlation = pl.col("correlation").is_not_null()
     launches = told.filter(has_correlation, pl.col("step").is_not_null())
     others = told.with_row_index("row").filter(has_correlation, pl.col("step").is_null())
-    steps_of = launches.group_by("correlation").agg(pl.col("step").unique())
-    own = steps_of.filter(pl.col("step").list.len() == 1).explode("step")
-    found = others.drop("step").join(own, on="correlation")
+    first, last = pl.col("step").min(), pl.col("step").max().alias("last")
+    of_steps = launches.group_by("correlation").agg(first, last)
+    own = of_steps.filter(pl.col("step") == pl.col("last"))
+    found = others.select("row", "correlation").join(own, on="correlation")
     return found["row"], found["step"]
 
 

@@ -18,6 +18,7 @@ from tests.app.tui.stage import (
     settle,
     state_of,
 )
+from tests.traces import trace_of
 
 
 def left(pilot: Pilot[None]) -> str:
@@ -39,6 +40,17 @@ async def test_it_tells_the_batch_and_who_was_left_out_and_why() -> None:
         said = " ".join(left(pilot).split())
         reason = "passed-over: no free slot · slot needs 1, 0 available · held by req-3"
         assert f"LEFT OUT 1 req-4 {reason}" in said
+
+
+async def test_it_tells_how_long_a_step_was_on_cpu_and_gpu() -> None:
+    step = {"step": 1, "ts_ns": 0, "dur_ns": 308_000_000, "kind": "mixed", "inferred": "tags",
+            "cpu_dur_ns": 26_400_000, "gpu_ts_ns": 151_000_000, "gpu_dur_ns": 157_000_000,
+            "gpu_busy_ns": 156_000_000}  # fmt: skip
+
+    async with opened(trace_of(steps=[step])) as pilot:
+        await press(pilot, "4")
+
+        assert "took 308 ms (CPU 26.4 ms, GPU busy 156 ms)" in screen_text(pilot)
 
 
 async def test_it_tells_what_the_engine_held() -> None:
