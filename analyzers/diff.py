@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.analyzers.inputs import Input, inputs
+from stepscope.analyzers.known import knows
 from stepscope.analyzers.outcomes import Outcomes, outcomes
+from stepscope.analyzers.pairing import Pairing, pair
+from stepscope.analyzers.rule import any_row
 from stepscope.analyzers.stages import STAGES, STEP, Stage, first_steps
 
 if TYPE_CHECKING:
@@ -54,6 +57,7 @@ class Difference:
     "parted", or "incomparable" (they have no table in common). `firsts` tells for each stage that
     both recorded the first rank and step at which it differs, None if it never does; `slower` is
     the first step that took another time. `not_compared` are the stages that only one recorded.
+    Requests are called as in A; `pairing` says which of them have another id in B.
     """
 
     a: str
@@ -66,12 +70,15 @@ class Difference:
     slower: tuple[int, int] | None
     not_compared: tuple[str, ...]
     outcomes: Outcomes
+    pairing: Pairing
 
 
 def diff(a: Trace, b: Trace) -> Difference:
     """Compare two traces step by step; both must number their steps alike."""
+    pairing = pair(a, b)
+    b = pairing.b
     in_a, in_b = (_recorded(each) for each in (a, b))
-    shared = [stage for stage in STAGES if stage.name in in_a & in_b]
+    shared = [stage for stage in STAGES if stage.name in in_a & in_b and _any_row(stage, a, b)]
     began = _first_step(a, b)
     firsts = {stage.name: first_steps(stage, a, b, began) for stage in shared}
     in_steps = {name: each.filter(pl.col("step") >= began) for name, each in firsts.items()}
@@ -92,13 +99,27 @@ def diff(a: Trace, b: Trace) -> Difference:
         _first_slower(a, b),
         tuple(stage.name for stage in STAGES if stage.name in in_a ^ in_b),
         outcomes(a, b),
+        pairing,
     )
 
 
+def _any_row(stage: Stage, *traces: Trace) -> bool:
+    """Tell whether there is anything to compare: two runs are not alike in what neither did."""
+    return any(any_row(stage.rows(each)) for each in traces)
+
+
 def _recorded(trace: Trace) -> set[str]:
-    """The stages that the trace tells of, which it also does if it says that nothing happened."""
+    """The stages that the trace tells of, which it also does if it says that nothing happened.
+
+    Rows in which none of what is compared has a value were not recorded for it.
+    """
     complete = {name for name, state in trace.manifest.tables.items() if state == "complete"}
-    return {stage.name for stage in STAGES if stage.table in complete or trace.has(stage.table)}
+    return {
+        stage.name
+        for stage in STAGES
+        if (stage.table in complete and not trace.has(stage.table))
+        or any(knows(trace, f"{stage.table}.{column}") for column in stage.columns)
+    }
 
 
 def _first(firsts: pl.DataFrame) -> tuple[int, int] | None:

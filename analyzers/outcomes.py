@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 Pair = tuple[Any, Any]
+ENDED = {"finished": "finish", "aborted": "abort", "rejected": "reject"}
 SERVED = ("outcome", "latency_ns", "ttft_ns", "num_preempted")
 
 
@@ -25,7 +26,9 @@ class Outcomes:
     `requests` has a row per request of either: rank, request, and outcome, latency_ns, ttft_ns and
     num_preempted of each run, with `_a` and `_b` behind; `gain_ns` is by how much it is faster in B
     where it finished in both, and `change` is "gained", "lost" or null. `totals` are numbers of
-    both runs by name; `causes` the time of each cause of latency, in nanoseconds.
+    both runs by name, None where a trace does not tell: latencies are those of the finished alone,
+    and `open` is who was still there at the end. `causes` is the time of each cause of latency, in
+    nanoseconds.
     """
 
     requests: pl.DataFrame
@@ -77,13 +80,30 @@ def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
     return {
         "steps": trace.num_rows("steps"),
         "makespan_ns": None if began is None else ended - began,
-        "requests": len(served),
-        "finished": len(finished),
-        "preemptions": int(served["num_preempted"].sum()),
+        **_became(trace, served),
         "latency_mean_ns": _whole(finished["latency_ns"].mean()),
         "latency_p99_ns": _whole(finished["latency_ns"].quantile(0.99, "nearest")),
         "latency_max_ns": _whole(finished["latency_ns"].max()),
         "ttft_mean_ns": _whole(finished["ttft_ns"].mean()),
+    }
+
+
+def _became(trace: Trace, served: pl.DataFrame) -> dict[str, int | None]:
+    """How many requests there were, and what became of them: a list of arrivals does not say."""
+    event, is_named = pl.col("event"), pl.col("request").is_not_null()
+    told = trace.lifecycle.select(
+        arrived=(event == "arrive").sum(), preempted=(event == "preempt").sum(),
+        went_on=(event != "arrive").any(), are_named=((event != "arrive") & is_named).any(),
+    )  # fmt: skip
+    arrived, preempted, went_on, are_named = told.collect().row(0)
+    outcome = served["outcome"]
+    became = {name: int((outcome == event).sum()) for name, event in ENDED.items()}
+    became["open"] = outcome.null_count()
+    return {
+        "requests": len(served) or None,
+        "arrived": arrived or None,
+        **{name: number if are_named else None for name, number in became.items()},
+        "preemptions": preempted if went_on else None,
     }
 
 

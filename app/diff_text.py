@@ -7,14 +7,18 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analyzers.coverage import OF_THE_RECORDING
 from stepscope.analyzers.diff import EQUAL, INCOMPARABLE, PREFIX, Difference, Parting
+from stepscope.analyzers.run import CheckResult
 from stepscope.analyzers.stages import STAGES
+from stepscope.analyzers.wording import times
 from stepscope.app.diff_knew import Knowledge, facts_of
 from stepscope.app.plain import plain
 from stepscope.app.units import duration, moment
 
 MAX_INPUTS, MAX_ONLY, MAX_REQUESTS, LONGEST = 12, 4, 5, 300
-Counts = Mapping[str, int]
+OF_FINISHED = ("latency", "ttft")
+Results = tuple[CheckResult, CheckResult]
 Pair = tuple[Any, Any]
 
 
@@ -22,6 +26,7 @@ def verdict_lines(found: Difference) -> Iterator[str]:
     """Which traces these are, what they were given, and how they compare."""
     yield f"A  {plain(found.a)}"
     yield f"B  {plain(found.b)}"
+    yield from _paired(found)
     if found.inputs:
         yield ""
         yield "given differently"
@@ -62,10 +67,10 @@ def parting_lines(
             yield f"  {run} decided: {plain(line)}"
 
 
-def outcome_lines(found: Difference, rules: tuple[Counts, Counts] | None) -> Iterator[str]:
+def outcome_lines(found: Difference, rules: Results | None) -> Iterator[str]:
     """What came of it: totals, where the time went, who gained and who lost, findings."""
     came = found.outcomes
-    totals = [(_label(name), *(_amount(name, n) for n in pair)) for name, pair in
+    totals = [(_total(name), *(_amount(name, n) for n in pair)) for name, pair in
               came.totals.items() if pair != (None, None)]  # fmt: skip
     yield from _table(("what came of it", "A", "B"), totals)
     changed = [(name, duration(a), duration(b)) for name, (a, b) in came.causes.items() if a != b]
@@ -74,22 +79,43 @@ def outcome_lines(found: Difference, rules: tuple[Counts, Counts] | None) -> Ite
         yield from _table(("time of all requests", "A", "B"), changed)
     yield from _who(came.requests)
     if rules is not None:
-        codes = sorted(rules[0].keys() | rules[1].keys())
-        counts = [(code, *(_count(run.get(code)) for run in rules)) for code in codes]
-        # A rule that does not apply to one and finds nothing in the other says nothing of either.
-        differing = [row for row in counts if row[1] != row[2] and {*row[1:]} != {"0", "n/a"}]
         yield ""
-        if differing:
-            yield from _table(("findings of", "A", "B"), differing)
-        else:
-            yield "the rules find as much in both"
+        yield from _findings(*rules)
+
+
+def _findings(ours: CheckResult, theirs: CheckResult) -> Iterator[str]:
+    """Rules that find more in one run; of those that could judge both, that they do not."""
+    codes = sorted(ours.counts.keys() | theirs.counts.keys())
+    counts = [(code, *(_count(run.counts.get(code)) for run in (ours, theirs))) for code in codes]
+    # A rule that does not apply to one and finds nothing in the other says nothing of either.
+    differing = [row for row in counts if row[1] != row[2] and {*row[1:]} != {"0", "n/a"}]
+    both = (ours.counts.keys() & theirs.counts.keys()) - OF_THE_RECORDING
+    if differing:
+        yield from _table(("findings of", "A", "B"), differing)
+    if not both:
+        yield "no rule could judge what ran in both"
+    elif not differing:
+        yield f"{times(len(both), 'rule')} could judge what ran in both, and found as much in each"
+    if not both or ours.counts.keys() != theirs.counts.keys():
+        for run, result in (("A", ours), ("B", theirs)):
+            yield f"  {run}: {result.coverage.share}"
+
+
+def _paired(found: Difference) -> Iterator[str]:
+    inferred = found.pairing.inferred
+    if not inferred:
+        return
+    yield ""
+    yield "requests of B have other ids, and are called as those of A that they seem to be"
+    for how, number in inferred.items():
+        yield f"  {times(number, 'pair')} inferred from {how}"
 
 
 def _verdict(found: Difference) -> Iterator[str]:
     if found.verdict == INCOMPARABLE:
-        yield "they have no table in common that tells what an engine decided"
+        yield "they have no rows in common that tell what an engine decided"
     elif found.verdict == EQUAL:
-        yield "they decide and do the same in every step"
+        yield f"they decide and do the same in every step, of {', '.join(found.firsts)}"
     elif found.verdict == PREFIX:
         yield f"they are the same as far as {found.shorter} goes, which ends first"
     elif found.parting is not None:
@@ -121,7 +147,7 @@ def _row(row: Mapping[str, Any] | None, columns: Sequence[str]) -> str:
     if row is None:
         return "nothing more in this step"
     said = [f"{_label(name)} {row[name]}" for name in columns if row[name] is not None]
-    return _short(", ".join(said))
+    return _short(", ".join(said)) or "a row of which nothing is known"
 
 
 def _both(name: str, pair: Pair) -> Iterator[str]:
@@ -153,6 +179,10 @@ def _fate(row: Mapping[str, Any], run: str) -> str:
     preempted = f", preempted {times}x" if times else ""
     outcome = plain(row[f"outcome_{run}"] or "unfinished")
     return f"{outcome} after {duration(row[f'latency_ns_{run}'])}{preempted}"
+
+
+def _total(name: str) -> str:
+    return f"{_label(name)} of finished" if name.startswith(OF_FINISHED) else _label(name)
 
 
 def _label(name: str) -> str:

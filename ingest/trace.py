@@ -96,6 +96,15 @@ class Trace:
         """
         return cls(conformed(tables), manifest, name)
 
+    def replacing(self, frames: Mapping[str, pl.LazyFrame], manifest: Manifest) -> Trace:
+        """Give the trace another manifest, and some tables other frames of its own rows."""
+        replaced = Trace(
+            {table.name: self.table(table.name) for table in TABLES} | {**frames},
+            manifest, self.name, self.path,
+        )  # fmt: skip
+        replaced._kept, replaced._num_rows = self._kept, self._num_rows
+        return replaced
+
     def table(self, name: str) -> pl.LazyFrame:
         """Give a table by name; raises `SchemaMismatch` where there is none of that name."""
         frame: pl.LazyFrame = getattr(self, table_named(name).name)

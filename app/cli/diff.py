@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,13 @@ from stepscope.app.cli.progress import progress
 
 if TYPE_CHECKING:
     from stepscope.analyzers.diff import Difference, Parting
+    from stepscope.analyzers.run import CheckResult
     from stepscope.app.diff_knew import Knowledge
     from stepscope.ingest.trace import Trace
 
 Known = tuple["Knowledge | None", "Knowledge | None"]
 MAX_ONLY = 100
-Counts = tuple[dict[str, int], dict[str, int]]
+Results = tuple["CheckResult", "CheckResult"]
 
 
 @click.command()
@@ -36,6 +38,9 @@ def diff(a: Path, b: Path, form: str, rules: bool, open_trace: OpenTrace) -> Non
     Steps are compared by number: decisions, admissions, batches (who, in which order, how many
     tokens), placement on cores, collectives, accesses, outputs; not times. Says what the runs were
     given differently, what each knew where they part, and what came of it: who gained, who lost.
+
+    Requests go by their ids. Where a server makes these up anew in each run, requests are paired by
+    the rest of the ids, else by their lengths in order of arrival, and that is said.
 
     Exits 0 whether or not they part.
 
@@ -57,26 +62,25 @@ def diff(a: Path, b: Path, form: str, rules: bool, open_trace: OpenTrace) -> Non
         if parting := found.parting:
             known = (
                 knowledge(traces[0], parting, parting.row_a),
-                knowledge(traces[1], parting, parting.row_b),
+                knowledge(found.pairing.b, parting, parting.row_b),
             )
-        counts = _findings(traces, report) if rules else None
+        results = _results(traces, report) if rules else None
     if form == "json":
-        click.echo(json.dumps(_as_dict(found, known, counts), indent=2, default=str))
+        click.echo(json.dumps(_as_dict(found, known, results), indent=2, default=str))
         return
-    for line in _text(traces, found, known, counts):
+    for line in _text(traces, found, known, results):
         click.echo(line)
 
 
-def _findings(traces: tuple[Trace, Trace], report: Any) -> Counts:
-    """How often each rule fired, for each trace; rules that do not apply to one are left out."""
+def _results(traces: tuple[Trace, Trace], report: Any) -> Results:
+    """What the rules say of each trace."""
     from stepscope.analyzers.run import check
 
-    ours, theirs = (check(trace, progress=report).counts for trace in traces)
-    return ours, theirs
+    return check(traces[0], progress=report), check(traces[1], progress=report)
 
 
 def _text(
-    traces: tuple[Trace, Trace], found: Difference, known: Known, counts: Counts | None
+    traces: tuple[Trace, Trace], found: Difference, known: Known, results: Results | None
 ) -> list[str]:
     from stepscope.app.diff_text import outcome_lines, parting_lines, verdict_lines
 
@@ -84,10 +88,10 @@ def _text(
     if found.parting is not None:
         starts = traces[0].start_ns(), traces[1].start_ns()
         lines += parting_lines(found.parting, known, starts)
-    return [*lines, "", *outcome_lines(found, counts)]
+    return [*lines, "", *outcome_lines(found, results)]
 
 
-def _as_dict(found: Difference, known: Known, counts: Counts | None) -> dict[str, Any]:
+def _as_dict(found: Difference, known: Known, results: Results | None) -> dict[str, Any]:
     return {
         "a": found.a,
         "b": found.b,
@@ -102,7 +106,9 @@ def _as_dict(found: Difference, known: Known, counts: Counts | None) -> dict[str
         "totals": found.outcomes.totals,
         "causes_ns": found.outcomes.causes,
         "requests": found.outcomes.requests.to_dicts(),
-        "findings": None if counts is None else {"a": counts[0], "b": counts[1]},
+        "paired": {"by": dict(found.pairing.inferred), "a_by_b": dict(found.pairing.names)},
+        "findings": None if results is None else _by_run(each.counts for each in results),
+        "coverage": None if results is None else _by_run(each.coverage.share for each in results),
     }
 
 
@@ -115,6 +121,10 @@ def _parting(parting: Parting) -> dict[str, Any]:
         "num_only_a": len(parting.only_a),
         "num_only_b": len(parting.only_b),
     }
+
+
+def _by_run(each: Iterable[Any]) -> dict[str, Any]:
+    return dict(zip("ab", each, strict=True))
 
 
 def _place(first: tuple[int, int] | None) -> dict[str, int] | None:

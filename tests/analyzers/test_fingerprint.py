@@ -54,6 +54,10 @@ def test_a_core_counts_where_nothing_else_is_named() -> None:
         ("chatcmpl-0123456789abcdef0123456789abcdef", "chatcmpl-*"),
         ("req-00", "req-00"),
         ("20261121", "20261121"),
+        ("cmpl-req0000-0-8e282962", "cmpl-req0000-0-*"),
+        ("job-deadbeef", "job-deadbeef"),
+        ("job-deadbeef-0", "job-deadbeef-0"),
+        ("req-00000012", "req-00000012"),
     ],
 )
 def test_ids_that_a_server_makes_up_stand_for_any_request(request_id: str, kept: str) -> None:

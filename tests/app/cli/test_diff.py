@@ -100,3 +100,57 @@ def test_a_trace_that_is_not_there_is_one_clear_line(
 
     assert run.code in {2, 3}
     assert len(run.err.splitlines()) == 1
+
+
+def test_it_says_what_became_of_all_requests_and_that_latencies_are_of_the_finished(
+    stepscope: Command, starved: Path, repaired: Path
+) -> None:
+    lines = stepscope("diff", starved, repaired, "--no-rules").out.splitlines()
+
+    told = {line[:24].strip(): line[24:].split() for line in lines}
+    assert told["arrived"] == ["40", "40"]
+    assert told["finished"] == ["12", "40"]
+    assert told["aborted"] == ["28", "0"]
+    assert told["open"] == ["0", "0"]
+    assert "latency mean of finished" in told
+
+
+def test_where_no_rule_could_judge_both_they_do_not_find_as_much(
+    stepscope: Command, starved: Path, tmp_path: Path
+) -> None:
+    spans = [{"span": 1, "track": "main", "name": "work", "dur_ns": 5}]
+    trace_of(spans=spans).save(tmp_path / "spans.trace")
+
+    for other in (starved, tmp_path / "spans.trace"):
+        out = stepscope("diff", tmp_path / "spans.trace", other).out
+        assert "no rule could judge what ran in both" in out
+        assert "found as much" not in out
+        assert "A: 2 of " in out
+
+
+def test_it_says_how_many_rules_find_as_much(stepscope: Command, starved: Path) -> None:
+    out = stepscope("diff", starved, starved).out
+
+    assert out.splitlines()[-1].endswith(
+        "rules could judge what ran in both, and found as much in each"
+    )
+
+
+def test_requests_under_other_ids_are_paired_and_that_is_said(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    for run, name in (("a", "0-9ab12cd3"), ("b", "0-77aa00ff")):
+        batch = [{"step": 1, "request": name, "phase": "decode", "num_tokens": 1}]
+        trace_of(lifecycle=[event(name, "arrive", 0)], batch_rows=batch).save(
+            tmp_path / f"{run}.trace"
+        )
+    pair = tmp_path / "a.trace", tmp_path / "b.trace"
+
+    text = stepscope("diff", *pair, "--no-rules").out
+    told = json.loads(stepscope("diff", *pair, "--no-rules", "--format", "json").out)
+
+    assert "1 pair inferred from what of their ids is not made up" in text
+    assert "they decide and do the same in every step, of batch, arrivals" in text
+    assert told["paired"] == {
+        "by": {"what of their ids is not made up": 1}, "a_by_b": {"0-77aa00ff": "0-9ab12cd3"},
+    }  # fmt: skip
