@@ -53,6 +53,8 @@ def run_parts(
     trace: Trace, stretches: pl.LazyFrame, steps: pl.LazyFrame, ran: pl.DataFrame
 ) -> pl.DataFrame:
     """The same of a run as a whole: by what its GPU did, where that is known."""
+    if ran.is_empty():
+        return parts(trace, stretches, steps, ran)
     has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
     on_gpu = stretches.filter(has_gpu).with_columns(cause=NUMBER_OF["idle"])
     under_way = steps.filter(~pl.col("kind").is_in(["idle", "dummy"]).fill_null(value=False))

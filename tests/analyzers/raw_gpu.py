@@ -113,7 +113,8 @@ def _steps(events: list[Event]) -> list[Step]:
         found = [event for event in found if not event["name"].startswith("Profiler")]
     steps: list[Step] = []
     for event in sorted(found, key=lambda event: (ns(event)[0], -ns(event)[1])):
-        if not steps or ns(event)[0] >= steps[-1].cpu[1]:
+        begun, ended = ns(event)
+        if not steps or begun >= steps[-1].cpu[1] or ended > steps[-1].cpu[1]:
             steps.append(Step((event["pid"], event["tid"]), ns(event)))
     return steps
 
