@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from operator import ne
 
 from stepscope.analyzers.rule import Rule
 from stepscope.analyzers.rules.bat001_mixed_never_forms import MixedNeverForms
@@ -46,6 +47,7 @@ from stepscope.analyzers.rules.cor008_sync_start_split import SyncStartSplit
 from stepscope.analyzers.rules.cor009_dispatch_bound import DispatchBound
 from stepscope.analyzers.rules.cor010_dispatch_stalled import DispatchStalled
 from stepscope.analyzers.rules.cor011_wrong_core import WrongCore
+from stepscope.analyzers.rules.cor012_blocks_not_run import BlocksNotRun
 from stepscope.analyzers.rules.eqv001_diverged_from_solo import DivergedFromSolo
 from stepscope.analyzers.rules.eqv002_placeholder_consumed import PlaceholderConsumed
 from stepscope.analyzers.rules.eqv003_chunking_changes_output import ChunkingChangesOutput
@@ -57,6 +59,7 @@ from stepscope.analyzers.rules.kvb004_preemption_thrash import PreemptionThrash
 from stepscope.analyzers.rules.kvb005_dirty_recycle import DirtyRecycle
 from stepscope.analyzers.rules.kvb006_admit_copies_all import AdmitCopiesAll
 from stepscope.analyzers.rules.kvb007_wrong_request_taken import WrongRequestTaken
+from stepscope.analyzers.rules.kvb008_hold_and_wait import HoldAndWait
 from stepscope.analyzers.rules.kvb009_retraction_storm import RetractionStorm
 from stepscope.analyzers.rules.stv001_request_starved import RequestStarved
 from stepscope.analyzers.rules.stv002_fcfs_inversion import FcfsInversion
@@ -70,6 +73,8 @@ from stepscope.analyzers.rules.stv009_idle_capacity import IdleCapacity
 from stepscope.analyzers.rules.stv010_silent_stall import SilentStall
 from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
 from stepscope.analyzers.rules.stv012_ended_in_error import EndedInError
+from stepscope.analyzers.rules.stv014_never_fits import NeverFits
+from stepscope.analyzers.rules.stv015_silent_reject import SilentReject
 from stepscope.analyzers.rules.stv016_queue_with_room import QueueWithRoom
 from stepscope.analyzers.rules.stv017_transfer_backlog import TransferBacklog
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
@@ -92,6 +97,7 @@ RULES: tuple[Rule, ...] = (
     DispatchBound(),
     DispatchStalled(),
     WrongCore(),
+    BlocksNotRun(),
     RequestStarved(),
     FcfsInversion(),
     BucketStarved(),
@@ -104,6 +110,8 @@ RULES: tuple[Rule, ...] = (
     SilentStall(),
     DecodeStarved(),
     EndedInError(),
+    NeverFits(),
+    SilentReject(),
     QueueWithRoom(),
     TransferBacklog(),
     MixedNeverForms(),
@@ -126,6 +134,7 @@ RULES: tuple[Rule, ...] = (
     DirtyRecycle(),
     AdmitCopiesAll(),
     WrongRequestTaken(),
+    HoldAndWait(),
     RetractionStorm(),
     OverwrittenInFlight(),
     SharedViewClobbered(),
@@ -187,7 +196,8 @@ def _codes(entry: str) -> tuple[str, ...]:
 def _near(code: str) -> str:
     codes = {rule.code: rule for rule in RULES}
     names = {rule.name: rule for rule in RULES}
-    near = get_close_matches(code.upper(), codes, cutoff=0.5)
+    alike = get_close_matches(code.upper(), codes, n=len(codes), cutoff=0.5)
+    near = sorted(alike, key=lambda each: sum(map(ne, each, code.upper())))[:3]
     near = near or [names[name].code for name in get_close_matches(code.lower(), names)]
     if near:
         return "did you mean " + " or ".join(f"{c} ({codes[c].name})" for c in near) + "?"

@@ -74,6 +74,24 @@ FCFS_FAULTS = (
     ),
     Fault("block-leaked", FCFS, "the last block of a request that finishes is never released"),
     Fault(
+        "nobody-gives-way",
+        FCFS,
+        "requests that run keep their KV blocks and wait for those of the others, all of them",
+        settings={"num_kv_blocks": "60"},
+    ),
+    Fault(
+        "too-long-is-held",
+        FCFS,
+        "a request that is longer than the KV pool is held in the queue, not turned away",
+        settings={"num_kv_blocks": "5", "prompt_len": "200", "requests": "6"},
+    ),
+    Fault(
+        "ignored-told-as-finished",
+        FCFS,
+        "a request that does not fit is dropped, and told to be finished, without a cause",
+        settings={"requests": "24", "num_kv_blocks": "40", "patience": "0"},
+    ),
+    Fault(
         "batch-full-latched",
         FCFS,
         "once the head of the queue did not fit, the batch counts as full, and nobody looks again",
@@ -298,6 +316,11 @@ DEVICE_FAULTS = (
         "left-over-mix-ignored",
         DEVICE,
         "single-core work goes on in a pass in which a MIX is left over: no group is ever free",
+    ),
+    Fault(
+        "predicate-of-the-one-before",
+        DEVICE,
+        "a task reads the predicate of the one before it: switched off, and told to have run",
     ),
     Fault(
         "sync-start-in-part",

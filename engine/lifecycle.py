@@ -45,6 +45,7 @@ class Lifecycle:
         self._state = state
         self._takes_wrong_one = "victim-popped-instead-of-admitted" in state.config.faults
         self._leaks = "block-leaked" in state.config.faults
+        self._hides_rejects = "ignored-told-as-finished" in state.config.faults
         self._allocate = allocate
         self._record = record
         self._clock = clock
@@ -105,6 +106,10 @@ class Lifecycle:
 
     def reject(self, action: Reject) -> None:
         """Drop a waiting request."""
+        if self._hides_rejects:
+            self._leave_queue(action.request)
+            self._end(action.request, "finish")
+            return
         if self._record:
             self._record.rejected(action)
         self._leave_queue(action.request)

@@ -13,6 +13,9 @@ Fault `deferred-completion-lost`: a thread defers what a finished task brings ab
 polled all of its cores, and has one place to remember it in. Of the tasks that it finds finished in
 one poll, only the last one retires; what waits for the others waits for ever.
 
+Fault `predicate-of-the-one-before`: a task behind one that is predicated off reads that one's
+predicate. It retires where it stands, and counts as run.
+
 Fault `left-over-mix-ignored`: single-core work goes on in a pass in which a MIX is left over.
 """
 
@@ -63,6 +66,8 @@ class Dispatcher:
         self._num_left = 0
         self._short_of: Ring | None = None
         self._loses_completions = "deferred-completion-lost" in faults
+        self._misreads_predicates = "predicate-of-the-one-before" in faults
+        self._misread: set[Task] = set()
         self._ignores_left_over = "left-over-mix-ignored" in faults
 
     def run(self, graph: TaskGraph) -> Run:
@@ -94,7 +99,11 @@ class Dispatcher:
     # The orchestrator submits; the scheduler threads poll, complete, skip and dispatch.
 
     def _orchestrate(self, tasks: Iterable[Task]) -> Steps:
+        before: Task | None = None
         for task in tasks:
+            if self._misreads_predicates and before and not before.enabled and task.enabled:
+                self._misread.add(task)
+            before = task
             self._rings.enter(task.scope)
             yield from self._wait_for_room(task)
             if self._costs.submit_ns:
@@ -156,7 +165,8 @@ class Dispatcher:
             task = queue.popleft()
             yield self._costs.end_block_ns
             task.retired_ns = self._loop.now_ns
-            self._retire(task, "skipped" if task.mask else "dummy")
+            has_run = task in self._misread
+            self._retire(task, "run" if has_run else "skipped" if task.mask else "dummy")
         return has_skipped
 
     def _retire(self, task: Task, outcome: str) -> None:
@@ -172,7 +182,8 @@ class Dispatcher:
 
     def _make_ready(self, task: Task) -> None:
         task.ready_ns = max([task.submitted_ns, *(p.retired_ns for p in task.predecessors)])
-        self._placement.ready[task.shape if task.enabled else "DUMMY"].append(task)
+        is_on = task.enabled and task not in self._misread
+        self._placement.ready[task.shape if is_on else "DUMMY"].append(task)
         self._wake_schedulers()
 
     def _wake_schedulers(self) -> None:

@@ -36,6 +36,9 @@ hang up, which the trace shows as `abort`.
   three bugs of the pool and two of what runs the batches:
   `block-given-twice`: a `claim` of a block that another request still has (KVB001);
   `block-leaked`: a `finish` with one `release` fewer than its blocks (KVB002);
+  `nobody-gives-way`: idle steps in which every request that holds blocks waits for more (KVB008);
+  `too-long-is-held`: a request that needs more blocks than there are, held for ever (STV014);
+  `ignored-told-as-finished`: a `finish` of a request that never had a token (STV015);
   `batch-full-latched`: idle steps, with a queue and a pool that is free (STV010);
   `preempted-ends-in-error`: an `abort` in error for each request that was preempted (STV012);
   `executor-dies`: the last batch has no step, and nobody an end (TRC006).

@@ -45,6 +45,8 @@ class Bucketed:
       which puts them back on the very queue that is being drained.
     - `nothing_fits`: what happens to a request for which that was too little, `ignore` drops it,
       `hold` leaves it in the queue.
+    - `rejects`: whether a request that can never fit is turned away; otherwise it is held.
+    - `gives_way`: whether blocks are taken from those that run for one that lacks some.
     - `latches`: whether a batch that was once too full for the head of the queue stays so for it.
     """
 
@@ -55,6 +57,8 @@ class Bucketed:
     nothing_fits: str = "hold"
     patience: int = 64
     latches: bool = False
+    rejects: bool = True
+    gives_way: bool = True
     name: str = "bucketed"
 
     def __post_init__(self) -> None:
@@ -83,7 +87,7 @@ class Bucketed:
             request = state.waiting[0]
             if self.latches and request.num_holds:
                 return
-            if rejection := _never_fits(state, request):
+            if (rejection := _never_fits(state, request)) and self.rejects:
                 yield rejection
             elif hold := self._cannot_join(state, request, prompts):
                 yield hold
@@ -99,13 +103,13 @@ class Bucketed:
     def _fits(self, state: State, request: Request, prompts: list[Request]) -> Plan[bool]:
         needed = state.num_missing_blocks(request, request.num_tokens)
         is_overdue = request.num_holds >= self.patience
-        if is_overdue and needed > state.kv_blocks.num_free:
+        if is_overdue and self.gives_way and needed > state.kv_blocks.num_free:
             yield from self._make_room(state, request, needed, prompts)
         num_free = state.kv_blocks.num_free
         if needed <= num_free:
             return True
         if self.nothing_fits == "hold" or not is_overdue:
-            yield Hold(request, "too few KV blocks are free", "kv-block", needed, num_free)
+            yield _too_few_blocks(request, needed, num_free)
         else:
             yield Reject(request, "ignored: too few KV blocks", "kv-block", needed, num_free)
         return False
@@ -142,6 +146,9 @@ class Bucketed:
                 needed = state.num_missing_blocks(request, request.num_tokens)
                 if needed <= state.kv_blocks.num_free:
                     yield Run(request, 1)
+                    break
+                if not self.gives_way:
+                    yield _too_few_blocks(request, needed, state.kv_blocks.num_free)
                     break
                 lowest = next(each for each in reversed(running) if each.status is Status.RUNNING)
                 yield Preempt(lowest, f"{request.id} needs its blocks", request, needed)
@@ -212,7 +219,14 @@ FAULTY_KNOBS: dict[str, dict[str, Any]] = {
     "incompatible-requeued-on-drained-queue": {"incompatible": "requeue"},
     "one-victim-then-ignored": {"victims": "one", "nothing_fits": "ignore"},
     "batch-full-latched": {"latches": True},
+    "nobody-gives-way": {"gives_way": False},
+    "too-long-is-held": {"rejects": False},
+    "ignored-told-as-finished": {"nothing_fits": "ignore"},
 }
+
+
+def _too_few_blocks(request: Request, needed: int, num_free: int) -> Hold:
+    return Hold(request, "too few KV blocks are free", "kv-block", needed, num_free)
 
 
 def _bucket_of(request: Request) -> Bucket:

@@ -129,6 +129,8 @@ LACKS: dict[str, Lack] = {
     "STV009": _needs("steps.kv_blocks_free"),
     "STV010": _needs("steps.kv_blocks_free"),
     "STV012": _HISTORIES,
+    "STV014": _ABOUT_REQUESTS,
+    "STV015": _HISTORIES,
     "STV017": _rows(
         "queues between servers that prefill and decode",
         "counters",
@@ -153,6 +155,7 @@ LACKS: dict[str, Lack] = {
     "KVB005": _needs("accesses"),
     "KVB006": _needs("accesses"),
     "KVB007": _HISTORIES,
+    "KVB008": _ABOUT_REQUESTS,
     "BUF001": _needs("accesses"),
     "BUF002": _needs("accesses"),
     "BUF003": _needs("accesses"),

@@ -16,8 +16,11 @@ from tests.analyzers.raw_swimlane import Part, RawSwimlane
 from tests.analyzers.real_files import SWIMLANES
 
 TRIED = frozenset(
-    {"COR001", "COR002", "COR003", "COR004", "COR006", "COR007", "COR009", "COR010", "COR011"}
-)
+    {
+        "COR001", "COR002", "COR003", "COR004", "COR006", "COR007", "COR009", "COR010", "COR011",
+        "COR012",
+    }
+)  # fmt: skip
 MIXED, QWEN, STARVED, SKIPS = SWIMLANES[1], SWIMLANES[3], SWIMLANES[4], SWIMLANES[2]
 GRACE_NS = 2_000
 
@@ -180,6 +183,18 @@ def test_cor011_finds_every_block_on_a_core_that_its_task_has_a_kernel_for(
 
     assert (said.counts["COR011"], wrong) == (0, [])
     assert {raw.group(part.core) for part in raw.parts} <= set(range(8))
+
+
+@each_case
+def test_cor012_finds_no_task_without_its_blocks_but_those_that_were_skipped(
+    raw: RawSwimlane, said: CheckResult, case: str
+) -> None:
+    ran = {part.task for part in raw.parts}
+    not_run = {task for task in raw.kernels if task not in ran}
+
+    assert said.counts["COR012"] == 0
+    assert not_run <= set(raw.passed_ns)
+    assert len([task for task in not_run if raw.shape(task) != "DUMMY"]) == (case == SKIPS)
 
 
 def _by_core(raw: RawSwimlane) -> dict[int, list[Part]]:

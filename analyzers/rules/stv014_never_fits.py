@@ -1,0 +1,106 @@
+"""never-fits: a request waits for more KV blocks than there are.
+
+## What it finds
+Requests that were held back because they need more KV blocks than the whole pool has, and not
+turned away: no wait is long enough for them. All of a rank are one finding, placed at the first.
+Requests that are rejected for that are rightly so; those that are rejected and would fit are
+STV008's.
+
+## Why it hurts
+Its client waits until somebody's timeout. Where the queue is served in order, nobody behind it is
+looked at any more, and an engine with an empty pool serves nothing.
+
+## Example
+    1 request waits for more KV blocks than there are: req-00 needs 7 and the pool has 5, held for
+    29.8 ms until it was aborted
+
+## How to fix
+Compare with the size of the pool when a request arrives, prompt and output together, and reject
+what can never fit with an error that says so. Set the longest context that is accepted by the pool,
+or make the pool larger.
+
+## References
+vLLM issues 35541 (a prompt of 63 blocks and a pool of 49: the scheduler tries for ever) and 39734
+(a request within `max_model_len` that exceeds the KV cache).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.requests import REQUEST, ends, has_decisions, last_moment
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.wording import duration, times
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+FIX = "reject on arrival what is larger than the whole pool, with an error that says so"
+_HOW = {"finish": "finished", "abort": "was aborted", "reject": "was rejected"}
+
+
+@dataclass(frozen=True, slots=True)
+class NeverFits:
+    """A request was held that needs more KV blocks than the pool has."""
+
+    code: ClassVar[str] = "STV014"
+    name: ClassVar[str] = "never-fits"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = (
+        "decisions.resource",
+        "decisions.needed",
+        "steps.kv_blocks_total",
+    )
+
+    limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether the scheduler told of requests what they lacked."""
+        return has_decisions(trace)
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per rank, with the number of requests, placed at the first of them."""
+        pool = trace.steps.group_by("rank").agg(whole=pl.col("kv_blocks_total").max())
+        held = (
+            trace.decisions.filter(
+                pl.col("subject_kind") == "request",
+                pl.col("verdict") == "deferred",
+                pl.col("resource") == "kv-block",
+                pl.col("ts_ns").is_not_null(),
+            )
+            .with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
+            .join(pool, on="rank")
+            .filter(pl.col("needed") > pl.col("whole"))
+            .group_by("rank", "whole", request="subject")
+            .agg(pl.col("ts_ns", "step").min(), pl.col("needed").max())
+            .join(ends(trace).drop("cause"), on=REQUEST, how="left")
+            .join(last_moment(trace), on="rank", how="left")
+            .with_columns(end_ns=pl.coalesce("ended_ns", "trace_end_ns", "ts_ns"))
+        )
+        first = pl.all().exclude("rank").sort_by("ts_ns", "request").first()
+        rows = held.group_by("rank").agg(first, count=pl.len()).sort("rank").collect()
+        return each(self, rows, self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        held_ns = row["end_ns"] - row["ts_ns"]
+        waits, first = ("wait", "first ") if row["count"] > 1 else ("waits", "")
+        ended = f" until it {_HOW[row['outcome']]}" if row["outcome"] else ""
+        message = (
+            f"{times(row['count'], 'request')} {waits} for more KV blocks than there are: {first}"
+            f"{row['request']} needs {row['needed']:,} and the pool has {row['whole']:,}, "
+            f"held for {duration(held_ns)}{ended}"
+        )
+        evidence: Evidence = {
+            "requests": row["count"],
+            "needed_blocks": row["needed"],
+            "pool_blocks": row["whole"],
+            "held_ns": held_ns,
+            "outcome": row["outcome"],
+        }
+        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
