@@ -13,6 +13,7 @@ from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.ingest.kineto_files import Event, open_events, slice_
+from tests.ingest.test_kineto_folder import ENDS_US, kernel
 
 TIMES = ("step", "ts_ns", "dur_ns", "cpu_dur_ns", "gpu_ts_ns", "gpu_dur_ns", "gpu_busy_ns")
 
@@ -46,6 +47,16 @@ def test_a_step_of_a_profile_lasts_as_long_as_its_graph(tmp_path: Path) -> None:
     assert times(open_events(tmp_path, *profile())) == EXPECTED
 
 
+def test_a_profile_without_correlations_is_tied_by_external_ids(tmp_path: Path) -> None:
+    events = [
+        {**event, "args": {"External id": event["args"]["correlation"]}}
+        if "args" in event else event
+        for event in profile()
+    ]  # fmt: skip
+
+    assert times(open_events(tmp_path, *events)) == EXPECTED
+
+
 @pytest.mark.parametrize(
     ("name", "write"),
     [("out.json", write_chrome), ("out.pftrace", write_perfetto), ("out.trace", Trace.save)],
@@ -63,7 +74,7 @@ def test_a_step_is_as_long_after_it_was_exported(
 
 def test_times_on_the_gpu_move_with_a_ranks_clock(tmp_path: Path) -> None:
     for rank, late_us in enumerate((0, 500)):
-        ends = [kernel_until(end + late_us) for end in (1_000, 2_000, 3_000, 4_000, 5_000)]
+        ends = [kernel(number, end + late_us) for number, end in enumerate(ENDS_US)]
         content = {
             "schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2},
             "traceEvents": [*profile(late_us), *ends],
@@ -75,11 +86,6 @@ def test_times_on_the_gpu_move_with_a_ranks_clock(tmp_path: Path) -> None:
     for rank in (0, 1):
         of_rank = trace.steps.filter(rank=rank).select(TIMES).sort("step").collect()
         assert of_rank.rows() == EXPECTED
-
-
-def kernel_until(end_us: float) -> Event:
-    name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-    return slice_(name, end_us - 40, 40, cat="kernel", tid=8, args={"stream": 8})
 
 
 def test_what_belongs_to_no_step_is_told_by_the_report(tmp_path: Path) -> None:
