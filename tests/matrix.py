@@ -88,7 +88,6 @@ EXPECTED: dict[str, dict[str, str]] = {
         "STV001": "whoever is preempted in every other step does not get anywhere",
     },
     "one-victim-then-ignored": {
-        "STV011": "those who were preempted in vain come back as prompts, one a step",
         "STV001": "nobody finishes any more: all that are left wait past their deadlines",
     },
     "reserve-not-held": {"STV011": "prompts leave the decodes nothing, as without a reserve"},

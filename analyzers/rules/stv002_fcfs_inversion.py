@@ -84,13 +84,12 @@ class FcfsInversion:
         """One finding per older request, with how often it gave way, those that did most first."""
         known = requests(trace)
         ages = known.select(*REQUEST, "age")
-        inversions = pl.concat(
-            [
-                _preempted_for_younger(trace, ages),
-                _admitted_after_younger(trace, known),
-                _left_out_for_younger(trace, known),
-            ]
+        preempted = _preempted_for_younger(trace, ages)
+        # To let in whom somebody was preempted for is not to pass over that one once more.
+        left_out = _left_out_for_younger(trace, known).join(
+            preempted, on=[*REQUEST, "step", "younger"], how="anti"
         )
+        inversions = pl.concat([preempted, _admitted_after_younger(trace, known), left_out])
         is_preempted = pl.col("how") == "preempted"
         earliest = ("ts_ns", "step", "how", "younger")
         gave_way = (

@@ -146,8 +146,8 @@ class FcfsPreemption:
         )
         scheduler = _scheduler(config.faults, values)
         described = {
-            "engine": config.as_dict(), "scheduler": asdict(scheduler), "cost": asdict(cost),
-            "settings": values, "seed": options.seed,
+            "engine": config.as_dict(), "scheduler": asdict(scheduler) | {"mixed": False},
+            "cost": asdict(cost), "settings": values, "seed": options.seed,
         }  # fmt: skip
         with recorder_for(out, self.name, variant, described, due.as_dict()) as recorder:
             engine = _served(config, due, scheduler, cost, recorder, options.observer)

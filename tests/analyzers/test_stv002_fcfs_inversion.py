@@ -114,6 +114,22 @@ def test_a_preempted_request_whose_output_is_under_way_is_not_passed_over() -> N
     assert inversions(*old, *young, decisions=[told]) == []
 
 
+def test_to_be_preempted_for_a_younger_that_comes_in_at_once_counts_once() -> None:
+    old = [
+        event("old", "arrive", 0),
+        event("old", "admit", 1),
+        event("old", "preempt", 20, step=2, by_request="young"),
+    ]
+    young = [event("young", "arrive", 5), event("young", "admit", 20, step=2)]
+    left_out = decision(
+        "request", "old", "deferred", 20, step=2, resource="kv-block", needed=4, available=1
+    )
+
+    (found,) = inversions(*old, *young, event("old", "resume", 40), decisions=[left_out])
+
+    assert (found.count, found.evidence["first"]) == (1, "preempted for young")
+
+
 def test_a_preempted_request_that_everybody_is_held_behind_is_clean() -> None:
     old = [event("old", "arrive", 0), event("old", "admit", 1), event("old", "preempt", 10)]
     young = [event("young", "arrive", 5), event("old", "resume", 30), event("young", "admit", 30)]

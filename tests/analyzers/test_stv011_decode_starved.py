@@ -64,6 +64,14 @@ def test_an_engine_without_mixed_batches_is_told_once_and_nothing_that_it_refuse
     assert not any(each.severity is Severity.ERROR for each in result.findings)
 
 
+def test_buckets_that_hold_prompts_or_decodes_alone_are_what_was_asked_for(record: Record) -> None:
+    (found,) = DecodeStarved().check(
+        record("fcfs-preemption", burst="1", gap_ms="34", prompt_len="4", max_tokens="14")
+    )
+
+    assert (found.severity, found.evidence["longest run_steps"]) == (Severity.WARNING, 25)
+
+
 def test_a_decode_in_between_ends_the_run() -> None:
     steps = [prefill(n, 90, 7) for n in (1, 2, 3, 5, 6, 7)]
 

@@ -92,6 +92,7 @@ def test_a_recording_holds_what_is_needed_to_run_it_again(tmp_path: Path) -> Non
     manifest = Trace.open(tmp_path / "first.trace").manifest
     assert (manifest.scenario, manifest.variant) == ("fcfs-preemption", "before")
     assert manifest.config["scheduler"]["bucket"] == "shortest"
+    assert manifest.config["scheduler"]["mixed"] is False  # a bucket is of prompts or of decodes
     again = Workload.from_dict(manifest.workload or {})
     assert SCENARIO.record("before", None, asked(workload=again)).metrics == result.metrics
 

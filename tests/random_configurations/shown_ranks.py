@@ -124,7 +124,8 @@ def slot_not_there(tables: Tables) -> bool:
 
 def moved_alone(tables: Tables) -> bool:
     """The head moved a request, and no worker did."""
-    return {row["rank"] for row in tables["allocations"] if row["op"] == "move"} == {0}
+    ranks = {row["rank"] for row in tables["allocations"]}
+    return {row["rank"] for row in tables["allocations"] if row["op"] == "move"} == {0} < ranks
 
 
 def word_as_slot(tables: Tables) -> bool:
