@@ -113,6 +113,8 @@ class LoadImbalance:
             _told(trace)
             .sort("ts_ns", "rank")
             .with_columns(**last)
+            # Ranks that report at one moment have no order: only what all of them say is so.
+            .unique("ts_ns", keep="last", maintain_order=True)
             .filter(is_known)
             .select(
                 pl.lit(None, pl.Int32).alias("rank"),

@@ -10,6 +10,10 @@ from stepscope.analyzers.rules.col010_load_imbalance import LoadImbalance
 from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.engine_reports import log_of, sglang, vllm
+from tests.analyzers.serving_rows import step
+from tests.traces import trace_of
+
+SECOND = 1_000_000_000
 
 
 def reports(*loads: tuple[int, int], num: int = 4) -> list[str]:
@@ -30,6 +34,19 @@ def test_requests_that_wait_on_one_rank_with_room_on_another_are_found(tmp_path:
     )
     assert found.rank == 0
     assert [found.evidence[f"requests of rank {rank}"] for rank in range(3)] == [168, 41, 20]
+
+
+def test_what_ranks_report_at_one_moment_has_no_order() -> None:
+    early, late = ((17, 9), (1, 0)), ((8, 0), (0, 0))
+    steps = [
+        step(n, rank=rank, ts_ns=n * SECOND, num_running=running, num_waiting=waiting)
+        for n in range(20)
+        for rank, (running, waiting) in enumerate(early if n < 9 else late)
+    ]
+
+    (found,) = LoadImbalance().check(trace_of(steps=steps))
+
+    assert found.evidence["lasted_ns"] == 19 * SECOND
 
 
 def test_a_rank_that_has_nothing_is_found(tmp_path: Path) -> None:

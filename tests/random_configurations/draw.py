@@ -60,7 +60,15 @@ FIXED: Mapping[str, tuple[str, ...]] = {
     "fcfs-preemption": ("after",),
     "slot-recycling": ("after", "device-write"),
     "ep-multiplexing": ("after", "after", "v2-host-staging", "v2-device-staging"),
-    "mixed-batches": ("after", "after", "deferred", "no-threshold", "data-parallel"),
+    "mixed-batches": (  # those without mixed batches are as asked for, and drafts need them
+        "after",
+        "after",
+        "deferred",
+        "no-threshold",
+        "data-parallel",
+        "flag-off",
+        "mtp",
+    ),
 }
 RANGES: Mapping[str, Mapping[str, Draw]] = {
     "mix-admission": {
@@ -155,9 +163,27 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
     },
 }
 
+# Sizes that runs of faults always have as drawn, because the usual ones take long.
 SIZES: Mapping[str, tuple[str, ...]] = {
     "mixed-batches": ("requests", "prompt_len", "max_tokens", "kv_blocks"),
 }
+
+# What a fault needs so that it shows more often than once in a hundred configurations.
+NEAR: Mapping[str, Mapping[str, Draw]] = {
+    "prefill-eats-the-budget": {
+        "requests": between(16, 32), "prompt_len": between(512, 4096), "budget": between(64, 512),
+    },
+    "no-request-cap": {"prompt_len": between(512, 4096), "budget": between(64, 1024)},
+    "reserve-for-every-seat": {"seats": among(256), "requests": between(2, 32)},
+    "victim-in-batch": {
+        "requests": between(8, 32), "prompt_len": between(8, 64), "max_tokens": between(24, 64),
+        "block_size": between(1, 8), "kv_blocks": between(32, 256),
+    },
+    "dealt-to-one-rank": {
+        "requests": between(16, 32), "prompt_len": between(16, 512),
+        "max_tokens": between(500, 900),
+    },
+}  # fmt: skip
 
 
 def configuration(scenario: str, seed: int) -> Configuration:
@@ -174,7 +200,8 @@ def of_fault(fault: Fault, seed: int) -> Configuration:
     """
     random = Random(f"{fault.name} {seed}")  # noqa: S311 - it makes up settings
     drawn = {key: draw(random) for key, draw in RANGES[fault.scenario].items()}
-    sizes = SIZES.get(fault.scenario, ())
+    drawn |= {key: draw(random) for key, draw in NEAR.get(fault.name, {}).items()}
+    sizes = {*SIZES.get(fault.scenario, ()), *NEAR.get(fault.name, ())}
     kept = {key: value for key, value in drawn.items() if random.random() < 0.5 or key in sizes}
     needed = {key: value for key, value in fault.settings.items() if key not in sizes}
     settings = kept | needed

@@ -202,6 +202,7 @@ SHOWN: Mapping[str, Shown] = {
     "recycle-without-clearing": older_than_owner,
     "masked-row-leak": token_without_row,
     "refill-when-drained": slot_left_free,
+    "one-slot-used": slot_left_free,
     "token-after-eos": behind_the_end,
     "token-past-cap": past_the_cap,
     "cap-before-eos": told_to_be_cut,
