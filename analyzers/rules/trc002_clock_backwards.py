@@ -153,7 +153,7 @@ def _contradictions(trace: Trace) -> Iterator[tuple[str, pl.LazyFrame]]:
         _before(_requests(trace), "left_ns", "ts_ns", pl.format("request {}", "request")),
     )
     track = ("rank", "stream", "group")
-    recorded = trace.collectives.filter(pl.col("ts_ns").is_not_null())
+    recorded = trace.collectives.drop_nulls(["ts_ns", "ordinal"])
     yield (
         "was entered before the one before it",
         _backwards_in_order(recorded, track, "ordinal", pl.format("{} {}", "op", "ordinal")),
@@ -228,7 +228,10 @@ def _disagreements(trace: Trace, skew_ns: int) -> pl.LazyFrame:
             apart_ns=apart_ns,
             num_ranks=pl.col("rank").n_unique(),
             num_rows=pl.len(),
+            num_sizes=pl.col("num_elements").drop_nulls().n_unique(),
         )
+        # Where ranks part, what they do under one number are not one collective.
+        .filter(pl.col("num_sizes") <= 1)
         # A number that a rank has twice says nothing about which was meant.
         .filter(pl.col("num_ranks") > 1, pl.col("num_rows") == pl.col("num_ranks"))
         .filter(pl.col("rank") != pl.col("late_rank"), pl.col("apart_ns") > skew_ns)
@@ -241,7 +244,7 @@ def _blocking(trace: Trace) -> pl.LazyFrame:
     names = trace.collectives.select("op").unique().filter(op.str.strip_prefix("_").is_in(BLOCKING))
     left_ns = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
     return (
-        trace.collectives.filter(pl.col("ts_ns").is_not_null())
+        trace.collectives.drop_nulls(["ts_ns", "ordinal"])
         .filter(pl.col("op").is_in(names.collect()["op"].implode()))
         .with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS), left_ns=left_ns)
     )

@@ -20,7 +20,11 @@ _NOT_SAID = "nothing says which ranks join them"
 
 @dataclass(frozen=True, slots=True)
 class Faced:
-    """What became of the collectives of one group that a rank shares with `base`."""
+    """What became of the collectives of one group that a rank shares with `base`.
+
+    Of numbers that are the group's own, `base_lacks` and `rank_lacks` say how many one of them does
+    not have though the other does, between those that both have.
+    """
 
     group: str
     base: int
@@ -28,6 +32,8 @@ class Faced:
     num: int
     how: str
     differs: bool = False
+    base_lacks: int = 0
+    rank_lacks: int = 0
 
     @property
     def is_known(self) -> bool:
@@ -142,7 +148,18 @@ def _sequence(rows: pl.DataFrame) -> Sequence:
 
 
 def _faced(group: str, ours: Sequence, theirs: Sequence, found: Match) -> Faced:
-    return Faced(group, ours.rank, theirs.rank, len(found.theirs), found.how, found.differs)
+    lacking = (_lacking(ours, theirs), _lacking(theirs, ours)) if found.is_known else (0, 0)
+    ranks = (ours.rank, theirs.rank)
+    return Faced(group, *ranks, len(found.theirs), found.how, found.differs, *lacking)
+
+
+def _lacking(one: Sequence, other: Sequence) -> int:
+    """How many numbers one lacks that the other has, between those that both have."""
+    both = np.intersect1d(one.ordinals, other.ordinals)
+    if not (one.is_numbered and other.is_numbered and len(both)):
+        return 0
+    within = other.ordinals[(other.ordinals > both[0]) & (other.ordinals < both[-1])]
+    return len(np.setdiff1d(within, one.ordinals))
 
 
 def _apart(ours: Sequence, theirs: Sequence, found: Match) -> Apart:

@@ -24,7 +24,8 @@ def said_of_clocks(offsets: list[Offset]) -> Iterator[str]:
 
 
 def said_of_groups(groups: list[Faced]) -> Iterator[str]:
-    """Which collectives are not numbered alike, and why."""
+    """Which collectives are not numbered alike, and why, and which are not there."""
+    yield from _lacking(groups)
     doubtful = [each for each in groups if not each.is_known or each.differs]
     for each in doubtful[:MOST_NOTES]:
         what = f"collectives of {each.group or 'a group without a name'}"
@@ -33,6 +34,20 @@ def said_of_groups(groups: list[Faced]) -> Iterator[str]:
             yield f"{what} are paired by {each.how}: {who} part behind {each.num:,} of them"
         else:
             yield f"{what} are not paired between {who}: {each.how}"
+
+
+def _lacking(groups: list[Faced]) -> Iterator[str]:
+    told = [
+        (who, other, num, each.group)
+        for each in groups
+        for who, other, num in (
+            (each.base, each.rank, each.base_lacks), (each.rank, each.base, each.rank_lacks)
+        )
+        if num
+    ]  # fmt: skip
+    for who, other, num, group in told[:MOST_NOTES]:
+        what = f"{num:,} {'collective' if num == 1 else 'collectives'} of {group}"
+        yield f"rank {who} lacks {what} that rank {other} has among those that both have"
 
 
 def compared(offset: Offset) -> dict[str, int | str | None]:
