@@ -38,6 +38,42 @@ def steps_by_kind(trace: Trace) -> dict[str, int]:
     return {name: counted[name] for name in order + sorted(set(counted) - set(order))}
 
 
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Tokens of several requests: how many requests, the mean, the most, and all together."""
+
+    requests: int
+    mean: float
+    most: int
+    total: int
+
+
+def lengths(trace: Trace) -> dict[str, Lengths | None]:
+    """Give the tokens of prompts, of outputs as asked for at most, and of outputs that came.
+
+    What came is counted in `outputs`, placeholders aside, or else is what `lifecycle` says that was
+    generated, of requests that got a token. None is what was not recorded.
+    """
+    is_token = ~pl.col("is_placeholder").fill_null(value=False)
+    came = trace.outputs.filter(is_token).group_by("rank", "request").agg(num_tokens=pl.len())
+    if not trace.has("outputs"):
+        told = trace.lifecycle.group_by("rank", "request").agg(pl.col("num_generated").max())
+        came = told.select(num_tokens="num_generated").filter(pl.col("num_tokens") > 0)
+    return {
+        "prompts": _lengths(trace.lifecycle.select("prompt_len")),
+        "asked": _lengths(trace.lifecycle.select("max_tokens")),
+        "outputs": _lengths(came.select("num_tokens")),
+    }
+
+
+def _lengths(tokens: pl.LazyFrame) -> Lengths | None:
+    of = tokens.collect().to_series().drop_nulls().cast(pl.Int64)
+    if of.is_empty():
+        return None
+    total = int(of.sum())
+    return Lengths(len(of), total / len(of), int(of.max() or 0), total)  # type: ignore[arg-type]
+
+
 def table_rows(trace: Trace) -> list[tuple[str, int, str]]:
     """Give name, number of rows and completeness of every table that has a row."""
     said = trace.manifest.tables

@@ -60,7 +60,14 @@ def info(trace: Path, form: str, open_trace: OpenTrace) -> None:
 def as_dict(trace: Trace) -> dict[str, Any]:
     """Return what a program wants to know: the manifest, tables, and which rules could judge."""
     from stepscope.analyzers.coverage import coverage
-    from stepscope.ingest.summary import extents, kinds, rings, steps_by_kind, table_rows
+    from stepscope.ingest.summary import (
+        extents,
+        kinds,
+        lengths,
+        rings,
+        steps_by_kind,
+        table_rows,
+    )
 
     manifest = asdict(trace.manifest)
     del manifest["tables"]
@@ -74,6 +81,7 @@ def as_dict(trace: Trace) -> dict[str, Any]:
         "tasks": kinds(trace, "tasks", "shape"),
         "task_edges": kinds(trace, "task_edges", "source"),
         "lifecycle": kinds(trace, "lifecycle", "event"),
+        "tokens": {name: known and asdict(known) for name, known in lengths(trace).items()},
         "rings": [asdict(ring) for ring in rings(trace)],
         "tables": {
             name: {"rows": rows, "state": state or "complete"}
@@ -152,14 +160,12 @@ def _device(trace: Trace) -> Iterator[tuple[str, str]]:
 
 
 def _lengths(trace: Trace) -> Iterator[tuple[str, str]]:
-    """How long prompts and outputs are, where requests said so as they arrived."""
-    import polars as pl
+    """How long prompts are, how much output was asked for at most, and how much of it came."""
+    from stepscope.ingest.summary import lengths
 
-    for name, column in (("prompts", "prompt_len"), ("outputs", "max_tokens")):
-        of = pl.col(column)
-        row = trace.lifecycle.select(mean=of.mean(), most=of.max(), total=of.sum()).collect()
-        mean, most, total = row.row(0)
-        if mean is not None:
+    for name, known in lengths(trace).items():
+        if known:
+            mean, most, total = known.mean, known.most, known.total
             yield name, f"{mean:,.0f} tokens on average, {most:,} at most, {total:,} in all"
 
 
@@ -182,16 +188,24 @@ def _table_lines(trace: Trace) -> list[str]:
 
 
 def _step_lines(trace: Trace) -> list[str]:
-    """Say what the steps of each kind held in all: a trace of one step shows that step."""
+    """Say what the steps of each kind held in all: a trace of one step shows that step.
+
+    Where steps overlap, each counts for the time in which none before it ran.
+    """
     import polars as pl
+
+    from stepscope.analyzers.batches import formed, own_times
 
     sums = ("num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs", "num_decode_tokens")
     known = [
         pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums
     ]
     on_gpu = [pl.col(name).sum() / 1e6 for name in ("cpu_dur_ns", "gpu_busy_ns")]
-    held = trace.steps.group_by(pl.col("kind").fill_null("unknown")).agg(
-        pl.len(), *known, pl.col("dur_ns").sum() / 1e6, *on_gpu
+    took = pl.when(pl.col("dur_ns").count() > 0).then((pl.col("to_ns") - pl.col("from_ns")).sum())
+    held = (
+        own_times(formed(trace))
+        .group_by(pl.col("kind").fill_null("unknown"))
+        .agg(pl.len(), *known, took / 1e6, *on_gpu)
     )
     rows = held.sort("len", descending=True).collect().rows()
     header = ("steps of", "steps", "prefill rows", "tokens", "decode rows", "tokens", "ms")

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.app.cli.info import as_dict, as_text
 from stepscope.ingest.trace import Trace
+from tests.analyzers.rows import event
+from tests.analyzers.serving_rows import step, token
 from tests.app.cli.conftest import Command
 from tests.ingest.log_files import LOGS
 from tests.ingest.runtime_logs import DEADLOCK
@@ -17,6 +20,7 @@ from tests.ingest.test_kv_events import CAPTURE
 from tests.ingest.test_requests import AZURE
 from tests.ingest.test_swimlane import SCOPES
 from tests.ingest.test_swimlane import folder as swimlane
+from tests.traces import trace_of
 
 
 def test_info_shows_tables_with_rows_and_steps_by_kind(stepscope: Command, starved: Path) -> None:
@@ -62,6 +66,11 @@ def test_steps_of_a_profile_are_told_with_their_time_on_the_gpu(
     assert row.split()[-3:] == ["307.70", "26.35", "156.09"]
     assert "GPU busy" not in cpu
     assert "no kernel is in the file: steps are as long as the CPU was in them" in cpu
+
+
+def milliseconds(text: str, kind: str) -> str:
+    (line,) = [line for line in text.splitlines() if line.startswith(f"{kind} ")]
+    return line.split()[6]
 
 
 def step_row(text: str, kind: str) -> list[str]:
@@ -220,3 +229,36 @@ def test_real_swimlanes_show_their_tasks(stepscope: Command, shared_data: Path, 
         "TestQwen2L_StressBatch16Seq3500": "470 AIC, 62 AIV, 25 DUMMY, 2 MIX",
     }
     assert f"tasks      {tasks[case]}" in out.splitlines()
+
+
+def test_steps_that_overlap_count_for_the_time_in_which_any_ran() -> None:
+    ms = 1_000_000
+    steps = [step(n, ts_ns=10 * ms * n, dur_ns=25 * ms) for n in range(1, 4)]
+    steps += [step(9, "prefill", ts_ns=40 * ms, dur_ns=20 * ms)]
+
+    out = as_text(trace_of(steps=steps))
+
+    assert milliseconds(out, "decode") == "45.00"
+    assert milliseconds(out, "prefill") == "15.00"
+
+
+def test_how_long_steps_took_is_not_nothing_where_no_step_says_so() -> None:
+    out = as_text(trace_of(steps=[step(1, dur_ns=None)]))
+
+    assert milliseconds(out, "decode") == "-"
+
+
+def test_outputs_are_what_came_and_not_what_was_asked_for_at_most() -> None:
+    asked = [event(name, "arrive", 1, prompt_len=9, max_tokens=100) for name in "ab"]
+    came = [token(n, "a", n) for n in range(4)] + [token(9, "b", 0, is_placeholder=True)]
+    told = [event("a", "finish", 9, num_generated=3), event("b", "abort", 9, num_generated=1)]
+
+    recorded = as_text(trace_of(lifecycle=asked, outputs=came))
+    of_lifecycle = as_text(trace_of(lifecycle=[*asked, *told]))
+    unknown = as_text(trace_of(lifecycle=asked))
+
+    assert "asked      100 tokens on average, 100 at most, 200 in all" in recorded
+    assert "outputs    4 tokens on average, 4 at most, 4 in all" in recorded
+    assert "outputs    2 tokens on average, 3 at most, 4 in all" in of_lifecycle
+    assert "outputs  " not in unknown
+    assert as_dict(trace_of(lifecycle=asked))["tokens"]["outputs"] is None
