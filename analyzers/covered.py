@@ -1,4 +1,4 @@
-"""How much of a stretch of time is covered by spans, per rank and without pairing the two up.
+"""How much of a stretch of time is covered by spans, without pairing the two up.
 
 Spans are merged until none touches another. What is covered up to a moment is then a sum, and what
 is covered of a stretch the difference of two: the cost grows with the rows, not with their pairs.
@@ -11,32 +11,37 @@ from collections.abc import Sequence
 import polars as pl
 
 SPAN = {"rank": pl.Int32, "from_ns": pl.Int64, "to_ns": pl.Int64}
+OF_RANK = ("rank",)
 
 
-def merged(spans: pl.LazyFrame) -> pl.LazyFrame:
-    """The union of `spans` (rank, from_ns, to_ns); `before_ns` adds up those before each.
+def merged(spans: pl.LazyFrame, by: tuple[str, ...] = OF_RANK) -> pl.LazyFrame:
+    """The union of `spans` (from_ns, to_ns, by); `before_ns` adds up those before each.
 
-    A span that ends before it begins counts for nothing.
+    There is one for each rank, or for each combination of the columns `by`. A span that ends before
+    it begins counts for nothing.
     """
-    reached = pl.col("to_ns").cum_max().shift(1).over("rank")
+    reached = pl.col("to_ns").cum_max().shift(1).over(by)
     length = pl.col("to_ns") - pl.col("from_ns")
     return (
-        spans.select("rank", "from_ns", "to_ns")
+        spans.select(*by, "from_ns", "to_ns")
         .filter(length > 0)
-        .sort("rank", "from_ns")
+        .sort(*by, "from_ns")
         .with_columns(_span=(pl.col("from_ns") > reached).fill_null(value=True).cum_sum())
-        .group_by("rank", "_span")
+        .group_by(*by, "_span")
         .agg(pl.col("from_ns").min(), pl.col("to_ns").max())
-        .sort("rank", "from_ns")
-        .select("rank", "from_ns", "to_ns", before_ns=(length.cum_sum() - length).over("rank"))
+        .sort(*by, "from_ns")
+        .select(*by, "from_ns", "to_ns", before_ns=(length.cum_sum() - length).over(by))
     )
 
 
-def covered(stretches: pl.LazyFrame, union: pl.LazyFrame, into: str) -> pl.LazyFrame:
-    """Add to `stretches` (rank, from_ns, to_ns, ...) how much of each `union` covers."""
+def covered(
+    stretches: pl.LazyFrame, union: pl.LazyFrame, into: str, by: tuple[str, ...] = OF_RANK
+) -> pl.LazyFrame:
+    """Add to `stretches` (from_ns, to_ns, by, ...) how much of each its `union` covers."""
     until_from, until_to = f"_{into}_from", f"_{into}_to"
+    begun = _with_sum(stretches, union, by, "from_ns", until_from)
     return (
-        _with_sum(_with_sum(stretches, union, "from_ns", until_from), union, "to_ns", until_to)
+        _with_sum(begun, union, by, "to_ns", until_to)
         .with_columns((pl.col(until_to) - pl.col(until_from)).alias(into))
         .drop(until_from, until_to)
     )
@@ -58,12 +63,14 @@ def shares(stretches: pl.LazyFrame, layers: Sequence[tuple[str, pl.LazyFrame]]) 
     return told.drop(names).collect().lazy()
 
 
-def _with_sum(stretches: pl.LazyFrame, union: pl.LazyFrame, at: str, into: str) -> pl.LazyFrame:
+def _with_sum(
+    stretches: pl.LazyFrame, union: pl.LazyFrame, by: tuple[str, ...], at: str, into: str
+) -> pl.LazyFrame:
     spans = union.sort("from_ns").rename({"from_ns": "_from", "to_ns": "_to", "before_ns": "_sum"})
     since = pl.min_horizontal(at, "_to") - pl.col("_from")
     return (
         stretches.sort(at)
-        .join_asof(spans, left_on=at, right_on="_from", by="rank", check_sortedness=False)
+        .join_asof(spans, left_on=at, right_on="_from", by=list(by), check_sortedness=False)
         .with_columns((pl.col("_sum") + since).fill_null(0).alias(into))
         .drop("_from", "_to", "_sum", strict=False)
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.recorded import RecordedRun, unpack
 
 # A slow machine is not a failure; CI draws the same examples every time, so that red means broken.
 settings.register_profile(
@@ -30,6 +33,22 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder of real files, ../shared/data, is absent")
     return folder
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RecordedRun]:
+    """Recorded runs of a real engine, each unpacked but once; skips where they are absent."""
+    shared = ROOT.parent / "shared" / "recorded"
+    seen: dict[str, RecordedRun] = {}
+
+    def unpacked(name: str) -> RecordedRun:
+        if not shared.is_dir():
+            pytest.skip("the folder of recorded runs, ../shared/recorded, is absent")
+        if name not in seen:
+            seen[name] = unpack(shared, name, tmp_path_factory.mktemp(name))
+        return seen[name]
+
+    return unpacked
 
 
 @pytest.fixture(scope="session")

@@ -153,6 +153,32 @@ def _room(row: Mapping[str, Any]) -> str:
 
 def _behind_a_head(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
     """How long requests stood behind one that did not fit into what they would have fitted into."""
+    told = left_out(trace)
+    queued = told.filter(pl.col("resource") == "queue").select(
+        *REQUEST, "step", "ts_ns", behind="holder", from_ns="ts_ns", to_ns="end_ns"
+    )
+    needs = _needs(trace, known)
+    stood = [_blocked(queued, told, needs, of) for of in ("kv-block", "token-budget")]
+    return (
+        pl.concat(stood)
+        .group_by(REQUEST)
+        .agg(
+            pl.col("step", "ts_ns").min(),
+            pl.col(_ROOM).sort_by("stood_ns", *_ROOM).last(),
+            end_ns=pl.col("to_ns").max(),
+            blocked_ns=pl.col("stood_ns").sum(),
+            way=pl.lit("behind"),
+        )
+        .with_columns(pl.col("room").cast(pl.Float64))
+        .select(_COLUMNS)
+    )
+
+
+def _needs(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
+    """What each request needs to come in: rank, request, ended_ns, kv-block and token-budget.
+
+    That is its prompt, and of one that comes back after a preemption all that it may have grown to.
+    """
     size = block_size(trace)
     prompts = (
         events(trace)
@@ -160,45 +186,54 @@ def _behind_a_head(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
         .group_by(REQUEST)
         .agg(pl.col("prompt_len", "max_tokens").max().clip(0, FAR_NS))
     )
-    told = left_out(trace)
-    is_short = pl.col("resource").is_in(["kv-block", "token-budget"])
-    heads = told.filter(is_short, pl.col("needed") > pl.col("available")).select(
-        "rank",
-        "ts_ns",
-        room="available",
-        head_need="needed",
-        short_of="resource",
-        behind="request",
-        told_until_ns="end_ns",
-    )
-    came_back = known.select(*REQUEST, "num_preempted", "ended_ns")
     most = pl.col("prompt_len") + pl.col("max_tokens").fill_null(0)
     num_tokens = pl.when(pl.col("num_preempted") > 0).then(most).otherwise("prompt_len")
     num_blocks = (num_tokens + (size - 1)) // size if size else pl.lit(None, pl.Int64)
-    need = pl.when(pl.col("short_of") == "kv-block").then(num_blocks).otherwise(num_tokens)
-    return (
-        told.filter(pl.col("resource") == "queue")
-        .rename({"holder": "behind"})
-        .sort("ts_ns")
-        .join_asof(
-            heads.sort("ts_ns"), on="ts_ns", by=["rank", "behind"], check_sortedness=False
-        )
-        .join(prompts, on=REQUEST, how="left")
-        .join(came_back, on=REQUEST, how="left")
-        .with_columns(need=need, end_ns=pl.min_horizontal("end_ns", "told_until_ns", "ended_ns"))
-        .filter(pl.col("end_ns") > pl.col("ts_ns"), pl.col("need") <= pl.col("room"))
-        .with_columns(lasted=pl.col("end_ns") - pl.col("ts_ns"))
-        .group_by(REQUEST)
-        .agg(
-            pl.col("step", "ts_ns").min(),
-            pl.col("end_ns").max(),
-            pl.col(_ROOM).sort_by("lasted", *_ROOM).last(),
-            blocked_ns=pl.col("lasted").sum(),
-            way=pl.lit("behind"),
-        )
-        .with_columns(pl.col("room").cast(pl.Float64))
-        .select(_COLUMNS)
+    of = {"kv-block": num_blocks, "token-budget": num_tokens}
+    return known.join(prompts, on=REQUEST).select(*REQUEST, "ended_ns", **of)
+
+
+def _blocked(
+    queued: pl.LazyFrame, told: pl.LazyFrame, needs: pl.LazyFrame, resource: str
+) -> pl.LazyFrame:
+    """Add stood_ns: how long requests stood behind one that lacked a resource which they did not.
+
+    What was free changes while they stand: the heads' times are cut by who would have fitted, which
+    few different needs do.
+    """
+    waited = (
+        queued.join(needs, on=REQUEST, how="left")
+        .with_columns(need=pl.col(resource), to_ns=pl.min_horizontal("to_ns", "ended_ns"))
+        .filter(pl.col("need").is_not_null(), pl.col("from_ns") < pl.col("to_ns"))
+        .select(*queued.collect_schema().names(), "need")
+    )
+    lacking = told.filter(
+        pl.col("resource") == resource, pl.col("needed") > pl.col("available")
+    ).select(
+        "rank", behind="request", from_ns="ts_ns", to_ns="end_ns", room="available",
+        head_need="needed",
     )  # fmt: skip
+    fits = (
+        waited.select(_BEHIND)
+        .unique()
+        .join(lacking, on=["rank", "behind"])
+        .filter(pl.col("need") <= pl.col("room"))
+    )
+    room = fits.rename({"from_ns": "_since"}).drop("to_ns").sort("_since", "room", "head_need")
+    return (
+        covered(waited, merged(fits, _BEHIND), "stood_ns", _BEHIND)
+        .filter(pl.col("stood_ns") > 0)
+        .sort("to_ns")
+        .join_asof(
+            room, left_on="to_ns", right_on="_since", by=list(_BEHIND),
+            allow_exact_matches=False, check_sortedness=False,
+        )
+        .with_columns(short_of=pl.lit(resource))
+        .drop("_since", strict=False)
+    )  # fmt: skip
+
+
+_BEHIND = ("rank", "behind", "need")
 
 
 def _beside_free_slots(trace: Trace) -> pl.LazyFrame:

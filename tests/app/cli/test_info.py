@@ -239,7 +239,7 @@ def test_steps_that_overlap_count_for_the_time_in_which_any_ran() -> None:
     out = as_text(trace_of(steps=steps))
 
     assert milliseconds(out, "decode") == "45.00"
-    assert milliseconds(out, "prefill") == "15.00"
+    assert milliseconds(out, "prefill") == "5.00"
 
 
 def test_how_long_steps_took_is_not_nothing_where_no_step_says_so() -> None:
