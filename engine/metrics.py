@@ -45,18 +45,21 @@ class Totals:
         """Return counts and times of a run that was asked for `num_requests`.
 
         Late is every request that did not finish by its deadline, also one that the run did not
-        live to see arrive; latencies are of those that finished at all, `makespan_s` runs until the
-        last request ended, however it did.
+        live to see arrive; latencies are of those that finished at all; where none did there is
+        no such metric. `makespan_s` runs until the last request ended, however it did.
         """
-        return {
-            "requests": num_requests,
-            "late": num_requests - self.num_in_time,
-            "finished": self.num_finished,
-            "preempted": self.num_preemptions,
-            "recomputed_tokens": self.num_recomputed,
-            "makespan_s": _seconds(self.last_end_ns),
-            "mean_latency_s": _seconds(self.latency_ns / max(1, self.num_finished)),
-        }
+        mean_s = _seconds(self.latency_ns / self.num_finished) if self.num_finished else None
+        return _known(
+            {
+                "requests": num_requests,
+                "late": num_requests - self.num_in_time,
+                "finished": self.num_finished,
+                "preempted": self.num_preemptions,
+                "recomputed_tokens": self.num_recomputed,
+                "makespan_s": _seconds(self.last_end_ns),
+                "mean_latency_s": mean_s,
+            }
+        )
 
 
 def serving_metrics(ended: Iterable[Ended], num_requests: int) -> dict[str, Metric]:
@@ -71,11 +74,12 @@ def token_metrics(engines: Sequence[Engine]) -> dict[str, Metric]:
     """Return what clients saw of their tokens come, over all `engines` of a run.
 
     The gaps are times between two tokens of a request: the longest of all, the 99th percentile of
-    all, and of each request its longest, of which the median and how many are over a second.
+    all, and of each request its longest, of which the median and how many are over a second. Of
+    what never was, a gap or a first token, there is no metric.
     """
     requests = [each.request for engine in engines for each in engine.ended]
     gaps_ns = sum((engine.outputs.gaps_ns for engine in engines), Counter[int]())
-    worst_ns = [request.worst_gap_ns for request in requests]
+    worst_ns = [request.worst_gap_ns for request in requests if request.num_generated > 1]
     ttft_ns = [
         request.first_token_ns - request.arrival_ns
         for request in requests
@@ -83,14 +87,16 @@ def token_metrics(engines: Sequence[Engine]) -> dict[str, Metric]:
     ]
     end_s = max(engine.clock.now_ns() for engine in engines) / SECOND
     num_tokens = sum(request.num_generated for request in requests)
-    return {
-        "worst_gap_s": _seconds(max(worst_ns, default=0)),
-        "p99_gap_s": _seconds(percentile(gaps_ns, 99)),
-        "median_request_worst_gap_s": _seconds(median(worst_ns)) if worst_ns else 0.0,
-        "requests_stalled": sum(gap_ns > SECOND for gap_ns in worst_ns),
-        "median_ttft_s": _seconds(median(ttft_ns)) if ttft_ns else 0.0,
-        "tokens_per_s": round(num_tokens / end_s) if end_s else 0,
-    }
+    return _known(
+        {
+            "worst_gap_s": _seconds(max(worst_ns)) if worst_ns else None,
+            "p99_gap_s": _seconds(percentile(gaps_ns, 99)) if gaps_ns else None,
+            "median_request_worst_gap_s": _seconds(median(worst_ns)) if worst_ns else None,
+            "requests_stalled": sum(gap_ns > SECOND for gap_ns in worst_ns),
+            "median_ttft_s": _seconds(median(ttft_ns)) if ttft_ns else None,
+            "tokens_per_s": round(num_tokens / end_s) if end_s else None,
+        }
+    )
 
 
 def percentile(counts: Mapping[int, int], percent: int) -> int:
@@ -107,11 +113,11 @@ def percentile(counts: Mapping[int, int], percent: int) -> int:
 
 
 def kind_metrics(kinds: StepKinds) -> dict[str, Metric]:
-    """Return how many steps there were of each kind, and which was the first mixed one."""
-    metrics: dict[str, Metric] = {
+    """Return how many steps there were of each kind, and which was the first mixed one, if any."""
+    nums = {
         f"{kind}_steps": kinds.num_steps[kind] for kind in ("prefill", "mixed", "decode", "dummy")
     }
-    return metrics | {"first_mixed": kinds.first.get("mixed", 0)}
+    return _known({**nums, "first_mixed": kinds.first.get("mixed")})
 
 
 def is_in_time(ended: Ended) -> bool:
@@ -129,6 +135,10 @@ def cohorts_text(ended: Sequence[Ended]) -> str:
     """Return the cohorts as a table shows them, such as `16 at 6.0 s, 8 at 12.5 s`."""
     cohorts = finish_cohorts(ended)
     return ", ".join(f"{size} at {end_ns / SECOND:.1f} s" for end_ns, size in cohorts) or "none"
+
+
+def _known(metrics: Mapping[str, Metric | None]) -> dict[str, Metric]:
+    return {name: number for name, number in metrics.items() if number is not None}
 
 
 def _seconds(ns: float) -> float:

@@ -52,8 +52,9 @@ def workspace(tmp_path: Path, sample_traces: Path) -> Path:
 def run(workspace: Path, **inputs: str) -> Ran:
     """Run the script as the runner would, with these inputs and no others."""
     output, summary = workspace / "outputs.txt", workspace / "summary.md"
-    given = {"TRACE": "", "SELECT": "", "IGNORE": "", "FAIL_ON": "", "BASELINE": "", "SARIF": "",
-             "JUNIT": "", **inputs}  # fmt: skip
+    inputs_of_action = ("TRACE", "SELECT", "IGNORE", "REQUIRE", "FAIL_ON", "BASELINE", "SARIF",
+                        "JUNIT")  # fmt: skip
+    given = {**dict.fromkeys(inputs_of_action, ""), **inputs}
     environment = {
         "PATH": os.environ["PATH"], "STEPSCOPE": str(STEPSCOPE),
         "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary), **given,
@@ -117,7 +118,25 @@ def test_options_reach_the_command(workspace: Path) -> None:
     assert run(workspace, TRACE="out/before.trace", IGNORE="COR").code == 0
     assert run(workspace, TRACE="out/before.trace", SELECT="STV").code == 0
     assert run(workspace, TRACE="out/before.trace", FAIL_ON="never").code == 0
+    assert run(workspace, TRACE="out/after.trace", REQUIRE="COR001,STV001").code == 0
     assert run(workspace, TRACE="out/before.trace", BASELINE="absent.json").code == 2
+
+
+def test_a_required_rule_that_is_not_applicable_fails_the_run(workspace: Path) -> None:
+    ran = run(workspace, TRACE="out/after.trace", REQUIRE="EQV001", SARIF="check.sarif")
+
+    assert (ran.code, ran.outputs["exit-code"]) == (1, "1")
+    assert ran.out.startswith("::error title=not judged::out/after.trace: EQV001 is required")
+    assert "EQV001 is required" in ran.summary
+
+
+def test_what_no_rule_could_judge_is_an_error_and_no_pass(workspace: Path) -> None:
+    ran = run(workspace, TRACE="out/after.trace", SELECT="EQV", SARIF="check.sarif")
+
+    # No `sarif` to upload: code scanning would take its alerts for fixed.
+    assert (ran.code, ran.outputs) == (3, {"exit-code": "3"})
+    assert ran.out.startswith("::error title=no rule could judge what ran::out/after.trace: ")
+    assert "no rule could judge what ran" in ran.summary
 
 
 def test_traces_are_named_line_by_line_and_by_pattern(workspace: Path) -> None:

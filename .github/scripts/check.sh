@@ -32,6 +32,7 @@ code=$?
 
 {
     echo "exit-code=$code"
-    [[ -z "${SARIF-}" || ! -s "$SARIF" ]] || printf 'sarif=%s\n' "${SARIF//$'\n'/ }"
+    # What code scanning is sent replaces what it had: alerts that nobody looked for would be fixed.
+    [[ "$code" == 3 || -z "${SARIF-}" || ! -s "$SARIF" ]] || printf 'sarif=%s\n' "${SARIF//$'\n'/ }"
 } >>"${GITHUB_OUTPUT:-/dev/null}"
 exit "$code"

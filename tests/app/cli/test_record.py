@@ -196,3 +196,15 @@ def test_steps_cost_what_those_of_another_trace_cost(stepscope: Command, tmp_pat
     assert "steps cost 53.500 ms a step + 265.000 us a prompt token" in run.err
     costs = [Trace.open(each).manifest.config["cost"] for each in (first, second)]
     assert costs[0] == costs[1]
+
+
+def test_a_latency_that_nobody_had_is_not_0(stepscope: Command, tmp_path: Path) -> None:
+    starving = ("--set", "incompatible=preempt", "--set", "burst=4", "--set", "gap_ms=500")
+
+    run = stepscope(
+        "record", "fcfs-preemption", "--variant", "after", *starving, "-o", tmp_path / "s.trace"
+    )
+
+    header, _, row = run.out.splitlines()
+    shown = dict(zip(header.split(), row.split(), strict=True))
+    assert (shown["late"], shown["finished"], shown["mean_latency_s"]) == ("40", "0", "-")

@@ -127,6 +127,16 @@ async def test_an_empty_trace_says_that_it_is_empty() -> None:
         assert pilot.app.is_running
 
 
+async def test_what_no_rule_could_judge_is_not_said_to_be_clean() -> None:
+    spans = [{"track": "main", "name": "work", "form": "slice", "dur_ns": 5}]
+    async with opened(trace_of(spans=spans), None) as pilot:
+        assert "○ no rule could judge what ran." in screen_text(pilot)
+        assert "○ no rule could judge" in screen_lines(pilot)[0]
+        await press(pilot, "3")
+        assert "No rule could judge what ran: 2 of " in screen_text(pilot)
+        assert "nothing found" not in screen_text(pilot)
+
+
 async def test_a_trace_of_spans_alone_is_drawn_by_its_tracks() -> None:
     spans = [
         {
