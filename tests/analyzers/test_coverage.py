@@ -54,7 +54,8 @@ def test_one_rule_that_could_judge_what_ran_is_enough() -> None:
 def test_selected_rules_of_which_none_applies_could_not_judge() -> None:
     trace = trace_of(lifecycle=life("1", 0, 1, 2))
 
-    assert check(trace, select(["COR"])).coverage.share.startswith("0 of 11 rules could judge")
+    num = len(select(["COR"]))
+    assert check(trace, select(["COR"])).coverage.share.startswith(f"0 of {num} rules could judge")
     assert check(trace, select(["COR"])).coverage.is_blind
     assert not check(trace).coverage.is_blind
 
