@@ -19,7 +19,7 @@ from stepscope.ingest.derive.launches import ON_DEVICE
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "driver")
+CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "hip_api", "runtime", "driver")
 BLOCKS = r"Synchronize|Memcpy"
 NEVER_BLOCKS = "Async"
 SPAN = ("rank", "from_ns", "to_ns")

@@ -30,7 +30,7 @@ KINDS = ("gemm", "attention", "kernel", "communication", "copy")
 def kind_of(name: pl.Expr, category: pl.Expr) -> pl.Expr:
     """One of KINDS, as text; `kernel` is any kernel of which the name tells no more."""
     return (
-        pl.when(category.str.to_lowercase() != "kernel")
+        pl.when(category.str.contains("(?i)mem"))
         .then(pl.lit("copy"))
         .when(name.str.contains(COMMUNICATION))
         .then(pl.lit("communication"))

@@ -16,8 +16,11 @@ import polars as pl
 from stepscope.ingest.derive.axis import NONE, Ints, Tracks, latest, numbered
 
 GPU_ANNOTATION = "gpu_user_annotation"
-ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset")
-"""Categories of what a device executes, in small letters: old profilers write `Kernel`."""
+ON_DEVICE = (
+    "kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "kernel_dispatch", "memory_copy",
+)  # fmt: skip
+"""Categories of what a device executes, in small letters: torch.profiler's, those that it had in
+2021 (`Kernel`), and rocprofv3's."""
 FOREVER = 1 << 62
 
 
@@ -63,7 +66,7 @@ def launch_notes(spans: pl.DataFrame, steps: pl.DataFrame) -> Iterator[str]:
     lost = len(_lost(alone, spans))
     of = f"of {len(ran):,} kernels and copies"
     if lost:
-        yield f"{lost:,} {of} belong to no step: what launched them is not in the file"
+        yield f"{lost:,} {of} belong to no step: nothing says what launched them"
     if outside := len(alone) - lost:
         yield f"{outside:,} {of} belong to no step: no step alone launched them"
     if others := _by_others(spans, steps):

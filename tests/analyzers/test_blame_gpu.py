@@ -275,5 +275,14 @@ def test_a_kernels_name_tells_what_it_is_for(name: str, kind: str) -> None:
     assert pl.select(kind_of(pl.lit(name), pl.lit("kernel"))).item() == kind
 
 
+@pytest.mark.parametrize(
+    ("category", "kind"),
+    [("kernel_dispatch", "kernel"), ("Kernel", "kernel"), ("memory_copy", "copy"),
+     ("Memset", "copy")],
+)  # fmt: skip
+def test_categories_of_other_profilers_tell_kernels_from_copies(category: str, kind: str) -> None:
+    assert spent(run({**ran("kernel", 0, 100), "category": category})) == {kind: 100}
+
+
 def test_kinds_of_kernels_are_causes() -> None:
     assert set(KINDS) <= {cause.name for cause in CAUSES}

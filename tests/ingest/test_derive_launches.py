@@ -78,7 +78,7 @@ def test_a_kernel_that_runs_during_the_next_step_is_of_the_one_that_launched_it(
     assert owners(STEP_1, STEP_2, launch(2, 9), kernel(12, 3, 9)) == [1]
 
 
-@pytest.mark.parametrize("category", ["Kernel", "gpu_memcpy", "Memset"])
+@pytest.mark.parametrize("category", ["Kernel", "gpu_memcpy", "Memset", "kernel_dispatch"])
 def test_copies_and_old_spellings_are_the_gpus_too(category: str) -> None:
     ran = ("copy", 12, 3, category, "stream 7", 9)
 
@@ -150,7 +150,7 @@ def test_kernels_of_no_step_are_counted_by_why() -> None:
     rows = (STEP_1, launch(2, 9), kernel(5, 1, 9), launch(20, 8), kernel(25, 1, 8))
 
     assert notes(*rows, kernel(1, 1, None), kernel(2, 1, 77)) == [
-        "2 of 4 kernels and copies belong to no step: what launched them is not in the file",
+        "2 of 4 kernels and copies belong to no step: nothing says what launched them",
         "1 of 4 kernels and copies belong to no step: no step alone launched them",
     ]
 

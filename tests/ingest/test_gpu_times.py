@@ -95,5 +95,5 @@ def test_what_belongs_to_no_step_is_told_by_the_report(tmp_path: Path) -> None:
 
     assert report
     assert report.notes == (
-        "1 of 4 kernels and copies belong to no step: what launched them is not in the file",
+        "1 of 4 kernels and copies belong to no step: nothing says what launched them",
     )
