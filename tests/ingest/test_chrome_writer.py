@@ -61,7 +61,7 @@ def test_a_profile_survives_the_round_trip(shared_data: Path, tmp_path: Path, na
     copy = again(trace, tmp_path)
 
     clock, moved_clock = trace.manifest.clock, copy.manifest.clock
-    on_clock = pl.col("ts_ns") + (moved_clock.epoch_ns - clock.epoch_ns)
+    on_clock = pl.col("^(ts_ns|gpu_ts_ns)$") + (moved_clock.epoch_ns - clock.epoch_ns)
     for table in ("flows", "counters", "steps", "collectives"):
         found = copy.table(table).with_columns(on_clock).collect()
         assert found.equals(trace.table(table).collect()), table
