@@ -23,19 +23,22 @@ KV_USAGE = (
     "GPU KV cache usage", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "token usage",
     "full token usage", "kv_cache_util", "sglang:token_usage",
 )  # fmt: skip
+PROMPTS = ("Avg prompt throughput",)
 _NAMES = {
     **dict.fromkeys(RUNNING, "num_running"),
     **dict.fromkeys(WAITING, "num_waiting"),
     **dict.fromkeys(KV_USAGE, "kv_usage"),
+    **dict.fromkeys(PROMPTS, "prompt_rate"),
 }
-COLUMNS = ("num_running", "num_waiting", "kv_usage")
+COLUMNS = ("num_running", "num_waiting", "kv_usage", "prompt_rate")
 MOMENT = ("rank", "ts_ns")
 
 
 def loads(trace: Trace) -> pl.LazyFrame:
     """What each rank said of itself at a moment, in order, with null for what was not said.
 
-    Columns: rank, step, ts_ns, num_running, num_waiting, kv_usage (a share from 0 to 1) and
+    Columns: rank, step (null where it was said of no step), ts_ns, num_running, num_waiting,
+    kv_usage (a share from 0 to 1), prompt_rate (prompt tokens a second, or in the step) and
     is_recorded (by the engine, in a step).
     """
     return once(trace, "loads", lambda: _loads(trace))
@@ -85,5 +88,6 @@ def _of_steps(trace: Trace) -> pl.LazyFrame:
         num_running=pl.col("num_running").cast(pl.Float64),
         num_waiting=pl.col("num_waiting").cast(pl.Float64),
         kv_usage=used,
+        prompt_rate=pl.col("num_prefill_tokens").cast(pl.Float64),
         is_recorded=pl.col("inferred").is_null(),
     )

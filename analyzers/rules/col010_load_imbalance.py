@@ -4,7 +4,8 @@
 Ranks of one engine that tell how many requests they run and have waiting. The rule fires when the
 rank with most has at least `max_ratio` times as many as the one with fewest, and `min_reqs` more,
 from report to report for at least `min_ns`. A rank of which nothing was heard for `stale_ns` is not
-compared. It is one finding, placed at the worst moment, with the requests of every rank.
+compared, nor are servers that prefill with such that decode. It is one finding, placed at the worst
+moment, with the requests of every rank.
 
 ## Why it hurts
 The ranks of a data-parallel engine often wait for each other in every step: all of them take as
@@ -64,8 +65,9 @@ class LoadImbalance:
     stale_ns: int = 30_000_000_000
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether two ranks or more, of one engine, say how much they have to do."""
-        return is_one_run(trace) and 2 <= len(_ranks(trace)) <= LIMIT_RANKS
+        """Tell whether two ranks or more, alike and of one engine, say how much they have to do."""
+        is_several = 2 <= len(_ranks(trace)) <= LIMIT_RANKS
+        return is_one_run(trace) and is_several and _are_alike(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """At most one finding."""
@@ -164,3 +166,12 @@ def _told(trace: Trace) -> pl.LazyFrame:
 def _ranks(trace: Trace) -> list[int]:
     ranks = _told(trace).select(pl.col("rank").unique().sort()).collect()["rank"]
     return [int(rank) for rank in ranks if rank is not None]
+
+
+def _are_alike(trace: Trace) -> bool:
+    """Whether all ranks do the same work: prefill, decode, or both."""
+    queues = trace.counters.filter(pl.col("name").is_in(["#inflight-req", "#transfer-req"]))
+    apart = queues.group_by("rank").agg(pl.col("name").unique().sort()).collect()
+    return apart.is_empty() or (
+        apart["name"].n_unique() == 1 and set(apart["rank"]) >= set(_ranks(trace))
+    )

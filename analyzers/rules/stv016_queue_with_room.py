@@ -3,8 +3,9 @@
 ## What it finds
 Reports of an engine's log (or counters), one after the other for at least `min_ns` and
 `min_reports`, in each of which requests wait, at most `max_usage` of the KV cache is used, and no
-more run than in the report before. While prompts of a burst are being worked on, the number that
-run grows from report to report; that is no finding.
+more run than in the report before. Prompts of a burst that are being worked on are no finding: then
+the number that run grows. So reports of a prefill are left out, and where an interval had prompts
+in it, exactly as many have to run as before, as they do at a limit.
 
 A log says how many wait and not why. Where steps were recorded with their seats and blocks, STV009
 and STV010 say more, and this rule leaves them to those.
@@ -76,11 +77,14 @@ class QueueWithRoom:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such runs, placed at the longest."""
-        before = pl.col("num_running").shift(1).over("rank")
+        running = pl.col("num_running")
+        before = running.shift(1).over("rank").fill_null(running)
+        has_prompts = (pl.col("prompt_rate") > 0).fill_null(value=False)
+        at_a_limit = (running == before) & pl.col("step").is_null()
         waits = (
             (pl.col("num_waiting") > 0)
             & (pl.col("kv_usage") <= self.max_usage)
-            & (pl.col("num_running") <= before.fill_null(pl.col("num_running")))
+            & pl.when(has_prompts).then(at_a_limit).otherwise(running <= before)
         )
         lasted = pl.col("end_ns") - pl.col("ts_ns")
         runs = streaks(

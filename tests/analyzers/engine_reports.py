@@ -17,6 +17,22 @@ def vllm(second: int, running: int, waiting: int, usage: float, *, engine: int =
     )
 
 
+def busy(second: int, running: int, waiting: int, usage: float) -> str:
+    """An interval line of vLLM in which prompts were worked on."""
+    return vllm(second, running, waiting, usage).replace(
+        "prompt throughput: 0.0", "prompt throughput: 812.5"
+    )
+
+
+def prefill(second: int, running: int, waiting: int, usage: float) -> str:
+    """A line of a prefill batch of SGLang."""
+    return (
+        f"[2026-09-13 16:{second // 60:02}:{second % 60:02} TP0] Prefill batch, #new-seq: 1, "
+        f"#new-token: 8192, #cached-token: 0, token usage: {usage}, #running-req: {running}, "
+        f"#queue-req: {waiting}"
+    )
+
+
 def sglang(second: int, running: int, waiting: int, usage: float, *, rank: str = "TP0") -> str:
     """A line of a decode batch of SGLang."""
     return (

@@ -9,7 +9,7 @@ import pytest
 from stepscope.analyzers.rules.col010_load_imbalance import LoadImbalance
 from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
-from tests.analyzers.engine_reports import log_of, sglang, vllm
+from tests.analyzers.engine_reports import decode_server, log_of, prefill_server, sglang, vllm
 from tests.analyzers.serving_rows import step
 from tests.traces import trace_of
 
@@ -91,6 +91,19 @@ def test_one_rank_and_several_engines_are_not_compared(tmp_path: Path) -> None:
     assert check(one, (LoadImbalance(),)).not_applicable == ("COL010",)
 
     lines = [line for n in range(30) for line in (vllm(n, 60, 9, 90.0), sglang(n, 1, 0, 0.1))]
+    assert check(log_of(tmp_path, *lines), (LoadImbalance(),)).not_applicable == ("COL010",)
+
+
+def test_a_server_that_prefills_is_not_compared_with_one_that_decodes(tmp_path: Path) -> None:
+    lines = [
+        line
+        for n in range(20)
+        for line in (
+            f"prefill-1  | {prefill_server(n, 0, 1)}",
+            f"decode-1   | {decode_server(n, 9, 30)}",
+        )
+    ]
+
     assert check(log_of(tmp_path, *lines), (LoadImbalance(),)).not_applicable == ("COL010",)
 
 

@@ -9,7 +9,7 @@ import pytest
 from stepscope.analyzers.rules.stv016_queue_with_room import QueueWithRoom
 from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
-from tests.analyzers.engine_reports import log_of, sglang, vllm
+from tests.analyzers.engine_reports import busy, log_of, prefill, sglang, vllm
 from tests.analyzers.serving_rows import decode
 from tests.traces import trace_of
 
@@ -43,6 +43,8 @@ def test_a_limit_on_those_that_run_is_found_and_its_option_named(tmp_path: Path)
         pytest.param([vllm(10 * n, 4, 9, 51.0) for n in range(8)], id="the cache is half full"),
         pytest.param([vllm(10 * n, 4, 0, 10.0) for n in range(8)], id="nobody waits"),
         pytest.param([vllm(10 * n, 4, 9 * (n % 2), 1.0) for n in range(8)], id="not for long"),
+        pytest.param([prefill(n, 4, 9, 0.1) for n in range(20)], id="a long prompt is computed"),
+        pytest.param([busy(10 * n, 9 - n, 9, 10.0) for n in range(8)], id="prompts, and fewer run"),
         pytest.param([vllm(n, 4, 9, 10.0) for n in range(8)], id="for less than ten seconds"),
     ],
 )
@@ -50,6 +52,14 @@ def test_queues_that_move_or_lack_room_are_clean(tmp_path: Path, lines: list[str
     result = check(log_of(tmp_path, *lines), (QueueWithRoom(),))
 
     assert (result.findings, result.not_applicable) == ((), ())
+
+
+def test_a_limit_is_found_though_prompts_come_in_as_others_leave(tmp_path: Path) -> None:
+    lines = [busy(10 * n, 64, 9, 10.0) for n in range(8)]
+
+    (found,) = QueueWithRoom().check(log_of(tmp_path, *lines))
+
+    assert found.evidence["running at most"] == 64
 
 
 def test_a_log_that_does_not_say_how_full_the_cache_is_cannot_be_judged(tmp_path: Path) -> None:
