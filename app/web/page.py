@@ -11,6 +11,7 @@ from dash import Dash
 from stepscope.app.palette import DECODE, PREFILL, STATES
 from stepscope.app.web.callbacks import answer
 from stepscope.app.web.layout import colours, layout
+from stepscope.app.web.refusals import refuse
 from stepscope.app.web.scene import Scene
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def build(trace: Trace, result: CheckResult) -> Dash:
     )
     app.layout = layout(scene)
     answer(app, scene)
+    refuse(app)
     _forbid_elsewhere(app)
     return app
 
