@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.once import once
+from stepscope.ingest.derive import states
 from stepscope.ingest.schema import CORE_KINDS, CORE_SLOTS, SHAPES
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-FAR_NS = 2**61  # after any Unix time until 2043; the sum of three stays within an int64
+FAR_NS = states.FAR_NS  # after any Unix time until 2043
 BLOCK = ("rank", "task", "block")
 CORE = ("rank", "core")
 POOL = ("rank", "shape")

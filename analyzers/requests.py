@@ -1,8 +1,7 @@
 """What became of each request: when it came, how old it is among the others, waited and ended.
 
-`lifecycle` without a loop: a request waits while it entered the queue (arrive, preempt, defer) more
-often than it left it (admit, resume). That is a sum of +1 and -1 over time, which does not depend
-on the order of the rows of one moment.
+`lifecycle` without a loop: what a request is in between its events is told by `states`, and does
+not depend on the order of the rows of one moment.
 """
 
 from __future__ import annotations
@@ -14,14 +13,12 @@ import polars as pl
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.once import once
 from stepscope.analyzers.rule import any_row
+from stepscope.ingest.derive import states
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-REQUEST = ("rank", "request")
-ENTERS = ("arrive", "preempt", "defer")
-LEAVES = ("admit", "resume")
-ENDS = ("finish", "reject", "abort")
+REQUEST, ENTERS, LEAVES, ENDS = states.REQUEST, states.ENTERS, states.LEAVES, states.ENDS
 
 
 def events(trace: Trace) -> pl.LazyFrame:
@@ -91,13 +88,14 @@ def waits(trace: Trace) -> pl.LazyFrame:
 
 
 def _waits(trace: Trace) -> pl.LazyFrame:
-    to_ns = pl.min_horizontal(pl.col("ts_ns").shift(-1).over(REQUEST), "ended_ns")
+    ended = requests(trace).select(*REQUEST, "ended_ns")
     return (
-        turns(trace)
-        .join(requests(trace).select(*REQUEST, "ended_ns"), on=REQUEST, maintain_order="left")
-        .select(*REQUEST, "step", "is_waiting", from_ns="ts_ns", to_ns=to_ns)
-        .filter("is_waiting", pl.col("from_ns") < pl.col("to_ns"))
-        .drop("is_waiting")
+        states.request_states(trace.lifecycle)
+        .filter(pl.col("state").is_in([states.WAITING, states.PREEMPTED]))
+        .join(ended, on=REQUEST, maintain_order="left")
+        .with_columns(pl.min_horizontal("to_ns", "ended_ns"))
+        .select(*REQUEST, "step", "from_ns", "to_ns")
+        .filter(pl.col("from_ns") < pl.col("to_ns"))
     )
 
 
@@ -107,17 +105,9 @@ def turns(trace: Trace) -> pl.LazyFrame:
     Columns: rank, request, ts_ns, step, is_waiting, in order of request and time; one row for all
     that happened in a moment. Whoever has ended does not wait.
     """
-    event = pl.col("event")
-    change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
-    has_ended = pl.col("num_ends").cum_sum().over(REQUEST) > 0
-    return (
-        events(trace)
-        .filter(event.is_in([*ENTERS, *LEAVES, *ENDS]))
-        .group_by(*REQUEST, "ts_ns")
-        .agg(pl.col("step").min(), change=change.sum(), num_ends=event.is_in(ENDS).sum())
-        .sort(*REQUEST, "ts_ns")
-        .with_columns(is_waiting=(pl.col("change").cum_sum().over(REQUEST) > 0) & ~has_ended)
-        .drop("change", "num_ends")
+    waits = pl.col("state").is_in([states.WAITING, states.PREEMPTED])
+    return states.request_states(trace.lifecycle).select(
+        *REQUEST, "step", ts_ns="from_ns", is_waiting=waits
     )
 
 

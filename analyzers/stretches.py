@@ -17,13 +17,15 @@ import polars as pl
 
 from stepscope.analyzers.causes import CAUSES, OF_RESOURCE
 from stepscope.analyzers.occupancy import FAR_NS
-from stepscope.analyzers.requests import ENTERS, LEAVES, REQUEST, ends, events, last_moment
+from stepscope.analyzers.requests import REQUEST, ends, events, last_moment
+from stepscope.ingest.derive import states
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 NUMBER_OF = {cause.name: number for number, cause in enumerate(CAUSES, start=1)}
 NOTHING, WAITING, PREEMPTED, RUNNING = range(4)
+STATE_OF = {states.WAITING: WAITING, states.PREEMPTED: PREEMPTED, states.RUNNING: RUNNING}
 # Of the points of one moment: what ends goes before what begins, and the end of all is last.
 BIRTH, LEFT_BATCH, MOVED, CAME, LOOKED_AT, DECIDED, JOINED, FIRST_TOKEN, END = range(9)
 IN_FAVOUR = ("admitted", "chosen")
@@ -31,27 +33,8 @@ CODE = pl.UInt8
 
 
 def steps(trace: Trace) -> pl.LazyFrame:
-    """When each step was formed, began and ended: rank, step, kind, formed_ns, from_ns, to_ns.
-
-    A step that does not say how long it took lasts until the next, and the last one for ever.
-    """
-    key = ["rank", "step"]
-    when = pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS)
-    lasts = pl.col("dur_ns").max().clip(0, FAR_NS)
-    known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
-    sizes = pl.col("kind", "num_prefill_tokens", "num_decode_tokens").first()
-    begun = trace.steps.filter(known).group_by(key).agg(sizes, begun_ns=when, dur_ns=lasts)
-    rows = trace.batch_rows.filter(known).group_by(key).agg(formed_ns=when)
-    began = pl.coalesce("begun_ns", "formed_ns")
-    following = pl.col("from_ns").shift(-1).over("rank")
-    ended = pl.coalesce(pl.col("from_ns") + pl.col("dur_ns"), following, FAR_NS)
-    return (
-        begun.join(rows, on=key, how="full", coalesce=True)
-        .with_columns(from_ns=began, formed_ns=pl.coalesce("formed_ns", "begun_ns"))
-        .sort("rank", "from_ns", "step")
-        .with_columns(to_ns=ended)
-        .drop("begun_ns", "dur_ns")
-    )
+    """`step_times`; a last step that does not say how long it took lasts for ever."""
+    return states.step_times(trace).with_columns(pl.col("to_ns").fill_null(FAR_NS))
 
 
 def seats(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
@@ -152,26 +135,11 @@ def _first_tokens(lines: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _moves(trace: Trace) -> pl.LazyFrame:
-    """Into the queue and out of it; what was decided about a request before holds no longer.
-
-    Whoever is admitted and preempted in one moment is where it was, and was preempted.
-    """
-    event = pl.col("event")
-    change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1)
-    was_preempted = (pl.col("num_preempted").cum_sum() > 0).over(REQUEST)
-    waits = pl.when(was_preempted).then(PREEMPTED).otherwise(WAITING)
-    sign = pl.when(pl.col("change") != 0).then(pl.col("change")).forward_fill().over(REQUEST)
-    state = pl.when(sign > 0).then(waits).when(sign < 0).then(RUNNING).otherwise(NOTHING)
-    return (
-        events(trace)
-        .filter(event.is_in([*ENTERS, *LEAVES]))
-        .group_by(*REQUEST, "ts_ns")
-        .agg(change=change.sum(), num_preempted=(event == "preempt").sum())
-        .sort(*REQUEST, "ts_ns")
-        .select(
-            *REQUEST, "ts_ns", order=_order(MOVED), state=state.cast(CODE),
-            reason=pl.lit(NOTHING, CODE),
-        )
+    """Into the queue and out of it; what was decided about a request before holds no longer."""
+    state = pl.col("state").replace_strict(STATE_OF, default=NOTHING, return_dtype=CODE)
+    return states.request_states(trace.lifecycle).select(
+        *REQUEST, ts_ns="from_ns", order=_order(MOVED), state=state,
+        reason=pl.lit(NOTHING, CODE),
     )  # fmt: skip
 
 

@@ -1,0 +1,128 @@
+"""What requests and cores were doing: the one definition for rules, blame, screens and exports.
+
+A request *waits* from its arrival until it is let in (admit, resume), and again when it was put
+back (defer). It is *preempted* from when it was thrown out until it is let in again, whatever else
+is decided about it meanwhile. From when it is let in until it leaves it *runs*: in a batch from the
+beginning of a step to its end, in none in between.
+
+A core is *running* from when a block begins on it to that block's end. It is *held* while nothing
+runs there and a block has been dispatched to it that has not begun; a block that is behind another
+one is *pending*. A core that is neither running nor held is *idle*.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from stepscope.ingest.trace import Trace
+
+REQUEST = ("rank", "request")
+ENTERS = ("arrive", "preempt", "defer")
+LEAVES = ("admit", "resume")
+ENDS = ("finish", "reject", "abort")
+WAITING, PREEMPTED, RUNNING, ENDED = "waiting", "preempted", "running", "ended"
+FAR_NS = 2**61
+"""Times are cut to it, 73 years either way, so that the sum of three stays within an int64."""
+
+
+def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
+    """What each request was in from event to event, in order of time.
+
+    Columns: rank, request, step (of the event), from_ns, to_ns (null where nothing followed), state
+    (WAITING, PREEMPTED, RUNNING, ENDED), and `ref` where `lifecycle` numbers its rows by one.
+    Several events of one moment count together, whatever their order: who is preempted and resumed
+    in one moment is where it was.
+    """
+    event, state = pl.col("event"), pl.col("state")
+    refs = [name for name in ("ref",) if name in lifecycle.collect_schema()]
+    change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
+    moments = (
+        lifecycle.filter(event.is_in([*ENTERS, *LEAVES, *ENDS]))
+        .drop_nulls(["request", "ts_ns"])
+        .with_columns(from_ns=pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
+        .group_by(*REQUEST, "from_ns")
+        .agg(
+            pl.col("step").min(),
+            *(pl.col(name).min() for name in refs),
+            change=change.sum(),
+            arrives=(event == "arrive").any(),
+            is_thrown_out=(event == "preempt").any(),
+            ends=event.is_in(ENDS).any(),
+        )
+        .sort(*REQUEST, "from_ns")
+    )
+    return (
+        moments.with_columns(state=_came_to().forward_fill().over(REQUEST).fill_null(RUNNING))
+        .with_columns(turn=(state != WAITING).cum_sum().over(REQUEST))
+        .with_columns(
+            was_thrown_out=pl.col("is_thrown_out").cast(pl.Int8).cum_max().over(*REQUEST, "turn"),
+            to_ns=pl.col("from_ns").shift(-1).over(REQUEST),
+        )
+        .with_columns(
+            state=pl.when(state == WAITING, pl.col("was_thrown_out") > 0)
+            .then(pl.lit(PREEMPTED))
+            .otherwise("state")
+        )
+        .select(*REQUEST, "step", "from_ns", "to_ns", "state", *refs)
+    )
+
+
+def _came_to() -> pl.Expr:
+    """Where a moment's events leave a request; null where it is as it was."""
+    is_let_in = (pl.col("change") < 0) | ((pl.col("change") == 0) & pl.col("arrives"))
+    return (
+        pl.when("ends")
+        .then(pl.lit(ENDED))
+        .when(pl.col("change") > 0)
+        .then(pl.lit(WAITING))
+        .when(is_let_in)
+        .then(pl.lit(RUNNING))
+    )
+
+
+def step_times(trace: Trace) -> pl.LazyFrame:
+    """When each step was formed, began and ended: rank, step, formed_ns, from_ns, to_ns.
+
+    Also its kind, num_prefill_tokens and num_decode_tokens. A step that does not say how long it
+    took lasts until the next of its rank; `to_ns` is null where there is none.
+    """
+    key = ["rank", "step"]
+    when = pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS)
+    lasts = pl.col("dur_ns").max().clip(0, FAR_NS)
+    known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
+    sizes = pl.col("kind", "num_prefill_tokens", "num_decode_tokens").first()
+    begun = trace.steps.filter(known).group_by(key).agg(sizes, begun_ns=when, dur_ns=lasts)
+    rows = trace.batch_rows.filter(known).group_by(key).agg(formed_ns=when)
+    following = pl.col("from_ns").shift(-1).over("rank")
+    return (
+        begun.join(rows, on=key, how="full", coalesce=True)
+        .with_columns(
+            from_ns=pl.coalesce("begun_ns", "formed_ns"),
+            formed_ns=pl.coalesce("formed_ns", "begun_ns"),
+        )
+        .sort("rank", "from_ns", "step")
+        .with_columns(to_ns=pl.coalesce(pl.col("from_ns") + pl.col("dur_ns"), following))
+        .drop("begun_ns", "dur_ns")
+    )
+
+
+def with_held(core_spans: pl.LazyFrame) -> pl.LazyFrame:
+    """Add to each block when it was given its core, and since when it alone had it.
+
+    `given_ns` is its dispatch (its start where that is not known), `held_ns` when whatever ran on
+    the core before it had ended: from `given_ns` to `held_ns` the block is pending, and from
+    `held_ns` to `ts_ns` it holds the core. Rows without a core or a time are left out.
+    """
+    ended = pl.col("end_ns").fill_null(FAR_NS).clip(-FAR_NS, FAR_NS)
+    free_ns = ended.cum_max().shift(1).over("rank", "core")
+    return (
+        core_spans.drop_nulls(["rank", "core", "ts_ns"])
+        .sort("rank", "core", "ts_ns", maintain_order=True)
+        .with_columns(given_ns=pl.min_horizontal(pl.coalesce("dispatch_ns", "ts_ns"), "ts_ns"))
+        .with_columns(
+            held_ns=pl.max_horizontal("given_ns", pl.min_horizontal(free_ns, pl.col("ts_ns")))
+        )
+    )
