@@ -113,7 +113,7 @@ def _number(name: str, number: int | None) -> dict[str, str]:
 def _cores(state: State) -> dict[str, str]:
     if state.cores is None:
         return {}
-    busy = [core for core, slots in sorted(state.cores.items()) if slots.running]
+    busy = [core for core, slots in sorted(state.cores.items()) if slots.state == "running"]
     held = sum(slots.pending is not None for slots in state.cores.values())
     text = f"{len(busy)} of {len(state.cores)} run a block, {held} hold one more"
     return {"cores": text}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from stepscope.app.debug.changes import Change, changes_between
 from stepscope.app.debug.detail import StepDetail, Table
 from stepscope.app.debug.moments import Position
+from stepscope.app.debug.names import Names
 from stepscope.app.debug.session import Session
-from stepscope.app.debug.state import BatchEntry, CoreSlots, State
+from stepscope.app.debug.state import BatchEntry, CoreSlots, State, cores_line
+from stepscope.app.debug.told import batch_told, left_out_told
 from stepscope.app.debug.why import LeftOut
 
 __all__ = [
@@ -14,10 +16,14 @@ __all__ = [
     "Change",
     "CoreSlots",
     "LeftOut",
+    "Names",
     "Position",
     "Session",
     "State",
     "StepDetail",
     "Table",
+    "batch_told",
     "changes_between",
+    "cores_line",
+    "left_out_told",
 ]

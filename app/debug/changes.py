@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from stepscope.app.debug.state import Block, CoreSlots, State
+from stepscope.app.debug.names import Names
+from stepscope.app.debug.state import CoreSlots, State
 
 MAX_NAMED = 6
 
@@ -19,14 +20,17 @@ class Change:
     after: str
 
 
-def changes_between(before: State, after: State) -> list[Change]:
-    """Queues by who came and went, pools by how much is held, cores slot by slot."""
+def changes_between(before: State, after: State, names: Names | None = None) -> list[Change]:
+    """Queues by who came and went, pools by how much is held, cores slot by slot.
+
+    Cores and blocks are called as `names` has them, by their numbers without it.
+    """
     return [
         *_queue("waiting", before.waiting, after.waiting),
         *_queue("running", before.running, after.running),
         *_pool("KV blocks held", before.kv_blocks, after.kv_blocks),
         *_pool("slots held", before.slots, after.slots),
-        *_cores(before.cores or {}, after.cores or {}),
+        *_cores(before.cores or {}, after.cores or {}, names or Names()),
     ]
 
 
@@ -53,17 +57,17 @@ def _pool(
     yield Change(what, str(len(was)), f"{len(now)}  ({num_changed} changed hands)")
 
 
-def _cores(before: Mapping[int, CoreSlots], after: Mapping[int, CoreSlots]) -> Iterable[Change]:
+def _cores(
+    before: Mapping[int, CoreSlots], after: Mapping[int, CoreSlots], names: Names
+) -> Iterable[Change]:
     for core, now in after.items():
         was = before.get(core, CoreSlots())
         if was != now:
-            yield Change(f"core {core}", _slots(was), _slots(now))
+            yield Change(names.core(core), _slots(was, names), _slots(now, names))
 
 
-def _slots(slots: CoreSlots) -> str:
-    running = _block(slots.running)
-    return running if slots.pending is None else f"{running}, then {_block(slots.pending)}"
-
-
-def _block(block: Block | None) -> str:
-    return "idle" if block is None else f"task {block[0]} block {block[1]}"
+def _slots(slots: CoreSlots, names: Names) -> str:
+    then = "" if slots.pending is None else f", then {names.block(slots.pending)}"
+    if slots.running is None:
+        return f"idle{then}"
+    return f"{'held for ' if slots.state == 'held' else ''}{names.block(slots.running)}{then}"

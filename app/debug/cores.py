@@ -1,7 +1,7 @@
 """What the slots of every core held at any time, from `core_spans`.
 
-A block holds the running slot from its dispatch to its end. One that was dispatched to the
-pending slot holds that one until it begins, and the running slot from then on.
+A block that was dispatched to the pending slot holds that one until it begins, and the running slot
+from then on. Where the slot is not known, a block is pending while another one has its core.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.debug.state import Block, CoreSlots
+from stepscope.app.debug.state import Block, CoreSlots, CoreState
+from stepscope.ingest.derive.states import FAR_NS, with_held
 
 Places = npt.NDArray[np.int64]
-NEVER = np.iinfo(np.int64).max
 
 
 class Cores:
@@ -21,15 +21,18 @@ class Cores:
 
     def __init__(self, core_spans: pl.DataFrame) -> None:
         """Take the rows of one rank."""
-        spans = core_spans.with_columns(
-            pl.col("dispatch_ns").fill_null(pl.col("ts_ns")),
-            pl.col("end_ns").fill_null(NEVER),
-            is_queued=pl.col("slot").fill_null("running") == "pending",
-        ).sort("dispatch_ns", maintain_order=True)
-        self._dispatch = spans["dispatch_ns"].to_numpy()
+        spans = (
+            with_held(core_spans.lazy())
+            .with_columns(pl.col("end_ns").fill_null(FAR_NS))
+            .sort("given_ns", maintain_order=True)
+            .collect()
+        )
+        self._given = spans["given_ns"].to_numpy()
+        self._held = spans["held_ns"].to_numpy()
         self._start = spans["ts_ns"].to_numpy()
         self._end = spans["end_ns"].to_numpy()
-        self._is_queued = spans["is_queued"].to_numpy()
+        self._is_queued = (spans["slot"] == "pending").fill_null(value=False).to_numpy()
+        self._is_seated = (spans["slot"] == "running").fill_null(value=False).to_numpy()
         self._last_end = np.maximum.accumulate(self._end)
         self._core = spans["core"].to_numpy()
         self._task = spans["task"].to_numpy()
@@ -40,14 +43,30 @@ class Cores:
         """The slots of every core that ever ran a block."""
         # All that were dispatched before `first` have ended by then.
         first = int(np.searchsorted(self._last_end, ts_ns, "right"))
-        window = slice(first, int(np.searchsorted(self._dispatch, ts_ns, "right")))
-        is_held = self._end[window] > ts_ns
-        waits = is_held & self._is_queued[window] & (self._start[window] > ts_ns)
-        pending = self._blocks(first + np.flatnonzero(waits))
-        running = self._blocks(first + np.flatnonzero(is_held & ~waits))
-        return {core: CoreSlots(running.get(core), pending.get(core)) for core in self._cores}
+        window = slice(first, int(np.searchsorted(self._given, ts_ns, "right")))
+        is_there = self._end[window] > ts_ns
+        runs = is_there & (self._start[window] <= ts_ns)
+        waits = is_there & ~runs
+        is_behind = self._is_queued[window] | (
+            ~self._is_seated[window] & (self._held[window] > ts_ns)
+        )
+        running = self._blocks(first + np.flatnonzero(runs))
+        holding = self._blocks(first + np.flatnonzero(waits & ~is_behind))
+        pending = self._blocks(first + np.flatnonzero(waits & is_behind))
+        return {
+            core: CoreSlots(
+                holding.get(core, running.get(core)),
+                pending.get(core),
+                _state(core in running, core in holding or core in pending),
+            )
+            for core in self._cores
+        }
 
     def _blocks(self, places: Places) -> dict[int, Block]:
         cores = self._core[places].tolist()
         blocks = zip(self._task[places].tolist(), self._block[places].tolist(), strict=True)
         return dict(zip(cores, blocks, strict=True))
+
+
+def _state(runs: bool, is_given: bool) -> CoreState:
+    return "running" if runs else "held" if is_given else "idle"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from stepscope.app.debug.changes import changes_between
+from stepscope.app.debug.names import CoreName, Names, names_in
 from stepscope.app.debug.state import State
 from stepscope.app.debug.why import LeftOut
 from stepscope.app.plain import plain
@@ -44,13 +45,14 @@ class StepDetail:
     left_out: tuple[LeftOut, ...]
     decisions: tuple[Mapping[str, Any], ...]
     device: tuple[Mapping[str, Any], ...]
+    names: Names = field(default_factory=Names)
 
     def tables(self) -> tuple[Table, ...]:
         """The detail as tables, without those that would be empty."""
         made = (
             _header(self),
             _batch(self.rows),
-            _changes(self.before, self.after),
+            _changes(self.before, self.after, self.names),
             _left_out(self.left_out),
             _decided(self.decisions),
             _device(self.device),
@@ -59,7 +61,12 @@ class StepDetail:
 
 
 def detail_of(
-    trace: Trace, rank: int, before: State, after: State, left_out: Sequence[LeftOut]
+    trace: Trace,
+    rank: int,
+    before: State,
+    after: State,
+    left_out: Sequence[LeftOut],
+    cores: Mapping[int, CoreName],
 ) -> StepDetail:
     """Read a step's rows; the states and reasons are those of the session's position."""
     own = (pl.col("rank") == rank) & (pl.col("step") == pl.lit(after.step, pl.Int64))
@@ -80,6 +87,7 @@ def detail_of(
         tuple(left_out),
         tuple(decisions.iter_rows(named=True)),
         tuple(device.iter_rows(named=True)),
+        names_in(trace, rank, cores, (before, after)),
     )
 
 
@@ -128,10 +136,10 @@ def _batch(rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table("batch", columns, shown, len(rows) - len(shown))
 
 
-def _changes(before: State, after: State) -> Table:
+def _changes(before: State, after: State, names: Names) -> Table:
     rows = tuple(
         (plain(change.what), plain(change.before), plain(change.after))
-        for change in changes_between(before, after)
+        for change in changes_between(before, after, names)
     )
     return Table("changed", ("", "before", "after"), rows)
 

@@ -6,7 +6,9 @@ whether the position was reached forward, backward or by a jump.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -15,9 +17,11 @@ from stepscope.app.debug.batches import Batches
 from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
 from stepscope.app.debug.moments import Moments, Position
+from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
 from stepscope.app.debug.state import State
+from stepscope.app.debug.told import known_left_out
 from stepscope.app.debug.why import LeftOut, Reasons
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
@@ -27,7 +31,7 @@ FOLDED: dict[str, list[str]] = {
     "batch_rows": ["step", "row", "request", "phase", "num_tokens"],
     "lifecycle": ["ts_ns", "request", "event", "queue_index"],
     "allocations": ["ts_ns", "resource", "id", "op", "owner"],
-    "core_spans": ["ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
+    "core_spans": ["rank", "ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
 }
 
 
@@ -132,7 +136,10 @@ class Session:
         """What both fronts print about the position's step."""
         just_before = self.moments.position(max(self.position.ts_ns - 1, EARLIEST_NS))
         before = self.state_at(just_before)
-        return detail_of(self.trace, self.rank, before, self.state, self.left_out())
+        seen = detail_of(
+            self.trace, self.rank, before, self.state, self.left_out(), self._core_names
+        )
+        return replace(seen, left_out=known_left_out(seen))
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
 
@@ -178,6 +185,10 @@ class Session:
         rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
         needed = [column for column in columns if column in NEEDED]
         return rows.select(columns).drop_nulls(needed).collect()
+
+    @cached_property
+    def _core_names(self) -> dict[int, CoreName]:
+        return core_names(self.trace, self.rank)
 
     def _pool(self, resource: str) -> Pool | None:
         rows = self._rows("allocations").filter(pl.col("resource") == resource)

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Block = tuple[int, int]
+CoreState = Literal["running", "held", "idle"]
 
 
 class CoreSlots(NamedTuple):
-    """What a core holds in each of its slots, as (task, block); None where it is free."""
+    """What a core holds in each of its slots, as (task, block); None where it is free.
+
+    `state` is what the core does, as `ingest.derive.states` defines it: a block may have the
+    running slot and not have begun, and the core is then held.
+    """
 
     running: Block | None = None
     pending: Block | None = None
+    state: CoreState = "idle"
+
+    @property
+    def blocks(self) -> Iterator[Block]:
+        """What it has in either slot."""
+        return (block for block in (self.running, self.pending) if block is not None)
+
+
+def cores_line(cores: Mapping[int, CoreSlots]) -> str:
+    """How many cores execute a block, and how many are held by one that has not begun."""
+    running, held = (
+        sum(slots.state == state for slots in cores.values()) for state in ("running", "held")
+    )
+    return f"cores running {running:,} of {len(cores):,}" + (f", held {held:,}" if held else "")
 
 
 class BatchEntry(NamedTuple):

@@ -7,6 +7,7 @@ from stepscope.app.timeline.composition import Composition
 from stepscope.app.timeline.counters import Series
 from stepscope.app.timeline.find import Hit
 from stepscope.app.timeline.lanes import Lane
+from stepscope.app.timeline.levels import Sum
 from stepscope.app.timeline.load import Load
 from stepscope.app.timeline.model import Timeline
 from stepscope.app.timeline.picture import Picture, SpanView
@@ -21,6 +22,7 @@ __all__ = [
     "Series",
     "SpanView",
     "State",
+    "Sum",
     "Timeline",
     "Viewport",
 ]

@@ -69,11 +69,15 @@ def _lifecycle(row: Row, state: int) -> str:
     return "deferred" if row["event"] == "defer" else "waiting"
 
 
+def block_name(name: str | None, task: int, block: int, num_blocks: int | None) -> str:
+    """A block of a task: `qk_pv 7/8`; its number is left out where the task has no other."""
+    name = name or f"task {task}"
+    number = f" {block}" if num_blocks is None else f" {block}/{num_blocks}"
+    return name if num_blocks == 1 else name + number
+
+
 def _block(row: Row, state: int) -> str:
-    name = row["name"] or f"task {row['task']}"
-    blocks = row["num_blocks"]
-    number = f" {row['block']}" if blocks is None else f" {row['block']}/{blocks}"
-    block = name if blocks == 1 else name + number
+    block = block_name(row["name"], row["task"], row["block"], row["num_blocks"])
     return f"held for {block}" if state == palette.HELD else block
 
 

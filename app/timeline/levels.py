@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,13 @@ class Pixels:
     state: Bytes
     density: Bytes
     count: Counts
+
+
+class Sum(NamedTuple):
+    """How long spans were in a window, and how many of them touch it."""
+
+    ns: int
+    num_spans: int
 
 
 class Levels:
@@ -85,6 +92,16 @@ class Levels:
             self._show_instants(state, (busy == 0) & (count > 0), began, hidden)
         density = np.ceil(busy * (255.0 / np.diff(edges))).clip(None, 255).astype(np.uint8)
         return Pixels(state, np.maximum(density, (count > 0) & (state > 0)), count)
+
+    def sums(self, lane: int, t0: int, t1: int) -> dict[int, Sum]:
+        """What each state took of [t0, t1) in a lane, to the nanosecond."""
+        window = slice(*self.visible(lane, t0, t1))
+        state = self.state[window]
+        took = np.minimum(self.end[window], t1) - np.maximum(self.start[window], t0)
+        return {
+            int(kind): Sum(int(took[state == kind].sum()), int((state == kind).sum()))
+            for kind in np.unique(state)
+        }
 
     def busy(self, lanes: Ints, edges: Ints) -> dict[int, Ints]:
         """Busy time in ns of each kind in each pixel, summed over the lanes."""

@@ -16,7 +16,7 @@ from stepscope.app.timeline.counters import Counter, Series, counters
 from stepscope.app.timeline.find import Finder, Hit
 from stepscope.app.timeline.labels import Labels
 from stepscope.app.timeline.lanes import TABLES, Ints, Lane, LaneName, Strips
-from stepscope.app.timeline.levels import Bytes, Levels, in_sublanes, pixel_edges
+from stepscope.app.timeline.levels import Bytes, Levels, Sum, in_sublanes, pixel_edges
 from stepscope.app.timeline.load import Load, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.places import Places
@@ -104,6 +104,11 @@ class Timeline:
         levels, own = found
         first, last = levels.visible(own, t0, t1)
         return self._views(lane, levels, range(first, min(last, first + limit)))
+
+    def sums(self, lane: int, t0: int, t1: int) -> dict[int, Sum]:
+        """What each state took of [t0, t1) in a lane; empty for a counter."""
+        found = self._section_of(lane)
+        return {} if found is None else found[0].sums(found[1], t0, t1)
 
     def series(self, lane: int, t0: int, t1: int, width: int) -> Series | None:
         """Values of a counter lane in a window; None on any other lane."""

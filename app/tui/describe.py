@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
+from collections.abc import Iterator, Mapping
 
 from stepscope.analyzers.finding import Finding
 from stepscope.app.facts import arguments, before_and_after, reasons, row_facts, whereabouts
-from stepscope.app.palette import SEVERITY_MARKS, STATES
+from stepscope.app.palette import HELD, IDLE, PREEMPTED, SEVERITY_MARKS, STATES, WAITING
 from stepscope.app.places import lane_name, when
-from stepscope.app.timeline import SpanView, Timeline
+from stepscope.app.timeline import Lane, SpanView, Sum, Timeline
 from stepscope.app.tui.bar import Piece
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.prose import Block, Fact, Heading, Links, Painted, Paragraph, Title
@@ -20,6 +18,7 @@ from stepscope.ingest.trace import Trace
 
 MAX_REASONS = 2
 MAX_COLUMNS = 40
+NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE)
 
 
 def describe(selection: Selection, timeline: Timeline, trace: Trace) -> list[Block]:
@@ -85,13 +84,29 @@ def range_blocks(
     if end_ns <= start_ns or not lanes:
         return
     yield Heading("busy in it")
-    picture = timeline.query(start_ns, end_ns, 1, [lane.id for lane in lanes])
-    shares = picture.density[:, 0] / 255
-    for at in np.argsort(-shares, kind="stable")[:MAX_COLUMNS]:
-        num_spans = count(int(picture.count[at, 0]))
-        share = Piece(f"{shares[at]:>4.0%}  ", ink(TEXT, PANEL))
-        lane = Piece(f"{lane_name(lanes[at])}, {num_spans} spans", ink(MUTED, PANEL))
-        yield Painted((share, lane))
+    told = [(lane, timeline.sums(lane.id, start_ns, end_ns)) for lane in lanes]
+    told.sort(key=lambda each: -busy_ns(each[1]))
+    for lane, sums in told[:MAX_COLUMNS]:
+        yield Painted(_lane_in_range(lane, sums, end_ns - start_ns))
+
+
+def busy_ns(sums: Mapping[int, Sum]) -> int:
+    """Time in which something was done: who waits or holds a core does nothing."""
+    return sum(each.ns for state, each in sums.items() if state not in NOT_BUSY)
+
+
+def _lane_in_range(lane: Lane, sums: Mapping[int, Sum], length_ns: int) -> tuple[Piece, ...]:
+    num_spans = sum(each.num_spans for state, each in sums.items() if state not in NOT_BUSY)
+    other = [
+        f", {STATES[state].name} {sums[state].ns / length_ns:.1%}"
+        for state in NOT_BUSY
+        if state in sums and sums[state].ns
+    ]
+    spans = f", {count(num_spans)} span{'' if num_spans == 1 else 's'}"
+    return (
+        Piece(f"{busy_ns(sums) / length_ns:>6.1%}  ", ink(TEXT, PANEL)),
+        Piece(f"{lane_name(lane)}{spans}{''.join(other)}", ink(MUTED, PANEL)),
+    )
 
 
 def _nothing() -> Iterator[Block]:

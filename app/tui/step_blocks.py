@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from stepscope.app.debug import CoreSlots, LeftOut, State, changes_between
+from stepscope.app.debug import (
+    CoreSlots,
+    LeftOut,
+    State,
+    batch_told,
+    changes_between,
+    cores_line,
+    left_out_told,
+)
 from stepscope.app.palette import (
     AIC,
     AIV,
     COUNTER,
     DECODE,
+    HELD,
     IDLE,
     MIX,
     PREFILL,
@@ -41,8 +50,8 @@ def right_blocks(view: StepView, width: int) -> list[Block]:
     """The queues, the pools and the device, and what changed."""
     state = view.detail.after
     return [
-        *_queue("waiting", state.waiting, view.request),
-        *_queue("running", state.running, view.request),
+        *_queue("waiting", state.waiting, view),
+        *_queue("running", state.running, view),
         *_slots(state, view.request),
         *_kv_blocks(view, width),
         *_cores(view, width),
@@ -68,9 +77,10 @@ def step_line(view: StepView) -> str:
 
 def _batch(view: StepView) -> Iterator[Block]:
     rows = view.detail.rows
-    yield Heading(f"batch of {count(len(rows))}")
-    if not rows:
-        yield Paragraph("No request is in this step's batch, as far as the trace tells.", MUTED)
+    heading, unsaid = batch_told(view.detail)
+    yield Heading(heading)
+    if unsaid:
+        yield Paragraph(unsaid, MUTED)
     most = max((row["num_tokens"] for row in rows), default=1) or 1
     widest = min(max((width_of(str(row["request"])) for row in rows), default=0), 20)
     for row in rows[:MAX_NAMES]:
@@ -113,9 +123,10 @@ def _so_far(row: Mapping[str, Any]) -> str:
 
 def _left_out(view: StepView) -> Iterator[Block]:
     left_out = view.detail.left_out
-    yield Heading(f"left out {count(len(left_out))}")
-    if not left_out:
-        yield Paragraph("Nobody who waits or runs was left out.", MUTED)
+    heading, unsaid = left_out_told(view.detail)
+    yield Heading(heading)
+    if unsaid:
+        yield Paragraph(unsaid, MUTED)
     requests = view.requests
     for left in left_out[:MAX_NAMES]:
         action = f"focused.follow({requests.index(left.request)})"
@@ -157,12 +168,15 @@ def _and_more(number: int) -> Iterator[Block]:
 # ── right ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _queue(name: str, requests: Sequence[str] | None, followed: str | None) -> Iterator[Block]:
+def _queue(name: str, requests: Sequence[str] | None, view: StepView) -> Iterator[Block]:
+    followed, told = view.request, view.detail.step.get(f"num_{name}")
     if requests is None:
         return
     is_in = followed is not None and followed in requests
     place = f"· {followed} is number {requests.index(followed) + 1}" if followed and is_in else ""
     yield Heading(f"{name} {count(len(requests))}", place)
+    if told is not None and told != len(requests) and view.is_at_its_batch:
+        yield Paragraph(f"The step says {count(told)}; these are the ones that are named.", MUTED)
     shown = tuple(
         Piece(request, ink(_colour(request, followed), PANEL)) for request in requests[:MAX_NAMES]
     )
@@ -218,11 +232,11 @@ def _cores(view: StepView, width: int) -> Iterator[Block]:
     cores = view.detail.after.cores
     if not cores:
         return
-    busy = sum(slots.running is not None for slots in cores.values())
-    yield Heading(f"cores running {count(busy)} of {count(len(cores))}")
-    kinds = sorted({kind for _, kind in view.cores.values()})
-    groups = sorted({group for group, _ in view.cores.values() if group is not None})
-    places = {place: core for core, place in view.cores.items()}
+    yield Heading(cores_line(cores))
+    known = view.detail.names.cores
+    kinds = sorted({kind for _, kind in known.values()})
+    groups = sorted({group for group, _ in known.values() if group is not None})
+    places = {place: core for core, place in known.items()}
     # Where it is narrow, the columns need the room more than the word "group" does.
     indent = len("group 00 ") if width >= 48 else len("00 ")
     room = max((width - indent) // max(len(kinds), 1), 4)
@@ -241,26 +255,22 @@ def _cores(view: StepView, width: int) -> Iterator[Block]:
 
 
 def _slot_pieces(slots: CoreSlots, view: StepView, room: int) -> Iterator[Piece]:
-    """What runs on a core and, after `+`, what is pending; `room` cells together."""
+    """What runs on a core or holds it and, after `+`, what is pending; `room` cells together."""
     if slots.running is None and slots.pending is None:
         yield Piece(f"{'·':<{room}}", ink(MUTED, PANEL))
         return
-    name, shape = _task(slots.running or slots.pending, view)
-    state = STATE_OF_SHAPE.get(shape, STATES[IDLE])
-    then = f" + {_task(slots.pending, view)[0]}" if slots.running and slots.pending else ""
+    names = view.detail.names
+    first, *rest = slots.blocks
+    is_held = slots.state == "held"
+    state = STATES[HELD] if is_held else STATE_OF_SHAPE.get(names.shape(first), STATES[IDLE])
+    then = f" + {names.block(rest[0])}" if rest else ""
     yield Piece(state.glyph * 2, ink(state.colour, PANEL))
-    text = fit(f" {name}{then}", room - 3)
+    text = fit(f" {'held for ' if is_held else ''}{names.block(first)}{then}", room - 3)
     yield Piece(text + " " * (room - 2 - width_of(text)), ink(TEXT, PANEL))
 
 
-def _task(block: tuple[int, int] | None, view: StepView) -> tuple[str, str]:
-    assert block is not None
-    name, shape = view.tasks.get(block[0], (f"task {block[0]}", ""))
-    return f"{name} {block[1]}", shape
-
-
 def _changes(view: StepView) -> Iterator[Block]:
-    changes = changes_between(view.detail.before, view.detail.after)
+    changes = changes_between(view.detail.before, view.detail.after, view.detail.names)
     if changes:
         yield Heading("changed since just before")
     for change in changes[:MAX_NAMES]:

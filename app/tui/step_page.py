@@ -24,7 +24,7 @@ from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.latest import Latest
 from stepscope.app.tui.prose import Prose
 from stepscope.app.tui.step_blocks import left_blocks, right_blocks, step_line
-from stepscope.app.tui.step_view import StepView, cores_of, look_at_step
+from stepscope.app.tui.step_view import StepView, look_at_step
 from stepscope.app.units import count, duration
 
 Wish = tuple[Position, str | None]
@@ -82,7 +82,6 @@ class StepPage(Vertical, can_focus=True):
         self.session, self.timeline = session, timeline
         # The threads move a session of their own; what both read is never written to.
         self._own = copy.copy(session)
-        self._cores = cores_of(session.trace, session.rank)
 
     def say(self, text: str) -> None:
         """Say why there is nothing to follow."""
@@ -95,7 +94,7 @@ class StepPage(Vertical, can_focus=True):
 
     @work(thread=True)
     def _look_up(self, wish: Wish) -> None:
-        self.post_message(self.Seen(look_at_step(self._own, *wish, self._cores)))
+        self.post_message(self.Seen(look_at_step(self._own, *wish)))
 
     def on_step_page_seen(self, event: Seen) -> None:
         """Show what was found, unless the session has moved on."""

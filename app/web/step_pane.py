@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping
 from dash import html
 from dash.development.base_component import Component
 
-from stepscope.app.debug import CoreSlots, State, StepDetail, Table
+from stepscope.app.debug import (
+    CoreSlots,
+    Names,
+    State,
+    StepDetail,
+    Table,
+    batch_told,
+    cores_line,
+    left_out_told,
+)
 from stepscope.app.plain import plain
 from stepscope.app.units import count
 from stepscope.app.web.scene import Scene
@@ -46,18 +55,28 @@ def _controls(scene: Scene, view: View, step: int) -> Component:
 
 def _columns(detail: StepDetail) -> Component:
     titled = {table.title: table for table in detail.tables()}
-    held = list(_held(detail.after))
-    shown = [_section(titled[title]) for title in ORDER if title in titled]
+    held = list(_held(detail.after, detail.names))
+    told = {"batch": batch_told(detail), "left out": left_out_told(detail)}
+    shown = [
+        _section(title, titled.get(title), *told.get(title, (title, "")))
+        for title in ORDER
+        if title in titled or title in told
+    ]
     if held:
         shown.insert(1, html.Section(held))
     return html.Div(shown, className="columns")
 
 
-def _section(table: Table) -> Component:
-    more = (
-        [html.P(f"and {count(table.num_more)} more", className="muted")] if table.num_more else []
-    )
-    return html.Section([html.H3(table.title), small_table(table.columns, table.rows), *more])
+def _section(title: str, table: Table | None, heading: str, unsaid: str) -> Component:
+    """A table under its heading; `unsaid` is what the trace does not tell of it."""
+    shown: list[Component] = [html.H3(heading, title=title)]
+    if unsaid:
+        shown.append(html.P(unsaid, className="muted"))
+    if table:
+        shown.append(small_table(table.columns, table.rows))
+    if table and table.num_more:
+        shown.append(html.P(f"and {count(table.num_more)} more", className="muted"))
+    return html.Section(shown)
 
 
 def small_table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Component:
@@ -67,7 +86,7 @@ def small_table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> 
     return html.Table([*head, body])
 
 
-def _held(state: State) -> Iterator[Component]:
+def _held(state: State, names: Names) -> Iterator[Component]:
     if state.waiting is not None:
         yield from _names("queue", state.waiting)
     if state.running is not None:
@@ -79,7 +98,7 @@ def _held(state: State) -> Iterator[Component]:
         title = f"KV blocks · {count(len(state.kv_blocks))} held"
         yield from _names(title, [f"{owner} ×{held}" for owner, held in owners])
     if state.cores:
-        yield from _names("cores at work", list(_at_work(state.cores)))
+        yield from _names(f"{cores_line(state.cores)} ·", list(_at_work(state.cores, names)))
 
 
 def _names(title: str, names: tuple[str, ...] | list[str]) -> Iterator[Component]:
@@ -90,8 +109,8 @@ def _names(title: str, names: tuple[str, ...] | list[str]) -> Iterator[Component
     yield html.P([*shown, *rest] or html.Span("none", className="muted"), className="tags")
 
 
-def _at_work(cores: Mapping[int, CoreSlots]) -> Iterator[str]:
+def _at_work(cores: Mapping[int, CoreSlots], names: Names) -> Iterator[str]:
     for core, slots in cores.items():
-        if slots.running or slots.pending:
-            held = [f"{task}/{block}" for task, block in filter(None, slots)]
-            yield f"{core}: {' then '.join(held)}"
+        if slots.state != "idle":
+            held = " then ".join(map(names.block, slots.blocks))
+            yield f"{names.core(core)}: {'held for ' if slots.state == 'held' else ''}{held}"

@@ -177,11 +177,11 @@ def test_a_core_holds_a_block_from_its_dispatch_and_a_queued_one_until_it_begins
 
     idle = CoreSlots()
     assert seen == {
-        10: {0: CoreSlots((1, 0)), 1: idle},
-        15: {0: CoreSlots((1, 0), (2, 0)), 1: idle},
-        20: {0: CoreSlots((2, 0)), 1: idle},
+        10: {0: CoreSlots((1, 0), state="held"), 1: idle},
+        15: {0: CoreSlots((1, 0), (2, 0), "running"), 1: idle},
+        20: {0: CoreSlots((2, 0), state="running"), 1: idle},
         30: {0: idle, 1: idle},
-        40: {0: idle, 1: CoreSlots((3, 0))},
+        40: {0: idle, 1: CoreSlots((3, 0), state="running")},
     }
 
 

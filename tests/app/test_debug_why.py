@@ -185,7 +185,7 @@ def test_changes_name_who_came_and_went_and_each_core() -> None:
     )
     after = State(
         9, 2, waiting=("b",), running=("c", "a"), kv_blocks={1: "a", 2: "c"},
-        cores={0: CoreSlots((4, 1), (5, 0))},
+        cores={0: CoreSlots((4, 1), (5, 0), "running")},
     )  # fmt: skip
 
     changes = [(c.what, c.before, c.after) for c in changes_between(before, after)]
@@ -194,6 +194,6 @@ def test_changes_name_who_came_and_went_and_each_core() -> None:
         ("waiting", "2", "1  -a"),
         ("running", "1", "2  +a"),
         ("KV blocks held", "1", "2  (2 changed hands)"),
-        ("core 0", "idle", "task 4 block 1, then task 5 block 0"),
+        ("core 0", "idle", "task 4 1, then task 5 0"),
     ]
     assert changes_between(after, after) == []
