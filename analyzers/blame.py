@@ -23,6 +23,7 @@ from stepscope.analyzers.gpu_time import executed
 from stepscope.analyzers.parts import parts, run_parts
 from stepscope.analyzers.run_line import run_lines, run_seats
 from stepscope.analyzers.stretches import lines, seats, steps, stretches
+from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -88,14 +89,17 @@ def spread(times_ns: pl.Series) -> dict[str, int]:
 def blame(trace: Trace, request: str | None = None) -> Blame:
     """Split the latency of every request, or of one.
 
-    Raises ConfigError, naming near matches, for a request that the trace does not have.
+    A list of arrivals has no latencies. Raises ConfigError, naming near matches, for a request that
+    the trace does not have.
     """
     every_step = steps(trace).collect().lazy()
     names_requests = _names_requests(trace)
     ran = executed(trace)
     in_batches = seats(trace, every_step) if names_requests else run_seats(every_step, ran)
     asked = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
-    if request is not None:
+    if is_list_of_arrivals(trace):
+        asked = asked.clear()
+    elif request is not None:
         _check(asked, request)
         asked = asked.filter(pl.col("request") == request)
     cut = stretches(trace, asked.lazy(), every_step, in_batches)

@@ -11,6 +11,7 @@ from stepscope.analyzers.gpu_notes import gpu_notes
 from stepscope.analyzers.run_line import is_split
 from stepscope.analyzers.stretches import NUMBER_OF
 from stepscope.analyzers.wording import times
+from stepscope.ingest.derive.states import is_list_of_arrivals
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -23,6 +24,13 @@ def notes(
 
     `ran` is what GPUs executed, as `gpu_time.executed` has it.
     """
+    if is_list_of_arrivals(trace):
+        num_arrivals = trace.num_rows("lifecycle")
+        yield (
+            f"a list of {times(num_arrivals, 'arrival')}: nothing in it tells when any of them was "
+            "served or ended, so there are no latencies"
+        )
+        return
     if lines.is_empty():
         yield "the trace has neither requests nor steps: there is no time to be blamed for"
         return

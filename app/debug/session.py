@@ -23,6 +23,7 @@ from stepscope.app.debug.queues import Queues
 from stepscope.app.debug.state import State
 from stepscope.app.debug.told import known_left_out
 from stepscope.app.debug.why import LeftOut, Reasons
+from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 
@@ -53,7 +54,8 @@ class Session:
         self.moments = Moments(trace, self.rank)
         self._reasons = Reasons(trace, self.rank)
         self._batches = Batches(self._rows("batch_rows")) if trace.has("batch_rows") else None
-        self._queues = Queues(self._rows("lifecycle")) if trace.has("lifecycle") else None
+        is_told = trace.has("lifecycle") and not is_list_of_arrivals(trace)
+        self._queues = Queues(self._rows("lifecycle")) if is_told else None
         self._slots = self._pool("slot")
         self._kv_blocks = self._pool("kv-block")
         self._cores = Cores(self._rows("core_spans")) if trace.has("core_spans") else None

@@ -16,6 +16,7 @@ from stepscope.app.timeline.lanes import (
     several_ranks,
     span_rows,
 )
+from stepscope.ingest.derive.states import with_held
 from stepscope.ingest.schema import CORE_KINDS
 from stepscope.ingest.trace import Trace
 
@@ -26,18 +27,18 @@ KEY = ["rank", "group", "core_kind", "core"]
 def core_strips(trace: Trace, last_ns: int) -> Strips:
     """Lay out `core_spans`; a block that never ended reaches `last_ns`."""
     spans = (
-        placeable(trace, "core_spans", "group", "core")
+        with_held(placeable(trace, "core_spans", "group", "core"))
         .with_columns(
             start=clipped(pl.col("ts_ns")),
             end=end_of(
                 pl.col("ts_ns"), clipped(pl.col("end_ns")) - clipped(pl.col("ts_ns")), last_ns
             ),
-            dispatch=clipped(pl.col("dispatch_ns").fill_null(pl.col("ts_ns"))),
+            held=clipped(pl.col("held_ns")),
             state=pl.col("shape").replace_strict(
                 STATE_OF_SHAPE, default=palette.UNKNOWN, return_dtype=pl.UInt8
             ),
         )
-        .select(*KEY, "ref", "start", "end", "dispatch", "state")
+        .select(*KEY, "ref", "start", "end", "held", "state")
         .collect()
     )
     lanes = _lanes(spans.select(KEY).unique())
@@ -66,9 +67,6 @@ def _lanes(seen: pl.DataFrame) -> pl.DataFrame:
 
 def _held(placed: pl.DataFrame) -> pl.DataFrame:
     """The time in which a core was free of the block before and waited to begin the next."""
-    free_from = pl.col("end").cum_max().shift(1).over("lane", order_by="start")
     return placed.with_columns(
-        start=pl.max_horizontal(pl.col("dispatch"), free_from),
-        end=pl.col("start"),
-        state=pl.lit(palette.HELD, pl.UInt8),
+        start="held", end="start", state=pl.lit(palette.HELD, pl.UInt8)
     ).filter(pl.col("start") < pl.col("end"))

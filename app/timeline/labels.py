@@ -59,11 +59,15 @@ def _step(row: Row, state: int) -> str:
 
 
 def _batch_row(row: Row, state: int) -> str:
+    if state == palette.IDLE:
+        return "in no batch"
     letter = palette.STATES[state].glyph
     return letter if row["num_tokens"] == 1 else f"{letter} {row['num_tokens']}"
 
 
 def _lifecycle(row: Row, state: int) -> str:
+    if state == palette.IDLE:
+        return "in no batch"
     if state == palette.PREEMPTED:
         return "preempted"
     return "deferred" if row["event"] == "defer" else "waiting"

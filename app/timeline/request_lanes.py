@@ -1,8 +1,8 @@
-"""The requests: waiting, prefill, decode, preempted, recompute, one lane each.
+"""The requests: waiting, prefill, decode, preempted, recompute, in no batch, one lane each.
 
-A batch row is a span from the time when its batch was formed to the end of its step. Between
-arriving, being put back or deferred and being admitted a request waits. It counts as preempted
-until the step that took its place has ended (until it is resumed, when that step is not known).
+What each is in is what `ingest.derive.states` says. A batch row is a span from the beginning of its
+step to the end. Where a request neither waits nor is in a batch, the lane says so: a gap would look
+as if nothing were known of it.
 """
 
 from __future__ import annotations
@@ -15,34 +15,39 @@ from stepscope.app.timeline.lanes import (
     LaneName,
     Strips,
     clipped,
-    end_of,
     ordered,
     placeable,
     several_ranks,
     span_rows,
 )
+from stepscope.ingest.derive import states
+from stepscope.ingest.derive.states import is_list_of_arrivals, request_states, step_times
 from stepscope.ingest.trace import Trace
 
 KEY = ["rank", "request"]
 TABLES = ("batch_rows", "lifecycle")
-QUEUEING = ("arrive", "preempt", "defer")
+WAITS = {states.WAITING: palette.WAITING, states.PREEMPTED: palette.PREEMPTED}
+SPAN = (*KEY, "ref", "start", "end", "state", "table")
 
 
 def request_strips(trace: Trace, last_ns: int) -> Strips:
     """Lay out `batch_rows` and `lifecycle`; what has not ended reaches `last_ns`."""
-    ends = step_ends(trace, last_ns)
-    computed, queued = _computed(trace, ends), _queued(trace, ends, last_ns)
+    computed, moved = _computed(trace, last_ns), _moved(trace, last_ns)
     lanes = ordered(_seen(trace))
     ranks = lanes["rank"].unique().to_list()
     names = tuple(
         LaneName(rank, several_ranks("", rank, ranks), plain(request), (("request", request),))
         for rank, request in lanes.select(KEY).iter_rows()
     )
-    rows = [
-        span_rows(frame.join(lanes, on=KEY), table)
-        for frame, table in ((computed, "batch_rows"), (queued, "lifecycle"))
-    ]
-    return Strips(names, pl.concat(rows))
+    lasts = pl.col("start") < pl.col("end")
+    waits = moved.filter(pl.col("state").is_not_null(), lasts | is_list_of_arrivals(trace))
+    spans = [computed, waits.select(SPAN), _in_no_batch(computed, moved)]
+    every = pl.concat(spans).join(lanes, on=KEY)
+    return Strips(names, pl.concat(span_rows(_of(every, table), table) for table in TABLES))
+
+
+def _of(spans: pl.DataFrame, table: str) -> pl.DataFrame:
+    return spans.filter(pl.col("table") == table)
 
 
 def _seen(trace: Trace) -> pl.DataFrame:
@@ -50,48 +55,59 @@ def _seen(trace: Trace) -> pl.DataFrame:
     return pl.concat(seen).unique().collect()
 
 
-def step_ends(trace: Trace, last_ns: int) -> pl.DataFrame:
-    """When each step of each rank ended; the first row of a step speaks for it."""
-    ended = end_of(pl.col("ts_ns"), pl.col("dur_ns"), last_ns).alias("step_end")
-    steps = placeable(trace, "steps", "step").select("rank", "step", ended)
-    return steps.unique(["rank", "step"], keep="first", maintain_order=True).collect()
-
-
-def _computed(trace: Trace, ends: pl.DataFrame) -> pl.DataFrame:
-    state = (
-        pl.when(pl.col("is_recompute").fill_null(value=False))
-        .then(palette.RECOMPUTE)
-        .when(pl.col("phase") == "prefill")
-        .then(palette.PREFILL)
-        .otherwise(palette.DECODE)
-    )
-    start = clipped(pl.col("ts_ns"))
+def _computed(trace: Trace, last_ns: int) -> pl.DataFrame:
+    phases = {"prefill": palette.PREFILL, "decode": palette.DECODE}
+    phase = pl.col("phase").replace_strict(phases, default=palette.UNKNOWN, return_dtype=pl.UInt8)
+    is_again = pl.col("is_recompute").fill_null(value=False)
+    state = pl.when(is_again).then(pl.lit(palette.RECOMPUTE, pl.UInt8)).otherwise(phase)
+    times = step_times(trace).select("rank", "step", start="from_ns", end="to_ns")
+    end = pl.max_horizontal("start", pl.col("end").fill_null(last_ns))
     return (
-        placeable(trace, "batch_rows", "request")
-        .select(*KEY, "ref", "step", start=start, state=state)
-        .join(ends.lazy(), on=["rank", "step"], how="left")
-        .with_columns(end=pl.max_horizontal("start", "step_end"))
+        placeable(trace, "batch_rows", "request", "step")
+        .join(times, on=["rank", "step"], how="left", maintain_order="left")
+        .with_columns(end=end, state=state, table=pl.lit("batch_rows"))
+        .select(SPAN)
         .collect()
     )
 
 
-def _queued(trace: Trace, ends: pl.DataFrame, last_ns: int) -> pl.DataFrame:
-    left = clipped(pl.col("ts_ns").shift(-1).over(KEY, order_by=["ts_ns", "ref"]))
-    waits = (
-        placeable(trace, "lifecycle", "request")
-        .filter(pl.col("event") != "first-token")
-        .select(*KEY, "ref", "step", "event", start=clipped(pl.col("ts_ns")), left=left)
-        .filter(pl.col("event").is_in(QUEUEING))
-        .join(ends.lazy(), on=["rank", "step"], how="left")
-        .with_columns(end=pl.max_horizontal("start", pl.col("left").fill_null(last_ns)))
+def _moved(trace: Trace, last_ns: int) -> pl.DataFrame:
+    """What each request was in from event to event; `state` is null where it was let in, or out."""
+    is_over = pl.col("state") == states.ENDED
+    is_instant = is_over | pl.lit(is_list_of_arrivals(trace))
+    last = pl.when(is_instant).then("from_ns").otherwise(last_ns)
+    return (
+        request_states(placeable(trace, "lifecycle", "request"))
+        .with_columns(
+            start="from_ns",
+            end=clipped(pl.max_horizontal("from_ns", pl.coalesce("to_ns", last))),
+            state=pl.col("state").replace_strict(WAITS, default=None, return_dtype=pl.UInt8),
+            table=pl.lit("lifecycle"),
+            is_over=is_over,
+        )
+        .select(*SPAN, "is_over")
         .collect()
     )
-    was_preempted = pl.col("event") == "preempt"
-    is_in_step = pl.col("step_end") > pl.col("start")
-    mark_end = pl.when(is_in_step).then(pl.min_horizontal("step_end", "end")).otherwise("end")
-    marked = waits.with_columns(mark_end=pl.when(was_preempted).then(mark_end).otherwise("start"))
-    parts = [
-        marked.with_columns(end=pl.col("mark_end"), state=pl.lit(palette.PREEMPTED)),
-        marked.with_columns(start=pl.col("mark_end"), state=pl.lit(palette.WAITING)),
-    ]
-    return pl.concat(parts).filter(pl.col("start") < pl.col("end"))
+
+
+def _in_no_batch(computed: pl.DataFrame, moved: pl.DataFrame) -> pl.DataFrame:
+    """The time between the first and the last of a request in which it is nowhere else.
+
+    Each gap is told by what came before it: who was let in, or the batch that ended.
+    """
+    waits_until = pl.when(pl.col("state").is_null()).then("start").otherwise("end")
+    begins = moved.with_columns(end=waits_until)
+    ends = moved.filter(~pl.col("is_over")).with_columns(start="end")
+    before = [pl.col(name).shift(1).over(KEY) for name in ("ref", "table", "is_over")]
+    return (
+        pl.concat([begins, ends, computed], how="diagonal")
+        .sort(*KEY, "start", "end", maintain_order=True)
+        .with_columns(
+            *before,
+            start=pl.col("end").cum_max().shift(1).over(KEY),
+            end="start",
+            state=pl.lit(palette.IDLE, pl.UInt8),
+        )
+        .filter(pl.col("start") < pl.col("end"), ~pl.col("is_over").fill_null(value=False))
+        .select(SPAN)
+    )

@@ -28,6 +28,16 @@ FAR_NS = 2**61
 """Times are cut to it, 73 years either way, so that the sum of three stays within an int64."""
 
 
+def is_list_of_arrivals(trace: Trace) -> bool:
+    """Whether all that is told of requests is when they came: nobody served them, and none waited.
+
+    A workload is such a list: `lifecycle` has arrivals alone, and nothing says that any engine ran.
+    """
+    if not trace.has("lifecycle") or any(map(trace.has, ("steps", "batch_rows", "decisions"))):
+        return False
+    return trace.lifecycle.select((pl.col("event") == "arrive").all()).collect().item() is True
+
+
 def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
     """What each request was in from event to event, in order of time.
 

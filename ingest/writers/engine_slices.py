@@ -10,10 +10,16 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from stepscope.ingest.derive.states import (
+    PREEMPTED,
+    WAITING,
+    request_states,
+    step_times,
+    with_held,
+)
 from stepscope.ingest.trace import Trace
 
 FIELDS = ("rank", "track", "name", "category", "form", "ts_ns", "dur_ns", "args")
-STATES = {"arrive": "waiting", "defer": "waiting", "preempt": "preempted"}
 
 
 def engine_slices(trace: Trace) -> list[pl.DataFrame]:
@@ -25,6 +31,7 @@ def engine_slices(trace: Trace) -> list[pl.DataFrame]:
         _events,
         _core_spans,
         _pending,
+        _held,
         _collectives,
         _decisions,
     )
@@ -124,10 +131,13 @@ def _request_track() -> pl.Expr:
 
 
 def _batch_rows(trace: Trace) -> pl.LazyFrame:
-    lengths = trace.steps.select("rank", "step", "dur_ns").unique(
-        ["rank", "step"], keep="first", maintain_order=True
+    """A row lasts as long as its step runs, which may begin later than the batch was formed."""
+    times = step_times(trace).select("rank", "step", "from_ns", "to_ns")
+    rows = trace.batch_rows.join(
+        times, on=["rank", "step"], how="left", maintain_order="left"
+    ).with_columns(
+        ts_ns=pl.coalesce("from_ns", "ts_ns"), dur_ns=pl.col("to_ns") - pl.col("from_ns")
     )
-    rows = trace.batch_rows.join(lengths, on=["rank", "step"], how="left", maintain_order="left")
     shown = (
         "step",
         "row",
@@ -145,17 +155,18 @@ def _batch_rows(trace: Trace) -> pl.LazyFrame:
 
 
 def _states(trace: Trace) -> pl.LazyFrame:
-    """What a request is in between its events: waiting, or preempted."""
-    until = pl.col("ts_ns").shift(-1).over("rank", "request")
-    states = (
-        trace.lifecycle.sort("ts_ns", maintain_order=True)
-        .filter(pl.col("event") != "first-token")
-        .with_columns((until - pl.col("ts_ns")).alias("dur_ns"))
-        .with_columns(pl.col("event").replace_strict(STATES, default=None).alias("state"))
-        .filter(pl.col("state").is_not_null() & (pl.col("dur_ns") > 0))
+    """What a request is in between its events: waiting, or preempted until it is let in again."""
+    numbered = trace.lifecycle.with_row_index("ref")
+    about = numbered.select("ref", "cause", "by_request", "queue_index")
+    waits = (
+        request_states(numbered)
+        .filter(pl.col("state").is_in([WAITING, PREEMPTED]))
+        .with_columns(ts_ns="from_ns", dur_ns=pl.col("to_ns") - pl.col("from_ns"))
+        .join(about, on="ref", how="left", maintain_order="left")
     )
     shown = ("step", "cause", "by_request", "queue_index")
-    return _slice(states, _request_track(), pl.col("state"), "request state", shown)
+    slices = _slice(waits, _request_track(), pl.col("state"), "request state", shown)
+    return slices.with_columns(_unfinished())
 
 
 def _events(trace: Trace) -> pl.LazyFrame:
@@ -198,23 +209,35 @@ _BLOCK_SHOWN = (
 
 def _core_spans(trace: Trace) -> pl.LazyFrame:
     blocks = _blocks(trace).with_columns((pl.col("end_ns") - pl.col("ts_ns")).alias("dur_ns"))
-    unfinished = pl.when(pl.col("dur_ns").is_null()).then(pl.lit("unfinished")).otherwise("form")
     slices = _slice(blocks, pl.format(*_CORE), _BLOCK_NAME, "task block", _BLOCK_SHOWN)
-    return slices.with_columns(unfinished.alias("form"))
+    return slices.with_columns(_unfinished())
+
+
+def _unfinished() -> pl.Expr:
+    form = pl.when(pl.col("dur_ns").is_null()).then(pl.lit("unfinished")).otherwise("form")
+    return form.alias("form")
 
 
 def _pending(trace: Trace) -> pl.LazyFrame:
-    """A block in its core's pending slot, from its dispatch until it runs."""
-    waits = (
-        _blocks(trace)
-        .filter((pl.col("slot") == "pending") & (pl.col("dispatch_ns") < pl.col("ts_ns")))
-        .with_columns(
-            (pl.col("ts_ns") - pl.col("dispatch_ns")).alias("dur_ns"),
-            pl.col("dispatch_ns").alias("ts_ns"),
-        )
+    """A block behind another one, from its dispatch until it has the core to itself."""
+    return _not_begun(
+        trace, "given_ns", "held_ns", _CORE[0] + " / pending", _BLOCK_NAME, "pending block"
     )
-    track = pl.format(_CORE[0] + " / pending", *_CORE[1:])
-    return _slice(waits, track, _BLOCK_NAME, "pending block", ("step", "task", "block", "shape"))
+
+
+def _held(trace: Trace) -> pl.LazyFrame:
+    """A block that has a core to itself and has not begun."""
+    name = pl.format("held for {}", _BLOCK_NAME)
+    return _not_begun(trace, "held_ns", "ts_ns", _CORE[0], name, "held core")
+
+
+def _not_begun(
+    trace: Trace, since: str, until: str, track: str, name: pl.Expr, category: str
+) -> pl.LazyFrame:
+    lasts = pl.col(until) - pl.col(since)
+    waits = with_held(_blocks(trace)).filter(lasts > 0).with_columns(ts_ns=since, dur_ns=lasts)
+    shown = ("step", "task", "block", "shape")
+    return _slice(waits, pl.format(track, *_CORE[1:]), name, category, shown)
 
 
 def _collectives(trace: Trace) -> pl.LazyFrame:
