@@ -34,9 +34,8 @@ class Cores:
         self._is_queued = (spans["slot"] == "pending").fill_null(value=False).to_numpy()
         self._is_seated = (spans["slot"] == "running").fill_null(value=False).to_numpy()
         self._last_end = np.maximum.accumulate(self._end)
-        self._core = spans["core"].to_numpy()
-        self._task = spans["task"].to_numpy()
-        self._block = spans["block"].to_numpy()
+        self._core = spans["core"]
+        self._blocks = spans.select("task", "block")
         self._cores = spans["core"].unique().sort().to_list()
 
     def at(self, ts_ns: int) -> dict[int, CoreSlots]:
@@ -50,9 +49,9 @@ class Cores:
         is_behind = self._is_queued[window] | (
             ~self._is_seated[window] & (self._held[window] > ts_ns)
         )
-        running = self._blocks(first + np.flatnonzero(runs))
-        holding = self._blocks(first + np.flatnonzero(waits & ~is_behind))
-        pending = self._blocks(first + np.flatnonzero(waits & is_behind))
+        running = self._by_core(first + np.flatnonzero(runs))
+        holding = self._by_core(first + np.flatnonzero(waits & ~is_behind))
+        pending = self._by_core(first + np.flatnonzero(waits & is_behind))
         return {
             core: CoreSlots(
                 holding.get(core, running.get(core)),
@@ -62,10 +61,8 @@ class Cores:
             for core in self._cores
         }
 
-    def _blocks(self, places: Places) -> dict[int, Block]:
-        cores = self._core[places].tolist()
-        blocks = zip(self._task[places].tolist(), self._block[places].tolist(), strict=True)
-        return dict(zip(cores, blocks, strict=True))
+    def _by_core(self, places: Places) -> dict[int, Block]:
+        return dict(zip(self._core[places], self._blocks[places].iter_rows(), strict=True))
 
 
 def _state(runs: bool, is_given: bool) -> CoreState:

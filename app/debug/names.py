@@ -12,7 +12,7 @@ from stepscope.app.plain import plain
 from stepscope.app.timeline.labels import block_name
 from stepscope.ingest.trace import Trace
 
-CoreName = tuple[int | None, str]
+CoreName = tuple[int | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,10 @@ class Names:
 
     def core(self, core: int) -> str:
         """A core as its lane is called: `group 2 AIV1`; its number where nothing else is known."""
-        group, kind = self.cores.get(core, (None, f"core {core}"))
-        return plain(kind if group is None else f"group {group} {kind}")
+        group, kind = self.cores.get(core, (None, None))
+        if group is None:
+            return plain(f"core {core} {kind or ''}".rstrip())
+        return plain(f"group {group} {kind or f'core {core}'}")
 
     def block(self, block: Block) -> str:
         """A block as the timeline labels it: `qk_pv 7/8`."""
@@ -53,7 +55,7 @@ def core_names(trace: Trace, rank: int) -> dict[int, CoreName]:
     """Group and kind of every core that the trace knows."""
     seen = trace.core_spans.filter(pl.col("rank") == rank).select("core", "group", "core_kind")
     rows = seen.drop_nulls("core").unique().sort("group", "core_kind", "core").collect()
-    return {core: (group, kind or f"core {core}") for core, group, kind in rows.iter_rows()}
+    return {core: (group, kind) for core, group, kind in rows.iter_rows()}
 
 
 def names_in(

@@ -37,7 +37,7 @@ FOLDED: dict[str, list[str]] = {
 
 
 EARLIEST_NS = -(2**63)
-NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "block")
+NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task")
 
 
 class Session:

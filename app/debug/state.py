@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-Block = tuple[int, int]
+Block = tuple[int, int | None]
+"""A task, and which of its blocks, where that is known."""
 CoreState = Literal["running", "held", "idle"]
 
 
@@ -79,12 +80,12 @@ def _listed(ids: tuple[str, ...] | None) -> list[str] | None:
     return None if ids is None else list(ids)
 
 
-def _cores(cores: Mapping[int, CoreSlots]) -> dict[int, dict[str, list[int] | None]]:
+def _cores(cores: Mapping[int, CoreSlots]) -> dict[int, dict[str, list[int | None] | None]]:
     return {
         core: {"running": _held(slots.running), "pending": _held(slots.pending)}
         for core, slots in cores.items()
     }
 
 
-def _held(block: Block | None) -> list[int] | None:
+def _held(block: Block | None) -> list[int | None] | None:
     return None if block is None else list(block)

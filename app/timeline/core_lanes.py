@@ -27,7 +27,7 @@ KEY = ["rank", "group", "core_kind", "core"]
 def core_strips(trace: Trace, last_ns: int) -> Strips:
     """Lay out `core_spans`; a block that never ended reaches `last_ns`."""
     spans = (
-        with_held(placeable(trace, "core_spans", "group", "core"))
+        with_held(placeable(trace, "core_spans", "core"))
         .with_columns(
             start=clipped(pl.col("ts_ns")),
             end=end_of(
@@ -49,16 +49,20 @@ def core_strips(trace: Trace, last_ns: int) -> Strips:
 
 
 def _name(
-    rank: int, group: int, kind: str | None, core: int | None, *, ranks: list[int]
+    rank: int, group: int | None, kind: str | None, core: int | None, *, ranks: list[int]
 ) -> LaneName:
     about: tuple[Subject, ...] = (("group", group), ("core", core))
+    if group is None:
+        label = f"core {core} {kind or ''}".rstrip()
+        return LaneName(rank, several_ranks("in no known group", rank, ranks), plain(label), about)
     label = kind or f"core {core}"
     return LaneName(rank, several_ranks(f"group {group}", rank, ranks), plain(label), about)
 
 
 def _lanes(seen: pl.DataFrame) -> pl.DataFrame:
     """Every core of every group that was seen, in order; one that never ran has no number."""
-    groups = seen.filter(pl.col("core_kind").is_not_null()).select("rank", "group").unique()
+    in_group = pl.col("core_kind").is_not_null() & pl.col("group").is_not_null()
+    groups = seen.filter(in_group).select("rank", "group").unique()
     kinds = pl.DataFrame({"core_kind": CORE_KINDS}, schema={"core_kind": pl.String})
     idle = groups.join(kinds, how="cross").join(seen, on=["rank", "group", "core_kind"], how="anti")
     every = pl.concat([seen, idle.with_columns(core=pl.lit(None, pl.Int32))])

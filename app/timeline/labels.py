@@ -73,11 +73,11 @@ def _lifecycle(row: Row, state: int) -> str:
     return "deferred" if row["event"] == "defer" else "waiting"
 
 
-def block_name(name: str | None, task: int, block: int, num_blocks: int | None) -> str:
-    """A block of a task: `qk_pv 7/8`; its number is left out where the task has no other."""
+def block_name(name: str | None, task: int, block: int | None, num_blocks: int | None) -> str:
+    """A block of a task: `qk_pv 7/8`; no number where there is one alone, or none is known."""
     name = name or f"task {task}"
     number = f" {block}" if num_blocks is None else f" {block}/{num_blocks}"
-    return name if num_blocks == 1 else name + number
+    return name if num_blocks == 1 or block is None else name + number
 
 
 def _block(row: Row, state: int) -> str:

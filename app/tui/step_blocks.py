@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stepscope.app.debug import (
@@ -228,30 +228,36 @@ def _cell(held: Mapping[int, str], first: int, end: int, followed: str | None) -
 
 
 def _cores(view: StepView, width: int) -> Iterator[Block]:
-    """A line a group, a column a kind of core."""
+    """A line a group, a column a kind of core; then a line for each core of no known group."""
     cores = view.detail.after.cores
     if not cores:
         return
     yield Heading(cores_line(cores))
     known = view.detail.names.cores
-    kinds = sorted({kind for _, kind in known.values()})
-    groups = sorted({group for group, _ in known.values() if group is not None})
-    places = {place: core for core, place in known.items()}
+    places = {
+        (group, kind or f"core {core}"): core
+        for core, (group, kind) in known.items()
+        if group is not None
+    }
+    kinds = sorted({kind for _, kind in places})
     # Where it is narrow, the columns need the room more than the word "group" does.
     indent = len("group 00 ") if width >= 48 else len("00 ")
     room = max((width - indent) // max(len(kinds), 1), 4)
-    yield Painted(
-        (
-            Piece(" " * indent, ink(MUTED, PANEL)),
-            *(Piece(f"{kind:<{room}}", ink(MUTED, PANEL)) for kind in kinds),
+    if kinds:
+        yield _core_line(
+            "", indent, [Piece(f"{kind:<{room}}", ink(MUTED, PANEL)) for kind in kinds]
         )
-    )
-    for group in groups:
+    for group in sorted({group for group, _ in places}):
         held = [cores.get(places.get((group, kind), -1), CoreSlots()) for kind in kinds]
         pieces = [piece for slots in held for piece in _slot_pieces(slots, view, room)]
-        yield Painted(
-            (Piece(f"{f'group {group}'[-indent + 1 :]:<{indent}}", ink(MUTED, PANEL)), *pieces)
-        )
+        yield _core_line(f"group {group}"[-indent + 1 :], indent, pieces)
+    for core in sorted(cores.keys() - places.values()):
+        name = view.detail.names.core(core)
+        yield _core_line(name, len(name) + 1, _slot_pieces(cores[core], view, width - len(name)))
+
+
+def _core_line(label: str, indent: int, pieces: Iterable[Piece]) -> Block:
+    return Painted((Piece(f"{label:<{indent}}", ink(MUTED, PANEL)), *pieces))
 
 
 def _slot_pieces(slots: CoreSlots, view: StepView, room: int) -> Iterator[Piece]:

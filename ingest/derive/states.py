@@ -120,19 +120,19 @@ def step_times(trace: Trace) -> pl.LazyFrame:
 
 
 def with_held(core_spans: pl.LazyFrame) -> pl.LazyFrame:
-    """Add to each block when it was given its core, and since when it alone had it.
+    """Add to each block when it was given its core, and since when the core was held before it.
 
-    `given_ns` is its dispatch (its start where that is not known), `held_ns` when whatever ran on
-    the core before it had ended: from `given_ns` to `held_ns` the block is pending, and from
-    `held_ns` to `ts_ns` it holds the core. Rows without a core or a time are left out.
+    `given_ns` is its dispatch (its start where that is not known). The core is held from `held_ns`
+    to `ts_ns`: whatever ran there before had ended, and this block, or one that begins after it,
+    had been dispatched. Until `held_ns` the block is pending. Rows without a core or a time are
+    left out.
     """
     ended = pl.col("end_ns").fill_null(FAR_NS).clip(-FAR_NS, FAR_NS)
-    free_ns = ended.cum_max().shift(1).over("rank", "core")
+    free_ns = ended.cum_max().shift(1).fill_null(-FAR_NS).over("rank", "core")
+    wanted_ns = pl.col("given_ns").cum_min(reverse=True).over("rank", "core")
     return (
         core_spans.drop_nulls(["rank", "core", "ts_ns"])
         .sort("rank", "core", "ts_ns", maintain_order=True)
         .with_columns(given_ns=pl.min_horizontal(pl.coalesce("dispatch_ns", "ts_ns"), "ts_ns"))
-        .with_columns(
-            held_ns=pl.max_horizontal("given_ns", pl.min_horizontal(free_ns, pl.col("ts_ns")))
-        )
+        .with_columns(held_ns=pl.min_horizontal(pl.max_horizontal(wanted_ns, free_ns), "ts_ns"))
     )

@@ -1,0 +1,340 @@
+"""At random moments and in random ranges, every screen says what a query over the rows says.
+
+The rows are fetched by `Trace.sql`, as `stepscope sql` does, and counted in plain Python.
+"""
+
+from __future__ import annotations
+
+import random
+import tarfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.analyzers.blame import Blame, blame
+from stepscope.app import palette
+from stepscope.app.debug import Session, cores_line
+from stepscope.app.timeline import Timeline
+from stepscope.app.tui.prose import Heading
+from stepscope.app.tui.step_blocks import right_blocks
+from stepscope.app.tui.step_view import look_at_step
+from stepscope.engine.scenarios import Options, scenario
+from stepscope.ingest.trace import Trace
+from stepscope.ingest.writers.engine_slices import engine_slices
+
+NUM_PLACES = 25
+SCENARIOS = ("mix-admission", "fcfs-preemption", "mixed-batches", "slot-recycling")
+BATCH = {palette.PREFILL: "batch", palette.DECODE: "batch", palette.RECOMPUTE: "batch"}
+SHOWN = {palette.WAITING: "waiting", palette.PREEMPTED: "preempted", palette.IDLE: "out", **BATCH}
+IN_BATCH = ("recompute", "prefill", "decode", "communication", "dispatch")
+WORKS = (palette.AIC, palette.AIV, palette.MIX, palette.IDLE, palette.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A trace, all that looks at it, and a seed of places."""
+
+    trace: Trace
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        return Timeline.of(self.trace)
+
+    @cached_property
+    def session(self) -> Session:
+        return Session(self.trace)
+
+    @cached_property
+    def blamed(self) -> Blame:
+        return blame(self.trace)
+
+    @cached_property
+    def blocks(self) -> list[dict[str, Any]]:
+        return self.rows(
+            "select rank, core, ts_ns, end_ns, coalesce(dispatch_ns, ts_ns) as given_ns "
+            "from core_spans where core is not null"
+        )
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """What a query gives for the session's rank."""
+        found = self.trace.sql(query).to_dicts()
+        return [row for row in found if row["rank"] == self.session.rank]
+
+    def moments(self) -> Iterator[int]:
+        """Random moments, half of them when something happens."""
+        at = random.Random(self.trace.name)  # noqa: S311 - places, not secrets
+        first, last = self.timeline.bounds
+        happened = self.session.moments.event_ns.tolist() or [first]
+        for _ in range(NUM_PLACES):
+            yield at.randrange(first, last)
+            yield at.choice(happened)
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        moments = list(self.moments())
+        for one, other in zip(moments[::2], moments[1::2], strict=True):
+            if one != other:
+                yield min(one, other), max(one, other)
+
+
+def real_files(folder: Path) -> list[Path]:
+    return sorted(
+        path for kind in ("swimlane", "logs", "requests") for path in (folder / kind).iterdir()
+    )
+
+
+@pytest.fixture(params=SCENARIOS, scope="module")
+def scenario_run(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Looked:
+    path = tmp_path_factory.mktemp(request.param) / "before.trace"
+    scenario(request.param).record("before", path, Options())
+    return Looked(Trace.open(path))
+
+
+@pytest.fixture(scope="module")
+def real_runs(
+    shared_data: Path, sample_traces: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[Looked]:
+    unpacked = tmp_path_factory.mktemp("recorded")
+    for archive in sorted((shared_data.parent / "recorded").glob("*.tar.xz")):
+        with tarfile.open(archive) as tar:
+            tar.extractall(unpacked, filter="data")
+    paths = [
+        *real_files(shared_data),
+        *sorted(unpacked.glob("*.trace")),
+        *sorted(sample_traces.glob("*.trace")),
+    ]
+    return [Looked(Trace.open(path)) for path in paths]
+
+
+# ── cores ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cores_at(run: Looked, ts_ns: int) -> tuple[set[int], set[int]]:
+    """Which cores execute a block, and which wait with one that was dispatched to them."""
+    runs = {
+        row["core"]
+        for row in run.blocks
+        if row["ts_ns"] <= ts_ns and (row["end_ns"] is None or ts_ns < row["end_ns"])
+    }
+    given = {row["core"] for row in run.blocks if row["given_ns"] <= ts_ns < row["ts_ns"]}
+    return runs, given - runs
+
+
+def check_cores(run: Looked) -> int:
+    for ts_ns in run.moments():
+        runs, held = cores_at(run, ts_ns)
+        cores = run.session.state_at(run.session.moments.position(ts_ns)).cores or {}
+
+        assert {core for core, slots in cores.items() if slots.state == "running"} == runs
+        assert {core for core, slots in cores.items() if slots.state == "held"} == held
+        assert lanes_at(run, ts_ns) == (len(runs), len(held)), (run.trace.name, ts_ns)
+        assert not cores or cores_line(cores) in step_page(run, ts_ns)
+    return len(run.blocks)
+
+
+def lanes_at(run: Looked, ts_ns: int) -> tuple[int, int]:
+    """How many lanes of cores show a block, and how many show that they are held."""
+    shown = defaultdict(set)
+    for lane in run.timeline.lanes:
+        span = run.timeline.at(lane.id, ts_ns) if lane.section == "core groups" else None
+        if span is not None and span.end_ns > ts_ns:
+            shown[lane.group, lane.label].add(span.state)
+    held = sum(states == {palette.HELD} for states in shown.values())
+    return len(shown) - held, held
+
+
+def step_page(run: Looked, ts_ns: int) -> list[str]:
+    """The headings of the terminal's step page."""
+    view = look_at_step(run.session, run.session.moments.position(ts_ns), None)
+    return [block.text for block in right_blocks(view, 80) if isinstance(block, Heading)]
+
+
+def check_ranges(run: Looked) -> int:
+    """Time in which blocks are executed, summed over the cores of a range."""
+    lanes = [lane.id for lane in run.timeline.lanes if lane.section == "core groups"]
+    for first, last in run.ranges():
+        queried = sum(
+            max(0, min(last if row["end_ns"] is None else row["end_ns"], last)
+                - max(row["ts_ns"], first))
+            for row in run.blocks
+        )  # fmt: skip
+        sums = [run.timeline.sums(lane, first, last) for lane in lanes]
+        assert (
+            sum(each[state].ns for each in sums for state in each if state in WORKS) == queried
+        ), run
+    return len(run.blocks)
+
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Told:
+    """The rows about a request: its events by time, and the steps that it was in."""
+
+    events: list[tuple[int, str]]
+    batches: list[tuple[int, int]]
+
+    def at(self, ts_ns: int) -> str:
+        """In a batch, waiting, preempted, out of any batch, or gone; empty before anything."""
+        if any(first <= ts_ns < last for first, last in self.batches):
+            return "batch"
+        state = "" if not self.batches or ts_ns < self.batches[0][0] else "out"
+        for when, event in self.events:
+            if when > ts_ns:
+                break
+            match event:
+                case "arrive":
+                    state = "waiting"
+                case "defer":
+                    state = state if state == "preempted" else "waiting"
+                case "preempt":
+                    state = "preempted"
+                case "admit" | "resume":
+                    state = "out"
+                case "finish" | "abort" | "reject":
+                    state = "gone"
+        if not self.events and self.batches and ts_ns >= max(last for _, last in self.batches):
+            return "gone"
+        return state
+
+
+def requests_of(run: Looked) -> dict[str, Told]:
+    last_ns = run.timeline.bounds[1]
+    told: dict[str, Told] = defaultdict(lambda: Told([], []))
+    for row in run.rows("select * from lifecycle where request is not null order by ts_ns"):
+        told[row["request"]].events.append((row["ts_ns"], row["event"]))
+    steps = run.rows("select rank, step, ts_ns, dur_ns from steps order by ts_ns")
+    ends = {}
+    for row, following in zip(steps, [*steps[1:], {"ts_ns": last_ns}], strict=True):
+        end = following["ts_ns"] if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]
+        ends[row["step"]] = row["ts_ns"], end
+    for row in run.rows("select rank, request, step from batch_rows"):
+        told[row["request"]].batches.append(ends[row["step"]])
+    for each in told.values():
+        each.batches.sort()
+    return dict(told)
+
+
+def check_requests(run: Looked) -> int:
+    told = requests_of(run)
+    slices = exported(run)
+    places = random.Random(1)  # noqa: S311 - as above
+    spread = places.sample(sorted(told), min(len(told), 40))
+    causes = blamed_by(run)
+    for ts_ns in run.moments():
+        state = run.session.state_at(run.session.moments.position(ts_ns))
+        for request in spread:
+            queried = told[request].at(ts_ns)
+            where = (run.trace.name, request, ts_ns)
+            assert in_lane(run, request, ts_ns) == queried.replace("gone", ""), where
+            assert at_of(slices.get(request, []), ts_ns) == queried.replace("gone", "").replace(
+                "out", ""
+            ), where
+            if state.waiting is not None and queried != "batch":
+                waits = queried in ("waiting", "preempted")
+                assert (request in state.waiting) == waits, where
+                assert (request in (state.running or ())) == (queried == "out"), where
+            cause = at_of(causes.get(request, []), ts_ns)
+            assert cause in expected(queried), where
+    return len(told)
+
+
+def in_lane(run: Looked, request: str, ts_ns: int) -> str:
+    lane = run.timeline.lane_of_request(run.session.rank, request)
+    assert lane is not None, (run.trace.name, request)
+    shown = set()
+    for each in run.timeline.lanes[lane:]:
+        if each.id > lane and not each.depth:
+            break
+        span = run.timeline.at(each.id, ts_ns)
+        if span is not None and span.start_ns <= ts_ns < span.end_ns:
+            shown.add(SHOWN[span.state])
+    return "batch" if "batch" in shown else "".join(shown)
+
+
+def exported(run: Looked) -> dict[str, list[tuple[int, int, str]]]:
+    """What a viewer of the exported file sees of each request."""
+    shown: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    last_ns = run.timeline.bounds[1]
+    for frame in engine_slices(run.trace):
+        for row in frame.to_dicts():
+            track = (row["track"] or "").removeprefix("requests / ")
+            if track == row["track"] or row["form"] == "instant" or row["rank"]:
+                continue
+            end = last_ns if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]
+            name = "batch" if row["category"] == "batch row" else row["name"]
+            shown[track].append((row["ts_ns"], end, name))
+    return shown
+
+
+def blamed_by(run: Looked) -> dict[str, list[tuple[int, int, str]]]:
+    found: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for row in run.blamed.stretches.to_dicts():
+        if row["rank"] == run.session.rank:
+            cause = "batch" if row["cause"] in IN_BATCH else row["cause"]
+            found[row["request"]].append((row["from_ns"], row["to_ns"], cause))
+    return found
+
+
+def at_of(spans: list[tuple[int, int, str]], ts_ns: int) -> str:
+    """What holds at a time; a batch before what it was in beside it."""
+    shown = {name for first, last, name in spans if first <= ts_ns < last}
+    return "batch" if "batch" in shown else "".join(sorted(shown)[:1])
+
+
+def expected(queried: str) -> tuple[str, ...]:
+    """What blame may say of a request that is in a state."""
+    match queried:
+        case "batch":
+            return ("batch", "")
+        case "preempted":
+            return ("preempted",)
+        case "waiting":
+            return ("no-blocks", "no-seat", "no-budget", "chunk", "bucket", "head", "step", "other",
+                    "idle", "unknown")  # fmt: skip
+        case "out":
+            return ("no-blocks", "no-budget", "chunk", "phase", "other", "idle", "unknown", "step",
+                    "bucket", "head", "no-seat")  # fmt: skip
+        case _:
+            return ("",)
+
+
+# ── tests ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_cores_of_scenarios_do_at_any_moment_what_a_query_says(scenario_run: Looked) -> None:
+    check_cores(scenario_run)
+
+
+def test_ranges_of_scenarios_are_as_busy_as_a_query_says(scenario_run: Looked) -> None:
+    check_ranges(scenario_run)
+
+
+def test_requests_of_scenarios_are_at_any_moment_where_a_query_says(scenario_run: Looked) -> None:
+    check_requests(scenario_run)
+
+
+def test_cores_of_real_files_do_at_any_moment_what_a_query_says(real_runs: list[Looked]) -> None:
+    assert sum(check_cores(run) for run in real_runs) > 1000
+
+
+def test_ranges_of_real_files_are_as_busy_as_a_query_says(real_runs: list[Looked]) -> None:
+    assert sum(check_ranges(run) for run in real_runs) > 1000
+
+
+def test_requests_of_real_files_are_at_any_moment_where_a_query_says(
+    real_runs: list[Looked],
+) -> None:
+    assert sum(check_requests(run) for run in real_runs if not is_workload(run)) > 100
+
+
+def is_workload(run: Looked) -> bool:
+    """Lists of arrivals have no states: see `test_blame`."""
+    return run.session.state.waiting is None
