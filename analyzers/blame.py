@@ -97,11 +97,11 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     ran = executed(trace)
     in_batches = seats(trace, every_step) if names_requests else run_seats(every_step, ran)
     asked = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
-    if is_list_of_arrivals(trace):
-        asked = asked.clear()
-    elif request is not None:
+    if request is not None:
         _check(asked, request)
         asked = asked.filter(pl.col("request") == request)
+    if is_list_of_arrivals(trace):
+        asked = asked.clear()
     cut = stretches(trace, asked.lazy(), every_step, in_batches)
     caused = (parts if names_requests else run_parts)(trace, cut, every_step, ran)
     return Blame(

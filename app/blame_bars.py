@@ -1,15 +1,18 @@
-"""A waterfall: one bar per request, from its arrival to its end, stacked by cause.
+"""A waterfall: one bar per request, from its arrival to its end, on one scale of time.
 
-A bar begins where the request came and is as long as it was there. Within it, causes are stacked in
-the order of `causes.GROUPS`, however they alternated: when each thing happened is what the timeline
-shows.
+A bar shows what its request was in when it was in it, like the request's lane of the timeline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
 
 from stepscope.analyzers.causes import CAUSES, GROUPS
 from stepscope.app.palette import (
@@ -26,6 +29,11 @@ from stepscope.app.palette import (
     WAITING,
     State,
 )
+
+if TYPE_CHECKING:
+    from stepscope.analyzers.blame import Blame
+
+Ints = npt.NDArray[np.int64]
 
 
 def _as(group: str, state: int, glyph: str = "") -> State:
@@ -74,30 +82,74 @@ def by_group(row: Mapping[str, Any]) -> dict[str, int]:
     return {group: ns for group, ns in spent.items() if ns}
 
 
-def pieces(row: Mapping[str, Any]) -> Iterator[Piece]:
-    """The pieces of a request's bar, in nanoseconds from its arrival on."""
-    start = 0
-    for group, ns in by_group(row).items():
-        yield Piece(group, start, ns)
-        start += ns
+class Bars:
+    """The bars of a `Blame`: what each request was in, when it was."""
+
+    def __init__(self, blamed: Blame) -> None:
+        names = {cause.name: GROUPS.index(cause.group) for cause in CAUSES}
+        group = pl.col("cause").cast(pl.String).replace_strict(names, return_dtype=pl.Int64)
+        parts = blamed.stretches.select("rank", "request", "ns", group=group)
+        # The parts of a request are its whole time in order, so they lie where those before end.
+        placed = parts.with_columns(end=pl.col("ns").cum_sum().over("rank", "request"))
+        keys = placed.select("rank", "request").with_row_index("place")
+        spans = keys.group_by("rank", "request").agg(first=pl.min("place"), num=pl.len())
+        self._places = {(rank, name): slice(at, at + n) for rank, name, at, n in spans.rows()}
+        self._groups = placed["group"].to_numpy()
+        self._ends = placed["end"].to_numpy()
+
+    def pieces(self, row: Mapping[str, Any]) -> list[Piece]:
+        """The pieces of a request's bar, in nanoseconds from its arrival on, in order of time.
+
+        Of a stretch with several parts, a batch that was in a collective for a while, they lie side
+        by side: which part was when is not known.
+        """
+        groups, ends = self._of(row)
+        if not len(ends):
+            return []
+        lasts = np.flatnonzero(np.append(groups[1:] != groups[:-1], True))
+        until = ends[lasts].tolist()
+        since = [0, *until[:-1]]
+        return [
+            Piece(GROUPS[groups[at]], start, end - start)
+            for at, start, end in zip(lasts.tolist(), since, until, strict=True)
+        ]
+
+    def cells(self, row: Mapping[str, Any], first_ns: int, last_ns: int, width: int) -> list[Piece]:
+        """The bar on `width` cells from `first_ns` to `last_ns`: each shows what took most of it.
+
+        A cell belongs to the bar if half of it does; a request that was there for any time has at
+        least one, which its largest group of causes gets.
+        """
+        groups, ends = self._of(row)
+        if not len(ends) or not ends[-1]:
+            return []
+        span, began = max(last_ns - first_ns, 1), row["arrive_ns"] - first_ns
+        edges = np.array([span * cell // width - began for cell in range(width + 1)])
+        took = np.array([_took(groups == group, ends, edges) for group in range(len(GROUPS))])
+        shown = np.where(2 * took.sum(axis=0) >= np.diff(edges), took.argmax(axis=0), -1)
+        shown[np.diff(edges) == 0] = -1
+        if (shown < 0).all():
+            largest = max(by_group(row).items(), key=lambda each: each[1])[0]
+            return [Piece(largest, min(began * width // span, width - 1), 1)]
+        starts = [0, *(np.flatnonzero(np.diff(shown)) + 1).tolist(), width]
+        return [
+            Piece(GROUPS[shown[start]], start, end - start)
+            for start, end in pairwise(starts)
+            if shown[start] >= 0
+        ]
+
+    def _of(self, row: Mapping[str, Any]) -> tuple[Ints, Ints]:
+        """The group and the end of each part of a request, in nanoseconds from its arrival."""
+        own = self._places.get((row["rank"], row["request"]), slice(0, 0))
+        return self._groups[own], self._ends[own]
 
 
-def cells(row: Mapping[str, Any], first_ns: int, last_ns: int, width: int) -> list[Piece]:
-    """The bar on `width` cells that reach from `first_ns` to `last_ns`, as the pieces' edges round.
-
-    A request that was there for any time has at least one cell, which its largest cause gets.
-    """
-    span = max(last_ns - first_ns, 1)
-    began = row["arrive_ns"] - first_ns
-    edges = [(each, _edges(began + each.start, each.length, width, span)) for each in pieces(row)]
-    drawn = [Piece(each.group, at, end - at) for each, (at, end) in edges if end > at]
-    if drawn or not edges:
-        return drawn
-    largest = max(pieces(row), key=lambda each: each.length)
-    return [Piece(largest.group, min(began * width // span, width - 1), 1)]
-
-
-def _edges(start: int, length: int, width: int, span: int) -> tuple[int, int]:
-    """Rounded halves up, in whole numbers: an edge is the same for the pieces on both sides."""
-    at, end = ((2 * edge * width + span) // (2 * span) for edge in (start, start + length))
-    return at, end
+def _took(is_own: npt.NDArray[np.bool_], ends: Ints, edges: Ints) -> Ints:
+    """How long the parts that are `is_own` were, between each two edges."""
+    starts = np.concatenate(([0], ends[:-1]))
+    before = np.concatenate(([0], np.cumsum(np.where(is_own, ends - starts, 0))))
+    last = np.searchsorted(starts, edges, "right")
+    at = np.maximum(last - 1, 0)
+    inside = np.clip(edges - starts[at], 0, ends[at] - starts[at])
+    until = before[at] + np.where(is_own[at], inside, 0)
+    return np.diff(np.where(last > 0, until, 0))

@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.analyzers.blame import QUANTILES, spread
 from stepscope.analyzers.causes import CAUSES
-from stepscope.app.blame_bars import LOOKS, by_group, cells
+from stepscope.app.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.palette import INK, TEXT
 from stepscope.app.plain import plain
 from stepscope.app.units import duration
@@ -47,7 +47,9 @@ def note_lines(blamed: Blame) -> Iterator[str]:
         yield f"note: {plain(note)}"
 
 
-def waterfall_lines(rows: Sequence[Mapping[str, Any]], width: int, of: str) -> Iterator[str]:
+def waterfall_lines(
+    bars: Bars, rows: Sequence[Mapping[str, Any]], width: int, of: str
+) -> Iterator[str]:
     """A bar for each row of `Blame.requests`, on one scale of time, with a legend.
 
     `of` says which requests these are. A line is at most `width` cells wide.
@@ -63,12 +65,12 @@ def waterfall_lines(rows: Sequence[Mapping[str, Any]], width: int, of: str) -> I
     yield f"waterfall of {of}, {duration(last - first)} from left to right"
     yield from _legend(rows, width)
     for row, name, length in zip(rows, names, lengths, strict=True):
-        bar = _bar(row, first, last, room)
+        bar = _bar(bars.cells(row, first, last, room))
         yield f"{name:<{name_width}}  {length:>{length_width}} {bar}".rstrip()
 
 
 def request_lines(
-    row: Mapping[str, Any], to_first_token: Mapping[str, Any], width: int
+    bars: Bars, row: Mapping[str, Any], to_first_token: Mapping[str, Any], width: int
 ) -> Iterator[str]:
     """One request: its causes, before its first token and after it, and its bar."""
     yield f"{_name(row)}: {duration(row['latency_ns'])}{_how_it_ended(row)}"
@@ -91,7 +93,7 @@ def request_lines(
     ]
     yield from _columns(("", "cause", "took", "share", "to 1st token", "after", ""), spent)
     yield ""
-    yield from waterfall_lines([row], width, "it")
+    yield from waterfall_lines(bars, [row], width, "it")
 
 
 def wait_lines(
@@ -162,9 +164,9 @@ def _legend(rows: Iterable[Mapping[str, Any]], width: int) -> Iterator[str]:
     yield line.rstrip()
 
 
-def _bar(row: Mapping[str, Any], first_ns: int, last_ns: int, width: int) -> str:
+def _bar(pieces: Iterable[Piece]) -> str:
     drawn, at = "", 0
-    for piece in cells(row, first_ns, last_ns, width):
+    for piece in pieces:
         drawn += " " * (piece.start - at)
         drawn += _styled(piece.group, LOOKS[piece.group].glyph * piece.length)
         at = piece.start + piece.length

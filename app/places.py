@@ -25,6 +25,14 @@ def place(finding: Finding, timeline: Timeline) -> str:
     return "whole run" if finding.step is None else f"step {finding.step:,}"
 
 
+def step_of(step: int | None, index: int | None, total: int) -> str:
+    """A step by its number, and its place among all: `step 106, 1 of 140`; `step 1 of 140`."""
+    if step is None or index is None:
+        return "before the first step" if total else "no steps"
+    place = f"{index + 1:,} of {total:,}"
+    return f"step {place}" if step == index + 1 else f"step {step:,}, {place}"
+
+
 def when(ts_ns: int | None, timeline: Timeline, resolution_ns: int = RESOLUTION_NS) -> str:
     """A time since the trace began; `—` when there is none."""
     return "—" if ts_ns is None else moment(ts_ns - timeline.bounds[0], resolution_ns)

@@ -104,6 +104,7 @@ def _order(blamed: Blame, column: str) -> pl.DataFrame:
 
 
 def _text(trace: Trace, blamed: Blame, shown: pl.DataFrame, sort: str) -> list[str]:
+    from stepscope.app.blame_bars import Bars
     from stepscope.app.blame_text import note_lines, summary_lines, waterfall_lines
 
     width = min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
@@ -111,18 +112,20 @@ def _text(trace: Trace, blamed: Blame, shown: pl.DataFrame, sort: str) -> list[s
         return [*_one(trace, blamed, width), *_spaced(note_lines(blamed))]
     rows = shown.to_dicts()
     which = f"{len(rows):,} of {len(blamed.requests):,} requests, by {sort}"
-    parts = (summary_lines(blamed), waterfall_lines(rows, width, which), note_lines(blamed))
+    waterfall = waterfall_lines(Bars(blamed), rows, width, which)
+    parts = (summary_lines(blamed), waterfall, note_lines(blamed))
     return [line for part in parts for line in _spaced(part)][1:]
 
 
 def _one(trace: Trace, blamed: Blame, width: int) -> list[str]:
+    from stepscope.app.blame_bars import Bars
     from stepscope.app.blame_reasons import reasons, waits_of
     from stepscope.app.blame_text import request_lines, wait_lines
 
     row, to_first = blamed.requests.row(0, named=True), blamed.to_first_token.row(0, named=True)
     waits = waits_of(blamed.stretches)
     longest = wait_lines(waits, reasons(trace, waits), MOST_WAITS, row["arrive_ns"])
-    return [*request_lines(row, to_first, width), *_spaced(longest)]
+    return [*request_lines(Bars(blamed), row, to_first, width), *_spaced(longest)]
 
 
 def _spaced(lines: Any) -> list[str]:

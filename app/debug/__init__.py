@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepscope.app.debug.changes import Change, changes_between
 from stepscope.app.debug.detail import StepDetail, Table
-from stepscope.app.debug.moments import Position
+from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import Names
 from stepscope.app.debug.session import Session
 from stepscope.app.debug.state import BatchEntry, CoreSlots, State, cores_line
@@ -16,6 +16,7 @@ __all__ = [
     "Change",
     "CoreSlots",
     "LeftOut",
+    "Moments",
     "Names",
     "Position",
     "Session",

@@ -9,6 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.timeline.lanes import Ints, placeable
+from stepscope.app.timeline.recomputed import with_recomputed
+from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
 
 Floats = npt.NDArray[np.float64]
@@ -22,14 +24,19 @@ COLUMNS = {
     "num_running": "running",
     "kv_blocks_free": "kv_free",
     "kv_blocks_total": "kv_total",
+    "recompute_tokens": "recompute_tokens",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """One value per step of a rank, in order of time; NaN where the trace does not say."""
+    """One value per step of a rank, in order of time; NaN where the trace does not say.
+
+    Tokens are those of the step, each once: what is computed again is not in prefill and decode.
+    """
 
     step: Ints
+    formed_ns: Ints
     ts_ns: Ints
     dur_ns: Floats
     kind: tuple[str, ...]
@@ -42,24 +49,41 @@ class Composition:
     running: Floats
     kv_free: Floats
     kv_total: Floats
+    recompute_tokens: Floats
 
     @classmethod
     def of(cls, trace: Trace, rank: int | None = None) -> Composition:
         """Read `steps` of a rank, of the lowest one that has any by default."""
         steps = placeable(trace, "steps")
         chosen = pl.col("rank") == (pl.col("rank").min() if rank is None else rank)
-        rows = steps.filter(chosen).sort("ts_ns", maintain_order=True).collect()
+        formed = step_times(trace).select("rank", "step", "formed_ns")
+        rows = (
+            with_recomputed(steps.filter(chosen), trace)
+            .join(formed, on=["rank", "step"], how="left", maintain_order="left")
+            .with_columns(pl.coalesce("formed_ns", "ts_ns"))
+            .sort("formed_ns", maintain_order=True)
+            .collect()
+        )
         numbers = {
             field: rows[column].cast(pl.Float64).fill_null(float("nan")).to_numpy()
             for column, field in COLUMNS.items()
         }
         return cls(
             step=rows["step"].to_numpy(),
+            formed_ns=rows["formed_ns"].to_numpy(),
             ts_ns=rows["ts_ns"].to_numpy(),
             dur_ns=rows["dur_ns"].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
             kind=tuple(rows["kind"].to_list()),
             **numbers,
         )
+
+    def index_at(self, ts_ns: int) -> int | None:
+        """Index of the last step whose batch was formed by a time; None before the first.
+
+        It is the step at which a debug session stands at that time.
+        """
+        index = int(np.searchsorted(self.formed_ns, ts_ns, "right")) - 1
+        return index if index >= 0 else None
 
     def __len__(self) -> int:
         return len(self.step)

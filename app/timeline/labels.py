@@ -49,8 +49,10 @@ _COLUMNS: dict[str, Callable[[Trace], pl.LazyFrame]] = {
 
 def _step(row: Row, state: int) -> str:
     prefill, decode = row["num_prefill_reqs"], row["num_decode_reqs"]
+    if state == palette.RECOMPUTE:
+        return "R"
     if row["kind"] == "mixed":
-        return f"{prefill or ''}P" if state == palette.PREFILL else f"{decode or ''}D"
+        return f"{decode or ''}D" if state == palette.DECODE else f"{prefill or ''}P"
     if row["kind"] == "prefill":
         return f"P {prefill or ''}".strip()
     if row["kind"] == "decode":

@@ -12,6 +12,7 @@ import polars as pl
 
 from stepscope.app import palette
 from stepscope.app.timeline.lanes import Ints, clipped, end_of, placeable
+from stepscope.app.timeline.recomputed import with_recomputed
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
@@ -75,21 +76,22 @@ def _has_tokens(trace: Trace) -> bool:
 
 
 def _tokens(trace: Trace, edges: Ints) -> Load:
-    """Tokens a second of prefill and decode, against the most that any pixel has."""
+    """Tokens a second by what they were computed for, against the most that any pixel has."""
+    columns = ("num_prefill_tokens", "num_decode_tokens", "recompute_tokens")
     start = clipped(pl.col("ts_ns"))
     ended = end_of(pl.col("ts_ns"), pl.col("dur_ns").fill_null(0), 0)
     steps = (
-        placeable(trace, "steps")
-        .select("num_prefill_tokens", "num_decode_tokens", start=start, end=ended)
+        with_recomputed(placeable(trace, "steps"), trace)
+        .select(*columns, start=start, end=ended)
         .collect()
     )
     shares = np.array(
         [
             _per_pixel(steps["start"], steps["end"], steps[column].fill_null(0).clip(0), edges)
-            for column in ("num_prefill_tokens", "num_decode_tokens")
+            for column in columns
         ]
     ) / np.diff(edges)
-    states = (palette.PREFILL, palette.DECODE)
+    states = (palette.PREFILL, palette.DECODE, palette.RECOMPUTE)
     return _scaled(Load("tokens", states, shares.astype(np.float32)))
 
 

@@ -1,6 +1,8 @@
-"""The engine's steps: one lane per rank, a mixed step split by its prefill and decode tokens."""
+"""The engine's steps: one lane per rank, a step split by what its tokens were computed for."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -14,6 +16,7 @@ from stepscope.app.timeline.lanes import (
     several_ranks,
     span_rows,
 )
+from stepscope.app.timeline.recomputed import with_recomputed
 from stepscope.ingest.trace import Trace
 
 ABOUT = (("steps", None),)
@@ -23,19 +26,28 @@ STATE_OF_KIND = {
     "idle": palette.IDLE,
     "dummy": palette.IDLE,
 }
+STATE_OF_PART = {
+    "recompute": palette.RECOMPUTE,
+    "prefill": palette.PREFILL,
+    "decode": palette.DECODE,
+}
 
 
 def step_strips(trace: Trace, last_ns: int) -> Strips:
     """Lay out `steps`; one that never ended reaches `last_ns`."""
+    tokens = {
+        "recompute": "recompute_tokens",
+        "prefill": "num_prefill_tokens",
+        "decode": "num_decode_tokens",
+    }
     steps = (
-        placeable(trace, "steps")
+        with_recomputed(placeable(trace, "steps"), trace)
         .with_columns(
             start=clipped(pl.col("ts_ns")),
             end=end_of(pl.col("ts_ns"), pl.col("dur_ns"), last_ns),
-            prefill=pl.col("num_prefill_tokens").fill_null(0).clip(0),
-            decode=pl.col("num_decode_tokens").fill_null(0).clip(0),
+            **{name: pl.col(column).fill_null(0).clip(0) for name, column in tokens.items()},
         )
-        .select("rank", "ref", "kind", "start", "end", "prefill", "decode")
+        .select("rank", "ref", "kind", "start", "end", *tokens)
         .collect()
     )
     ranks = steps["rank"].unique().sort().to_list()
@@ -45,26 +57,32 @@ def step_strips(trace: Trace, last_ns: int) -> Strips:
 
 
 def _split(steps: pl.DataFrame) -> pl.DataFrame:
-    """Cut mixed steps in two; a share that is not known is taken as half."""
+    """Cut steps that did several things by their tokens; a mixed one without any, in half."""
     is_mixed = pl.col("kind").eq_missing("mixed")
-    tokens = pl.col("prefill") + pl.col("decode")
-    share = pl.when(tokens > 0).then(pl.col("prefill") / tokens).otherwise(0.5)
-    dur_ns = pl.col("end") - pl.col("start")
-    middle = pl.col("start") + (dur_ns * share).round().cast(pl.Int64)
-    mixed = steps.filter(is_mixed)
-    whole = steps.filter(~is_mixed).with_columns(
+    is_told = (pl.col("prefill") + pl.col("decode") + pl.col("recompute")) > 0
+    is_cut = is_told & (is_mixed | (pl.col("recompute") > 0))
+    whole = steps.filter(~is_cut & ~is_mixed).with_columns(
         state=pl.col("kind").replace_strict(
             STATE_OF_KIND, default=palette.UNKNOWN, return_dtype=pl.UInt8
         )
     )
+    halves = steps.filter(~is_told & is_mixed).with_columns(prefill=1, decode=1)
     return pl.concat(
-        [
-            whole,
-            mixed.filter(middle > pl.col("start")).with_columns(
-                end=middle, state=pl.lit(palette.PREFILL, pl.UInt8)
-            ),
-            mixed.filter((middle < pl.col("end")) | (dur_ns == 0)).with_columns(
-                start=middle, state=pl.lit(palette.DECODE, pl.UInt8)
-            ),
-        ]
+        [whole, *_cut(pl.concat([steps.filter(is_cut), halves], how="diagonal_relaxed"))],
+        how="diagonal_relaxed",
     )
+
+
+def _cut(steps: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The parts of steps, one after the other, each as long as its share of the tokens."""
+    whole = sum((pl.col(name) for name in STATE_OF_PART), pl.lit(0))
+    dur_ns, until = pl.col("end") - pl.col("start"), pl.lit(0)
+    for name, state in STATE_OF_PART.items():
+        since, until = until, until + pl.col(name)
+        first, last = (
+            pl.col("start") + (dur_ns * (tokens / whole)).round().cast(pl.Int64)
+            for tokens in (since, until)
+        )
+        told = steps.with_columns(start=first, end=last, state=pl.lit(state, pl.UInt8))
+        lasts = (pl.col("start") < pl.col("end")) | (dur_ns == 0)
+        yield told.filter(lasts & (pl.col(name) > 0))

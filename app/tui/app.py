@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
@@ -12,7 +11,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.debug import Session
-from stepscope.app.places import when
+from stepscope.app.places import step_of, when
 from stepscope.app.timeline import Hit
 from stepscope.app.tui import theme
 from stepscope.app.tui.about import verdict
@@ -34,7 +33,6 @@ from stepscope.app.tui.tabs import Tabs
 from stepscope.app.tui.timeline_page import WIDE, TimelinePage
 from stepscope.app.tui.top_bar import TopBar
 from stepscope.app.tui.view_state import ViewState
-from stepscope.app.units import count
 from stepscope.ingest.trace import Trace
 
 LEAST_WIDTH = 50
@@ -172,15 +170,17 @@ class StepscopeApp(App[None]):
         """Which of the overview's steps the cursor is in; None before the first."""
         if self.models is None or self.view is None or not len(self.models.composition.ts_ns):
             return None
-        starts = self.models.composition.ts_ns
-        return max(int(np.searchsorted(starts, self.view.cursor_ns, "right")) - 1, 0)
+        return self.models.composition.index_at(self.view.cursor_ns)
 
     def _show_place(self) -> None:
         if self.models is None or self.view is None:
             return
         at, steps = self._step_index(), self.models.composition.step
-        step = "" if at is None else f"step {count(int(steps[at]))}/{count(int(steps[-1]))}  "
-        self.query_one(TopBar).place = step + when(self.view.cursor_ns, self.view.timeline)
+        step = step_of(None if at is None else int(steps[at]), at, len(steps)) if len(steps) else ""
+        # The session stands where something happened, which may be later than the cursor.
+        at_step = self.page == "step" and self.session is not None
+        ts_ns = self.session.position.ts_ns if at_step and self.session else self.view.cursor_ns
+        self.query_one(TopBar).place = f"{step}  {when(ts_ns, self.view.timeline)}".lstrip()
         self.query_one(Tabs).legend = legend(self.view) if self.page == "timeline" else ()
 
     # ── actions ──────────────────────────────────────────────────────────────────────────────
@@ -258,7 +258,7 @@ class StepscopeApp(App[None]):
     @on(OverviewPage.Moved)
     def _follow_overview(self, event: OverviewPage.Moved) -> None:
         if self.models:
-            self._move_to(int(self.models.composition.ts_ns[event.index]))
+            self._move_to(int(self.models.composition.formed_ns[event.index]))
 
     @on(StepPage.Moved)
     def _follow_session(self) -> None:

@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
 from stepscope.analyzers.blame import Blame, blame
+from stepscope.app.blame_bars import Bars
 from stepscope.app.tui.actions import bindings
 from stepscope.app.tui.blame_rows import ORDERS, BlameRows, legend, request_blocks, total_blocks
 from stepscope.app.tui.ink import MUTED
@@ -44,6 +45,7 @@ class BlamePage(Horizontal, can_focus=True):
         """The latencies are split, or it is said why not."""
 
         blamed: Blame | None
+        bars: Bars | None = None
         failure: str = ""
 
     @dataclass
@@ -56,6 +58,7 @@ class BlamePage(Horizontal, can_focus=True):
         super().__init__(id=id)
         self.trace = trace
         self.blamed: Blame | None = None
+        self.bars: Bars | None = None
         self.order = ORDERS[0]
         self._is_asked = False
         self._latest: Latest[dict[str, Any]] = Latest(self._look_up)
@@ -112,27 +115,28 @@ class BlamePage(Horizontal, can_focus=True):
     @work(thread=True)
     def _split(self) -> None:
         try:
-            self.post_message(self.Split(blame(self.trace)))
+            blamed = blame(self.trace)
+            self.post_message(self.Split(blamed, Bars(blamed)))
         except StepscopeError as error:
-            self.post_message(self.Split(None, str(error)))
+            self.post_message(self.Split(None, failure=str(error)))
         except Exception as error:
             # A traceback over the screen would tell a user nothing.
             what = f"cannot split latencies: {type(error).__name__}: {error}"
-            self.post_message(self.Split(None, f"{what}; report this as a bug"))
+            self.post_message(self.Split(None, failure=f"{what}; report this as a bug"))
 
     def on_blame_page_split(self, event: Split) -> None:
         """Fill the page."""
         event.stop()
-        self.blamed = event.blamed
+        self.blamed, self.bars = event.blamed, event.bars
         if event.blamed is None:
             self._say(event.failure)
         else:
             self._fill()
 
     def _fill(self) -> None:
-        if self.blamed is None:
+        if self.blamed is None or self.bars is None:
             return
-        self.table.show(BlameRows(self.blamed, self.order))
+        self.table.show(BlameRows(self.blamed, self.bars, self.order))
         self.query_one("#blame-legend", Prose).show([legend(self.blamed, self.order)])
         self.query_one("#blame-about", Prose).show(list(total_blocks(self.blamed)))
         self.action_edge(0)

@@ -11,7 +11,7 @@ import polars as pl
 
 from stepscope.analyzers.blame import Blame, CauseTotal
 from stepscope.analyzers.causes import CAUSES
-from stepscope.app.blame_bars import LOOKS, cells
+from stepscope.app.blame_bars import LOOKS, Bars
 from stepscope.app.blame_reasons import reasons, waits_of
 from stepscope.app.plain import plain
 from stepscope.app.tui.bar import Piece
@@ -52,12 +52,13 @@ class BlameRows:
         Column("first arrival to last end"),
     )
 
-    def __init__(self, blamed: Blame, order: Order) -> None:
+    def __init__(self, blamed: Blame, bars: Bars, order: Order) -> None:
         told = blamed.requests.sort(
             order.by, descending=order.descending, nulls_last=True, maintain_order=True
         )
         self.nothing = "Nothing to blame: no request and no step is in this trace."
         self._told = told
+        self._bars = bars
         self._first = int(told["arrive_ns"].min() or 0)  # type: ignore[arg-type]
         self._last = int(told["ended_ns"].max() or 0)  # type: ignore[arg-type]
 
@@ -80,7 +81,7 @@ class BlameRows:
         )
 
     def _draw(self, row: Mapping[str, Any], line: Line, start: int, width: int) -> None:
-        for each in cells(row, self._first, self._last, width):
+        for each in self._bars.cells(row, self._first, self._last, width):
             look = LOOKS[each.group]
             style = ink(readable_on(look.colour), look.colour)
             line.put(start + each.start, look.glyph * each.length, style)

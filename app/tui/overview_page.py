@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
-from stepscope.app.palette import COUNTER, DECODE, PREFILL, STATES, WAITING
+from stepscope.app.palette import COUNTER, DECODE, PREFILL, RECOMPUTE, STATES, WAITING
 from stepscope.app.timeline import Composition
 from stepscope.app.tui.about import About
 from stepscope.app.tui.actions import bindings
@@ -54,6 +54,7 @@ class OverviewPage(Horizontal, can_focus=True):
             (
                 Layer("decode", composition.decode_tokens, STATES[DECODE].colour, "▌"),
                 Layer("prefill", composition.prefill_tokens, STATES[PREFILL].colour),
+                *_recompute(composition),
             ),
             _most(composition.budget),
         )
@@ -110,6 +111,14 @@ class OverviewPage(Horizontal, can_focus=True):
         if self._about:
             words = [*self._about.head, Heading("findings"), *self._verdict, *self._about.body]
             self.query_one("#about", Prose).show(words)
+
+
+def _recompute(composition: Composition) -> tuple[Layer, ...]:
+    """A layer of what was computed again, where any was."""
+    again = composition.recompute_tokens
+    if not np.nansum(again):
+        return ()
+    return (Layer("recompute", again, STATES[RECOMPUTE].colour, "▒"),)
 
 
 def _most(values: Numbers) -> float | None:

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from stepscope.app.debug import Position, Session
-from stepscope.app.places import when
+from stepscope.app.places import step_of, when
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.actions import bindings
 from stepscope.app.tui.bar import Bar, Piece
@@ -25,7 +25,7 @@ from stepscope.app.tui.latest import Latest
 from stepscope.app.tui.prose import Prose
 from stepscope.app.tui.step_blocks import left_blocks, right_blocks, step_line
 from stepscope.app.tui.step_view import StepView, look_at_step
-from stepscope.app.units import count, duration
+from stepscope.app.units import duration
 
 Wish = tuple[Position, str | None]
 
@@ -112,9 +112,9 @@ class StepPage(Vertical, can_focus=True):
         if view is None or self.timeline is None:
             return
         bar = self.query_one(StepBar)
-        number = (
-            "before step 1" if view.position.step is None else f"step {count(view.position.step)}"
-        )
+        moments, step = view.moments, view.position.step
+        index = None if step is None else moments.place_of(step)
+        number = step_of(step, index, len(moments.steps))
         bar.number = f"{number} · {when(view.position.ts_ns, self.timeline)}"
         bar.about = step_line(view) + _took(view.detail.step)
         right = self.query_one("#step-right", Prose)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stepscope.app.debug import LeftOut, Position, Session, StepDetail
+from stepscope.app.debug import LeftOut, Moments, Position, Session, StepDetail
 from stepscope.ingest.errors import ConfigError
 
 
@@ -13,6 +13,7 @@ class StepView:
     """A step's detail, and the reasons about one request."""
 
     position: Position
+    moments: Moments
     detail: StepDetail
     request: str | None = None
     why: tuple[LeftOut, ...] = ()
@@ -34,7 +35,7 @@ class StepView:
 def look_at_step(session: Session, position: Position, request: str | None) -> StepView:
     """Move a session, which must be the caller's own, and read what is there."""
     session.position = position
-    return StepView(position, session.detail(), request, _why(session, request))
+    return StepView(position, session.moments, session.detail(), request, _why(session, request))
 
 
 def _why(session: Session, request: str | None) -> tuple[LeftOut, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from dash.development.base_component import Component
 from plotly import graph_objects as go
 
 from stepscope.analyzers.blame import QUANTILES
-from stepscope.app.blame_bars import LOOKS, by_group, pieces
+from stepscope.app.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.palette import BACKGROUND
 from stepscope.app.plain import plain
 from stepscope.app.units import UNITS, duration
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 MOST_BARS = 40
 BAR_PX, FRAME_PX = 18, 46
 FINE, WIDE = 5, 10
+MOST_PIECES, CELLS = 100, 1000
+"""A bar of more pieces is drawn on so many cells of the axis."""
 PATTERNS = {
     "queue": (".", FINE), "preempted": ("x", FINE), "recompute": ("/", FINE), "prefill": ("", FINE),
     "decode": ("|", FINE), "gemm": ("/", WIDE), "attention": ("|", WIDE), "kernel": ("\\", WIDE),
@@ -44,7 +47,7 @@ def blame_pane(scene: Scene, view: View) -> Component:
     of = f"{len(rows):,} of {len(blamed.requests):,} requests, the slowest"
     chart = dcc.Graph(
         id="waterfall",
-        figure=waterfall(rows),
+        figure=waterfall(scene.bars, rows),
         config=figures.LIVE,
         style={"height": f"{BAR_PX * len(rows) + FRAME_PX}px"},
     )
@@ -52,40 +55,50 @@ def blame_pane(scene: Scene, view: View) -> Component:
     return html.Div([*notes, html.Div([bars, _totals(blamed)], style=SIDE_BY_SIDE)])
 
 
-def waterfall(rows: list[dict[str, Any]]) -> go.Figure:
-    """A bar for each row of `Blame.requests` from its arrival on, stacked by group of causes."""
+def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
+    """A bar for each row of `Blame.requests` on one axis of time: what it was in when."""
     first = min(row["arrive_ns"] for row in rows)
     last = max(row["ended_ns"] for row in rows)
     scale, unit = next((each for each in UNITS if last - first >= each[0]), UNITS[-1])
     figure = go.Figure(layout=figures.layout(barmode="overlay", bargap=0.15, margin=MARGIN))
+    drawn = [(at, each) for at, row in enumerate(rows) for each in _placed(bars, row, first, last)]
+    spent = [by_group(row) for row in rows]
     for group, look in LOOKS.items():
-        drawn = [
-            (at, (row["arrive_ns"] - first + each.start) / scale, each.length)
-            for at, row in enumerate(rows)
-            for each in pieces(row)
-            if each.group == group
-        ]
-        if not drawn:
+        own = [(at, each) for at, each in drawn if each.group == group]
+        if not own:
             continue
         shape, size = PATTERNS[group]
         figure.add_bar(
             orientation="h",
-            y=[at for at, _, _ in drawn],
-            base=[base for _, base, _ in drawn],
-            x=[length / scale for _, _, length in drawn],
+            y=[at for at, _ in own],
+            base=[each.start / scale for _, each in own],
+            x=[each.length / scale for _, each in own],
             name=group,
             marker={
                 "color": look.colour,
                 "pattern": {"shape": shape, "size": size, **STROKES},
             },
-            customdata=[duration(length) for _, _, length in drawn],
-            hovertemplate=f"{group} %{{customdata}}<extra></extra>",
+            customdata=[duration(spent[at][group]) for at, _ in own],
+            hovertemplate=f"{group}, %{{customdata}} in all<extra></extra>",
         )
     names = [escape(_name(row)) for row in rows]
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=names, autorange="reversed",
                         fixedrange=True, showgrid=False)  # fmt: skip
     figure.update_xaxes(ticksuffix=f" {unit}", fixedrange=True, showgrid=True)
     return figure
+
+
+def _placed(bars: Bars, row: dict[str, Any], first: int, last: int) -> Iterator[Piece]:
+    """The pieces of a row's bar, from `first` on; the shortest give way to what is beside them."""
+    pieces = bars.pieces(row)
+    if len(pieces) <= MOST_PIECES:
+        began = row["arrive_ns"] - first
+        yield from (Piece(each.group, began + each.start, each.length) for each in pieces)
+        return
+    span = last - first
+    for each in bars.cells(row, first, last, CELLS):
+        start, end = each.start * span // CELLS, (each.start + each.length) * span // CELLS
+        yield Piece(each.group, start, end - start)
 
 
 SIDE_BY_SIDE = {"display": "flex", "alignItems": "flex-start", "gap": "14px"}

@@ -8,6 +8,7 @@ from dash import ClientsideFunction, Dash, Input, Output, html, no_update
 from dash.development.base_component import Component
 
 from stepscope.analyzers.explain import explain
+from stepscope.app.places import step_of
 from stepscope.app.plain import plain
 from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
@@ -112,12 +113,11 @@ def position(scene: Scene, asked: dict[str, Any]) -> str:
     middle = int(asked["t0"] + asked["t1"]) // 2
     middle = min(max(middle, 0), scene.length)
     time = moment(middle, max(1, int(asked["t1"] - asked["t0"]) // 1000))
-    index = scene.step_index_at(middle)
-    if index is None:
+    if not scene.steps:
         return time
-    step, place = scene.steps[index], index + 1
-    of = f"{count(place)} / {count(len(scene.steps))}"
-    return f"step {of if step == place else f'{count(step)} · {of}'} · {time}"
+    index = scene.step_index_at(middle)
+    step = None if index is None else scene.steps[index]
+    return f"{step_of(step, index, len(scene.steps))} · {time}"
 
 
 def _hit(scene: Scene, hit: Hit, *, first: bool) -> Component:

@@ -18,6 +18,7 @@ from stepscope.app.palette import (
     MUTED,
     PREFILL,
     RAISED,
+    RECOMPUTE,
     STATES,
     TEXT,
 )
@@ -29,6 +30,7 @@ Steps = npt.NDArray[np.int64]
 COLOURS = {
     "prefill": STATES[PREFILL].colour,
     "decode": STATES[DECODE].colour,
+    "recompute": STATES[RECOMPUTE].colour,
     "running": STATES[DECODE].colour,
     "waiting": MUTED,
     "KV blocks free": STATES[COUNTER].colour,
@@ -72,7 +74,8 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
             barmode="stack", bargap=0.12, margin={"l": 34, "r": 2, "t": 6, "b": 20}, hovermode="x"
         )
     )
-    for state, values in ((DECODE, of.decode_tokens), (PREFILL, of.prefill_tokens)):
+    layers = ((DECODE, of.decode_tokens), (PREFILL, of.prefill_tokens))
+    for state, values in (*layers, (RECOMPUTE, of.recompute_tokens)):
         figure.add_bar(
             x=place,
             y=np.nan_to_num(values[near]),
@@ -89,7 +92,8 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     labels = [f"{step[at]:,}" for at in shown]
     figure.update_xaxes(tickvals=shown, ticktext=labels, fixedrange=True)
     figure.update_yaxes(rangemode="tozero", nticks=4, fixedrange=True)
-    tokens = np.nan_to_num(of.prefill_tokens[near]) + np.nan_to_num(of.decode_tokens[near])
+    layers_near = (of.prefill_tokens, of.decode_tokens, of.recompute_tokens)
+    tokens = sum((np.nan_to_num(each[near]) for each in layers_near), np.zeros(len(step)))
     _keep_low(figure, tokens, of.budget[near])
     return figure
 
@@ -120,7 +124,14 @@ def overview(of: Composition, index: int | None) -> go.Figure:
     edges = np.linspace(0, len(of), min(POINTS, len(of)) + 1).astype(int)
     step = of.step[edges[:-1]]
     rows = [
-        ("tokens a step", (("decode", of.decode_tokens), ("prefill", of.prefill_tokens))),
+        (
+            "tokens a step",
+            (
+                ("decode", of.decode_tokens),
+                ("prefill", of.prefill_tokens),
+                ("recompute", of.recompute_tokens),
+            ),
+        ),
         ("requests", (("running", of.running), ("waiting", of.waiting))),
         ("KV blocks free", (("KV blocks free", of.kv_free),)),
     ]

@@ -12,6 +12,7 @@ import polars as pl
 from stepscope.analyzers.blame import Blame, blame
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.run import CheckResult
+from stepscope.app.blame_bars import Bars
 from stepscope.app.debug import Session
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.ingest.trace import Trace
@@ -47,6 +48,11 @@ class Scene:
         return blame(self.trace)
 
     @cached_property
+    def bars(self) -> Bars:
+        """When each request was in what."""
+        return Bars(self.blamed)
+
+    @cached_property
     def steps(self) -> list[int]:
         """The numbers of the steps, in order of time."""
         return [int(step) for step in self.composition.step]
@@ -65,10 +71,8 @@ class Scene:
         return found[0] if found else None
 
     def step_index_at(self, t: int) -> int | None:
-        """Position of the step that runs, or ran last, at a time from the origin."""
-        if not len(self.composition):
-            return None
-        return max(0, int(np.searchsorted(self.composition.ts_ns, t + self.origin, "right")) - 1)
+        """Position of the last step whose batch was formed by a time from the origin."""
+        return self.composition.index_at(t + self.origin)
 
     def step_range(self, index: int) -> tuple[int, int]:
         """From when to when a step ran, from the origin; a step that has not ended lasts."""

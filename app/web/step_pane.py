@@ -18,6 +18,7 @@ from stepscope.app.debug import (
     cores_line,
     left_out_told,
 )
+from stepscope.app.places import step_of
 from stepscope.app.plain import plain
 from stepscope.app.units import count
 from stepscope.app.web.scene import Scene
@@ -39,9 +40,7 @@ def step_pane(scene: Scene, view: View) -> Component:
 
 
 def _controls(scene: Scene, view: View, step: int) -> Component:
-    place = (
-        f"step {count(step)} · {count((scene.step_index(step) or 0) + 1)} of {len(scene.steps):,}"
-    )
+    place = step_of(step, scene.step_index(step), len(scene.steps))
     return html.Div(
         [
             html.A("◀ previous", href=view.link(go="previous-step"), className="button"),

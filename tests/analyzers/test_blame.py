@@ -249,6 +249,20 @@ def test_a_request_that_is_not_there_names_near_ones() -> None:
         blame(trace_of(lifecycle=[event("req-01", "arrive", 0)]), "req-1")
 
 
+def test_a_list_of_arrivals_has_no_latencies() -> None:
+    told = blame(trace_of(lifecycle=[event(f"r{n}", "arrive", 100 * n) for n in range(3)]))
+
+    assert told.requests.is_empty()
+    assert told.total_ns == 0
+    (note,) = told.notes
+    assert note.startswith("a list of 3 arrivals: ")
+
+
+def test_a_real_list_of_requests_has_no_latencies(shared_data: Path) -> None:
+    for path in sorted((shared_data / "requests").iterdir()):
+        assert blame(Trace.open(path)).requests.is_empty()
+
+
 def _traced(rows: Rows) -> Trace:
     tables: dict[str, Any] = rows.tables
     return trace_of(**tables)

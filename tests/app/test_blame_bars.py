@@ -2,45 +2,71 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
+import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.analyzers.causes import CAUSES, GROUPS
-from stepscope.app.blame_bars import LOOKS, cells, pieces
+from stepscope.analyzers.blame import Blame
+from stepscope.analyzers.causes import BY_NAME, CAUSES, GROUPS, Cause
+from stepscope.app.blame_bars import LOOKS, Bars, Piece
 from stepscope.app.blame_text import waterfall_lines
 
-spent = st.fixed_dictionaries({cause.column: st.integers(0, 10**12) for cause in CAUSES})
-rows = st.tuples(spent, st.integers(0, 10**12)).map(lambda drawn: _row(*drawn))
+parts = st.lists(st.tuples(st.sampled_from(CAUSES), st.integers(1, 10**12)), max_size=12)
+requests = st.lists(st.tuples(st.integers(0, 10**12), parts), min_size=1, max_size=4)
 
 
-def _row(of_causes: dict[str, int], arrive_ns: int) -> dict[str, Any]:
-    latency = sum(of_causes.values())
-    return {
-        **of_causes, "arrive_ns": arrive_ns, "latency_ns": latency, "rank": 0, "request": "r",
-        "ended_ns": arrive_ns + latency,
-    }  # fmt: skip
+def blamed(given: list[tuple[int, list[tuple[Cause, int]]]]) -> Blame:
+    """Requests by their arrival and what they were in one after the other."""
+    rows, stretches = [], []
+    for number, (arrive_ns, spent) in enumerate(given):
+        who = {"rank": 0, "request": f"r{number}"}
+        length = sum(ns for _, ns in spent)
+        took = {cause.column: 0 for cause in CAUSES}
+        at = arrive_ns
+        for cause, ns in spent:
+            took[cause.column] += ns
+            stretches.append(
+                {**who, "from_ns": at, "to_ns": at + ns, "cause": cause.name, "ns": ns}
+            )
+            at += ns
+        times = {"arrive_ns": arrive_ns, "ended_ns": at, "latency_ns": length}
+        rows.append({**who, **times, **took})
+    schema = dict.fromkeys(("rank", "from_ns", "to_ns", "ns"), pl.Int64)
+    frame = pl.DataFrame(stretches, schema={**schema, "request": pl.String, "cause": pl.String})
+    return Blame("t", pl.DataFrame(rows), pl.DataFrame(rows), frame, ())
 
 
-@given(rows)
-def test_pieces_of_a_bar_follow_each_other_and_add_up(row: dict[str, Any]) -> None:
-    at = 0
-    for piece in pieces(row):
-        assert piece.start == at
-        at += piece.length
-    assert at == row["latency_ns"]
-
-
-@given(st.lists(rows, min_size=1, max_size=4), st.integers(8, 140))
-def test_cells_do_not_overlap_and_stay_on_the_scale(
-    several: list[dict[str, Any]], width: int
+@given(requests)
+def test_a_piece_of_a_bar_is_where_its_cause_was(
+    given: list[tuple[int, list[tuple[Cause, int]]]],
 ) -> None:
-    first = min(row["arrive_ns"] for row in several)
-    last = max(row["ended_ns"] for row in several)
-    for row in several:
-        drawn = cells(row, first, last, width)
+    told = blamed(given)
+    bars = Bars(told)
+
+    for row, (_, spent) in zip(told.requests.to_dicts(), given, strict=True):
+        at, where = 0, []
+        for cause, ns in spent:
+            where.append((cause.group, at, at + ns))
+            at += ns
+        drawn = [(each.group, each.start, each.start + each.length) for each in bars.pieces(row)]
+        assert all(
+            any(g == group and s <= start and end <= e for g, s, e in drawn)
+            for group, start, end in where
+        )
+        assert sum(end - start for _, start, end in drawn) == row["latency_ns"]
+
+
+@given(requests, st.integers(8, 140))
+def test_cells_do_not_overlap_and_stay_on_the_scale(
+    given: list[tuple[int, list[tuple[Cause, int]]]], width: int
+) -> None:
+    told = blamed(given)
+    bars, rows = Bars(told), told.requests.to_dicts()
+    first = min(row["arrive_ns"] for row in rows)
+    last = max(row["ended_ns"] for row in rows)
+    for row in rows:
+        drawn = bars.cells(row, first, last, width)
         assert bool(drawn) == (row["latency_ns"] > 0)
         at = 0
         for piece in drawn:
@@ -49,9 +75,23 @@ def test_cells_do_not_overlap_and_stay_on_the_scale(
         assert at <= width
 
 
-@given(st.lists(rows, min_size=1, max_size=4), st.integers(60, 160))
-def test_a_line_of_a_waterfall_fits_its_width(several: list[dict[str, Any]], width: int) -> None:
-    assert all(len(click.unstyle(line)) <= width for line in waterfall_lines(several, width, "all"))
+def test_a_cell_shows_what_took_most_of_it_and_not_what_is_stacked_first() -> None:
+    waits, decodes = BY_NAME["no-seat"], BY_NAME["decode"]
+    told = blamed([(0, [(decodes, 40), (waits, 20), (decodes, 40)])])
+
+    drawn = Bars(told).cells(told.requests.row(0, named=True), 0, 100, 10)
+
+    assert drawn == [Piece("decode", 0, 4), Piece("queue", 4, 2), Piece("decode", 6, 4)]
+
+
+@given(requests, st.integers(60, 160))
+def test_a_line_of_a_waterfall_fits_its_width(
+    given: list[tuple[int, list[tuple[Cause, int]]]], width: int
+) -> None:
+    told = blamed(given)
+    lines = waterfall_lines(Bars(told), told.requests.to_dicts(), width, "all")
+
+    assert all(len(click.unstyle(line)) <= width for line in lines)
 
 
 def test_every_group_of_causes_has_a_glyph_of_its_own() -> None:

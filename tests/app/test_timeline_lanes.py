@@ -158,8 +158,7 @@ def test_a_request_waits_computes_is_preempted_and_computes_again() -> None:
             (0, 10, "waiting", "waiting"),
             (10, 20, "prefill", "P 8"),
             (20, 30, "decode", "D"),
-            (30, 40, "preempted", "preempted"),
-            (40, 60, "waiting", "waiting"),
+            (30, 60, "preempted", "preempted"),
             (60, 70, "recompute", "R 8"),
         ]
     }

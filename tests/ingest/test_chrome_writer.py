@@ -140,7 +140,7 @@ def test_an_engine_shows_its_steps_requests_and_core_groups(tmp_path: Path) -> N
             ("requests", "r10", "preempt", 7.0, None),
             ("requests", "r10", "resume", 8.0, None),
             ("core group 1", "core 3 AIC", "expert [0]", 3.0, 1.0),
-            ("core group 1", "core 3 AIC / pending", "expert [0]", 2.5, 0.5),
+            ("core group 1", "core 3 AIC", "held for expert [0]", 2.5, 0.5),
             ("core group 1", "core 4 AIV0", "task 5 [2]", 3.0, None),
             ("collectives", "ep", "all-to-all", 4.0, 0.1),
         ],

@@ -28,11 +28,16 @@ def test_tracks_nest_as_their_names_do(tmp_path: Path) -> None:
     block = {"ts_ns": 30, "task": 5, "block": 0, "shape": "AIC", "group": 1, "core": 3,
              "core_kind": "AIC", "slot": "pending", "dispatch_ns": 25, "end_ns": 40}  # fmt: skip
 
-    shown = written(trace_of(core_spans=[block]), tmp_path)
+    before = {**block, "ts_ns": 20, "task": 4, "dispatch_ns": 20, "end_ns": 28}
 
+    shown = written(trace_of(core_spans=[before, block]), tmp_path)
+
+    core = "core group 1 / core 3 AIC"
     assert sorted(shown.slices) == [
-        ("rank 0", "core group 1 / core 3 AIC", "task 5 [0]", "task block", 30, 10),
-        ("rank 0", "core group 1 / core 3 AIC / pending", "task 5 [0]", "pending block", 25, 5),
+        ("rank 0", core, "held for task 5 [0]", "held core", 28, 2),
+        ("rank 0", core, "task 4 [0]", "task block", 20, 8),
+        ("rank 0", core, "task 5 [0]", "task block", 30, 10),
+        ("rank 0", f"{core} / pending", "task 5 [0]", "pending block", 25, 3),
     ]
     names = [each.name or each.process.process_name for each in shown.descriptors.values()]
     assert names == ["rank 0", "core group 1", "core 3 AIC", "pending"]

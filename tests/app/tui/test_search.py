@@ -86,4 +86,4 @@ async def test_a_colon_asks_for_a_step_and_stays_on_the_step_page() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "4", "colon", "7", "enter")
         assert app_of(pilot).page == "step"
-        assert "step 7 · 0.600 ms" in screen_text(pilot)
+        assert "step 7 of 12 · 0.600 ms" in screen_text(pilot)

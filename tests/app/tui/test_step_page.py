@@ -33,7 +33,7 @@ async def test_it_tells_the_batch_and_who_was_left_out_and_why() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "colon", "6", "enter")
         await press(pilot, "4")
-        assert "step 6 · 0.500 ms" in screen_text(pilot)
+        assert "step 6 of 12 · 0.500 ms" in screen_text(pilot)
         assert "decode · 3 decode tokens of 1,024 · bucket-4 · took 95.0 µs" in screen_text(pilot)
         rows = [line.split()[:3] for line in left(pilot).splitlines() if " D req-" in line]
         assert rows == [["D", f"req-{n}", "1"] for n in (1, 2, 3)]
@@ -69,14 +69,14 @@ async def test_it_tells_what_the_engine_held() -> None:
 async def test_steps_go_forward_and_back_by_keyboard_and_mouse() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "4", "right_square_bracket", "right_square_bracket")
-        assert "step 3 · 0.200 ms" in screen_text(pilot)
+        assert "step 3 of 12 · 0.200 ms" in screen_text(pilot)
         await press(pilot, "left_square_bracket")
-        assert "step 2 · 0.100 ms" in screen_text(pilot)
+        assert "step 2 of 12 · 0.100 ms" in screen_text(pilot)
         await pilot.click("#step-bar", offset=(1, 0))
         await settle(pilot)
-        assert "step 1 · 0.000 ms" in screen_text(pilot)
+        assert "step 1 of 12 · 0.000 ms" in screen_text(pilot)
         await press(pilot, "G")
-        assert "step 12 · 1.100 ms" in screen_text(pilot)
+        assert "step 12 of 12 · 1.100 ms" in screen_text(pilot)
 
 
 async def test_events_stop_between_steps() -> None:
@@ -117,7 +117,7 @@ async def test_the_conflict_is_seen_in_the_core_groups_map() -> None:
         await press(pilot, "n", "4")
         groups = [line for line in right(pilot).splitlines() if line.startswith("group 1")]
         assert [part.strip() for part in groups[0].split("  ") if part.strip()] == [
-            "group 1", "▓▓ qk_pv 0", "▓▓ qk_pv 0", "░░ act 0 + qk_pv 0",
+            "group 1", "▓▓ qk_pv", "▓▓ qk_pv", "░░ act + qk_pv",
         ]  # fmt: skip
 
 
@@ -131,4 +131,4 @@ async def test_enter_shows_the_same_moment_in_the_timeline() -> None:
 async def test_many_steps_in_a_row_end_where_they_should() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "4", *["right_square_bracket"] * 8)
-        assert "step 9 · 0.800 ms" in screen_text(pilot)
+        assert "step 9 of 12 · 0.800 ms" in screen_text(pilot)

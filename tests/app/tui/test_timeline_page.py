@@ -6,10 +6,13 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from stepscope.app.timeline import Timeline
 from stepscope.app.tui.axis import TimeAxis
+from stepscope.app.tui.describe import range_blocks
 from stepscope.app.tui.details import Details
 from stepscope.app.tui.lanes import Lanes
 from stepscope.app.tui.minimap import Minimap
+from stepscope.app.tui.prose import Painted
 from stepscope.app.tui.tabs import Tabs
 from tests.app.tui.stage import (
     NARROW,
@@ -26,6 +29,7 @@ from tests.app.tui.stage import (
     state_of,
     text_of,
 )
+from tests.traces import trace_of
 
 
 def lanes_of(pilot: Pilot[None]) -> Lanes:
@@ -88,15 +92,15 @@ async def test_brackets_step_through_the_engine_s_steps() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2", *["right_square_bracket"] * 5)
         assert state_of(pilot).cursor_ns == 5 * STEP_NS
-        assert "step 6/12" in screen_lines(pilot)[0]
+        assert "step 6 of 12" in screen_lines(pilot)[0]
         await press(pilot, "left_square_bracket")
-        assert "step 5/12" in screen_lines(pilot)[0]
+        assert "step 5 of 12" in screen_lines(pilot)[0]
 
 
 async def test_gg_and_capital_g_go_to_both_ends() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2", "G")
-        assert "step 12/12" in screen_lines(pilot)[0]
+        assert "step 12 of 12" in screen_lines(pilot)[0]
         await press(pilot, "g", "g")
         assert state_of(pilot).cursor_ns == 0
 
@@ -106,9 +110,25 @@ async def test_a_marked_range_tells_how_long_and_how_busy_it_is() -> None:
         await press(pilot, "2", "j", "m", "l", "l", "m")
         said = app_of(pilot).query_one("#details", Details).text
         assert said.startswith("80.0 µs marked")
-        assert " 88%  group 0 · AIV1, 2 spans" in said
+        assert " 87.5%  group 0 · AIV1, 2 spans" in said
         await press(pilot, "escape")
         assert state_of(pilot).mark is None
+
+
+def test_who_holds_a_core_is_not_counted_as_busy() -> None:
+    """Three blocks' worth of waiting beside a quarter of work is 25%, and not all of it."""
+    span = {"task": 1, "block": 0, "shape": "AIC", "group": 0, "core": 0, "core_kind": "AIC"}
+    timeline = Timeline.of(
+        trace_of(core_spans=[{**span, "dispatch_ns": 0, "ts_ns": 300, "end_ns": 400}])
+    )
+
+    said = [
+        "".join(piece.text for piece in block.pieces)
+        for block in range_blocks(0, 400, "core groups", timeline)
+        if isinstance(block, Painted)
+    ]
+
+    assert said[0] == " 25.0%  group 0 · AIC, 1 span, held 75.0%"
 
 
 async def test_a_pinned_lane_is_drawn_on_top() -> None:

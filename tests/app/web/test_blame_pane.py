@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from stepscope.analyzers.blame import blame
-from stepscope.app.blame_bars import LOOKS, by_group
+from stepscope.app.blame_bars import LOOKS, Bars, by_group
 from stepscope.app.web.blame_pane import PATTERNS, blame_pane, waterfall
 from stepscope.app.web.view import View
 from stepscope.engine.workload import RequestSpec
@@ -34,16 +35,17 @@ def test_the_pane_tells_causes_totals_and_how_many_bars_it_draws() -> None:
 
 
 def test_the_pieces_of_a_bar_add_up_to_the_latency_and_do_not_overlap() -> None:
-    rows = blame(_served(["r0", "r1", "r2"])).requests.to_dicts()
+    told = blame(_served(["r0", "r1", "r2"]))
+    rows = told.requests.to_dicts()
 
-    drawn: Counter[int] = Counter()
-    ends: dict[int, float] = {}
-    for bar in waterfall(rows).data:
+    drawn: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for bar in waterfall(Bars(told), rows).data:
         for at, base, length in zip(bar.y, bar.base, bar.x, strict=True):
-            drawn[at] += length
-            assert base >= ends.get(at, 0)
-            ends[at] = base + length
-    assert [drawn[at] for at in range(len(rows))] == [row["latency_ns"] for row in rows]
+            drawn[at].append((base, base + length))
+    for at, row in enumerate(rows):
+        pieces = sorted(drawn[at])
+        assert all(before[1] == after[0] for before, after in pairwise(pieces))
+        assert pieces[-1][1] - pieces[0][0] == row["latency_ns"]
 
 
 def test_no_two_groups_of_causes_look_alike_without_colour() -> None:
@@ -54,7 +56,8 @@ def test_no_two_groups_of_causes_look_alike_without_colour() -> None:
 
 @pytest.mark.parametrize("name", ["<b>r</b>", "\x1b[31mr"])
 def test_names_out_of_a_trace_are_text_in_the_picture(name: str) -> None:
-    figure = waterfall(blame(_served([name])).requests.to_dicts())
+    told = blame(_served([name]))
+    figure = waterfall(Bars(told), told.requests.to_dicts())
 
     label = figure.layout.yaxis.ticktext[0]
     assert "<" not in label
