@@ -7,6 +7,7 @@ marker stands, which is stored last. Standard library only.
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from stepscope.ingest.holding import hold
 from stepscope.ingest.rows import MISSING, NULLS, VOID, Segment, build_row, row_struct
 from stepscope.ingest.schema import TABLES, Column, Table, Type
 from stepscope.ingest.segments import (
@@ -50,6 +52,7 @@ class Journal:
         self.strings = Strings(self)
         self.streams: list[Stream] = []
         self._numbers: dict[str, Iterator[int]] = {}
+        self._held = hold(folder)
 
     def stream(
         self, table: Table, columns: Sequence[Column], constants: Mapping[str, str] | None = None
@@ -80,6 +83,13 @@ class Journal:
         self.stop()
         self.failed = self.failed or reason
         self.tally.note(reason)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Say to whoever opens the folder that nothing more will be recorded in it."""
+        held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
 
     def disown(self) -> None:
         """Leave the files to the parent: this is a process that was forked off."""

@@ -53,7 +53,7 @@ class Manifest:
     their distance says nothing) or partial; a table that is not named is absent. `workload` is
     enough to run it again. `dropped` counts rows per table that were given to the recorder and not
     recorded. `recovered` maps a rank to what was found in its unclosed journal: `{"rows": {table:
-    rows}, "discarded_bytes": bytes, "notes": [text]}`.
+    rows}, "live": whether it is still recorded, "discarded_bytes": bytes, "notes": [text]}`.
     """
 
     producer: str
@@ -70,6 +70,14 @@ class Manifest:
     dropped: dict[str, int] = field(default_factory=dict)
     report: ReadReport | None = None
     format_version: int = FORMAT_VERSION
+
+    @property
+    def live_ranks(self) -> tuple[str, ...]:
+        """Ranks that were still being recorded when the trace was opened."""
+        recovered = (self.recovered or {}).items()
+        return tuple(
+            rank for rank, was in recovered if isinstance(was, dict) and was.get("live") is True
+        )
 
     def to_json(self) -> str:
         """Give the manifest as JSON text, the same for the same manifest."""

@@ -150,6 +150,7 @@ class Recorder:
             write_manifest(self._closed_manifest(), self._manifest_file)
         except OSError as error:
             self._journal.fail(f"the manifest cannot be written: {error.strerror or error}")
+        self._journal.let_go()
         self._compact()
 
     def __enter__(self) -> Recorder:

@@ -166,7 +166,11 @@ def notes(manifest: Manifest) -> list[str]:
 
 
 def _lost(manifest: Manifest) -> list[str]:
-    lines = [] if manifest.closed else ["not closed: the recording ended before it was finished"]
+    live = manifest.live_ranks
+    ended = [rank for rank in manifest.recovered or {} if rank not in live]
+    lines = ["still recording: what was written so far is here"] if live else []
+    if not manifest.closed and (ended or not live):
+        lines.append("not closed: the recording ended before it was finished")
     lines += [f"rank {rank}: {_recovered(was)}" for rank, was in (manifest.recovered or {}).items()]
     lines += [f"dropped {rows:,} rows of {name}" for name, rows in manifest.dropped.items() if rows]
     return lines

@@ -4,7 +4,8 @@
 A trace whose manifest says that the recording was not closed: the engine was killed, crashed, or
 ran out of disk, and the rows were recovered from the journal when the trace was opened. Or a file
 of another program that ends in the middle; what is whole in it was read. It is placed at the step
-that was under way: the first of which no end was recorded after the last that did end.
+that was under way: the first of which no end was recorded after the last that did end. A recording
+whose program still writes it is none of these: it has not ended.
 
 ## Why it hurts
 Everything that was written before the end is there, and nothing after it. The last step may be
@@ -63,6 +64,8 @@ class NotClosed:
         if manifest.report and not manifest.recovered:
             return [self._of_file(trace, manifest.report)]
         recovered = manifest.recovered or {str(rank): {} for rank in manifest.ranks}
+        live = manifest.live_ranks
+        recovered = {rank: was for rank, was in recovered.items() if rank not in live}
         num_dropped = sum(manifest.dropped.values())
         return [self._finding(trace, rank, was, num_dropped) for rank, was in recovered.items()]
 

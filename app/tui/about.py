@@ -129,7 +129,12 @@ def _losses(manifest: Manifest) -> Iterator[Block]:
         for what, each in counted.items()
         for name, number in each.items()
     ]
-    if not manifest.closed:
+    if manifest.live_ranks:
+        yield Heading("still recording")
+        yield Paragraph(
+            "What was written until it was opened is here; open it again for more.", MUTED
+        )
+    elif not manifest.closed:
         yield Heading("not closed")
         yield Paragraph(
             "The recording ended without being closed; what was written is here.", MUTED

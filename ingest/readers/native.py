@@ -17,6 +17,7 @@ import polars as pl
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.frames import Frame
+from stepscope.ingest.holding import is_held
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import (
     Manifest,
@@ -78,6 +79,7 @@ class _Journal:
     loss: Loss
     dropped: dict[str, int] = field(default_factory=dict)
     reason: str = ""
+    is_live: bool = False
 
     def num_rows(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -89,6 +91,7 @@ class _Journal:
 
 def _read_journal(trace: Path, rank: int, progress: Progress | None) -> _Journal:
     folder, loss = trace / f"journal.rank={rank}", Loss()
+    is_live = is_held(folder)
     strings, files = Strings(folder, loss), segment_files(folder)
     found: list[Recovered] = []
     for done, file in enumerate(files, 1):
@@ -96,7 +99,7 @@ def _read_journal(trace: Path, rank: int, progress: Progress | None) -> _Journal
         found += [segment] if segment else []
         if progress:
             progress(f"recovering rank {rank}", done, len(files))
-    return _Journal(rank, found, loss, *read_tally(folder))
+    return _Journal(rank, found, loss, *read_tally(folder), is_live=is_live)
 
 
 def _frames(journals: list[_Journal], files: Mapping[str, list[Path]]) -> dict[str, Frame]:
@@ -151,6 +154,7 @@ def _with_journal(
         return manifest
     said = {
         "rows": journal.num_rows(),
+        "live": journal.is_live,
         "discarded_bytes": journal.loss.discarded_bytes,
         "notes": [*journal.loss.notes, *([journal.reason] if journal.reason else [])],
     }

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
 from stepscope.ingest.manifest import ReadReport
+from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.summary import as_text
+from stepscope.ingest.trace import Trace
 from tests.analyzers.serving_rows import row, step
 from tests.traces import trace_of
 
@@ -77,3 +84,31 @@ def test_a_file_that_ends_too_early_is_told_by_what_was_read_of_it() -> None:
     )
     assert found.evidence == {"records read": 2_007, "records skipped": 1, "last step": 4}
     assert "copy all of it" in found.fix
+
+
+def test_a_recording_that_its_program_still_writes_has_not_ended(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run.trace", producer="engine") as recorder:
+        recorder.steps(step=1, ts_ns=0, kind="decode")
+
+        live = Trace.open(tmp_path / "run.trace")
+
+        assert NotClosed().check(live) == []
+        assert live.manifest.live_ranks == ("0",)
+        assert "still recording" in as_text(live)
+        assert "ended before it was finished" not in as_text(live)
+    assert Trace.open(tmp_path / "run.trace").manifest.live_ranks == ()
+
+
+def test_a_recording_whose_program_was_killed_has_ended(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from stepscope.ingest.recorder import Recorder; "
+        "r = Recorder(sys.argv[1], producer='engine'); "
+        "r.steps(step=1, ts_ns=0, kind='decode'); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "run.trace")], check=False)
+
+    trace = Trace.open(tmp_path / "run.trace")
+
+    assert trace.manifest.live_ranks == ()
+    assert [found.code for found in NotClosed().check(trace)] == ["TRC001"]
+    assert "ended before it was finished" in as_text(trace)
