@@ -71,6 +71,13 @@ class Timeline:
         """Lay out the rows of a trace."""
         return cls(trace)
 
+    @cached_property
+    def kinds(self) -> frozenset[int]:
+        """The states that any lane shows."""
+        return frozenset(
+            kind for section in self._sections for kind in section.levels.kinds.tolist()
+        )
+
     # ── windows ──────────────────────────────────────────────────────────────────────────────
 
     def query(

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from stepscope.app.palette import (
-    AIC,
-    AIV,
-    DECODE,
-    MIX,
-    PREEMPTED,
-    PREFILL,
-    RECOMPUTE,
-    STATES,
-    WAITING,
-)
+from stepscope.app.palette import COUNTER, STATES
 from stepscope.app.tui.bar import Piece
 from stepscope.app.tui.bars import fill_of
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.view_state import ViewState
 
-BY_SECTION = {
-    "core groups": (AIC, AIV, MIX),
-    "steps": (PREFILL, DECODE),
-    "requests": (PREFILL, DECODE, PREEMPTED, RECOMPUTE, WAITING),
-}
-
 
 def legend(view: ViewState) -> list[Piece]:
     """A sample of each state and its name; struck out when it is hidden."""
-    sections = {lane.section for lane in view.timeline.lanes}
-    shown = dict.fromkeys(
-        state for section, states in BY_SECTION.items() if section in sections for state in states
-    )
+    shown = [kind for kind in sorted(view.timeline.kinds) if 0 < kind < COUNTER]
     return [piece for state in shown for piece in _entry(state, state in view.hidden)]
 
 

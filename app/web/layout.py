@@ -79,7 +79,7 @@ def _bar(scene: Scene) -> Component:
                 ],
                 id="search",
             ),
-            html.Div([_chip(state) for state in states_of(scene.trace)], id="legend"),
+            html.Div([_chip(state) for state in states_of(scene.timeline)], id="legend"),
             html.Span(id="position"),
             html.Button("?", id="ask-help", className="icon", title="keys", type="button"),
         ],
