@@ -77,22 +77,25 @@ def _has_tokens(trace: Trace) -> bool:
 
 def _tokens(trace: Trace, edges: Ints) -> Load:
     """Tokens a second by what they were computed for, against the most that any pixel has."""
-    columns = ("num_prefill_tokens", "num_decode_tokens", "recompute_tokens")
+    columns = ["num_prefill_tokens", "num_decode_tokens"]
+    states = [palette.PREFILL, palette.DECODE]
     start = clipped(pl.col("ts_ns"))
     ended = end_of(pl.col("ts_ns"), pl.col("dur_ns").fill_null(0), 0)
     steps = (
         with_recomputed(placeable(trace, "steps"), trace)
-        .select(*columns, start=start, end=ended)
+        .select(*columns, "recompute_tokens", start=start, end=ended)
         .collect()
     )
+    if steps["recompute_tokens"].sum():
+        columns.append("recompute_tokens")
+        states.append(palette.RECOMPUTE)
     shares = np.array(
         [
             _per_pixel(steps["start"], steps["end"], steps[column].fill_null(0).clip(0), edges)
             for column in columns
         ]
     ) / np.diff(edges)
-    states = (palette.PREFILL, palette.DECODE, palette.RECOMPUTE)
-    return _scaled(Load("tokens", states, shares.astype(np.float32)))
+    return _scaled(Load("tokens", tuple(states), shares.astype(np.float32)))
 
 
 def _per_pixel(start: pl.Series, end: pl.Series, tokens: pl.Series, edges: Ints) -> Floats:
