@@ -106,8 +106,9 @@ def turns(trace: Trace) -> pl.LazyFrame:
     that happened in a moment. Whoever has ended does not wait.
     """
     waits = pl.col("state").is_in([states.WAITING, states.PREEMPTED])
+    has_ended = (pl.col("state") == states.ENDED).cast(pl.Int8).cum_max().over(REQUEST) > 0
     return states.request_states(trace.lifecycle).select(
-        *REQUEST, "step", ts_ns="from_ns", is_waiting=waits
+        *REQUEST, "step", ts_ns="from_ns", is_waiting=waits & ~has_ended
     )
 
 
