@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,13 @@ from stepscope.ingest.readers.chrome_times import LIMIT_NS
 from stepscope.ingest.readers.event import is_value
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.inflate import Contents, Inflater, contents
-from stepscope.ingest.readers.profiles import groups_of, num_inferred, rank_in_name
+from stepscope.ingest.readers.profiles import (
+    about_merged,
+    groups_of,
+    merged_ranks,
+    num_inferred,
+    rank_in_name,
+)
 from stepscope.ingest.spool import Spooled
 
 if TYPE_CHECKING:
@@ -89,10 +96,13 @@ class KinetoReader:
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
         chrome = chrome_tables(events)
         rank = _rank(stream.metadata, path)
-        tables, said = _tables(chrome, rank, groups_of(stream.metadata))
+        merged = merged_ranks(events.forms["pid"].unique())
+        if len(merged) > 1:
+            chrome = replace(chrome, telling=chrome.telling.clear())
+        tables, said = _tables(chrome, rank, groups_of(stream.metadata), is_one=len(merged) < 2)
         unread = unread_tags(chrome.spans)
         notes = [*stream.notes, *_damage(stream, held), *_left_out(stream.metadata), *said]
-        notes += about_unread(unread)
+        notes += [*about_unread(unread), *about_merged(merged)]
         report = ReadReport(
             read=chrome.read,
             skipped=dict(
@@ -104,6 +114,8 @@ class KinetoReader:
             inferred=num_inferred(tables),
             notes=tuple(notes),
         )
+        if len(merged) > 1:
+            stream.metadata["merged_ranks"] = list(merged)
         return tables, _manifest(stream.metadata, rank, report, tables, closed=not cut_off)
 
 
@@ -125,9 +137,9 @@ def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
 
 
 def _tables(
-    chrome: ChromeTables, rank: int, groups: dict[str, str]
+    chrome: ChromeTables, rank: int, groups: dict[str, str], *, is_one: bool
 ) -> tuple[dict[str, Frame], Iterator[str]]:
-    steps, spans, notes = derived_steps(chrome.spans)
+    steps, spans, notes = derived_steps(chrome.spans, has_steps=is_one)
     telling = spans[chrome.telling["span"]].with_columns(chrome.telling["args"])
     tables: dict[str, pl.DataFrame] = {
         "steps": steps,

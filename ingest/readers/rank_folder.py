@@ -39,6 +39,7 @@ LIMIT_FILES = 4_096
 HEAD_BYTES = 64 << 10
 OTHER_FILES, UNREADABLE = "files of another format", "files that cannot be read"
 _NONE, _NO_STEPS = (empty(BY_NAME[name]).collect() for name in ("collectives", "steps"))
+MERGED = "files into which several ranks are merged"
 TOO_MANY = f"files beyond {LIMIT_FILES:,}"
 
 
@@ -96,6 +97,10 @@ class RankFolderReader:
         skipped: dict[str, int] = {}
         notes: list[str] = []
         files = list(self._read_each(path, progress, limits, skipped, notes))
+        own = [file for file in files if "merged_ranks" not in file.manifest.config]
+        if own and len(own) < len(files):
+            skipped[MERGED] = len(files) - len(own)
+            files = own
         if not files:
             raise TraceError(f"no file in it can be read: {notes[0]}", where=str(path))
         files.sort(key=lambda file: file.ranks)
