@@ -7,6 +7,7 @@ was inferred has no number where it is not known which one of another rank it fa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,13 +15,14 @@ import polars as pl
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.once import once
 from stepscope.analyzers.rule import any_row
-from stepscope.ingest.derive.collective_names import PAIRWISE, kind_of
+from stepscope.ingest.derive.collective_names import BLOCKING, PAIRWISE, kind_of
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 GROUP = ("group", "expected_ranks")
 MEETING = (*GROUP, "ordinal")
+UNEVEN_OR_NOT = "alltoall"
 _SHORT = {"broadcast": "B", "allreduce": "AR", "allgather": "AG", "reducescatter": "RS"}
 
 
@@ -57,6 +59,23 @@ def _operations(trace: Trace) -> pl.LazyFrame:
     )
 
 
+def blocking(trace: Trace) -> pl.LazyFrame:
+    """Operations that nobody leaves before all have entered.
+
+    An all-to-all is one where all send the same number of elements: whom nobody sends anything
+    need not wait.
+    """
+    found = operations(trace).filter(pl.col("kind").is_in(BLOCKING))
+    exchanged = found.filter(pl.col("kind") == UNEVEN_OR_NOT)
+    if not any_row(exchanged):
+        return found
+    sent = pl.col("num_elements")
+    is_even = (sent.n_unique() == 1) & (sent.null_count() == 0)
+    even = exchanged.group_by(MEETING).agg(_is_even=is_even).filter("_is_even")
+    others = found.filter(pl.col("kind") != UNEVEN_OR_NOT)
+    return pl.concat([others, exchanged.join(even.drop("_is_even"), on=MEETING, how="semi")])
+
+
 def meetings(operations: pl.LazyFrame, *aggregates: pl.Expr, **named: pl.Expr) -> pl.LazyFrame:
     """One row for each of `operations` that several ranks entered, with what is asked of its rows.
 
@@ -88,6 +107,11 @@ def expected(operations: pl.LazyFrame, into: str) -> pl.LazyFrame:
     )
     named = operations.with_columns(ranks.alias(into)).explode(into, empty_as_null=True)
     return named.filter(pl.col(into).is_not_null())
+
+
+def of_group(row: Mapping[str, object]) -> str:
+    """` of ep`, as a sentence goes on; nothing where the group has no name."""
+    return f" of {row['group']}" if row["group"] else ""
 
 
 def told(row: dict[str, object]) -> str:

@@ -13,7 +13,8 @@ verdict of PyTorch's flight recorder analyser on how:
 
 Both sequences around it are the evidence, `B` a broadcast, `AR` an all-reduce, `>x<` where they
 part. In a profile that was cut out of a run the ranks may begin at different collectives: nothing
-is said where the first that they share differs already.
+is said where the first that they share differs already, nor where it is not known which of their
+collectives are one.
 
 ## Why it hurts
 Collectives match by position, not by name. Ranks that come with different ones wait for each other
@@ -49,10 +50,12 @@ from stepscope.analyzers.operations import (
     have_met,
     in_short,
     meetings,
+    of_group,
     operations,
     told,
 )
 from stepscope.analyzers.rule import any_row, finding
+from stepscope.ingest.derive.collective_names import BLOCKING, UNEVEN
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -61,8 +64,6 @@ FIX = (
     "look for a branch that one rank alone takes, and let a command be said and computed "
     "before the next one is said"
 )
-UNEVEN = ("alltoall", "gather", "scatter", "allgatherv")
-BLOCKING = ("allreduce", "allgather", "barrier", "alltoall", "reducescatter")
 NUM_BEFORE, NUM_BEHIND, MOST_RANKS = 3, 3, 4
 Row = dict[str, Any]
 
@@ -100,7 +101,7 @@ class OrderMismatch:
         ]
         shown = sorted([odd, others[0]], key=lambda row: int(row["rank"]))
         faces = " faces ".join(f"{told(row)} on rank {row['rank']}" for row in shown)
-        message = f"at operation {ordinal} of {parted['group']} {faces} ({parted['verdict']})"
+        message = f"at operation {ordinal}{of_group(parted)} {faces} ({parted['verdict']})"
         evidence: Evidence = {
             "verdict": parted["verdict"],
             "ordinal": ordinal,
@@ -174,7 +175,7 @@ def _group(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _signature(row: Row) -> tuple[Any, ...]:
-    is_stuck = row["dur_ns"] is None
+    is_stuck = row["dur_ns"] is None and row["inferred"] is None
     return (
         row["kind"], row["dtype"], row["num_elements"], row["command"], row["slot"], is_stuck,
     )  # fmt: skip

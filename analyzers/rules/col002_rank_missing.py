@@ -35,7 +35,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import GROUP, MEETING, expected, have_met, operations, told
+from stepscope.analyzers.operations import (
+    GROUP,
+    MEETING,
+    expected,
+    have_met,
+    of_group,
+    operations,
+    told,
+)
 from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import times
 
@@ -87,9 +95,9 @@ class RankMissing:
         did = "it has no collective at all"
         if last["ordinal"] is not None:
             still = "" if last["dur_ns"] is not None else ", and never left it"
-            did = f"it last did operation {last['ordinal']} of {last['group']}, {told(last)}{still}"
+            did = f"it last did operation {last['ordinal']}{of_group(last)}, {told(last)}{still}"
         message = (
-            f"rank {row['missing']} never came to operation {row['ordinal']} of {row['group']}, "
+            f"rank {row['missing']} never came to operation {row['ordinal']}{of_group(row)}, "
             f"{told(dict(row))}, in which rank {row['rank']} waits; {did}"
         )
         evidence: Evidence = {

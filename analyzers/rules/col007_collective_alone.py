@@ -1,7 +1,9 @@
 """collective-alone: a rank issued collectives though it is alone.
 
 ## What it finds
-Collectives whose `expected_ranks` is one rank. One finding per rank and group, with what they took.
+Collectives in which one rank alone is expected (`expected_ranks`). One finding per rank, with its
+groups and what they took. In a profile it is worth knowing and no fault: what was profiled on one
+machine calls them by itself, and what it took is what the device spent on them.
 
 ## Why it hurts
 With one rank there is nobody to talk to. At best each one costs a launch and a synchronisation, in
@@ -24,7 +26,7 @@ Atlas pull requests 101 and 118: at world size 1 every broadcast is a no-op.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 FIX = "ask for the world size where a collective is issued, and return what was given"
+NUM_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +56,25 @@ class CollectiveAlone:
     limit: int = 50
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per rank and group, placed at the first, in order of time."""
-        first = ("ts_ns", "step", "ordinal", "op", "dtype", "num_elements", "command", "slot")
-        lasted = pl.col("dur_ns").fill_null(0).clip(0, FAR_NS // 2**20)
+        """One finding per rank, placed at its first, in order of time."""
+        first = (
+            "ts_ns", "step", "ordinal", "op", "dtype", "num_elements", "command", "slot", "group",
+            "inferred",
+        )  # fmt: skip
+        lasted = pl.col("dur_ns").clip(0, FAR_NS // 2**20)
+        names = pl.col("group").filter(pl.col("group") != "")
         alone = (
             operations(trace)
             .filter(pl.col("expected_ranks").str.contains(r"^\s*\d+\s*$"))
-            .group_by("rank", "group")
+            .group_by("rank")
             .agg(
                 pl.col(first).sort_by(first).first(),
+                groups=names.unique().sort(),
                 end_ns=pl.col("ts_ns").max(),
-                took_ns=lasted.sum(),
+                took_ns=pl.when(pl.col("dur_ns").count() > 0).then(lasted.sum()),
                 count=pl.len(),
             )
-            .sort("ts_ns", "rank", "group")
+            .sort("ts_ns", "rank")
         )
         return each(self, alone.collect(), self._finding, FIX, self.limit)
 
@@ -74,12 +82,23 @@ class CollectiveAlone:
         where = "" if row["step"] is None else f" in step {row['step']}"
         them = "it" if row["count"] == 1 else "them"
         message = (
-            f"rank {row['rank']} issued {times(row['count'], 'collective')} of {row['group']}, and "
-            f"no other rank is expected in {them}: first {told(dict(row))}{where}"
+            f"rank {row['rank']} issued {times(row['count'], 'collective')}"
+            f"{_of_groups(row['groups'])}, and no other rank is expected in {them}: first "
+            f"{told(dict(row))}{where}"
         )
         evidence: Evidence = {
-            "group": row["group"],
+            "group": ", ".join(row["groups"][:NUM_SHOWN]) or None,
+            "groups": len(row["groups"]) or None,
             "collectives": row["count"],
             "took_ns": row["took_ns"],
+            "inferred from": row["inferred"],
         }
-        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+        found = finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+        return found if row["inferred"] is None else replace(found, severity=Severity.INFO)
+
+
+def _of_groups(names: list[str]) -> str:
+    """` of ep`, ` of ep and tp`, ` of 35 groups`; nothing where no group has a name."""
+    if len(names) > NUM_SHOWN:
+        return f" of {len(names)} groups"
+    return f" of {' and '.join(names)}" if names else ""

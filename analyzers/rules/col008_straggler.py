@@ -2,12 +2,13 @@
 
 ## What it finds
 Collectives that nobody leaves before all have entered (all-reduce, all-gather, reduce-scatter,
-all-to-all, barrier), of which every rank recorded how long it was in, and in which all were at one
-moment. All leave together, so the rank that was in it for the shortest time came last; that needs
-no common clock. It was late by what the next-to-last one was in it longer. A rank is reported that
-was late by `min_late_ns` or more at least `min_times`, which is in `min_share` of those of the
-group's collectives to which any rank was so late, and whose lateness adds up to `min_cost` of the
-time from the group's first to its last.
+all-to-all of one size, barrier), of which every rank recorded how long it was in, and in which all
+were at one moment. All leave together, so the rank that was in it for the shortest time came last;
+that needs no common clock. In a profile it is the device's kernel that enters and leaves, whenever
+the host called it. The last rank was late by what the next-to-last one was in it longer. A rank is
+reported that was late by `min_late_ns` or more at least `min_times`, which is in `min_share` of
+those of the group's collectives to which any rank was so late, and whose lateness adds up to
+`min_cost` of the time from the group's first to its last.
 
 A broadcast is left out: there the others wait for what the root has to say.
 
@@ -41,13 +42,13 @@ from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.operations import (
     GROUP,
     MEETING,
+    blocking,
     have_met,
     meetings,
-    operations,
+    of_group,
 )
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
-from stepscope.ingest.derive.collective_names import BLOCKING
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -107,7 +108,7 @@ class Straggler:
 
     def _num_late(self, trace: Trace) -> int:
         """To how many collectives somebody may have been late, which is cheaper to say than who."""
-        in_it = _blocking(trace).select("dur_ns", at=pl.struct(MEETING).hash()).group_by("at")
+        in_it = blocking(trace).select("dur_ns", at=pl.struct(MEETING).hash()).group_by("at")
         late_ns = pl.col("dur_ns").max() - pl.col("dur_ns").min()
         is_late = pl.col("late_ns") >= max(1, self.min_late_ns)
         late = in_it.agg(late_ns=late_ns).select(is_late.sum())
@@ -117,7 +118,7 @@ class Straggler:
         share = row["cost_ns"] / max(1, row["span_ns"])
         message = (
             f"rank {row['rank']} was late to {row['count']:,} of {row['num_met']:,} {row['op']} "
-            f"collectives of {row['group']}, by {duration(row['cost_ns'] / row['count'])} on "
+            f"collectives{of_group(row)}, by {duration(row['cost_ns'] / row['count'])} on "
             f"average: {duration(row['cost_ns'])}, {share:.0%} of the time"
         )
         evidence: Evidence = {
@@ -132,14 +133,10 @@ class Straggler:
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
 
 
-def _blocking(trace: Trace) -> pl.LazyFrame:
-    return operations(trace).filter(pl.col("kind").is_in(BLOCKING))
-
-
 def _met(trace: Trace) -> pl.LazyFrame:
     """Each collective with the rank that came last: rank, late_ns, and what the others waited."""
     # Of two that were in it equally long, the first is none that is told.
-    shortest_first = _blocking(trace).sort("dur_ns")
+    shortest_first = blocking(trace).sort("dur_ns")
     in_it, left = pl.col("dur_ns"), pl.col("ts_ns") + pl.col("dur_ns")
     return meetings(
         shortest_first,

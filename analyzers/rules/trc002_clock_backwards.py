@@ -9,7 +9,9 @@ Rows whose times contradict what must have come first:
 - a request that left before it arrived
 - a collective that was entered before the one with the ordinal before it, on one stream and group
 - of a collective in which nobody can leave before all have entered: a rank that left before another
-  entered. Then the clocks of the two ranks are apart by at least that much.
+  entered. Then the clocks of the two ranks are apart by at least that much. Of profiles only those
+  are compared that are known to be one collective; how the clocks were aligned is in the evidence,
+  and clocks of several machines that differ are a warning, no error of the engine.
 
 Rows of a kind are one finding per rank (or pair of ranks), placed at the worst. Differences up to
 `tolerance_ns` within a rank, and `skew_ns` between two, are taken for rounding.
@@ -34,7 +36,7 @@ device-to-host anchor of hw-native-sys/simpler.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -42,6 +44,7 @@ import polars as pl
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
 from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.operations import MEETING, blocking, meetings
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import duration, times
 
@@ -49,9 +52,6 @@ if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 FIX = "take all times of a rank from one monotonic clock, and align the ranks' clocks at start-up"
-# Nobody leaves these before all have entered; the root of a broadcast does.
-BLOCKING = ("all_reduce", "allreduce", "all_gather", "allgather", "barrier", "all_to_all",
-            "alltoall", "reduce_scatter", "reducescatter")  # fmt: skip
 _PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")
 # Of each of these, one row or one time has to come before another.
 _ORDERED = (
@@ -110,9 +110,9 @@ class ClockBackwards:
         pair = ("rank", "late_rank")
         worst = pl.all().exclude(pair).sort_by("apart_ns", -pl.col("ts_ns"), "ordinal", "op").last()
         rows = pairs.group_by(pair).agg(worst, count=pl.len()).sort(pair).collect()
-        return [self._apart(row) for row in rows.iter_rows(named=True)]
+        return [self._apart(row, trace) for row in rows.iter_rows(named=True)]
 
-    def _apart(self, row: Mapping[str, Any]) -> Finding:
+    def _apart(self, row: Mapping[str, Any], trace: Trace) -> Finding:
         message = (
             f"rank {row['rank']} left {row['op']} {row['ordinal']} before rank {row['late_rank']} "
             f"entered it, by {duration(row['apart_ns'])} at worst, {times(row['count'], 'time')}: "
@@ -123,9 +123,11 @@ class ClockBackwards:
             "entered last": f"rank {row['late_rank']}",
             "worst_apart_ns": row["apart_ns"],
             "collectives": row["count"],
+            **_aligned(trace, row["rank"], row["late_rank"]),
         }
         at = {"rank": row["rank"], "step": row["step"], "ts_ns": row["ts_ns"]}
-        return finding(self, message, FIX, at=at, evidence=evidence, count=row["count"])
+        found = finding(self, message, FIX, at=at, evidence=evidence, count=row["count"])
+        return replace(found, severity=Severity.WARNING) if row["is_inferred"] else found
 
 
 def _contradictions(trace: Trace) -> Iterator[tuple[str, pl.LazyFrame]]:
@@ -209,42 +211,45 @@ def _requests(trace: Trace) -> pl.LazyFrame:
     )
 
 
-def _disagreements(trace: Trace, skew_ns: int) -> pl.LazyFrame:
-    """Per collective, the rank that left first and the one that entered last, when they cross."""
-    key = ("group", "stream", "op", "ordinal")
-    apart_ns = pl.col("ts_ns").max() - pl.col("left_ns").min()
-    known = _blocking(trace).with_columns(at=pl.struct(key).hash())
-    crossed = known.group_by("at").agg(apart_ns=apart_ns).filter(pl.col("apart_ns") > skew_ns)
-    first = pl.col("rank").sort_by("left_ns", "rank").first()
-    last = pl.col("rank").sort_by("ts_ns", "rank").last()
+def _aligned(trace: Trace, *ranks: int) -> Evidence:
+    """What the reader of several profiles knows of these ranks' clocks, and how sure it is."""
+    clocks = trace.manifest.config.get("clocks")
+    known = clocks if isinstance(clocks, dict) else {}
+    told = {rank: known.get(str(rank)) for rank in ranks}
+    return {f"clock of rank {rank}": _how_sure(each) for rank, each in told.items() if each}
+
+
+def _how_sure(clock: Mapping[str, Any]) -> str:
+    if clock.get("why_not"):
+        return f"left as it is: {clock['why_not']}"
+    moved = duration(clock["moved_ns"]) if clock["moved_ns"] else "nothing"
     return (
-        known.join(crossed.select("at").collect().lazy(), on="at", how="semi")
-        .group_by(key)
-        .agg(
-            first,
-            pl.col("step").min(),
-            late_rank=last,
-            ts_ns=pl.col("left_ns").min(),
-            apart_ns=apart_ns,
-            num_ranks=pl.col("rank").n_unique(),
-            num_rows=pl.len(),
-            num_sizes=pl.col("num_elements").drop_nulls().n_unique(),
-        )
-        # Where ranks part, what they do under one number are not one collective.
-        .filter(pl.col("num_sizes") <= 1)
-        # A number that a rank has twice says nothing about which was meant.
-        .filter(pl.col("num_ranks") > 1, pl.col("num_rows") == pl.col("num_ranks"))
-        .filter(pl.col("rank") != pl.col("late_rank"), pl.col("apart_ns") > skew_ns)
+        f"moved by {moved}: {clock['collectives']:,} collectives end within "
+        f"{duration(clock['residual_ns'])}, paired by {clock['paired_by']}"
     )
 
 
-def _blocking(trace: Trace) -> pl.LazyFrame:
-    """Collectives that nobody leaves before all have entered, with left_ns."""
-    op = pl.col("op").str.to_lowercase().str.replace_all("-", "_", literal=True)
-    names = trace.collectives.select("op").unique().filter(op.str.strip_prefix("_").is_in(BLOCKING))
+def _disagreements(trace: Trace, skew_ns: int) -> pl.LazyFrame:
+    """Per collective, the rank that left first and the one that entered last, when they cross."""
     left_ns = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
+    known = blocking(trace).with_columns(left_ns=left_ns, at=pl.struct(MEETING).hash())
+    apart_ns = pl.col("ts_ns").max() - pl.col("left_ns").min()
+    crossed = known.group_by("at").agg(apart_ns=apart_ns).filter(pl.col("apart_ns") > skew_ns)
+    first = ("left_ns", "rank")
     return (
-        trace.collectives.drop_nulls(["ts_ns", "ordinal"])
-        .filter(pl.col("op").is_in(names.collect()["op"].implode()))
-        .with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS), left_ns=left_ns)
+        meetings(
+            known.join(crossed.select("at").collect().lazy(), on="at", how="semi"),
+            pl.col("rank", "op").sort_by(first).first(),
+            pl.col("step").min(),
+            late_rank=pl.col("rank").sort_by("ts_ns", "rank").last(),
+            ts_ns=pl.col("left_ns").min(),
+            apart_ns=apart_ns,
+            is_inferred=pl.col("inferred").is_not_null().any(),
+            num_kinds=pl.col("kind").n_unique(),
+            num_sizes=pl.col("num_elements").drop_nulls().n_unique(),
+        )
+        # Where ranks part, what they do under one number is not one collective.
+        .filter(pl.col("num_kinds") == 1, pl.col("num_sizes") <= 1)
+        .filter(pl.col("rank") != pl.col("late_rank"))
+        .drop("num_kinds", "num_sizes")
     )

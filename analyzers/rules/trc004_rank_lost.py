@@ -2,9 +2,14 @@
 
 ## What it finds
 Ranks whose last sign of life, a step or a collective, came before the end of the trace by more than
-`max_gaps` times their own longest silence until then; and ranks that the manifest names and that
-recorded nothing at all. A rank with fewer than `min_signs` signs has no rhythm to go by, and is
-judged by that of the others.
+`max_gaps` times their own longest silence until then; or by `min_share` of the trace, in which the
+others gave more than `max_missed` times as many signs as in any silence of the rank until then: a
+lull in which nobody did anything is no measure. And ranks that the manifest names and that recorded
+nothing at all. A rank with fewer than `min_signs` signs has no rhythm to go by, and is judged by
+that of the others.
+
+Profiles do not end at one moment: there a silence of less than `min_share` of the whole says
+nothing, nor does any of a rank whose clock could not be compared with the others'.
 
 ## Why it hurts
 A rank that died, hung or lost its recorder. In the first two cases the others soon hang in a
@@ -54,25 +59,33 @@ class RankLost:
     needs: ClassVar[tuple[str, ...]] = ()
 
     max_gaps: float = 5.0
+    max_missed: float = 3.0
+    min_share: float = 0.2
     min_signs: int = 3
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether there are several ranks of one run: one alone has no others that go on."""
         are_several = len(trace.manifest.ranks) > 1 or len(_with_rows(trace)) > 1
-        return are_several and is_one_run(trace)
+        return are_several and is_one_run(trace) and _any_comparable(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank that was lost, in order of rank."""
         ranks = _ranks(trace, self.min_signs).collect()
         if ranks.is_empty():
             return []
-        lost = ranks.filter(
-            pl.col("silent_ns") > (self.max_gaps * pl.col("gap_ns")).clip(lower_bound=1)
-        )
-        found = [self._stopped(row, trace) for row in lost.iter_rows(named=True)]
+        found = [self._stopped(row, trace) for row in ranks.filter(self._is_lost()).to_dicts()]
         recorded = set(ranks["rank"].to_list())
         silent = sorted(set(trace.manifest.ranks) - recorded - _with_rows(trace))
         return found + [self._silent(rank) for rank in silent]
+
+    def _is_lost(self) -> pl.Expr:
+        silent_ns, is_long = (
+            pl.col("silent_ns"),
+            pl.col("silent_ns") >= self.min_share * pl.col("span_ns"),
+        )
+        by_time = silent_ns > (self.max_gaps * pl.col("gap_ns")).clip(lower_bound=1)
+        by_signs = pl.col("missed") > self.max_missed * pl.col("gap_signs").clip(lower_bound=1)
+        return pl.when("is_profile").then(False).otherwise(by_time) | (by_signs & is_long)
 
     def _stopped(self, row: Mapping[str, Any], trace: Trace) -> Finding:
         step = row["step"]
@@ -96,24 +109,32 @@ class RankLost:
 
 
 def _ranks(trace: Trace, min_signs: int) -> pl.LazyFrame:
-    """Per rank, when two or more are there: its last sign, and how long it was silent at most."""
-    gap = pl.col("ts_ns").sort().diff().max().fill_null(0)
-    ranks = (
-        _signs(trace)
-        .group_by("rank")
-        .agg(
-            gap_ns=gap,
-            num_signs=pl.len(),
-            step=pl.col("step").max(),
-            ts_ns=pl.col("ts_ns").max(),
-        )
+    """Per rank, when two or more are there: its last sign, and how long it was silent at most.
+
+    Silences are told in time, and in signs that the others gave during them.
+    """
+    own = pl.int_range(pl.len()).over("rank")
+    signs = _signs(trace).sort("ts_ns", "rank").with_columns(
+        others=pl.int_range(pl.len()) - own, num=pl.len(),
+        end_ns=pl.col("ts_ns").max(), span_ns=pl.col("ts_ns").max() - pl.col("ts_ns").min(),
+        last_step=pl.col("step").max(),
+    )  # fmt: skip
+    of_all = pl.col("end_ns", "span_ns", "last_step").first()
+    ranks = signs.group_by("rank").agg(
+        of_all,
+        gap_ns=pl.col("ts_ns").diff().max().fill_null(0),
+        gap_signs=pl.col("others").diff().max().fill_null(0),
+        missed=pl.col("num").first() - pl.len() - pl.col("others").last(),
+        num_signs=pl.len(),
+        step=pl.col("step").max(),
+        ts_ns=pl.col("ts_ns").last(),
+        is_profile=pl.col("is_inferred").all(),
     )
     has_rhythm = pl.col("num_signs") >= min_signs
     return (
         ranks.with_columns(
-            last_step=pl.col("step").max(),
-            end_ns=pl.col("ts_ns").max(),
-            gap_ns=pl.when(has_rhythm).then("gap_ns").otherwise(pl.col("gap_ns").max()),
+            pl.when(has_rhythm).then(name).otherwise(pl.col(name).max()).alias(name)
+            for name in ("gap_ns", "gap_signs")
         )
         .with_columns(silent_ns=pl.col("end_ns") - pl.col("ts_ns"))
         .sort("rank")
@@ -121,13 +142,39 @@ def _ranks(trace: Trace, min_signs: int) -> pl.LazyFrame:
 
 
 def _signs(trace: Trace) -> pl.LazyFrame:
-    """When a rank began or ended a step or a collective."""
+    """When a rank began or ended a step or a collective; each moment once."""
     moments = []
     for table in (trace.steps, trace.collectives):
         began = pl.col("ts_ns").clip(-FAR_NS, FAR_NS)
         ended = began + pl.col("dur_ns").clip(0, FAR_NS)
-        moments += [table.select("rank", "step", ts_ns=moment) for moment in (began, ended)]
-    return pl.concat(moments).drop_nulls(["rank", "ts_ns"])
+        is_inferred = pl.col("inferred").is_not_null()
+        moments += [
+            table.select("rank", "step", ts_ns=moment, is_inferred=is_inferred)
+            for moment in (began, ended)
+        ]
+    known = pl.concat(moments).drop_nulls(["rank", "ts_ns"])
+    return (
+        known.filter(~pl.col("rank").is_in(sorted(_apart(trace))))
+        .group_by("rank", "ts_ns")
+        .agg(pl.col("step").max(), pl.col("is_inferred").all())
+    )
+
+
+def _apart(trace: Trace) -> set[int]:
+    """Ranks of which the time cannot be compared with the others'."""
+    clocks = trace.manifest.config.get("clocks")
+    known = clocks if isinstance(clocks, dict) else {}
+    return {
+        int(rank)
+        for rank, clock in known.items()
+        if clock.get("why_not") and not clock.get("is_dated")
+    }
+
+
+def _any_comparable(trace: Trace) -> bool:
+    """Whether two ranks are on one clock, or one that the manifest names recorded nothing."""
+    recorded = _with_rows(trace)
+    return len(recorded - _apart(trace)) > 1 or bool(set(trace.manifest.ranks) - recorded)
 
 
 def _with_rows(trace: Trace) -> set[int]:

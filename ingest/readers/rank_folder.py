@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress
 
 LIMIT_FILES = 4_096
+DATED_NS = 10**18
+"""Times after 2001, which none that count from a start of their own reach."""
 HEAD_BYTES = 64 << 10
 OTHER_FILES, UNREADABLE = "files of another format", "files that cannot be read"
 _NONE, _NO_STEPS = (empty(BY_NAME[name]).collect() for name in ("collectives", "steps"))
@@ -59,6 +61,15 @@ class _File:
     def rank(self) -> int:
         """The rank by whose collectives its clock is known."""
         return self.ranks[0]
+
+    def is_dated(self) -> bool:
+        """Whether its times are those of a calendar, as far as the machine's clock is right."""
+        begun = [
+            self.tables[name].select(pl.col("ts_ns").min()).collect().item()
+            for name in ("steps", "collectives")
+            if name in self.tables
+        ]
+        return any(ns is not None and ns + self.manifest.clock.epoch_ns > DATED_NS for ns in begun)
 
     def moved(self, by_ns: int) -> None:
         """Shift all of its times."""
@@ -105,10 +116,11 @@ class RankFolderReader:
             raise TraceError(f"no file in it can be read: {notes[0]}", where=str(path))
         files.sort(key=lambda file: file.ranks)
         notes += [*_with_own_ranks(files), *_on_one_epoch(files)]
+        dated = {file.rank for file in files if file.is_dated()}
         groups, apart = _numbered_alike(files)
         offsets = _aligned(files, apart)
         notes += [*said_of_clocks(offsets), *said_of_groups(groups)]
-        return _together(files), _manifest(files, offsets, groups, skipped, notes)
+        return _together(files), _manifest(files, offsets, dated, groups, skipped, notes)
 
     def _reader_of(self, file: Path) -> Reader | None:
         """What reads a file, None where it is no profile."""
@@ -232,6 +244,7 @@ def _together(files: list[_File]) -> dict[str, Frame]:
 def _manifest(
     files: list[_File],
     offsets: list[Offset],
+    dated: set[int],
     groups: list[Faced],
     skipped: dict[str, int],
     notes: list[str],
@@ -243,7 +256,10 @@ def _manifest(
         config={
             **found.config,
             "files": {str(rank): file.name for file in files for rank in file.ranks},
-            "clocks": {str(each.rank): compared(each) for each in offsets},
+            "clocks": {
+                str(each.rank): compared(each, is_dated={each.rank, files[0].rank} <= dated)
+                for each in offsets
+            },
             "paired": [asdict(each) for each in groups],
         },
         report=replace(

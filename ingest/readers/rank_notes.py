@@ -50,7 +50,7 @@ def _lacking(groups: list[Faced]) -> Iterator[str]:
         yield f"rank {who} lacks {what} that rank {other} has among those that both have"
 
 
-def compared(offset: Offset) -> dict[str, int | str | None]:
+def compared(offset: Offset, *, is_dated: bool) -> dict[str, int | str | bool | None]:
     """What is known of a rank's clock, for whoever has to know how sure it is."""
     return {
         "collectives": offset.num,
@@ -62,6 +62,7 @@ def compared(offset: Offset) -> dict[str, int | str | None]:
         "compared_with": offset.base,
         "paired_by": offset.how or None,
         "why_not": offset.why_not or None,
+        "is_dated": is_dated,
     }
 
 

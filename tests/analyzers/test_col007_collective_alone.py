@@ -25,6 +25,40 @@ def test_collectives_of_a_rank_that_is_alone_are_one_finding() -> None:
     assert (found.count, found.evidence["took_ns"]) == (3, 15)
 
 
+@pytest.mark.parametrize(
+    ("groups", "named"),
+    [
+        ([""] * 35, "35 collectives, and"),
+        (["ep", "tp"], "2 collectives of ep and tp, and"),
+        ([f"g{number}" for number in range(35)], "35 collectives of 35 groups, and"),
+    ],
+)
+def test_all_groups_of_a_rank_are_one_finding_and_no_name_is_empty(
+    groups: list[str], named: str
+) -> None:
+    rows = [
+        collective(0, number, expected_ranks="0", group=group)
+        for number, group in enumerate(groups)
+    ]
+
+    (found,) = CollectiveAlone().check(trace_of(collectives=rows))
+
+    assert f"rank 0 issued {named} no other rank is expected" in found.message
+    assert found.severity == "error"
+
+
+def test_in_a_profile_it_is_worth_knowing_and_what_was_not_measured_is_left_out() -> None:
+    rows = [
+        collective(0, n, expected_ranks="0", dur_ns=None, inferred="record_param_comms")
+        for n in range(35)
+    ]
+
+    (found,) = CollectiveAlone().check(trace_of(collectives=rows))
+
+    assert (found.severity, found.count) == ("info", 35)
+    assert "took_ns" not in found.evidence
+
+
 @pytest.mark.parametrize("expected", ["0,1", "0, 1", None, ""])
 def test_collectives_of_several_ranks_are_clean(expected: str | None) -> None:
     rows = [collective(0, 0, expected_ranks=expected)]

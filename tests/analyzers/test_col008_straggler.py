@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.col008_straggler import Straggler
+from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import collective
 from tests.analyzers.rows import Row
+from tests.ingest.rank_jobs import Look, job, write_job
 from tests.traces import trace_of
 
 MS = 1_000_000
@@ -79,12 +83,46 @@ def test_clocks_that_differ_do_not_matter() -> None:
         pytest.param([met(n, 0, MS // 10) for n in range(20)], id="by next to nothing"),
         pytest.param([met(n, 0, 9 * MS, op="broadcast") for n in range(20)],
                      id="waiting for what the root has to say"),
+        pytest.param([[row | {"num_elements": 64 + row["rank"]}
+                       for row in met(n, 0, 9 * MS, op="all_to_all")] for n in range(20)],
+                     id="some exchange more than others"),
+        pytest.param([met(n, 0, 9 * MS, op="sendrecv") for n in range(20)],
+                     id="between two ranks only"),
         pytest.param([met(n, 0, 9 * MS)[:1] for n in range(20)], id="one rank alone"),
         pytest.param([met(n, 0, 9 * MS, dur_ns=None) for n in range(20)], id="no lengths"),
     ],
 )  # fmt: skip
 def test_ranks_that_nobody_waits_for_are_clean(rows: list[list[Row]]) -> None:
     assert straggling(*(row for each in rows for row in each)) == []
+
+
+def test_an_exchange_of_equal_parts_is_waited_for() -> None:
+    rows = [row for n in range(20) for row in met(n, 0, 9 * MS, op="all_to_all")]
+
+    assert [found.rank for found in straggling(*rows)] == [1]
+
+
+@pytest.mark.parametrize("dialect", ["nccl", "rccl", "old"])
+@pytest.mark.parametrize("late_ms", [0, 2, 5_000])
+def test_the_device_that_is_late_is_found_whenever_the_hosts_called(
+    tmp_path: Path, dialect: str, late_ms: float
+) -> None:
+    looks = Look(dialect=dialect), Look(dialect=dialect, late_us=late_ms * 1_000)
+
+    trace = Trace.open(write_job(tmp_path / "job", job(late_rank=1, late_us=400), *looks))
+
+    (found,) = Straggler().check(trace)
+    assert (found.rank, found.count) == (1, 24)
+    assert found.evidence["cost_ns"] == pytest.approx(24 * 400_000, rel=0.02)
+
+
+def test_ranks_of_which_it_is_not_known_what_they_met_in_are_not_judged(tmp_path: Path) -> None:
+    looks = [Look(has_seq=False, tags="", late_us=late, first_step=late > 0) for late in (0, 2_500)]
+    alike = job(num_steps=8, jitter_us=0, noise_us=0, late_rank=1)
+
+    trace = Trace.open(write_job(tmp_path / "job", alike, *looks))
+
+    assert not Straggler().applies(trace)
 
 
 @pytest.mark.parametrize("variant", ["before", "after", "v2-host-staging"])

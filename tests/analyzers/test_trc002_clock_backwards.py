@@ -76,6 +76,44 @@ def test_a_rank_that_left_a_collective_before_another_entered_it_has_another_clo
     )
 
 
+def test_clocks_of_profiles_are_a_warning_that_says_how_sure_their_alignment_is() -> None:
+    rows = [
+        all_reduce(0, 1, 100_000, 200_000, inferred="calls"),
+        all_reduce(1, 1, 350_000, 400_000, inferred="calls"),
+    ]
+    clock = {"moved_ns": -2_000, "residual_ns": 900, "collectives": 7, "paired_by": "numbers",
+             "why_not": None}  # fmt: skip
+
+    (found,) = ClockBackwards().check(
+        trace_of(collectives=rows, ranks=(0, 1), config={"clocks": {"1": clock}})
+    )
+
+    assert found.severity == "warning"
+    assert found.evidence["clock of rank 1"] == (
+        "moved by -2.0 us: 7 collectives end within 900 ns, paired by numbers"
+    )
+
+
+def test_a_clock_that_was_not_aligned_says_why() -> None:
+    rows = [all_reduce(0, 1, 100_000, 200_000), all_reduce(1, 1, 350_000, 400_000)]
+    config = {"clocks": {"1": {"why_not": "too few"}}}
+
+    (found,) = ClockBackwards().check(trace_of(collectives=rows, ranks=(0, 1), config=config))
+
+    assert found.evidence["clock of rank 1"] == "left as it is: too few"
+
+
+def test_calls_without_an_end_and_all_to_alls_of_several_sizes_say_nothing_of_clocks() -> None:
+    ends = [all_reduce(rank, 1, at, at) | {"dur_ns": None} for rank, at in ((0, 0), (1, 350_000))]
+    uneven = [
+        all_reduce(rank, 1, at, at + 5, op="all_to_all", num_elements=size)
+        for rank, at, size in ((0, 0, 5), (1, 350_000, 7))
+    ]
+
+    for rows in (ends, uneven):
+        assert ClockBackwards().check(trace_of(collectives=rows, ranks=(0, 1))) == []
+
+
 @pytest.mark.parametrize(
     "rows",
     [
