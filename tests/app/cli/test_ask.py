@@ -127,7 +127,7 @@ def test_explain_without_a_code_lists_every_rule(stepscope: Command) -> None:
 
 
 def test_an_unknown_code_names_near_ones(stepscope: Command) -> None:
-    run = stepscope("explain", "COR01")
+    run = stepscope("explain", "COR0001")
 
     assert run.code == 2
     assert "COR001" in run.err
