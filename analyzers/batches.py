@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.analyzers.left_out import not_ready, num_holding
 from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.analyzers.once import once
 from stepscope.analyzers.requests import ENDS, REQUEST, events
 
 if TYPE_CHECKING:
@@ -56,6 +58,10 @@ def when_formed(trace: Trace) -> pl.LazyFrame:
     As its rows say; where it has none, as what was decided in it about requests says, or else when
     the step began. An engine that schedules ahead forms a batch while the one before it runs.
     """
+    return once(trace, "when formed", lambda: _when_formed(trace))
+
+
+def _when_formed(trace: Trace) -> pl.LazyFrame:
     known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
     about_requests = pl.col("subject_kind") == "request"
     told = {
@@ -105,17 +111,26 @@ def last_steps(trace: Trace) -> pl.LazyFrame:
 def with_left_out(steps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Add num_left_out: requests that run, could decode, and are not in the step's batch.
 
-    They are those that run and have no row. Where events of requests are known, no more are
-    counted than have their first token: a prompt of which a part is computed cannot decode.
+    They are those that run when the batch was formed and have no row, but for those that were not
+    ready by their own account. Where events of requests are known, no more are counted than had
+    their first token then: a prompt of which a part is computed cannot decode.
     """
-    absent = (pl.col("num_running") - pl.col("num_reqs")).clip(lower_bound=0)
+    formed_then = steps.join(when_formed(trace), on=STEP, how="left")
+    known = num_holding(formed_then, "formed_ns", not_ready(trace), "num_unready")
+    absent = pl.col("num_running") - pl.col("num_reqs") - pl.col("num_unready")
+    num_absent = absent.clip(lower_bound=0)
     if not trace.has("lifecycle"):
-        return steps.with_columns(num_left_out=absent)
+        return known.with_columns(num_left_out=num_absent).drop("formed_ns", "num_unready")
+    decodable = _decodable(trace).rename({"ts_ns": "since_ns"})
     return (
-        steps.sort("ts_ns")
-        .join_asof(_decodable(trace), on="ts_ns", by="rank", check_sortedness=False)
-        .with_columns(num_left_out=pl.min_horizontal(absent, pl.col("num_decodable").fill_null(0)))
-        .drop("num_decodable")
+        known.sort("formed_ns")
+        .join_asof(
+            decodable, left_on="formed_ns", right_on="since_ns", by="rank", check_sortedness=False
+        )
+        .with_columns(
+            num_left_out=pl.min_horizontal(num_absent, pl.col("num_decodable").fill_null(0))
+        )
+        .drop("num_decodable", "since_ns", "formed_ns", "num_unready", strict=False)
     )
 
 

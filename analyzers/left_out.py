@@ -1,4 +1,4 @@
-"""Why requests that wait are left out, and from when until when that held."""
+"""Why requests are left out of batches, and from when until when that held."""
 
 from __future__ import annotations
 
@@ -21,13 +21,25 @@ def left_out(trace: Trace) -> pl.LazyFrame:
 
     Columns: rank, request, step, resource, reason, needed, available, holder, ts_ns (since when),
     end_ns: until something else was told of it, it was preempted anew, left the queue or ended;
-    far where nothing of that came. What is told of a request that runs is left out; one of which
-    no event is recorded is taken for waiting.
+    far where nothing of that came. One of which no event is recorded is taken for waiting.
     """
-    return once(trace, "left out", lambda: _left_out(trace))
+    return _told(trace).filter("is_waiting").drop("is_waiting")
 
 
-def _left_out(trace: Trace) -> pl.LazyFrame:
+def not_ready(trace: Trace) -> pl.LazyFrame:
+    """The same of requests that run, of those that lacked nothing: they could not be in a batch.
+
+    Such as one whose last token is under way in an engine that schedules ahead.
+    """
+    lacks_nothing = pl.col("resource").is_null()
+    return _told(trace).filter(~pl.col("is_waiting"), lacks_nothing).drop("is_waiting")
+
+
+def _told(trace: Trace) -> pl.LazyFrame:
+    return once(trace, "told", lambda: _of_deferred(trace))
+
+
+def _of_deferred(trace: Trace) -> pl.LazyFrame:
     is_left_out = (pl.col("subject_kind") == "request") & (pl.col("verdict") == "deferred")
     told = trace.decisions.filter(is_left_out, pl.col("ts_ns").is_not_null()).select(
         "rank", "step", *_TOLD, pl.col("ts_ns").clip(-FAR_NS, FAR_NS),
@@ -42,8 +54,8 @@ def _left_out(trace: Trace) -> pl.LazyFrame:
             pl.col("is_waiting").forward_fill().over(REQUEST).fill_null(value=True),
             end_ns=pl.col("ts_ns").shift(-1).over(REQUEST).fill_null(FAR_NS),
         )
-        .filter("is_told", "is_waiting", pl.col("end_ns") > pl.col("ts_ns"))
-        .drop("is_told", "is_waiting")
+        .filter("is_told", pl.col("end_ns") > pl.col("ts_ns"))
+        .drop("is_told")
     )
 
 

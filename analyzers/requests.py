@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.analyzers.covered import merged
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.once import once
 from stepscope.analyzers.rule import any_row
@@ -113,9 +114,15 @@ def turns(trace: Trace) -> pl.LazyFrame:
 
 
 def served(trace: Trace) -> pl.LazyFrame:
-    """How long each request was in a batch: rank, request, served_ns; without batches no row."""
+    """How long each request was in a batch: rank, request, served_ns; without batches no row.
+
+    Where two steps that it was in overlap, that time counts once.
+    """
     lasted = pl.col("to_ns") - pl.col("from_ns")
-    return _in_batches(trace).group_by(REQUEST).agg(served_ns=lasted.sum())
+    batches = _in_batches(trace)
+    none = batches.select(REQUEST).unique().with_columns(served_ns=pl.lit(0, pl.Int64))
+    some = merged(batches, REQUEST).group_by(REQUEST).agg(served_ns=lasted.sum())
+    return pl.concat([none, some]).group_by(REQUEST).agg(pl.col("served_ns").max())
 
 
 def neglected(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:

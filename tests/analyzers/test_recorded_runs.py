@@ -14,6 +14,7 @@ import pytest
 
 from stepscope.analyzers.finding import Finding, Severity
 from stepscope.analyzers.rules.kvb004_preemption_thrash import PreemptionThrash
+from stepscope.analyzers.rules.stv004_decode_stalled import DecodeStalled
 from stepscope.analyzers.run import CheckResult, check
 from tests.recorded import RUNS, RecordedRun, Row
 
@@ -104,6 +105,32 @@ def test_who_computed_more_again_than_anew_did_so_by_another_count(
     (found,) = PreemptionThrash(min_run_share=0.0).check(run.trace)
 
     thrashes(found, run)
+
+
+@of_every_run
+def test_a_stall_tells_how_long_the_scheduler_had_the_request_waiting(
+    name: str, recorded: Callable[[str], RecordedRun]
+) -> None:
+    run = recorded(name)
+
+    stalls = DecodeStalled(max_ratio=1.0, min_gap_ns=20_000_000).check(run.trace)
+
+    listed = [each for each in stalls if each.request]
+    for found in listed:
+        waited_ns = _waited_ns(found.request or "", (found.ts_ns or 0, found.end_ns or 0), run)
+        assert found.evidence.get("preempted_ns", 0) == pytest.approx(waited_ns, abs=1_000_000)
+        assert bool(found.evidence["times preempted"]) == (waited_ns > 0)
+    assert any(found.evidence["times preempted"] for found in listed)
+
+
+def _waited_ns(request: str, during: tuple[int, int], run: RecordedRun) -> int:
+    """How long a request was among those that wait, in a stretch of time."""
+    began, ended = during
+    return sum(
+        max(0, min(after["t"], ended) - max(now["t"], began))
+        for now, after in zip(run.truth, run.truth[1:], strict=False)
+        if request in now["waiting"]
+    )
 
 
 def _num_preempted(run: RecordedRun) -> dict[str, int]:

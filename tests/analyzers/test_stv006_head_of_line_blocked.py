@@ -99,6 +99,7 @@ def test_steps_that_overlap_are_room_for_the_time_in_which_any_ran() -> None:
     (found,) = served_alone(4, dur_ns=13)
 
     assert found.evidence["worst_blocked_ns"] == 60
+    assert found.evidence["worst_served_ns"] == 23
 
 
 def test_one_slot_of_one_is_no_room() -> None:

@@ -12,13 +12,13 @@ from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
 from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
-from tests.analyzers.rows import Row, event
-from tests.analyzers.serving_rows import decode, prefill
+from tests.analyzers.rows import Row, decision, event
+from tests.analyzers.serving_rows import decode, prefill, row
 from tests.traces import trace_of
 
 
-def starved(*steps: Row, lifecycle: list[Row] | None = None) -> list[Finding]:
-    trace = trace_of(steps=steps, lifecycle=lifecycle or [])
+def starved(*steps: Row, lifecycle: list[Row] | None = None, **more: Any) -> list[Finding]:
+    trace = trace_of(steps=steps, lifecycle=lifecycle or [], **more)
     return DecodeStarved(max_steps=4).check(trace)
 
 
@@ -80,6 +80,25 @@ def test_a_decode_in_between_ends_the_run() -> None:
 
 def test_prompts_are_clean_while_nobody_could_decode() -> None:
     assert starved(*(prefill(n, 90, 1) for n in range(1, 9))) == []
+
+
+def test_a_request_whose_last_token_is_under_way_could_not_decode() -> None:
+    steps = [prefill(n, 90, 2) for n in range(1, 9)]
+    life = [event("r0", "arrive", 0), event("r0", "admit", 1), event("r0", "first-token", 5)]
+    told = decision("request", "r0", "deferred", 7, reason="its last token is under way")
+
+    assert len(starved(*steps, lifecycle=life)) == 1
+    assert starved(*steps, lifecycle=life, decisions=[told]) == []
+    assert len(starved(*steps, lifecycle=life, decisions=[told | {"resource": "phase"}])) == 1
+
+
+def test_a_first_token_that_came_when_the_batch_had_been_formed_is_not_left_out_of_it() -> None:
+    steps = [prefill(n, 90, 2) for n in range(1, 9)]
+    life = [event("r0", "arrive", 0), event("r0", "admit", 1), event("r0", "first-token", 25)]
+    formed = [row(n, "r1", 90, ts_ns=10 * n - 40) for n in range(1, 9)]
+
+    assert len(starved(*steps, lifecycle=life)) == 1
+    assert starved(*steps, lifecycle=life, batch_rows=formed) == []
 
 
 def test_requests_that_have_no_token_yet_could_not_decode() -> None:
