@@ -32,8 +32,8 @@ hang up, which the trace shows as `abort`.
   the first to come wait for the last, because those are shorter (STV003).
 - `after`: no finding; finish times rise in cohorts, in order of arrival (in the report 16 requests
   at 90 s, 16 at 181 s, 8 at 192 s).
-- `--fault NAME` (of `after`; `record --list` has them all) also switches on
-  three bugs of the pool and two of what runs the batches:
+- `--fault NAME` (of `after`; `record --list` has them all) also switches on bugs of the pool, of
+  admission, and of what runs the batches:
   `block-given-twice`: a `claim` of a block that another request still has (KVB001);
   `block-leaked`: a `finish` with one `release` fewer than its blocks (KVB002);
   `nobody-gives-way`: idle steps in which every request that holds blocks waits for more (KVB008);

@@ -29,6 +29,9 @@ scheduler costs is as documented on silicon.
   when what they wait for ends apart (COR003).
 - `barrier`, `reserve-group`: clean as well, and slower than the guard: by some 4%, and 2.6 times.
 
+`--fault predicate-of-the-one-before` (of `after`) loses work and stalls nothing: tasks count as run
+and no core ran a block of them (COR012).
+
 A split is not all loss: a part that waits in a pending slot starts sooner after the block before it
 than a scheduler could send it. That is why the policies that split are not slower here; what they
 break is the kernel author's assumption that a MIX has its group.

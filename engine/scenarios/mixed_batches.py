@@ -51,6 +51,7 @@ are the report's, milliseconds are not; its own steps took ten times as long.
 
 ## What to look for
 - `before`: BAT001 decodes are left out; STV004 the worst gap of each request and the steps in it.
+- `flag-off`, `mtp`: STV011 once, as a warning: decodes wait for every prompt, as they were told to.
 - `--fault NAME` switches on a bug of such a scheduler:
   `prefill-eats-the-budget`: `after` becomes `before`;
   `no-request-cap` (of `before`): one chunk is the whole budget (BAT002);
