@@ -3,7 +3,9 @@
 ## What it finds
 Steps in which one request's chunk of a prompt was at least `min_share` of the token budget, and
 requests that could have decoded in the step were left out. All of a rank are one finding, which
-names the request with the longest chunk.
+names the request with the longest chunk. An engine that declares that it mixes nothing
+(`scheduler.mixed` is false) leaves them out whatever a chunk takes: the rule is not applicable to
+it, and how long its decodes wait is for STV004 and STV011 to say.
 
 ## Why it hurts
 One user's long document sets the pace of everybody's output: each step of it lasts as long as the
@@ -31,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.batches import STEP, formed, rows, with_left_out
+from stepscope.analyzers.declared import mixes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
@@ -59,6 +62,10 @@ class LongPrefillSaturates:
     min_share: float = 0.9
     at_least: int = 2
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether the engine may mix, as far as it says."""
+        return mixes(trace) is not False
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such steps, placed at the first."""

@@ -50,6 +50,23 @@ def test_once_is_clean() -> None:
     assert saturated(100, num_steps=1) == []
 
 
+@pytest.mark.parametrize(("mixed", "judges"), [(True, True), (False, False), (None, True)])
+def test_an_engine_that_declares_that_it_mixes_nothing_is_not_judged(
+    mixed: bool | None, judges: bool
+) -> None:
+    numbers = range(1, 4)
+    steps = [prefill(n, 100, 7) for n in numbers]
+    rows = [chunk(n, "long", 100, final=False) for n in numbers]
+    declared = {"scheduler": {"mixed": mixed}}
+
+    result = check(
+        trace_of(steps=steps, batch_rows=rows, config=declared), (LongPrefillSaturates(),)
+    )
+
+    assert bool(result.findings) is judges
+    assert result.not_applicable == (() if judges else ("BAT002",))
+
+
 def test_tags_of_a_real_engine_do_not_tell_chunks_apart(shared_data: Path) -> None:
     trace = Trace.open(shared_data / "kineto" / "vllm_prefilldecode_mi300.json.gz")
 
