@@ -56,6 +56,8 @@ FIX = (
     "hold back budget for decodes under way and cap a prompt's share of a step; "
     "do not preempt the old for the young"
 )
+FIX_PREEMPTED = "choose victims by age, the youngest first, and preempt only when blocks are short"
+FIX_DECODES = "let every request that is in the middle of its output run before any runs again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class DecodeStalled:
             **{f"{kind} steps": row[f"num_{kind}"] for kind in STEP_KINDS if row[f"num_{kind}"]},
             **{f"{kind}_ns": row[f"{kind}_ns"] for kind in STEP_KINDS if row[f"{kind}_ns"]},
         }
-        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+        return finding(self, message, _fix(row), at=row, evidence=evidence, count=row["count"])
 
 
 def _gaps(trace: Trace) -> pl.LazyFrame:
@@ -213,6 +215,13 @@ def _preempted(row: Mapping[str, Any]) -> str:
     often = times(row["num_preempted"], "time")
     waited = duration(row["preempted_ns"])
     return f"preempted {often}, {who} waited {waited} to be resumed; meanwhile "
+
+
+def _fix(row: Mapping[str, Any]) -> str:
+    """What to do about what took most of the stall: it was out, others decoded, or prompts ran."""
+    if 2 * (row["preempted_ns"] or 0) > row["gap_ns"]:
+        return FIX_PREEMPTED
+    return FIX_DECODES if 2 * row["decode_ns"] > row["gap_ns"] else FIX
 
 
 def _blame(row: Mapping[str, Any]) -> str:

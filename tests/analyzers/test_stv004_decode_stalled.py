@@ -34,6 +34,21 @@ def test_a_long_gap_is_found_and_blamed_on_the_steps_in_it() -> None:
     assert found.evidence["median_gap_ns"] == 10
 
 
+def test_what_is_to_be_done_goes_by_what_took_most_of_the_stall() -> None:
+    left_out = [token(n, "c", place) for place, n in enumerate((1, 9))]
+    others = [token(n, "d", n) for n in range(1, 11)]
+    decodes = trace_of(steps=[decode(n, 2) for n in range(1, 11)], outputs=[*left_out, *others])
+    out = [event("b", "arrive", 0), event("b", "preempt", 45), event("b", "resume", 95)]
+
+    (behind_decodes,) = DecodeStalled(max_ratio=5, min_gap_ns=50).check(decodes)
+    (behind_prompts,) = stalled(*TOKENS)
+    (preempted,) = stalled(*TOKENS, lifecycle=out)
+
+    assert behind_decodes.fix.startswith("let every request")
+    assert behind_prompts.fix.startswith("hold back budget")
+    assert preempted.fix.startswith("choose victims by age")
+
+
 def test_stalls_that_end_in_different_steps_are_different_findings() -> None:
     early = [token(n, "c", place) for place, n in enumerate((1, 9))]
 
