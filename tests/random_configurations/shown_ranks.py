@@ -28,6 +28,12 @@ def left_pending(tables: Tables) -> bool:
     return any(row["outcome"] == "pending" for row in tables["tasks"])
 
 
+def told_to_have_run(tables: Tables) -> bool:
+    """A task is told to have run, and no core ran a block of it."""
+    ran = {row["task"] for row in tables["core_spans"]}
+    return any(row["outcome"] == "run" and row["task"] not in ran for row in tables["tasks"])
+
+
 def two_on_a_core(tables: Tables) -> bool:
     """Two blocks run on one core at once."""
     for spans in grouped(tables["core_spans"], lambda row: row["core"]).values():
@@ -174,6 +180,7 @@ def last_again_and_again(tables: Tables) -> bool:
 SHOWN: Mapping[str, Shown] = {
     "mix-shift-wrap": wrong_core,
     "lost-ring-advance": left_pending,
+    "predicate-of-the-one-before": told_to_have_run,
     "stale-reservation": two_on_a_core,
     "pop-returns-consumed-slot": before_its_predecessor,
     "deferred-completion-lost": left_pending,

@@ -186,7 +186,36 @@ def left_open(tables: Tables) -> bool:
     return any(events[-1]["event"] not in ENDS for events in tables.events.values())
 
 
+def all_wait_for_blocks(tables: Tables) -> bool:
+    """Many steps in which several run and nobody is in the batch."""
+    idle = [row for row in tables["steps"] if row["kind"] == "idle" and row["num_running"] > 1]
+    return len(idle) > 2 * OFTEN
+
+
+def held_for_ever(tables: Tables) -> bool:
+    """A request needs more than the whole pool, and was not turned away."""
+    engine = tables.config["engine"]
+    room = engine["num_kv_blocks"] * engine["block_size"]
+    return any(
+        arrived["prompt_len"] + arrived["max_tokens"] - 1 > room
+        and all(row["event"] != "reject" for row in tables.events[request])
+        for request, arrived in tables.arrivals.items()
+    )
+
+
+def finished_without_a_token(tables: Tables) -> bool:
+    """A request finished, without a cause, and has no token."""
+    served = {row["request"] for row in tables["outputs"]}
+    return any(
+        row["event"] == "finish" and row["cause"] is None and row["request"] not in served
+        for row in tables["lifecycle"]
+    )
+
+
 SHOWN: Mapping[str, Shown] = {
+    "nobody-gives-way": all_wait_for_blocks,
+    "too-long-is-held": held_for_ever,
+    "ignored-told-as-finished": finished_without_a_token,
     "preempted-ends-in-error": ended_in_error,
     "executor-dies": left_open,
     "shortest-bucket": oldest_passed_over,
