@@ -46,13 +46,17 @@ class Pairing:
 
 
 def pair(a: Trace, b: Trace) -> Pairing:
-    """Find which of B's requests is which of A's; where all ids are shared, nothing is inferred."""
+    """Find which of B's requests is which of A's; where all ids are shared, nothing is inferred.
+
+    Where less than half of them can be paired, the runs served other requests: nobody is.
+    """
     ours, theirs = _requests(a), _requests(b)
     shared = ours.join(theirs, on=["rank", "request"], how="semi")
     left = [each.join(shared, on=["rank", "request"], how="anti") for each in (ours, theirs)]
     if not shared.is_empty():
         # The ids of these runs do tell who is who, but for those that were made up.
         left = [each.filter(pl.col("stem") != pl.col("request")) for each in left]
+    fewest = min(map(len, left))
     names: dict[str, str] = {}
     inferred: dict[str, int] = {}
     for how, keys in ((STEM, ("stem",)), *_BY_LENGTH):
@@ -62,7 +66,9 @@ def pair(a: Trace, b: Trace) -> Pairing:
         left[0] = left[0].join(found, on=["rank", "request"], how="anti")
         left[1] = left[1].join(found, left_on=["rank", "request"], right_on=["rank", "request_b"],
                                how="anti")  # fmt: skip
-    return Pairing(_renamed(b, names) if names else b, names, inferred)
+    if 2 * sum(inferred.values()) < fewest or not names:
+        return Pairing(b)
+    return Pairing(_renamed(b, names), names, inferred)
 
 
 def _requests(trace: Trace) -> pl.DataFrame:

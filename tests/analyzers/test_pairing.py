@@ -86,6 +86,14 @@ def test_prompts_of_other_lengths_are_not_one_request() -> None:
     assert paired(arrivals(("100", 10, None)), arrivals(("200", 11, None))) == ({}, {})
 
 
+def test_runs_that_served_other_requests_are_not_paired_by_a_few_of_one_length() -> None:
+    ours = arrivals(*((f"{n}", 10 + n, 5) for n in range(5)))
+    theirs = arrivals(*((f"x{n}", 13 + n, 5) for n in range(5)))
+
+    assert paired(ours, theirs) == ({}, {})
+    assert len(paired(ours[1:], theirs[:-1])[0]) == 2
+
+
 def test_every_column_that_names_a_request_calls_it_as_in_a() -> None:
     def run(name: str) -> Trace:
         batch = [{"step": 1, "request": name, "phase": "decode", "num_tokens": 1}]
