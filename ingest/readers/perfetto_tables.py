@@ -10,6 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives import infer_collectives
+from stepscope.ingest.derive.facing import facing
 from stepscope.ingest.derive.gpu_times import derived_steps
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.derive.steps import unread_tags
@@ -17,6 +18,7 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.readers.perfetto_event_rows import EventTables
 from stepscope.ingest.readers.perfetto_slices import slices_of, with_end_args
 from stepscope.ingest.readers.perfetto_tracks import Place
+from stepscope.ingest.readers.rank_notes import said_of_groups
 from stepscope.ingest.spool import Spooled, beside, unpacked
 
 SEPARATOR = " / "
@@ -61,6 +63,10 @@ def perfetto_tables(
     parts["flows"] = [_flows(events.arrows, shown, ranks)]
     parts["counters"] = [_counters(samples, shown)]
     tables = {name: _together(frames) for name, frames in parts.items()}
+    if len(ranks) > 1:
+        numbered = facing(tables["collectives"], tables["steps"], len(ranks))
+        tables["collectives"] = numbered.collectives
+        notes += said_of_groups(numbered.groups)
     found: dict[str, Frame] = {name: frame for name, frame in tables.items() if len(frame)}
     if "spans" in found:
         found["spans"] = _with_args(tables["spans"].drop("row"), events.args, slices.end_args)

@@ -59,6 +59,26 @@ def test_what_names_no_rank_is_of_the_one_that_all_else_names(tmp_path: Path) ->
     assert Trace.open(tmp_path / "a.pftrace").manifest.ranks == (3,)
 
 
+def test_ranks_of_one_file_whose_windows_begin_elsewhere_are_numbered_alike(tmp_path: Path) -> None:
+    """Rank 1 lacks the first of five; of which no two are alike."""
+    packets: list[dict[str, Any]] = []
+    for pid, since in ((1, 0), (2, 1)):
+        process = {"pid": pid, "process_name": f"rank {pid - 1}"}
+        packets.append({"track_descriptor": {"uuid": pid, "process": process}})
+        for number, end_us in list(enumerate(ENDS_US))[since:]:
+            told = [{"name": "In msg nelems", "int_value": 64 + number}]
+            said = {"track_uuid": pid, "debug_annotations": told}
+            packets.append(event(end_us * 1000 - 40_000, 1, KERNEL, **said))
+            packets.append(event(end_us * 1000, 2, track_uuid=pid))
+    (tmp_path / "both.pftrace").write_bytes(pack(*packets))
+
+    trace = Trace.open(tmp_path / "both.pftrace")
+
+    found = rows(trace, "collectives", "rank", "ordinal", "num_elements")
+    assert {(ordinal, size) for _, ordinal, size in found} == {(n, 64 + n) for n in range(5)}
+    assert [ordinal for rank, ordinal, _ in found if rank == 1] == [1, 2, 3, 4]
+
+
 def test_a_clock_that_is_late_by_the_ends_of_collectives_is_moved(tmp_path: Path) -> None:
     perfetto_file(tmp_path, "a.pftrace", "rank 0")
     perfetto_file(tmp_path, "b.pftrace", "rank 1", late_ns=2_500_000)
