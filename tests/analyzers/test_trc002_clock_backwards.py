@@ -17,7 +17,7 @@ def step(number: int, ts_ns: int) -> Row:
     return {"step": number, "ts_ns": ts_ns, "dur_ns": 5, "kind": "decode"}
 
 
-def all_reduce(rank: int, ordinal: int, entered: int, left: int, **more: object) -> Row:
+def all_reduce(rank: int, ordinal: int | None, entered: int, left: int, **more: object) -> Row:
     return {
         "rank": rank, "ts_ns": entered, "dur_ns": left - entered, "op": "all_reduce",
         "ordinal": ordinal, "group": "tp", "stream": "7",
@@ -126,9 +126,21 @@ def test_calls_without_an_end_and_all_to_alls_of_several_sizes_say_nothing_of_cl
             all_reduce(0, 1, 100_000, 200_000, group="dp0"),
             all_reduce(1, 1, 350_000, 400_000, group="dp1"),
         ],
+        [
+            all_reduce(0, 0, 900_000, 990_000),
+            *(all_reduce(0, None, at, at + 1_000) for at in (100_000, 500_000)),
+            all_reduce(1, None, 950_000, 990_000),
+        ],
+        [
+            all_reduce(0, 1, 100_000, 200_000, num_elements=64),
+            all_reduce(1, 1, 350_000, 400_000, num_elements=128),
+        ],
     ],
-    ids=["they meet", "the root of a broadcast may leave", "they are of different groups"],
-)
+    ids=[
+        "they meet", "the root of a broadcast may leave", "they are of different groups",
+        "which they are is not known", "ranks part there",
+    ],
+)  # fmt: skip
 def test_collectives_that_need_no_other_clock_are_clean(rows: list[Row]) -> None:
     assert ClockBackwards().check(trace_of(collectives=rows)) == []
 
