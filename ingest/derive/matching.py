@@ -141,14 +141,18 @@ def _shift(ours: Sequence, theirs: Sequence) -> tuple[int, str] | str:
         whole = [way for way in ways if way.run == way.common]
         if len(whole) > 1:
             return _by_time(ours, theirs, [way.shift for way in whole], num)
-        if found := whole if _is_enough(whole, num) else _clearly_longest(ways):
+        if found := whole if _is_enough(whole, ways, num) else _clearly_longest(ways):
             return found[0].shift, BY_ORDER
     return "what one rank did is not what the other did, in whatever order"
 
 
-def _is_enough(whole: list[_Way], num: int) -> bool:
-    """Whether half of the shorter sequence faces something."""
-    return any(way.common >= max(num / 2, LEAST_COMMON) for way in whole)
+def _is_enough(whole: list[_Way], ways: list[_Way], num: int) -> bool:
+    """Whether half of the shorter sequence faces something, and more than by another way.
+
+    Few that fit at the edge are less than many that fit up to where ranks part.
+    """
+    longest = max((way.run for way in ways if way not in whole), default=0)
+    return any(way.common >= max(num / 2, LEAST_COMMON, longest + 1) for way in whole)
 
 
 def _clearly_longest(ways: list[_Way]) -> list[_Way]:

@@ -154,6 +154,17 @@ def test_a_collective_that_one_rank_lacks_does_not_shift_the_later_ones(tmp_path
         assert_nothing_is_wrong(trace, *looks)
 
 
+def test_few_that_fit_at_the_edge_are_not_taken_for_those_that_met(tmp_path: Path) -> None:
+    alike = Look(has_seq=False, tags="step[DECODE bs=32]", first_step=3)
+    looks = alike, replace(alike, late_us=5e6, last_step=4, without=(17,))
+    meetings = job(num_steps=8, sizes=(1, 2, 3, 4), jitter_us=0, noise_us=1, late_rank=1)
+
+    trace = open_job(tmp_path, meetings, *looks)
+
+    assert clocks(trace)[1]["moved_ns"] == 0
+    assert_nothing_is_wrong(trace, *looks)
+
+
 def test_where_ranks_part_is_said_and_nothing_behind_it_is_paired(tmp_path: Path) -> None:
     looks = Look(has_seq=False), Look(has_seq=False, swapped=12)
 
