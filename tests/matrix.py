@@ -87,6 +87,7 @@ EXPECTED: dict[str, dict[str, str]] = {
     "bucket-preemption-with-free-blocks": {
         "STV001": "whoever is preempted in every other step does not get anywhere",
     },
+    "too-long-is-held": {"STV001": "nobody behind the one that can never fit gets anything"},
     "one-victim-then-ignored": {
         "STV001": "nobody finishes any more: all that are left wait past their deadlines",
     },
