@@ -52,8 +52,8 @@ def requests(trace: Trace) -> pl.LazyFrame:
     (finish, reject, abort or null) and its cause, ended_ns (trace_end_ns when there is no outcome),
     num_preempted, trace_end_ns (of its rank).
 
-    Age goes by priority, then by arrival; of those that arrive in one moment, by the number at the
-    end of their ids.
+    Age goes by priority, then by arrival; of those that arrive in one moment, by their places in
+    the queue, and where these are not told by the number at the end of their ids.
     """
     return once(trace, "requests", lambda: _requests(trace))
 
@@ -67,6 +67,7 @@ def _requests(trace: Trace) -> pl.LazyFrame:
             arrive_ns=pl.col("ts_ns").filter(arrived).min(),
             deadline_ns=pl.col("deadline_ns").filter(arrived).max(),
             priority=pl.col("priority").filter(arrived).min().fill_null(0),
+            place=pl.col("queue_index").filter(arrived).min().fill_null(-1),
             finish_ns=pl.col("ts_ns").filter(pl.col("event") == "finish").min(),
             num_preempted=(pl.col("event") == "preempt").sum(),
         )
@@ -77,9 +78,9 @@ def _requests(trace: Trace) -> pl.LazyFrame:
         came.join(ends(trace), on=REQUEST, how="left")
         .join(last_moment(trace), on="rank", how="left")
         .with_columns(ended_ns=pl.coalesce("ended_ns", "trace_end_ns"))
-        .sort("rank", "priority", "arrive_ns", number, "request")
+        .sort("rank", "priority", "arrive_ns", "place", number, "request")
         .with_columns(age=pl.int_range(pl.len()).over("rank"))
-        .drop("priority")
+        .drop("priority", "place")
     )
 
 

@@ -68,6 +68,14 @@ def test_arrivals_of_one_moment_are_ordered_by_the_number_of_the_request() -> No
     assert [found.request for found in inversions(*against)] == ["r2"]
 
 
+def test_arrivals_of_one_moment_are_ordered_by_their_places_in_the_queue() -> None:
+    in_order = [*life("r3", 0, 20, 60, queue_index=2), *life("r5", 0, 10, 70, queue_index=1)]
+    against = [*life("r3", 0, 20, 60, queue_index=1), *life("r5", 0, 10, 70, queue_index=2)]
+
+    assert inversions(*in_order) == []
+    assert [found.request for found in inversions(*against)] == ["r3"]
+
+
 def test_priority_goes_before_arrival() -> None:
     rows = [*life("1", 0, 50, 60, priority=1), *life("2", 1, 20, 30, priority=0)]
 

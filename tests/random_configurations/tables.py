@@ -41,10 +41,10 @@ class Tables:
         ordered = sorted(self["lifecycle"], key=lambda row: row["ts_ns"])
         return grouped(ordered, lambda row: row["request"])
 
-    def age(self, request: str) -> tuple[int, int]:
-        """Who is before whom: by priority, then by arrival."""
+    def age(self, request: str) -> tuple[int, int, int]:
+        """Who is before whom: by priority, then by arrival and place in the queue."""
         arrived = self.arrivals[request]
-        return arrived["priority"] or 0, arrived["ts_ns"]
+        return arrived["priority"] or 0, arrived["ts_ns"], arrived["queue_index"] or 0
 
     def decisions(self, verdict: str) -> list[Row]:
         """Decisions about requests with that verdict."""
