@@ -34,6 +34,8 @@ def known_left_out(detail: StepDetail) -> tuple[LeftOut, ...]:
 def batch_told(detail: StepDetail) -> tuple[str, str]:
     """How many are in the batch, and what the trace does not tell of them, empty if nothing."""
     told, named = num_batched(detail), len(detail.rows)
+    if detail.after.step is None and detail.after.batch is None:
+        return "batch", "The trace does not tell of batches."
     if not knows_batch(detail):
         heading = "batch" if told is None else f"batch of {count(told)}"
         return heading, "The trace does not tell who is in this step's batch."

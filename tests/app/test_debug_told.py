@@ -45,6 +45,19 @@ def test_an_idle_step_has_nobody_in_its_batch() -> None:
     assert [left.request for left in told.left_out] == ["a"]
 
 
+def test_a_trace_without_batches_has_no_batch_of_nobody() -> None:
+    tasks = [{"ts_ns": 1, "task": 1, "shape": "AIC", "num_blocks": 1}]
+
+    assert batch_told(detail(tasks=tasks)) == ("batch", "The trace does not tell of batches.")
+
+
+def test_before_the_first_step_there_is_no_batch_yet() -> None:
+    session = Session(trace_of(steps=[FULL], batch_rows=[ROW], lifecycle=LET_IN))
+    session.goto(ts_ns=1)
+
+    assert batch_told(session.detail()) == ("batch of 0", "No batch was formed yet.")
+
+
 def test_without_events_nobody_can_say_who_was_left_out() -> None:
     assert left_out_told(detail(steps=[FULL], batch_rows=[ROW])) == (
         "left out",
