@@ -3,7 +3,7 @@
 One stretch, several parts: of a stretch in a batch, its step may have spent some in a collective;
 of one without budget, some while a chunk ran. A part is a share of its stretch, not a piece that
 lies somewhere in it. The parts of a stretch add up to it exactly, as the first is what the others
-leave.
+leave. A run as a whole is cut finer than its steps, so that what was when can be seen.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LENGTH = pl.col("to_ns") - pl.col("from_ns")
 OPEN = (NUMBER_OF["unknown"], NUMBER_OF["step"])
+NUM_CELLS = 2_000  # of a run: no screen is wider
 
 
 def parts(
@@ -56,14 +57,57 @@ def run_parts(
     if ran.is_empty():
         return parts(trace, stretches, steps, ran)
     has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
-    on_gpu = stretches.filter(has_gpu).with_columns(cause=NUMBER_OF["idle"])
+    on_gpu = stretches.filter(has_gpu).with_columns(cause=NUMBER_OF["idle"]).collect().lazy()
     under_way = steps.filter(~pl.col("kind").is_in(["idle", "dummy"]).fill_null(value=False))
     layers = [*moments(trace, ran), ("unknown", under_way)]
     found = [
         parts(trace, stretches.filter(~has_gpu), steps, ran.clear()),
-        *pl.collect_all(_by_layer(on_gpu, layers)),
+        _rejoined(pl.concat(_by_layer(_in_cells(on_gpu), layers)), on_gpu).collect(),
     ]
     return pl.concat(found)
+
+
+def _in_cells(stretches: pl.LazyFrame) -> pl.LazyFrame:
+    """Cut what is longer than a cell, of which the whole of a line has `NUM_CELLS`."""
+    whole = (pl.col("to_ns").max() - pl.col("from_ns").min()).over("line")
+    number = pl.int_ranges(pl.max_horizontal(-(-LENGTH // pl.col("cell_ns")), 1))
+    begins = pl.col("from_ns") + pl.col("cell") * pl.col("cell_ns")
+    ends = pl.min_horizontal(begins + pl.col("cell_ns"), "to_ns")
+    return (
+        stretches.with_columns(cell_ns=(whole // NUM_CELLS).clip(lower_bound=1))
+        .with_columns(cell=number)
+        .explode("cell")
+        .with_columns(from_ns=begins, to_ns=ends)
+        .drop("cell", "cell_ns")
+    )
+
+
+def _rejoined(parts: pl.LazyFrame, stretches: pl.LazyFrame) -> pl.LazyFrame:
+    """Make one part of neighbours of one stretch that have one cause and no other."""
+    starts = stretches.select("line", "from_ns", is_start=pl.lit(value=True))
+    is_whole = pl.col("ns") == LENGTH
+    of_one = ("line", "cause", "is_before_first")
+    goes_on = (
+        is_whole
+        & is_whole.shift(1)
+        & pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in of_one)
+        & (pl.col("from_ns") == pl.col("to_ns").shift(1))
+        & pl.col("is_start").is_null()
+    )
+    return (
+        parts.filter((pl.col("ns") > 0) | (LENGTH == 0))
+        .join(starts.unique(), on=["line", "from_ns"], how="left")
+        .sort("line", "from_ns", "cause")
+        .with_columns(_part=(~goes_on.fill_null(value=False)).cum_sum())
+        .group_by("_part", maintain_order=True)
+        .agg(
+            pl.col("line", "rank", "from_ns").first(),
+            pl.col("to_ns").last(),
+            pl.col("is_before_first", "cause").first(),
+            pl.col("ns").sum(),
+        )
+        .drop("_part")
+    )
 
 
 def _caused(trace: Trace, stretches: pl.LazyFrame) -> pl.LazyFrame:
