@@ -2,10 +2,10 @@
 
 ## What it finds
 Requests whose recomputed tokens (those up to a position that they had reached before) are more than
-`max_share` of their new ones. One preemption cannot do that: it throws away at most what had been
-computed once. All such requests of a rank are one finding, placed at the worst, and the worst five
-are named. It is told only when what they computed again is at least `min_run_share` of all tokens
-that the rank computed: one short request that had bad luck is not thrashing.
+`max_share` of their new ones. One preemption does that only where it also lost what the prefix
+cache had given: else it throws away at most what had been computed once. All such requests of a
+rank are one finding, placed at the worst, and the worst five are named, with what that is of all
+tokens that the rank computed.
 
 What was recomputed is read from where each row of a batch began; where that was not recorded, from
 the mark `is_recompute`. Steps that were inferred from tags say nothing of requests, so the rule is
@@ -56,7 +56,7 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class PreemptionThrash:
-    """Requests recomputed more than `max_share` times their new tokens, and much of the run."""
+    """A request recomputed more than `max_share` times its new tokens."""
 
     code: ClassVar[str] = "KVB004"
     name: ClassVar[str] = "preemption-thrash"
@@ -64,7 +64,6 @@ class PreemptionThrash:
     needs: ClassVar[tuple[str, ...]] = ("batch_rows", "lifecycle")
 
     max_share: float = 1.0
-    min_run_share: float = 0.1
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
@@ -94,7 +93,6 @@ class PreemptionThrash:
                 pl.col("num_again_of_run", "num_new_of_run").first(),
                 count=pl.len(),
             )
-            .filter(pl.col("num_again") >= self.min_run_share * _all_tokens())
             .sort("rank")
         )  # fmt: skip
         return each(self, thrash.collect(), self._finding, FIX, self.limit)
@@ -119,10 +117,6 @@ class PreemptionThrash:
             "worst": worst[0],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
-
-
-def _all_tokens() -> pl.Expr:
-    return pl.col("num_again_of_run") + pl.col("num_new_of_run")
 
 
 def _computed(trace: Trace) -> pl.LazyFrame:
