@@ -12,7 +12,9 @@ from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.names import CoreName, Names, names_in
 from stepscope.app.debug.state import State
 from stepscope.app.debug.why import LeftOut
+from stepscope.app.places import RESOLUTION_NS
 from stepscope.app.plain import plain
+from stepscope.app.units import duration, moment
 from stepscope.ingest.trace import Trace
 
 MAX_ROWS = 200
@@ -34,7 +36,7 @@ class StepDetail:
 
     `step` is the row of `steps` (empty where there is none), `rows` those of `batch_rows`, and
     `decisions` what was decided in the step; their text is as recorded. `tables()` is all of it
-    as plain text, ready to print.
+    as plain text, ready to print; its times are since `first_ns`, when the trace begins.
     """
 
     rank: int
@@ -46,6 +48,7 @@ class StepDetail:
     decisions: tuple[Mapping[str, Any], ...]
     device: tuple[Mapping[str, Any], ...]
     names: Names = field(default_factory=Names)
+    first_ns: int = 0
 
     def tables(self) -> tuple[Table, ...]:
         """The detail as tables, without those that would be empty."""
@@ -106,12 +109,12 @@ def _header(detail: StepDetail) -> Table:
     facts = {
         "step": detail.after.step,
         "kind": step.get("kind"),
-        "began": _time(step.get("ts_ns")),
+        "began": _began(detail),
         "took": _time(step.get("dur_ns")),
         "on the CPU": _time(step.get("cpu_dur_ns")),
         "on the GPU": _gpu(step),
         "tokens": _tokens(step),
-        "requests": _of(step, "num_prefill_reqs", "num_decode_reqs"),
+        "requests": _of_both(step, "num_prefill_reqs", "num_decode_reqs"),
         "waiting": step.get("num_waiting"),
         "running": step.get("num_running"),
         "KV blocks free": _free(step),
@@ -174,14 +177,18 @@ def _device(device: Sequence[Mapping[str, Any]]) -> Table:
     return Table("core groups", ("shape", "tasks", "blocks", "parts", "core time"), rows)
 
 
+def _began(detail: StepDetail) -> str:
+    ts_ns = detail.step.get("ts_ns")
+    return "" if ts_ns is None else moment(ts_ns - detail.first_ns, RESOLUTION_NS)
+
+
 def _tokens(step: Mapping[str, Any]) -> str:
-    prefill, decode = step.get("num_prefill_tokens"), step.get("num_decode_tokens")
-    if prefill is None and decode is None:
-        return ""
-    total = (prefill or 0) + (decode or 0)
-    budget = step.get("token_budget")
-    of_budget = "" if budget is None else f" of {budget:,}"
-    return f"{prefill or 0:,} prefill + {decode or 0:,} decode = {total:,}{of_budget}"
+    names = ("num_prefill_tokens", "num_decode_tokens")
+    told, budget = _of_both(step, *names), step.get("token_budget")
+    known = [step[name] for name in names if step.get(name) is not None]
+    if len(known) == len(names):
+        return f"{told} = {sum(known):,}" + ("" if budget is None else f" of {budget:,}")
+    return told if budget is None or not told else f"{told}, budget {budget:,}"
 
 
 def _gpu(step: Mapping[str, Any]) -> str:
@@ -193,10 +200,13 @@ def _gpu(step: Mapping[str, Any]) -> str:
     return f"busy for {_time(busy)}, from {_time(after)} to {_time(after + lasted)} of it"
 
 
-def _of(step: Mapping[str, Any], prefill: str, decode: str) -> str:
-    if step.get(prefill) is None and step.get(decode) is None:
-        return ""
-    return f"{step[prefill] or 0} prefill + {step[decode] or 0} decode"
+def _of_both(step: Mapping[str, Any], prefill: str, decode: str) -> str:
+    """How many of prefill and of decode; that of which nothing is told is not none of it."""
+    both = {"prefill": step.get(prefill), "decode": step.get(decode)}
+    known = [f"{number:,} {kind}" for kind, number in both.items() if number is not None]
+    if len(known) != 1:
+        return " + ".join(known)
+    return f"{known[0]}, {next(kind for kind in both if both[kind] is None)} unknown"
 
 
 def _free(step: Mapping[str, Any]) -> str:
@@ -207,7 +217,7 @@ def _free(step: Mapping[str, Any]) -> str:
 
 
 def _time(ns: int | None) -> str:
-    return "" if ns is None else f"{ns / 1e6:,.3f} ms"
+    return "" if ns is None else duration(ns)
 
 
 def _text(fact: object) -> str:

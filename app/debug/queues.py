@@ -9,9 +9,8 @@ from operator import itemgetter
 import numpy as np
 import polars as pl
 
-QUEUEING = frozenset({"arrive", "preempt", "defer"})
-STARTING = frozenset({"admit", "resume"})
-ENDING = frozenset({"finish", "reject", "abort"})
+from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
+
 KEYFRAME_EVERY = 1024
 
 Queue = tuple[str, ...]
@@ -65,13 +64,13 @@ class _Fold:
 
     def apply(self, request: str, event: str, index: int | None) -> None:
         """Take one event into account."""
-        if event in STARTING:
+        if event in LEAVES:
             self._dequeue(request)
             self.running[request] = None
-        elif event in ENDING:
+        elif event in ENDS:
             self._dequeue(request)
             self.running.pop(request, None)
-        elif event in QUEUEING and not (event == "defer" and index is None):
+        elif event in ENTERS and not (event == "defer" and index is None):
             self.running.pop(request, None)
             self._dequeue(request)
             self.waiting.insert(len(self.waiting) if index is None else index, request)

@@ -23,6 +23,7 @@ from stepscope.app.debug.queues import Queues
 from stepscope.app.debug.state import State
 from stepscope.app.debug.told import known_left_out
 from stepscope.app.debug.why import LeftOut, Reasons
+from stepscope.app.timeline.bounds import bounds_of
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
@@ -141,7 +142,7 @@ class Session:
         seen = detail_of(
             self.trace, self.rank, before, self.state, self.left_out(), self._core_names
         )
-        return replace(seen, left_out=known_left_out(seen))
+        return replace(seen, left_out=known_left_out(seen), first_ns=self._first_ns)
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
 
@@ -191,6 +192,10 @@ class Session:
     @cached_property
     def _core_names(self) -> dict[int, CoreName]:
         return core_names(self.trace, self.rank)
+
+    @cached_property
+    def _first_ns(self) -> int:
+        return bounds_of(self.trace)[0]
 
     def _pool(self, resource: str) -> Pool | None:
         rows = self._rows("allocations").filter(pl.col("resource") == resource)

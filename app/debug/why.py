@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.app.debug.queues import QUEUEING, STARTING
 from stepscope.app.debug.state import State
+from stepscope.ingest.derive.states import ENTERS, LEAVES
 from stepscope.ingest.trace import Trace
 
 IN_FAVOUR = ("admitted", "chosen")
@@ -51,7 +51,7 @@ class Reasons:
             .collect()
         )
         self._turns = (
-            trace.lifecycle.filter(of_rank, pl.col("event").is_in([*QUEUEING, *STARTING]))
+            trace.lifecycle.filter(of_rank, pl.col("event").is_in([*ENTERS, *LEAVES]))
             .select("request", since="ts_ns")
             .sort("since", maintain_order=True)
             .collect()

@@ -198,3 +198,21 @@ def test_a_real_profile_has_steps_to_walk_and_invents_no_queue(shared_data: Path
     header = {row[0]: row[1] for row in session.detail().tables()[0].rows}
     assert header["kind"] == "decode"
     assert "inferred" in header
+
+
+def header_of(**step: object) -> dict[str, str]:
+    row = {"step": 7, "ts_ns": 1_000_005_000, "dur_ns": 5, "kind": "prefill", **step}
+    earliest = {"ts_ns": 1_000_000_000, "request": "a", "event": "arrive"}
+    session = Session(trace_of(steps=[row], lifecycle=[earliest]))
+    return {row[0]: row[1] for row in session.detail().tables()[0].rows}
+
+
+def test_a_step_began_at_a_time_since_the_trace_did() -> None:
+    assert header_of()["began"] == "0.005 ms"
+
+
+def test_tokens_and_requests_of_which_nothing_is_told_are_not_none() -> None:
+    told = header_of(num_prefill_tokens=9, num_decode_reqs=2, token_budget=64)
+
+    assert told["tokens"] == "9 prefill, decode unknown, budget 64"
+    assert told["requests"] == "2 decode, prefill unknown"

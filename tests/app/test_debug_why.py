@@ -119,7 +119,7 @@ def test_the_detail_prints_the_step_the_batch_what_changed_and_who_was_left_out(
     tables = {table.title: table for table in session_at(4).detail().tables()}
 
     header = {row[0]: row[1] for row in tables["step"].rows}
-    assert header["tokens"] == "0 prefill + 1 decode = 1 of 8"
+    assert header["tokens"] == "1 decode, prefill unknown, budget 8"
     assert header["KV blocks free"] == "2 of 9"
     assert tables["batch"].rows == (("0", "a", "decode", "1", "4", "4", "", ""),)
     assert tables["changed"].rows == (("waiting", "1", "2  +b"), ("running", "2", "1  -b"))
@@ -146,7 +146,7 @@ def test_the_detail_shows_which_bucket_was_chosen_and_what_the_core_groups_ran()
     tables = {table.title: table for table in Session(trace).detail().tables()}
 
     assert tables["buckets"].rows[0][:3] == ("len=4", "chosen", "oldest")
-    assert tables["core groups"].rows == (("AIV", "1", "1", "2", "2.000 ms"),)
+    assert tables["core groups"].rows == (("AIV", "1", "1", "2", "2.00 ms"),)
 
 
 def test_text_of_the_trace_cannot_steer_who_prints_the_detail() -> None:

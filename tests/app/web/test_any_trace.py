@@ -69,9 +69,9 @@ def test_bare_spans_of_a_profiler_are_shown(visit: Open, shared_data: Path) -> N
 @pytest.mark.parametrize(
     ("name", "position"),
     [
-        ("vllm_cpu_tiny_llama_preemptions", "/ 133 ·"),
-        ("sglang_qwen3_8b_prefilldecode", "/ 1 ·"),
-        ("vllm_prefilldecode_mi300", "/ 1 ·"),
+        ("vllm_cpu_tiny_llama_preemptions", "of 133 ·"),
+        ("sglang_qwen3_8b_prefilldecode", "of 1 ·"),
+        ("vllm_prefilldecode_mi300", "of 1 ·"),
     ],
 )
 def test_the_engine_steps_of_a_real_profile_are_shown(
