@@ -212,7 +212,7 @@ def requests_of(run: Looked) -> dict[str, Told]:
         told[row["request"]].events.append((row["ts_ns"], row["event"]))
     steps = run.rows("select rank, step, ts_ns, dur_ns from steps order by ts_ns")
     ends = {}
-    for row, following in zip(steps, [*steps[1:], {"ts_ns": last_ns}], strict=True):
+    for row, following in zip(steps, [*steps, {"ts_ns": last_ns}][1:], strict=True):
         end = following["ts_ns"] if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]
         ends[row["step"]] = row["ts_ns"], end
     for row in run.rows("select rank, request, step from batch_rows"):

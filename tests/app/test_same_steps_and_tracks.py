@@ -1,0 +1,340 @@
+"""At random moments, what both fronts say of a step, and what tracks show, is what a query says.
+
+The rows are fetched by `Trace.sql`, as `stepscope sql` does, and counted in plain Python.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dash import html
+from dash.development.base_component import Component
+
+from stepscope.analyzers.run import check
+from stepscope.app.plain import plain
+from stepscope.app.timeline import Lane
+from stepscope.app.tui.prose import Heading
+from stepscope.app.tui.step_blocks import left_blocks, right_blocks, step_line
+from stepscope.app.tui.step_view import StepView, look_at_step
+from stepscope.app.units import duration, moment
+from stepscope.app.web.scene import Scene
+from stepscope.app.web.step_pane import step_pane
+from stepscope.app.web.view import View
+from stepscope.ingest.trace import Trace
+from tests.app.test_same_everywhere import (
+    Looked,
+    Told,
+    cores_at,
+    is_workload,
+    real_runs,
+    requests_of,
+    scenario_run,
+)
+
+__all__ = ["real_runs", "scenario_run"]  # fixtures
+Row = dict[str, Any]
+Texts = list[list[str]]
+
+
+@pytest.fixture(scope="module")
+def profiles(shared_data: Path, sample_traces: Path) -> list[Looked]:
+    """Profiles by PyTorch's profiler, and one by Perfetto."""
+    real = sorted((shared_data / "kineto").glob("*.json.gz"))
+    own = [*sample_traces.glob("*.json.gz"), *sample_traces.glob("*.pftrace")]
+    return [Looked(Trace.open(path)) for path in [*real, *sorted(own)]]
+
+
+# ── what a query says ────────────────────────────────────────────────────────────────────────────
+
+
+def formed_steps(run: Looked) -> dict[int, int]:
+    """When each step's batch was formed, by the number of the step."""
+    formed: dict[int, int] = {}
+    for query in (
+        "select rank, step, min(ts_ns) as ts_ns from steps group by all",
+        "select rank, step, min(ts_ns) as ts_ns from batch_rows group by all",
+    ):
+        formed |= {row["step"]: row["ts_ns"] for row in run.rows(query)}
+    return formed
+
+
+def queued(events: dict[str, Told], ts_ns: int) -> tuple[set[str], set[str]]:
+    """Who waits and who runs by the events alone."""
+    states = {request: Told(told.events, []).at(ts_ns) for request, told in events.items()}
+    waiting = {request for request, state in states.items() if state in ("waiting", "preempted")}
+    return waiting, {request for request, state in states.items() if state == "out"}
+
+
+def has_queues(run: Looked) -> bool:
+    return bool(run.rows("select rank from lifecycle limit 1")) and not is_workload(run)
+
+
+# ── the web's step ───────────────────────────────────────────────────────────────────────────────
+
+
+def sections(pane: Component) -> dict[str, Texts]:
+    """Heading of each section of a pane, with the rows of its table or its list of tags."""
+    found: dict[str, Texts] = {}
+    heading = ""
+    for part in walk(pane):
+        if isinstance(part, html.H3):
+            heading = said(part)
+            found[heading] = []
+        elif isinstance(part, html.Tr) and all(isinstance(td, html.Td) for td in part.children):
+            found[heading].append([said(cell) for cell in part.children])
+        elif isinstance(part, html.Span) and getattr(part, "className", "") == "tag":
+            found[heading].append([said(part)])
+    return found
+
+
+def walk(part: Any) -> Iterator[Any]:
+    if isinstance(part, Component):
+        yield part
+        yield from walk(getattr(part, "children", None))
+    elif isinstance(part, list | tuple):
+        for each in part:
+            yield from walk(each)
+
+
+def said(part: Component) -> str:
+    return str(part.children)
+
+
+def check_step_panes(run: Looked) -> int:
+    """At the steps of random moments: its numbers, the batch, who was left out, queues, cores."""
+    scene = Scene(run.trace, check(run.trace, ()))
+    formed, events = formed_steps(run), requests_of(run)
+    by_step = {row["step"]: row for row in reversed(run.rows("select * from steps"))}
+    seen = set()
+    for ts_ns in run.moments():
+        step = max(
+            ((at, step) for step, at in formed.items() if at <= ts_ns), default=(None, None)
+        )[1]
+        if step is None or step not in scene.steps or step in seen:
+            continue
+        seen.add(step)
+        shown = sections(step_pane(scene, View(step=step)))
+        assert_header(run, dict(shown["step"]), by_step[step])
+        batch = assert_batch(run, shown, step)
+        if has_queues(run):
+            assert_queues(shown, queued(events, formed[step]), batch, (run.trace.name, step))
+        assert_cores(run, shown, formed[step])
+    return len(seen)
+
+
+def assert_header(run: Looked, shown: dict[str, str], row: Row) -> None:
+    first = run.timeline.bounds[0]
+    prefill, decode = row["num_prefill_tokens"], row["num_decode_tokens"]
+    expected = {
+        "kind": row["kind"],
+        "began": moment(row["ts_ns"] - first, 1_000),
+        "took": None if row["dur_ns"] is None else duration(row["dur_ns"]),
+        "on the CPU": None if row["cpu_dur_ns"] is None else duration(row["cpu_dur_ns"]),
+        "waiting": row["num_waiting"],
+        "running": row["num_running"],
+        "path": row["executed_path"],
+    }
+    for name, fact in expected.items():
+        assert shown.get(name) == (None if fact is None else str(fact)), (run.trace.name, row)
+    for number, kind in ((prefill, "prefill"), (decode, "decode")):
+        told = shown.get("tokens", "")
+        assert (f"{number:,} {kind}" in told) == (number is not None) if number else True, row
+    if row["gpu_busy_ns"] is not None:
+        assert f"busy for {duration(row['gpu_busy_ns'])}, from" in shown["on the GPU"]
+
+
+def assert_batch(run: Looked, shown: dict[str, Texts], step: int) -> list[str]:
+    rows = [row for row in run.rows("select * from batch_rows") if row["step"] == step]
+    heading = next(name for name in shown if name.startswith("batch"))
+    queried = Counter((plain(row["request"]), row["phase"], row["num_tokens"]) for row in rows)
+    listed = Counter((row[1], row[2], int(row[3])) for row in shown[heading])
+    assert listed == queried if len(rows) <= 200 else len(listed) <= 200, (run.trace.name, step)
+    if rows:
+        assert heading == f"batch of {len(rows):,}"
+    return [row["request"] for row in rows]
+
+
+def assert_queues(
+    shown: dict[str, Texts], queues: tuple[set[str], set[str]], batch: list[str], where: object
+) -> None:
+    waiting, running = queues
+    headings = " | ".join(shown)
+    assert f"queue · {len(waiting):,} |" in headings, where
+    assert f"running · {len(running):,} |" in headings, where
+    left_out = [rows for name, rows in shown.items() if name.startswith("left out ")]
+    if batch and len(waiting | running) < 200:
+        absent = waiting | (running - set(batch))
+        assert {row[0] for rows in left_out for row in rows} == set(map(plain, absent)), where
+        assert f"left out {len(absent):,}" in shown, where
+
+
+def assert_cores(run: Looked, shown: dict[str, Texts], ts_ns: int) -> None:
+    if not run.blocks:
+        return
+    running, held = cores_at(run, ts_ns)
+    heading, rows = next(each for each in shown.items() if each[0].startswith("cores running"))
+    assert heading.startswith(f"cores running {len(running):,} of "), (run.trace.name, ts_ns)
+    assert (f", held {len(held):,} " in heading) == bool(held)
+    assert len(rows) == min(len(running | held), 60)
+
+
+# ── the terminal's step ──────────────────────────────────────────────────────────────────────────
+
+
+def check_step_pages(run: Looked) -> int:
+    events, batches = requests_of(run), run.rows("select rank, step, request from batch_rows")
+    by_step = {row["step"]: row for row in reversed(run.rows("select * from steps"))}
+    for ts_ns in run.moments():
+        view = look_at_step(run.session, run.session.moments.position(ts_ns), None)
+        batch = [row["request"] for row in batches if row["step"] == view.position.step]
+        where = (run.trace.name, ts_ns, view.position.step)
+        shown = headings(view)
+        if batch:
+            assert f"batch of {len(batch):,}" in shown, where
+        if has_queues(run):
+            waiting, running = queued(events, ts_ns)
+            assert f"waiting {len(waiting):,}" in shown, where
+            assert f"running {len(running):,}" in shown, where
+            if batch:
+                assert f"left out {len(waiting | (running - set(batch))):,}" in shown, where
+        assert_line(step_line(view), by_step.get(view.position.step, {}), where)
+    return len(by_step)
+
+
+def headings(view: StepView) -> list[str]:
+    blocks = [*left_blocks(view), *right_blocks(view, 80)]
+    return [block.text for block in blocks if isinstance(block, Heading)]
+
+
+def assert_line(line: str, row: Row, where: object) -> None:
+    if not row:
+        return
+    assert row["kind"] is None or line.partition(" · ")[0] == row["kind"], where
+    for kind in ("prefill", "decode"):
+        number = row[f"num_{kind}_tokens"]
+        assert not number or f"{number:,} {kind}" in line, where
+
+
+# ── tracks ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def tracks_of(run: Looked) -> dict[tuple[int, str], list[Row]]:
+    found: dict[tuple[int, str], list[Row]] = {}
+    query = "select rank, track, name, form, ts_ns, dur_ns from spans where track is not null"
+    for row in run.trace.sql(query).to_dicts():
+        found.setdefault((row["rank"], plain(row["track"])), []).append(row)
+    return found
+
+
+def lanes_of(run: Looked) -> dict[tuple[int, str], list[Lane]]:
+    """Lanes by rank and the name of the track."""
+    lanes = [lane for lane in run.timeline.lanes if lane.section == "tracks"]
+    several = len({lane.rank for lane in lanes}) > 1
+    found: dict[tuple[int, str], list[Lane]] = {}
+    for lane in lanes:
+        group = lane.group
+        if several:
+            group = group.removeprefix(f"rank {lane.rank}").removeprefix(" · ")
+        track = " / ".join(part for part in (group, lane.label) if part)
+        found.setdefault((lane.rank, track), []).append(lane)
+    return found
+
+
+def end_of(row: Row, last_ns: int) -> int:
+    if row["dur_ns"] is not None:
+        return int(row["ts_ns"] + row["dur_ns"])
+    return last_ns if row["form"] == "unfinished" else int(row["ts_ns"])
+
+
+def check_tracks(run: Looked) -> int:
+    """Which spans the lanes of a track show at a moment, and how long they take of a range."""
+    tracks, lanes = tracks_of(run), lanes_of(run)
+    assert tracks.keys() == lanes.keys()
+    for ts_ns in run.moments():
+        for track, rows in tracks.items():
+            shown = [run.timeline.at(lane.id, ts_ns) for lane in lanes[track]]
+            assert Counter(
+                (span.start_ns, span.end_ns, span.label)
+                for span in shown
+                if span and span.start_ns <= ts_ns < span.end_ns
+            ) == Counter(going_on(rows, ts_ns, run.timeline.bounds[1])), (run.trace.name, track)
+    for first, last in run.ranges():
+        for track, rows in tracks.items():
+            sums = [run.timeline.sums(lane.id, first, last) for lane in lanes[track]]
+            took = sum(state.ns for each in sums for state in each.values())
+            assert took == overlap(rows, first, last, run.timeline.bounds[1]), (track, first, last)
+    return sum(map(len, tracks.values()))
+
+
+def going_on(rows: Iterable[Row], ts_ns: int, last_ns: int) -> Iterator[tuple[int, int, str]]:
+    for row in rows:
+        if row["ts_ns"] <= ts_ns < (end := end_of(row, last_ns)):
+            yield row["ts_ns"], end, plain(row["name"] or "unnamed")
+
+
+def overlap(rows: Iterable[Row], first: int, last: int, last_ns: int) -> int:
+    return sum(max(0, min(end_of(row, last_ns), last) - max(row["ts_ns"], first)) for row in rows)
+
+
+def check_step_lanes(run: Looked) -> int:
+    """Which step the lanes of the engine show at a moment."""
+    steps = run.rows("select rank, step, ts_ns, dur_ns from steps order by ts_ns")
+    lanes = [
+        lane.id
+        for lane in run.timeline.lanes
+        if lane.section == "steps" and lane.rank == run.session.rank
+    ]
+    ends = {
+        row["step"]: following["ts_ns"] if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]
+        for row, following in zip(
+            steps, [*steps, {"ts_ns": run.timeline.bounds[1]}][1:], strict=True
+        )
+    }
+    for ts_ns in run.moments():
+        spans = [run.timeline.at(lane, ts_ns) for lane in lanes]
+        shown = {
+            run.timeline.row(span.ref)["step"]
+            for span in spans
+            if span and span.start_ns <= ts_ns < span.end_ns
+        }
+        queried = {row["step"] for row in steps if row["ts_ns"] <= ts_ns < ends[row["step"]]}
+        assert shown == queried, (run.trace.name, ts_ns)
+    return len(steps)
+
+
+# ── tests ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_webs_step_of_scenarios_says_what_a_query_says(scenario_run: Looked) -> None:
+    assert check_step_panes(scenario_run)
+
+
+def test_the_terminals_step_of_scenarios_says_what_a_query_says(scenario_run: Looked) -> None:
+    assert check_step_pages(scenario_run)
+
+
+def test_the_webs_step_of_real_files_says_what_a_query_says(real_runs: list[Looked]) -> None:
+    assert sum(check_step_panes(run) for run in real_runs) > 100
+
+
+def test_the_terminals_step_of_real_files_says_what_a_query_says(real_runs: list[Looked]) -> None:
+    assert sum(check_step_pages(run) for run in real_runs) > 100
+
+
+def test_steps_of_profiles_say_in_both_fronts_what_a_query_says(profiles: list[Looked]) -> None:
+    assert sum(check_step_panes(run) for run in profiles) > 50
+    assert sum(check_step_pages(run) for run in profiles) > 100
+
+
+def test_lanes_of_tracks_show_at_any_moment_the_spans_of_a_query(profiles: list[Looked]) -> None:
+    assert sum(check_tracks(run) for run in profiles) > 100_000
+
+
+def test_lanes_of_the_engine_show_at_any_moment_the_step_of_a_query(
+    profiles: list[Looked], real_runs: list[Looked]
+) -> None:
+    assert sum(check_step_lanes(run) for run in [*profiles, *real_runs]) > 100
