@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.timeline.lanes import Ints, placeable
+from stepscope.app.timeline.lanes import Ints, clipped, placeable
 from stepscope.app.timeline.recomputed import with_recomputed
 from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
@@ -25,6 +25,8 @@ COLUMNS = {
     "kv_blocks_free": "kv_free",
     "kv_blocks_total": "kv_total",
     "recompute_tokens": "recompute_tokens",
+    "dur_ns": "dur_ns",
+    "lasts_ns": "lasts_ns",
 }
 
 
@@ -33,12 +35,14 @@ class Composition:
     """One value per step of a rank, in order of time; NaN where the trace does not say.
 
     Tokens are those of the step, each once: what is computed again is not in prefill and decode.
+    `dur_ns` is as recorded; `lasts_ns` reaches to the next step where that is not.
     """
 
     step: Ints
     formed_ns: Ints
     ts_ns: Ints
     dur_ns: Floats
+    lasts_ns: Floats
     kind: tuple[str, ...]
     prefill_reqs: Floats
     decode_reqs: Floats
@@ -56,11 +60,14 @@ class Composition:
         """Read `steps` of a rank, of the lowest one that has any by default."""
         steps = placeable(trace, "steps")
         chosen = pl.col("rank") == (pl.col("rank").min() if rank is None else rank)
-        formed = step_times(trace).select("rank", "step", "formed_ns")
+        formed = step_times(trace).select("rank", "step", "formed_ns", "to_ns")
         rows = (
             with_recomputed(steps.filter(chosen), trace)
             .join(formed, on=["rank", "step"], how="left", maintain_order="left")
             .with_columns(pl.coalesce("formed_ns", "ts_ns"))
+            .with_columns(
+                lasts_ns=pl.coalesce("dur_ns", pl.col("to_ns") - clipped(pl.col("ts_ns")))
+            )
             .sort("formed_ns", maintain_order=True)
             .collect()
         )
@@ -72,7 +79,6 @@ class Composition:
             step=rows["step"].to_numpy(),
             formed_ns=rows["formed_ns"].to_numpy(),
             ts_ns=rows["ts_ns"].to_numpy(),
-            dur_ns=rows["dur_ns"].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
             kind=tuple(rows["kind"].to_list()),
             **numbers,
         )

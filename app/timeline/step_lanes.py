@@ -17,6 +17,7 @@ from stepscope.app.timeline.lanes import (
     span_rows,
 )
 from stepscope.app.timeline.recomputed import with_recomputed
+from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
 
 ABOUT = (("steps", None),)
@@ -34,17 +35,20 @@ STATE_OF_PART = {
 
 
 def step_strips(trace: Trace, last_ns: int) -> Strips:
-    """Lay out `steps`; one that never ended reaches `last_ns`."""
+    """Lay out `steps`; the last of a rank reaches `last_ns` where it has not ended."""
     tokens = {
         "recompute": "recompute_tokens",
         "prefill": "num_prefill_tokens",
         "decode": "num_decode_tokens",
     }
+    times = step_times(trace).select("rank", "step", "to_ns")
+    lasts = pl.coalesce(pl.col("dur_ns"), pl.col("to_ns") - clipped(pl.col("ts_ns")))
     steps = (
         with_recomputed(placeable(trace, "steps"), trace)
+        .join(times, on=["rank", "step"], how="left", maintain_order="left")
         .with_columns(
             start=clipped(pl.col("ts_ns")),
-            end=end_of(pl.col("ts_ns"), pl.col("dur_ns"), last_ns),
+            end=end_of(pl.col("ts_ns"), lasts, last_ns),
             **{name: pl.col(column).fill_null(0).clip(0) for name, column in tokens.items()},
         )
         .select("rank", "ref", "kind", "start", "end", *tokens)

@@ -75,10 +75,10 @@ class Scene:
         return self.composition.index_at(t + self.origin)
 
     def step_range(self, index: int) -> tuple[int, int]:
-        """From when to when a step ran, from the origin; a step that has not ended lasts."""
+        """From when to when a step ran, from the origin; the last one may not have ended."""
         start = int(self.composition.ts_ns[index]) - self.origin
-        dur_ns = self.composition.dur_ns[index]
-        return start, self.length if np.isnan(dur_ns) else start + int(dur_ns)
+        lasts_ns = self.composition.lasts_ns[index]
+        return start, self.length if np.isnan(lasts_ns) else start + int(lasts_ns)
 
     def finding_range(self, finding: Finding) -> tuple[int, int] | None:
         """From when to when a finding holds, from the origin; None when it has no time."""

@@ -34,6 +34,7 @@ from tests.app.test_same_everywhere import (
     requests_of,
     scenario_run,
 )
+from tests.traces import trace_of
 
 __all__ = ["real_runs", "scenario_run"]  # fixtures
 Row = dict[str, Any]
@@ -338,3 +339,18 @@ def test_lanes_of_the_engine_show_at_any_moment_the_step_of_a_query(
     profiles: list[Looked], real_runs: list[Looked]
 ) -> None:
     assert sum(check_step_lanes(run) for run in [*profiles, *real_runs]) > 100
+
+
+def test_a_step_that_does_not_say_how_long_it_took_lasts_until_the_next_of_its_rank() -> None:
+    given: dict[int, Row] = {1: {}, 2: {"dur_ns": 50}, 3: {}, 4: {"kind": "mixed"}}
+    steps = [{"step": n, "ts_ns": 100 * n, "kind": "decode", **row} for n, row in given.items()]
+    others = [{"step": 1, "rank": 1, "ts_ns": 150, "kind": "decode"}]
+    run = Looked(
+        trace_of(steps=[*steps, *others], counters=[{"name": "c", "ts_ns": 899, "value": 1.0}])
+    )
+    scene = Scene(run.trace, check(run.trace, ()))
+
+    assert check_step_lanes(run) == 4
+    assert [lane.depth for lane in run.timeline.lanes if lane.section == "steps"] == [0, 0]
+    ranges = [scene.step_range(index) for index in range(4)]
+    assert ranges == [(0, 100), (100, 150), (200, 300), (300, 800)]
