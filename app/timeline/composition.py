@@ -58,9 +58,10 @@ class Composition:
     @classmethod
     def of(cls, trace: Trace, rank: int | None = None) -> Composition:
         """Read `steps` of a rank, of the lowest one that has any by default."""
-        steps = placeable(trace, "steps")
+        times = step_times(trace)
+        steps = _known_steps(trace, times)
         chosen = pl.col("rank") == (pl.col("rank").min() if rank is None else rank)
-        formed = step_times(trace).select("rank", "step", "formed_ns", "to_ns")
+        formed = times.select("rank", "step", "formed_ns", "to_ns")
         rows = (
             with_recomputed(steps.filter(chosen), trace)
             .join(formed, on=["rank", "step"], how="left", maintain_order="left")
@@ -93,3 +94,10 @@ class Composition:
 
     def __len__(self) -> int:
         return len(self.step)
+
+
+def _known_steps(trace: Trace, times: pl.LazyFrame) -> pl.LazyFrame:
+    """The rows of `steps`, and rank, step and time of those that are known by their batch alone."""
+    steps = placeable(trace, "steps")
+    unlisted = times.join(steps, on=["rank", "step"], how="anti")
+    return pl.concat([steps, unlisted.select("rank", "step", ts_ns="from_ns")], how="diagonal")

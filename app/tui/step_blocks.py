@@ -66,10 +66,19 @@ def step_line(view: StepView) -> str:
         return "before the first step" if view.position.step is None else ""
     prefill, decode = step["num_prefill_tokens"], step["num_decode_tokens"]
     tokens = [f"{count(n)} {kind}" for n, kind in ((prefill, "prefill"), (decode, "decode")) if n]
-    budget = f" of {count(step['token_budget'])}" if step["token_budget"] is not None else ""
-    parts = [step["kind"], " + ".join(tokens) + (f" tokens{budget}" if tokens else "")]
+    parts = [step["kind"], " + ".join(tokens) + (f" tokens{_budget(step)}" if tokens else "")]
     parts += [step["executed_path"], step["inferred"] and f"inferred from {step['inferred']}"]
     return " · ".join(part for part in parts if part)
+
+
+def _budget(step: Mapping[str, Any]) -> str:
+    """The budget of all tokens; it is not that of those alone of which something is told."""
+    kinds = ("prefill", "decode")
+    unknown = [f", {kind} unknown" for kind in kinds if step[f"num_{kind}_tokens"] is None]
+    budget = step["token_budget"]
+    if budget is None:
+        return "".join(unknown)
+    return f"{''.join(unknown)}, budget {count(budget)}" if unknown else f" of {count(budget)}"
 
 
 # ── left ─────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from stepscope.analyzers.run import CheckResult
 from stepscope.app.blame_bars import Bars
 from stepscope.app.debug import Session
 from stepscope.app.timeline import Composition, Timeline
+from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
 
 
@@ -29,7 +30,7 @@ class Scene:
         self.trace = trace
         self.result = result
         self.timeline = Timeline.of(trace)
-        lowest = trace.steps.select(pl.col("rank").min()).collect().item()
+        lowest = step_times(trace).select(pl.col("rank").min()).collect().item()
         self._rank: int | None = lowest
         self.composition = Composition.of(trace, lowest)
         self.origin, last = self.timeline.bounds

@@ -15,6 +15,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from stepscope.analyzers.run import check
+from stepscope.app.debug import Session
 from stepscope.app.plain import plain
 from stepscope.app.timeline import Lane
 from stepscope.app.tui.prose import Heading
@@ -354,3 +355,25 @@ def test_a_step_that_does_not_say_how_long_it_took_lasts_until_the_next_of_its_r
     assert [lane.depth for lane in run.timeline.lanes if lane.section == "steps"] == [0, 0]
     ranges = [scene.step_range(index) for index in range(4)]
     assert ranges == [(0, 100), (100, 150), (200, 300), (300, 800)]
+
+
+def test_a_step_that_is_known_by_its_batch_alone_is_a_step_in_both_fronts() -> None:
+    steps = [{"step": 1, "ts_ns": 100, "kind": "prefill", "rank": 1}]
+    row = {"step": 4, "request": "a", "phase": "prefill", "num_tokens": 9, "rank": 1}
+    rows = [{**row, "ts_ns": 120}, {**row, "request": "b", "ts_ns": 120}]
+    for trace in (trace_of(steps=steps, batch_rows=rows), trace_of(batch_rows=rows)):
+        run, scene = Looked(trace), Scene(trace, check(trace, ()))
+
+        assert scene.steps == run.session.moments.steps
+        assert "batch of 2" in sections(step_pane(scene, View(step=4)))
+        view = look_at_step(run.session, run.session.moments.position(120), None)
+        assert "batch of 2" in headings(view)
+
+
+def test_a_line_about_a_step_gives_no_budget_to_some_of_its_tokens() -> None:
+    step = {"step": 1, "ts_ns": 1, "kind": "mixed", "num_decode_tokens": 5, "token_budget": 8}
+    session = Session(trace_of(steps=[step]))
+
+    line = step_line(look_at_step(session, session.position, None))
+
+    assert line == "mixed · 5 decode tokens, prefill unknown, budget 8"
