@@ -11,7 +11,8 @@ import polars as pl
 from stepscope.ingest.derive.clocks import Apart, Ints
 from stepscope.ingest.derive.collective_names import BLOCKING, PAIRWISE, TOGETHER, UNEVEN, kind_of
 from stepscope.ingest.derive.collectives import FROM_NUMBERED_CALLS
-from stepscope.ingest.derive.matching import UNKNOWN, Match, Sequence, bounds, ends_apart, match
+from stepscope.ingest.derive.matching import Match, match
+from stepscope.ingest.derive.sequences import UNKNOWN, Sequence, bounds, ends_apart
 from stepscope.ingest.derive.step_tags import PROFILER_STEP
 
 _KEY = ("_named", "_group", "_expected")

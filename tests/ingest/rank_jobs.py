@@ -14,8 +14,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from stepscope.ingest.trace import Trace
+from tests.ingest.kineto_files import rows
+
 Event = dict[str, Any]
 CLOCK_US = 5_000_000
+NOISE_US = 2
 OPS = {"allreduce": "AllReduce_Sum_bf16", "_allgather_base": "AllGather"}
 OPS |= {"_reduce_scatter_base": "ReduceScatter_Sum_bf16", "broadcast": "Broadcast"}
 ANNOTATED = {"allreduce": "all_reduce", "broadcast": "broadcast"}
@@ -180,3 +186,51 @@ def write_job(folder: Path, meetings: list[Meeting], *looks: Look) -> Path:
         content = json.dumps({**top, "traceEvents": events(meetings, rank, look)})
         (folder / f"rank{rank}.json").write_text(content)
     return folder
+
+
+def clocks(trace: Trace) -> dict[int, dict[str, Any]]:
+    """What is said of the clock of each rank."""
+    return {int(rank): said for rank, said in trace.manifest.config["clocks"].items()}
+
+
+def of_rank(trace: Trace, rank: int, column: str) -> list[Any]:
+    """A column of the collectives of one rank."""
+    return [value for who, value in rows(trace, "collectives", "rank", column) if who == rank]
+
+
+def open_job(folder: Path, meetings: list[Meeting], *looks: Look) -> Trace:
+    """Write a job and open it."""
+    return Trace.open(write_job(folder / "job", meetings, *looks))
+
+
+def wrong_pairs(trace: Trace, *looks: Look) -> list[tuple[Any, ...]]:
+    """Rows of two ranks with one ordinal that did not leave together, by the times of the job.
+
+    What is not the same in both is shown as where they part, and paired by nobody.
+    """
+    moved = {0: 0} | {rank: said["moved_ns"] for rank, said in clocks(trace).items()}
+    late = {rank: round(look.late_us * 1000) + moved[rank] for rank, look in enumerate(looks)}
+    left_ns = pl.col("ts_ns") + pl.col("dur_ns") - pl.col("rank").replace_strict(late)
+    apart = (
+        trace.collectives.drop_nulls(["ordinal", "dur_ns"])
+        .group_by("group", "stream", "ordinal")
+        .agg(
+            num_kinds=pl.struct("op", "num_elements").n_unique(),
+            apart_ns=left_ns.max() - left_ns.min(),
+        )
+        .filter(pl.col("apart_ns") > 1_000 * NOISE_US + 1_000, pl.col("num_kinds") == 1)
+    )
+    return apart.collect().rows()
+
+
+def assert_nothing_is_wrong(trace: Trace, *looks: Look) -> None:
+    """Pairs met, and each clock is right within its bounds or left alone with the reason."""
+    assert wrong_pairs(trace, *looks) == []
+    for rank, said in clocks(trace).items():
+        ahead_ns = round((looks[rank].late_us - looks[0].late_us) * 1000)
+        if said["why_not"]:
+            assert said["moved_ns"] == 0
+            continue
+        assert abs(said["offset_ns"] - ahead_ns) <= said["residual_ns"] + 1_000 * NOISE_US
+        assert said["least_ns"] - 1_000 <= ahead_ns <= said["most_ns"] + 1_000
+        assert said["moved_ns"] in (0, -said["offset_ns"])

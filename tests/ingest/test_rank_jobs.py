@@ -4,62 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from stepscope.ingest.trace import Trace
-from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
-from tests.ingest.rank_jobs import Look, Meeting, Plan, job, write_job
+from tests.ingest.rank_jobs import Look, assert_nothing_is_wrong, clocks, job, of_rank, open_job
 
-NOISE_US = 2
 TP_DP = {"tp0": (0, 1), "tp1": (2, 3), "dp0": (0, 2), "dp1": (1, 3)}
-
-
-def clocks(trace: Trace) -> dict[int, dict[str, Any]]:
-    return {int(rank): said for rank, said in trace.manifest.config["clocks"].items()}
-
-
-def of_rank(trace: Trace, rank: int, column: str) -> list[Any]:
-    return [value for who, value in rows(trace, "collectives", "rank", column) if who == rank]
-
-
-def open_job(folder: Path, meetings: list[Meeting], *looks: Look) -> Trace:
-    return Trace.open(write_job(folder / "job", meetings, *looks))
-
-
-def wrong_pairs(trace: Trace, *looks: Look) -> list[tuple[Any, ...]]:
-    """Rows of two ranks with one ordinal that did not leave together, by the times of the job.
-
-    What is not the same in both is shown as where they part, and paired by nobody.
-    """
-    moved = {0: 0} | {rank: said["moved_ns"] for rank, said in clocks(trace).items()}
-    late = {rank: round(look.late_us * 1000) + moved[rank] for rank, look in enumerate(looks)}
-    left_ns = pl.col("ts_ns") + pl.col("dur_ns") - pl.col("rank").replace_strict(late)
-    apart = (
-        trace.collectives.drop_nulls(["ordinal", "dur_ns"])
-        .group_by("group", "stream", "ordinal")
-        .agg(num_sizes=pl.col("num_elements").n_unique(), apart_ns=left_ns.max() - left_ns.min())
-        .filter(pl.col("apart_ns") > 1_000 * NOISE_US + 1_000, pl.col("num_sizes") == 1)
-    )
-    return apart.collect().rows()
-
-
-def assert_nothing_is_wrong(trace: Trace, *looks: Look) -> None:
-    assert wrong_pairs(trace, *looks) == []
-    for rank, said in clocks(trace).items():
-        ahead_ns = round((looks[rank].late_us - looks[0].late_us) * 1000)
-        if said["why_not"]:
-            assert said["moved_ns"] == 0
-            continue
-        assert abs(said["offset_ns"] - ahead_ns) <= said["residual_ns"] + 1_000 * NOISE_US
-        assert said["least_ns"] - 1_000 <= ahead_ns <= said["most_ns"] + 1_000
-        assert said["moved_ns"] in (0, -said["offset_ns"])
 
 
 @pytest.mark.parametrize(
@@ -205,44 +157,3 @@ def test_the_only_group_of_several_ranks_is_that_of_kernels_without_a_name(tmp_p
     assert [said["moved_ns"] for said in clocks(trace).values()] == pytest.approx(
         [-900_000, -1_800_000, -2_700_000], abs=2_000
     )
-
-
-looks_of_ranks = st.builds(
-    Look,
-    late_us=st.sampled_from([0, 0, 3, 20, 60, 700, -2_500, 1_000, 4_000, 5_000_000, -5_000_000]),
-    first_step=st.integers(0, 3),
-    last_step=st.sampled_from([4, 6, 7, 99]),
-    without=st.sampled_from([(), (), (), (0,), (5,), (13,), (6, 17), (29,)]),
-    swapped=st.sampled_from([None, None, None, 2, 11, 20]),
-)
-dialects = st.fixed_dictionaries(
-    {
-        "has_seq": st.booleans(),
-        "has_calls": st.booleans(),
-        "tags": st.sampled_from(["", "ProfilerStep#{step}", "step[DECODE bs=32]"]),
-        "dialect": st.sampled_from(["nccl", "rccl"]),
-    }
-)
-plans = st.builds(
-    Plan,
-    num_ranks=st.just(2),
-    num_steps=st.just(8),
-    seed=st.integers(0, 99),
-    sizes=st.sampled_from([(1,), (1, 2, 3, 4), (4096, 8192, 4096, 1024), (7, 7, 7)]),
-    jitter_us=st.sampled_from([0.0, 30.0, 300.0, 3_000.0]),
-    noise_us=st.just(NOISE_US / 2),
-    late_rank=st.sampled_from([None, 0, 1]),
-)
-
-
-@settings(max_examples=30, deadline=None)
-@given(looks_of_ranks, looks_of_ranks, dialects, plans)
-def test_clocks_are_right_within_their_bounds_or_left_alone_with_the_reason(
-    first: Look, second: Look, dialect: dict[str, Any], plan: Plan
-) -> None:
-    looks = [replace(look, **dialect) for look in (first, second)]
-
-    with TemporaryDirectory() as folder:
-        trace = open_job(Path(folder), plan.meetings(), *looks)
-
-        assert_nothing_is_wrong(trace, *looks)

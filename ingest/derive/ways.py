@@ -1,0 +1,205 @@
+"""The one way to lay a rank's collectives beside another's, if only one is beyond doubt.
+
+Without numbers every way is a guess: where something is lacking in one of the files, the right one
+fits badly and a wrong one may fit well. So what fits is compared with all that does not, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from stepscope.ingest.derive.clocks import AGREE_NS, Ints
+from stepscope.ingest.derive.sequences import (
+    Sequence,
+    bounds,
+    ends_apart,
+    first_true,
+    overlap,
+    said_of,
+)
+
+LEAST_COMMON = 3
+LEAST_RUN = 8
+"""So many have to be alike, or to end together, to tell one pairing from others."""
+MOST_LOOKED_AT = 4_096
+TOLERANCE_NS = 1_000
+LARGEST_SPREAD_NS = 1_000_000
+_CLEARLY = 10
+_LEAST_APART_NS = 20_000
+_CLEARLY_LONGER = 4
+BY_ORDER = "steps, operations and sizes"
+BY_TIME = "operations, and the times between their ends"
+BY_CLOCK = "operations, on clocks that seem to agree"
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A pairing: `common` places face each other, and the first `run` of these are alike.
+
+    `stretch` is how many in a row are, wherever: two ranks do the same before and behind what one
+    of them lacks.
+    """
+
+    shift: int
+    common: int
+    run: int
+    stretch: int
+
+
+def find_shift(ours: Sequence, theirs: Sequence) -> tuple[int, str] | str:
+    """How many places the other's are behind ours, and what tells; else why nothing does.
+
+    Ranks that form batches of their own have other tags, which say nothing then.
+    """
+    num = min(len(ours), len(theirs), MOST_LOOKED_AT)
+    if num < LEAST_COMMON:
+        return "too few to tell which of them face each other"
+    has_numbers = ours.has_step_numbers and theirs.has_step_numbers
+    for with_tags in (True,) if has_numbers else (True, False):
+        ways = list(_ways(ours, theirs, with_tags=with_tags))
+        fit = _that_fit(ways, num)
+        if len(fit) == 1 and (has_numbers or _is_alone(fit[0], ways)):
+            return _by_order(ours, theirs, fit[0], ways)
+        if fit:
+            return _by_time(ours, theirs, fit, ways)
+    return "what one rank did is not what the other did, in whatever order"
+
+
+def _ways(ours: Sequence, theirs: Sequence, *, with_tags: bool) -> Iterator[_Way]:
+    """Every pairing in which a quarter of the shorter sequence faces something."""
+    mine_said, others_said = (said[:MOST_LOOKED_AT] for said in said_of(ours, theirs))
+    mine_tags, others_tags = ours.tags[:MOST_LOOKED_AT], theirs.tags[:MOST_LOOKED_AT]
+    least = max(1, min(len(mine_said), len(others_said)) // 4)
+    for shift in range(least - len(others_said), len(mine_said) - least + 1):
+        first, last = overlap(len(mine_said), len(others_said), shift)
+        mine, others = slice(first + shift, last + shift), slice(first, last)
+        alike = mine_said[mine] == others_said[others]
+        if with_tags:
+            a, b = mine_tags[mine], others_tags[others]
+            alike &= (a == b) | (a == 0) | (b == 0)
+        yield _Way(shift, last - first, first_true(~alike), _most_in_a_row(alike))
+
+
+def _most_in_a_row(where: npt.NDArray[np.bool_]) -> int:
+    borders = np.concatenate([[-1], np.flatnonzero(~where), [len(where)]])
+    return int(np.diff(borders).max()) - 1
+
+
+def _that_fit(ways: list[_Way], num: int) -> list[_Way]:
+    """The pairings by which ranks do the same throughout, or until they part."""
+    whole = [way for way in ways if way.run == way.common]
+    return whole if len(whole) > 1 or _is_enough(whole, ways, num) else _clearly_longest(ways)
+
+
+def _is_enough(whole: list[_Way], ways: list[_Way], num: int) -> bool:
+    """Whether half of the shorter sequence faces something, and more than by another way.
+
+    Few that fit at the edge are less than many that fit up to where ranks part.
+    """
+    longest = max((way.run for way in ways if way not in whole), default=0)
+    return any(way.common >= max(num / 2, LEAST_COMMON, longest + 1) for way in whole)
+
+
+def _clearly_longest(ways: list[_Way]) -> list[_Way]:
+    """The pairing by which ranks do the same twice as long as by any other before they part."""
+    *_, best = sorted(ways, key=lambda way: way.run)
+    is_clear = all(best.run >= 2 * way.run for way in ways if way is not best)
+    return [best] * (is_clear and best.run >= LEAST_RUN)
+
+
+def _is_alone(best: _Way, ways: list[_Way]) -> bool:
+    """Whether by no other way more than few in a row are alike, even behind what one lacks.
+
+    Where by no other way any is, few are enough.
+    """
+    longest = max((way.stretch for way in ways if way is not best), default=0)
+    return best.run >= (max(LEAST_RUN, _CLEARLY_LONGER * longest) if longest else LEAST_COMMON)
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """How far the ends of a pairing are apart: in the middle, and nine in ten around it.
+
+    `step_ns` is by how much three in four change from one to the next, which one gap in a sequence
+    leaves as it is.
+    """
+
+    shift: int
+    num: int
+    middle_ns: int
+    spread_ns: int
+    step_ns: int
+    could_be_one_clock: bool
+
+
+def _by_order(
+    ours: Sequence, theirs: Sequence, way: _Way, ways: list[_Way]
+) -> tuple[int, str] | str:
+    """The pairing that operations and steps tell, unless another's times are clearly more even."""
+    apart = _apart(ours, theirs, way)
+    others = _evenest_ns(ours, theirs, ways, way.shift)
+    if apart and others is not None and apart.step_ns >= max(_LEAST_APART_NS, _CLEARLY * others):
+        return "one way to pair them fits what they are, and another when they end"
+    return way.shift, BY_ORDER
+
+
+def _by_time(
+    ours: Sequence, theirs: Sequence, fit: list[_Way], ways: list[_Way]
+) -> tuple[int, str] | str:
+    """Of pairings that fit, the one by which ranks leave together, if by no other way they do."""
+    num = min(len(ours), len(theirs), MOST_LOOKED_AT)
+    apart = [each for way in fit if (each := _apart(ours, theirs, way))]
+    telling = [each for each in apart if each.num >= max(LEAST_RUN, num / 2)]
+    for best in sorted(telling, key=lambda each: each.step_ns)[:1]:
+        others = _evenest_ns(ours, theirs, ways, best.shift)
+        is_clear = (others or 0) >= max(_LEAST_APART_NS, _CLEARLY * best.step_ns)
+        if is_clear and best.spread_ns <= LARGEST_SPREAD_NS:
+            return best.shift, BY_TIME
+    agreeing = [each for each in apart if each.could_be_one_clock]
+    if len(agreeing) == 1 and agreeing[0] in telling:
+        others = _evenest_ns(ours, theirs, ways, agreeing[0].shift)
+        if others is None or agreeing[0].step_ns <= TOLERANCE_NS + 2 * others:
+            return agreeing[0].shift, BY_CLOCK
+    if len(fit) == 1:
+        return (
+            "one way to pair them fits, but is not set apart from others by what they are and when"
+        )
+    return f"{len(fit):,} ways to pair them fit alike"
+
+
+def _apart(ours: Sequence, theirs: Sequence, way: _Way) -> _Apart | None:
+    first, _ = overlap(len(ours), len(theirs), way.shift)
+    others = np.arange(first, first + way.run)
+    ends = ends_apart(ours, theirs, others + way.shift, others)
+    if not len(ends):
+        return None
+    middle = int(np.median(ends))
+    spread = int(np.quantile(np.abs(ends - middle), 0.9, method="higher"))
+    least, most = bounds(ours, theirs, others + way.shift, others)
+    one_clock = abs(middle) <= AGREE_NS and least <= TOLERANCE_NS and most >= -TOLERANCE_NS
+    steps = np.quantile(np.abs(np.diff(ends)), 0.75, method="higher") if len(ends) > 1 else 0
+    return _Apart(way.shift, len(ends), middle, spread, int(steps), one_clock)
+
+
+def _evenest_ns(ours: Sequence, theirs: Sequence, ways: list[_Way], without: int) -> int | None:
+    """By how much all ends but one change, of the `LEAST_RUN` in a row that change least otherwise.
+
+    A few are enough to doubt: what one of them lacks cuts what they met in into pieces, and leaves
+    gaps in what looks even. None where no way but that of `without` has so many ends.
+    """
+    changes = [np.abs(np.diff(_ends(ours, theirs, way))) for way in ways if way.shift != without]
+    enough = [each for each in changes if len(each) >= LEAST_RUN - 1]
+    in_a_row = (sliding_window_view(each, LEAST_RUN - 1) for each in enough)
+    but_one = (np.partition(each, -2, axis=1)[:, -2] for each in in_a_row)
+    return min((int(each.min()) for each in but_one), default=None)
+
+
+def _ends(ours: Sequence, theirs: Sequence, way: _Way) -> Ints:
+    first, last = overlap(len(ours), len(theirs), way.shift)
+    others = np.arange(first, min(last, first + MOST_LOOKED_AT))
+    return ends_apart(ours, theirs, others + way.shift, others)
