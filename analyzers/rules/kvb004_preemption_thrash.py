@@ -1,8 +1,8 @@
 """preemption-thrash: requests computed more tokens again than anew, because they were preempted.
 
 ## What it finds
-Requests whose recomputed tokens (those up to a position that they had reached before) are more than
-`max_share` of their new ones. One preemption does that only where it also lost what the prefix
+Requests whose recomputed tokens (those up to a position that they had reached before) are at least
+`min_tokens`, and more than `max_share` of their new ones. One preemption does that only where it also lost what the prefix
 cache had given: else it throws away at most what had been computed once. All such requests of a
 rank are one finding, placed at the worst, and the worst five are named, with what that is of all
 tokens that the rank computed.
@@ -56,7 +56,7 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class PreemptionThrash:
-    """A request recomputed more than `max_share` times its new tokens."""
+    """A request recomputed `min_tokens` or more, and more than `max_share` times its new tokens."""
 
     code: ClassVar[str] = "KVB004"
     name: ClassVar[str] = "preemption-thrash"
@@ -64,6 +64,7 @@ class PreemptionThrash:
     needs: ClassVar[tuple[str, ...]] = ("batch_rows", "lifecycle")
 
     max_share: float = 1.0
+    min_tokens: int = 32
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
@@ -78,7 +79,10 @@ class PreemptionThrash:
         thrash = (
             _computed(trace)
             .with_columns(run)
-            .filter(pl.col("num_again") > self.max_share * pl.col("num_new"))
+            .filter(
+                pl.col("num_again") > self.max_share * pl.col("num_new"),
+                pl.col("num_again") >= self.min_tokens,
+            )
             .join(
                 preempted.group_by(REQUEST).agg(num_preempted=pl.len()), on=REQUEST, how="left"
             )

@@ -39,6 +39,13 @@ def test_one_recompute_is_clean() -> None:
     assert thrash(*again(1, 2), row(3, "a", num_computed=40)) == []
 
 
+def test_a_few_tokens_of_a_short_request_are_not_thrashing() -> None:
+    short = [chunk(n, "a", 15, num_computed=0) for n in (1, 2, 3)]
+
+    assert thrash(*short) == []
+    assert len(thrash(*short, *again(4))) == 1
+
+
 def test_a_request_that_thrashes_says_what_that_is_of_the_run() -> None:
     others = [chunk(n, f"r{n}", 100, num_computed=0) for n in range(4, 11)]
 
@@ -97,6 +104,7 @@ def test_drafts_that_a_verify_refuses_are_not_recomputed(record: Record) -> None
     trace = record("ep-multiplexing", verify_width="4", stagger="4")
     marked = trace.batch_rows.with_columns(num_draft=pl.lit(None, pl.UInt32)).collect()
     tables = {"batch_rows": marked, "lifecycle": trace.lifecycle.collect()}
+    drafting = PreemptionThrash(min_tokens=1)
 
-    assert PreemptionThrash().check(trace) == []
-    assert len(PreemptionThrash().check(Trace.from_tables(tables, trace.manifest))) == 1
+    assert drafting.check(trace) == []
+    assert len(drafting.check(Trace.from_tables(tables, trace.manifest))) == 1
