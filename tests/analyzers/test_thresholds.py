@@ -38,9 +38,9 @@ def test_a_rule_may_be_named_in_words_and_a_whole_number_is_a_number() -> None:
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
-        ({"COR01": {}}, r"there is no rule 'COR01'; did you mean .*COR001"),
+        ({"COR01": {}}, r"there is no rule 'COR01'; did you mean .*COR01"),
         ({"COR003": {"max_shares": 1}}, r"COR003 has no threshold 'max_shares'.*max_share\?"),
-        ({"COR003": {"x": 1}}, r"COR003 has no threshold 'x'; it has max_share, limit"),
+        ({"COR003": {"x": 1}}, r"COR003 has no threshold 'x'; it has max_share, min_run_ns, limit"),
         ({"COR003": {"limit": "5"}}, r"COR003.limit: Expected `int`, got `str`"),
         ({"COR003": {"limit": 0.5}}, r"COR003.limit: Expected `int`, got `float`"),
         ({"COR003": {"limit": True}}, r"COR003.limit: Expected `int`, got `bool`"),

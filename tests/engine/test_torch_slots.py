@@ -25,6 +25,7 @@ EQUAL_UNDER = {
     "recycle-without-clearing": False,
     "masked-row-leak": False,
     "refill-when-drained": True,
+    "one-slot-used": True,
     "token-after-eos": False,
     "token-past-cap": False,
     "cap-before-eos": True,

@@ -66,6 +66,8 @@ def test_a_key_that_ends_like_another_is_not_taken_for_it(key: str) -> None:
     plain = key.rpartition('"')[2]
     window = f'{{"ph": "X", "name": "a", "ts": 1, "args": {{"{key}": 5, "{plain}": 7}}}}'.encode()
 
-    for events in (scanned(window), decoded(window)):
-        assert events is not None
-        assert 7 in events.rows.select("correlation", "external_id").row(0)
+    events = decoded(window)
+
+    assert events is not None
+    assert 7 in events.rows.select("correlation", "external_id").row(0)
+    assert compare(iter([window]), 1).difference is None

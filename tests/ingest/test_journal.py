@@ -62,7 +62,7 @@ def test_an_unclosed_trace_opens_whole_and_says_so(trace: Path) -> None:
     assert rows_of(trace) == list(range(NUM_ROWS))
     assert opened.manifest.closed is False
     assert opened.manifest.recovered == {
-        "0": {"rows": {"lifecycle": NUM_ROWS}, "discarded_bytes": 0, "notes": []}
+        "0": {"rows": {"lifecycle": NUM_ROWS}, "discarded_bytes": 0, "notes": [], "live": False}
     }
     assert "recovered 100 rows" in repr(opened)
 
