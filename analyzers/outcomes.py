@@ -100,7 +100,7 @@ def _became(trace: Trace, served: pl.DataFrame) -> dict[str, int | None]:
     became = {name: int((outcome == event).sum()) for name, event in ENDED.items()}
     became["open"] = outcome.null_count()
     return {
-        "requests": len(served) or None,
+        "requests": len(served) or arrived or None,
         "arrived": arrived or None,
         **{name: number if are_named else None for name, number in became.items()},
         "preemptions": preempted if went_on else None,

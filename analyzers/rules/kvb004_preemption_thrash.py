@@ -2,10 +2,10 @@
 
 ## What it finds
 Requests whose recomputed tokens (those up to a position that they had reached before) are at least
-`min_tokens`, and more than `max_share` of their new ones. One preemption does that only where it also lost what the prefix
-cache had given: else it throws away at most what had been computed once. All such requests of a
-rank are one finding, placed at the worst, and the worst five are named, with what that is of all
-tokens that the rank computed.
+`min_tokens`, and more than `max_share` of their new ones. One preemption does that only where it
+also lost what the prefix cache had given: else it throws away at most what had been computed once.
+All such requests of a rank are one finding, placed at the worst, and the worst five are named, with
+what that is of all tokens that the rank computed.
 
 What was recomputed is read from where each row of a batch began; where that was not recorded, from
 the mark `is_recompute`. Steps that were inferred from tags say nothing of requests, so the rule is

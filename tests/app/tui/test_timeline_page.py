@@ -226,7 +226,7 @@ async def test_a_click_on_the_map_looks_there() -> None:
 
 
 async def test_a_click_in_the_legend_hides_a_state_and_another_shows_it() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
+    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "2")
         assert "up" in text_of(lanes_of(pilot)) or "█" in text_of(lanes_of(pilot))
         x = text_of(app_of(pilot).query_one(Tabs)).index("MIX")

@@ -28,6 +28,7 @@ def conflict_trace(**names: str) -> Trace:
         name=names.get("trace", "small.trace"),
         scenario=names.get("scenario", "mix-admission"),
         variant="aic-free",
+        tables={"core_spans": "partial"},  # of each task one block
         steps=_steps(),
         batch_rows=[_row(step, request) for step in range(NUM_STEPS) for request in _ids(called)],
         lifecycle=_lifecycle(called),
