@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 
 import polars as pl
 
@@ -10,6 +10,7 @@ from stepscope.ingest.readers.written_numbers import whole_below
 
 _ESCAPED = r"\\u00[2-7]"
 """Letters of ASCII that are escaped though they need not be: a key may be written so."""
+_ESCAPE = re.compile(r"\\(?:u00([2-7][0-9a-fA-F])|.)", re.DOTALL)
 _LIMIT = 10**18
 CORRELATION, EXTERNAL_ID = "correlation", "External id"
 _FOLLOWING = r"^\s*:\s*(\d{1,18})\s*[,}]"
@@ -46,11 +47,13 @@ def number_in(args: pl.Series, key: str) -> pl.Series:
 
 
 def _unescaped(args: str) -> str:
-    """The same JSON with letters for what is escaped, as far as it can be decoded."""
-    try:
-        return json.dumps(json.loads(args), ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return args
+    """The same JSON, as it stands, with the letters that are escaped though they need not be."""
+    return _ESCAPE.sub(_letter, args)
+
+
+def _letter(escape: re.Match[str]) -> str:
+    letter = chr(int(escape[1], 16)) if escape[1] else ""
+    return letter if letter not in ('"', "\\", "") else escape[0]
 
 
 def _wholes(written: pl.Series) -> pl.Series:

@@ -61,6 +61,17 @@ def test_the_same_seed_makes_the_same_windows() -> None:
     assert first != list(islice(Windows(events, seed=4), 200))
 
 
+def test_a_number_is_the_first_of_two_with_its_key_whatever_is_escaped_behind_it() -> None:
+    args = b'{"External id": 2049, "External id": "\\u0041"}'
+    window = b'{"ph": "X", "name": "a", "ts": 1, "args": ' + args + b"}"
+
+    events = decoded(window)
+
+    assert events is not None
+    assert events.rows["external_id"].to_list() == [2049]
+    assert compare(iter([window]), 1).difference is None
+
+
 @pytest.mark.parametrize("key", [r"x\"correlation", r"\"correlation", r"x\"External id"])
 def test_a_key_that_ends_like_another_is_not_taken_for_it(key: str) -> None:
     plain = key.rpartition('"')[2]
