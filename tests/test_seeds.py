@@ -1,0 +1,56 @@
+"""The page of the five reports says what the commands on it print."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.transcripts import Command, Entry, entries
+
+ENTRIES = entries((ROOT / "docs" / "seeds.md").read_text(encoding="utf-8"))
+NOT_HERE = "**Not on a simulated device.**"
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.number)
+def test_each_command_prints_what_the_page_shows(entry: Entry, tmp_path: Path) -> None:
+    for command in entry.commands:
+        output = command.run(tmp_path)
+        assert command.is_met_by(output), f"$ {command.line}\n{output}"
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.number)
+def test_each_entry_quotes_the_report_and_shows_it_or_says_why_not(entry: Entry) -> None:
+    assert "\n> " in entry.text
+    assert NOT_HERE in entry.text or any(_tells(command) for command in entry.commands)
+
+
+def test_entries_are_numbered_in_order_without_gaps() -> None:
+    for one, other in pairwise(ENTRIES):
+        report, number = one.number.split(".")
+        assert other.number in (f"{report}.{int(number) + 1}", f"{int(report) + 1:03}.1")
+
+
+def _tells(command: Command) -> bool:
+    return any(line.strip(". ") for line in command.printed.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("printed", "output", "met"),
+    [
+        ("a 1\nb 2", "a 1\nb 2", True),
+        ("a 1\nb 2", "a 1\nb 3", False),
+        ("...\nb 2", "a 1\nb 2", True),
+        ("...\nb 2\n...", "b 2", True),
+        ("...\nb 2\n...", "a\nbb 2\nc", False),
+        ("a ... c", "a b c", True),
+        ("a ... c", "a b\nd c", False),
+        ("", "", True),
+        ("", "a", False),
+        ("a.b", "a-b", False),
+    ],
+)
+def test_dots_stand_for_lines_or_for_a_part_of_one(printed: str, output: str, met: bool) -> None:
+    assert Command("", printed).is_met_by(output) is met
