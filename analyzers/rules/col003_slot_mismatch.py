@@ -2,7 +2,7 @@
 
 ## What it finds
 - Slots that a worker claimed for the head's slot N (its owner is `slot N`) and that have another
-  number. One finding per worker.
+  number, whether or not the head itself ever gave one out. One finding per worker.
 - Requests that two ranks hold, in slots of different numbers: the n-th claim of a request on one
   rank is compared with the n-th on the other. One finding per pair of ranks.
 - A `move` to a slot on a rank whose requests another rank holds too, and that did not move there.
@@ -64,8 +64,10 @@ class SlotMismatch:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether two ranks recorded whose slots are."""
-        return bool(_slots(trace).select(pl.col("rank").n_unique()).collect().item() > 1)
+        """Tell whether two ranks recorded whose slots are, or a worker which of the head's."""
+        slots = _slots(trace)
+        is_numbered = pl.col("number").is_not_null().any()
+        return bool(slots.select((pl.col("rank").n_unique() > 1) | is_numbered).collect().item())
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per pair of ranks and kind, placed at the first, in order of time."""
@@ -128,8 +130,12 @@ def _slots(trace: Trace) -> pl.LazyFrame:
 
 
 def _misnumbered(slots: pl.LazyFrame) -> pl.LazyFrame:
-    """Slots of workers that have another number than the head's; the head is the first rank."""
-    head = slots.select(other_rank=pl.col("rank").min())
+    """Slots of workers that have another number than the head's.
+
+    The head is the first rank that holds requests; null where it never let one in.
+    """
+    is_worker = pl.col("number").is_not_null()
+    head = slots.select(other_rank=pl.col("rank").filter(~is_worker).min())
     wrong = slots.filter(pl.col("op") == "claim", pl.col("number") != pl.col("slot"))
     return _as_rows(
         wrong.join(head, how="cross").with_columns(

@@ -1,10 +1,13 @@
 """sync-start-split: a task whose blocks must start together was started in part.
 
 ## What it finds
-Tasks marked `is_sync_start` of which some blocks were dispatched and others later or never. They
-are dispatched one after another, so the rule allows `per_part_ns` for each core and `grace_ns`
-besides. Blocks that never came count only when no row can be missing from the trace. Tasks of one
-kernel are one finding, placed at the one that was split by most.
+Tasks marked `is_sync_start` of which some blocks were dispatched and others later or never. Later
+is, however short, a block whose core was still held by another when the first was dispatched: there
+was no room for all then. Otherwise, as they are dispatched one after another, the rule allows
+`per_part_ns` for each core and `grace_ns` besides. A block that was put behind another, into its
+core's pending slot, did not wait for room. Blocks that never came count only when no row can be
+missing from the trace. Tasks of one kernel are one finding, placed at the one that was split by
+most.
 
 ## Why it hurts
 The blocks of such a task wait for one another: a barrier across cores, an all-reduce on the chip.
@@ -82,7 +85,13 @@ class SyncStartSplit:
         )
         spread = pl.col("dispatch_ns").max() - pl.col("dispatch_ns").min()
         allowed = self.grace_ns + self.per_part_ns * pl.len()
-        at_first = pl.col("dispatch_ns") <= pl.col("dispatch_ns").min() + allowed
+        first_ns = pl.col("dispatch_ns").min()
+        # It was sent there once the one before it had ended, which ran when the first was sent.
+        is_later = pl.col("holder_end_ns").is_between(first_ns, "dispatch_ns", closed="right")
+        is_later = is_later.fill_null(value=False) & (pl.col("slot") != "pending").fill_null(
+            value=True
+        )
+        at_first = (pl.col("dispatch_ns") <= first_ns + allowed) & ~is_later
         started = pl.col("block").n_unique().cast(pl.Int64)
         expected = pl.col("num_blocks").first().cast(pl.Int64)
         return (
@@ -94,7 +103,7 @@ class SyncStartSplit:
                 ts_ns=pl.col("dispatch_ns").min(),
                 end_ns=pl.col("dispatch_ns").max(),
                 spread_ns=spread,
-                is_apart=spread > allowed,
+                is_apart=(spread > allowed) | is_later.any(),
                 num_at_first=pl.col("block").filter(at_first).n_unique(),
                 num_started=started,
                 num_expected=pl.max_horizontal(expected, started) if is_whole(trace) else started,

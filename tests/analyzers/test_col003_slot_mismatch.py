@@ -30,6 +30,22 @@ def test_slots_that_a_worker_has_under_other_numbers_are_found() -> None:
     assert found.evidence["claimed on rank 1"] == "slot 1 in slot 0, slot 0 in slot 1"
 
 
+@pytest.mark.parametrize(("numbers", "count"), [((1, 0), 1), ((0, 1), 0)])
+def test_a_worker_is_judged_though_the_head_never_let_a_request_in(
+    numbers: tuple[int, int], count: int
+) -> None:
+    claims = [slot(1, number, f"slot {place}") for place, number in enumerate(numbers)]
+    trace = trace_of(allocations=claims)
+
+    found = SlotMismatch().check(trace)
+
+    assert SlotMismatch().applies(trace)
+    assert len(found) == count
+    assert all(
+        each.evidence.keys() == {"slot", "other slot", "claimed on rank 1"} for each in found
+    )
+
+
 def test_a_move_on_one_side_is_found() -> None:
     (found,) = mismatched(*HEAD, *WORKER, slot(0, 0, "b", "move", ts_ns=9, step=4))
 

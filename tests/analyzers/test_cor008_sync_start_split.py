@@ -47,6 +47,33 @@ def test_blocks_that_are_dispatched_one_after_another_are_together() -> None:
     assert SyncStartSplit().check(trace_of(core_spans=spans, tasks=[sync(1, 24)])) == []
 
 
+def held_until(end_ns: int) -> Row:
+    """What core 1 ran before a block of task 1 was dispatched to it at 1,500 ns."""
+    return part(9, 1, -40_000, end_ns, block=0)
+
+
+@pytest.mark.parametrize(("end_ns", "count"), [(1_200, 1), (90, 0)])
+def test_a_block_whose_core_was_held_at_the_first_dispatch_is_late_however_soon_it_came(
+    end_ns: int, count: int
+) -> None:
+    spans = [held_until(end_ns), part(1, 0, 100, 90_000), part(1, 1, 1_500, 90_000, block=1)]
+
+    found = SyncStartSplit().check(trace_of(core_spans=spans, tasks=[sync(1, 2), task(9, "x", 1)]))
+
+    assert len(found) == count
+    assert all("1 of 2 blocks at first, the last 1.4 us" in each.message for each in found)
+
+
+@pytest.mark.parametrize("dispatch_ns", [150, 1_500])
+def test_a_block_put_behind_what_its_core_still_ran_is_dispatched_with_the_others(
+    dispatch_ns: int,
+) -> None:
+    behind = part(1, 1, 2_000, 90_000, dispatch_ns=dispatch_ns, block=1, slot="pending")
+    spans = [held_until(1_200), part(1, 0, 100, 90_000), behind]
+
+    assert SyncStartSplit().check(trace_of(core_spans=spans, tasks=[sync(1, 2)])) == []
+
+
 def test_a_task_whose_blocks_may_start_apart_is_clean() -> None:
     spans = [part(1, 0, 0, 900), part(1, 1, 80_000, 90_000, block=1)]
 
