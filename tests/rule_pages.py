@@ -2,6 +2,7 @@
 
 The picture is drawn from the trace that proves the rule: that of its fault, where it has one. What
 the reference engine cannot show is drawn from a small log of an engine, docs/rules/logs/CODE.log.
+A picture is the same each time: a decoder that computes for real is timed by a clock that ticks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
+from unittest.mock import patch
 
 from stepscope.analyzers.explain import explain
 from stepscope.analyzers.registry import RULES
@@ -17,6 +20,7 @@ from stepscope.analyzers.rule import Rule
 from stepscope.analyzers.run import check
 from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.timeline.model import Timeline
+from stepscope.engine.clock import WallClock
 from stepscope.engine.faults import FAULTS, Fault
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
@@ -97,8 +101,7 @@ def picture(rule: Rule) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "shown.trace"
         if fault := fault_of(rule):
-            options = Options(faults=frozenset({fault.name}))
-            scenario(fault.scenario).record(fault.variant, out, options)
+            _record_with(fault, out)
         elif rule.code in SHOWN_BY:
             name, variant, settings = SHOWN_BY[rule.code]
             scenario(name).record(variant, out, Options(settings=settings))
@@ -108,6 +111,21 @@ def picture(rule: Rule) -> str | None:
             return None
         trace = Trace.open(out)
         return drawing_of(Timeline.of(trace), check(trace, (rule,)).findings[0]).svg()
+
+
+def _record_with(fault: Fault, out: Path) -> None:
+    options = Options(faults=frozenset({fault.name}))
+    if fault.executor == "torch":
+        with patch("stepscope.engine.executors.torch_run.WallClock", ticking):
+            scenario(fault.scenario).record(fault.variant, out, options)
+    else:
+        scenario(fault.scenario).record(fault.variant, out, options)
+
+
+def ticking() -> WallClock:
+    """Return a clock on which a tenth of a millisecond passes whenever it is looked at."""
+    ticks = count(0, 100_000)
+    return WallClock(lambda: next(ticks), lambda _: None)
 
 
 def log_of(rule: Rule) -> Path:
