@@ -20,15 +20,17 @@ class Configuration:
     settings: Mapping[str, str]
     seed: int
     fault: str | None = None
+    executor: str | None = None
 
     @property
     def command(self) -> str:
         """The command line that records it."""
         given = "".join(f" --set {key}={value}" for key, value in self.settings.items())
         fault = f" --fault {self.fault}" if self.fault else ""
+        executor = f" --executor {self.executor}" if self.executor else ""
         return (
             f"stepscope record {self.scenario} --variant {self.variant} --seed {self.seed}"
-            f"{fault}{given}"
+            f"{executor}{fault}{given}"
         )
 
 
@@ -163,6 +165,16 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
     },
 }
 
+# Sizes of what a decoder computes, token by token, and every request alone besides.
+DECODED: Mapping[str, Mapping[str, Draw]] = {
+    "slot-recycling": {"requests": between(1, 8), "max_cap": between(1, 16)},
+    "mixed-batches": {
+        "requests": between(1, 8), "prompt_len": between(1, 96), "max_tokens": between(1, 12),
+        "budget": between(16, 256), "threshold": between(1, 256), "seats": between(1, 16),
+        "block_size": between(1, 16), "kv_blocks": mostly(0, between(8, 256)),
+    },
+}  # fmt: skip
+
 # Sizes that runs of faults always have as drawn, because the usual ones take long.
 SIZES: Mapping[str, tuple[str, ...]] = {
     "mixed-batches": ("requests", "prompt_len", "max_tokens", "kv_blocks"),
@@ -186,11 +198,13 @@ NEAR: Mapping[str, Mapping[str, Draw]] = {
 }  # fmt: skip
 
 
-def configuration(scenario: str, seed: int) -> Configuration:
+def configuration(scenario: str, seed: int, executor: str | None = None) -> Configuration:
     """Draw one of a fixed variant; the same seed gives the same one."""
     random = Random(f"{scenario} {seed}")  # noqa: S311 - it makes up settings
-    settings = {key: draw(random) for key, draw in RANGES[scenario].items()}
-    return Configuration(scenario, random.choice(FIXED[scenario]), settings, random.randrange(1000))
+    sizes = DECODED.get(scenario, {}) if executor == "torch" else {}
+    settings = {key: draw(random) for key, draw in {**RANGES[scenario], **sizes}.items()}
+    variant = random.choice(FIXED[scenario])
+    return Configuration(scenario, variant, settings, random.randrange(1000), executor=executor)
 
 
 def of_fault(fault: Fault, seed: int) -> Configuration:

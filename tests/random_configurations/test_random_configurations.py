@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,17 @@ from stepscope.analyzers.run import check
 from stepscope.engine.faults import FAULTS, fault
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.trace import Trace
-from tests.random_configurations.draw import FIXED, RANGES, Configuration, configuration, of_fault
+from tests.random_configurations.draw import (
+    DECODED,
+    FIXED,
+    RANGES,
+    Configuration,
+    configuration,
+    of_fault,
+)
 from tests.random_configurations.faults import SHOWN, TRIED, trials
-from tests.random_configurations.run import confirmed, recorded, run
+from tests.random_configurations.invariants import broken
+from tests.random_configurations.run import confirmed, differing, recorded, run
 from tests.random_configurations.tables import Tables
 
 SEEDS = range(1000, 1006)
@@ -24,11 +33,66 @@ NAMES = [each.name for each in SCENARIOS]
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_found_in_a_fixed_variant_is_confirmed_by_a_count(name: str, seed: int) -> None:
+def test_a_fixed_variant_runs_again_alike_is_sound_and_what_is_found_in_it_is_so(
+    name: str, seed: int
+) -> None:
     if name in NEEDS_TORCH:
         pytest.importorskip("torch")
 
-    assert run(configuration(name, seed)).unconfirmed == []
+    assert run(configuration(name, seed)).wrong == []
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+@pytest.mark.parametrize("name", DECODED)
+def test_a_decoder_gives_everybody_their_own_tokens_whatever_the_settings(
+    name: str, seed: int
+) -> None:
+    pytest.importorskip("torch")
+
+    assert run(configuration(name, seed, "torch")).wrong == []
+
+
+def test_a_run_with_another_seed_is_another_run(tmp_path: Path) -> None:
+    one = Configuration("fcfs-preemption", "after", {"requests": "4", "jitter_ms": "20"}, 0)
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        recorded(replace(one, seed=seed), tmp_path / name)
+    first, same, other = (Trace.open(tmp_path / name) for name in "abc")
+
+    assert list(differing(first, same)) == []
+    assert "lifecycle" in differing(first, other)
+
+
+# What breaks each invariant, and what is said of it then.
+BREAKS = {
+    "scheduled-twice": r"is 2 times in step",
+    "reserve-not-held": r"more than its budget",
+    "block-given-twice": r"claims .* which",
+    "block-leaked": r"still have",
+    "executor-dies": r"ends so: \[\]",
+    "token-past-cap": r"asked for \d+ tokens and got",
+    "ignored-told-as-finished": r"asked for \d+ tokens and got 0",
+    "stale-reservation": r"core \d+ runs task",
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_what_does_not_hold_is_told(tmp_path: Path, name: str) -> None:
+    of = fault(name)
+    faulty = Configuration(of.scenario, of.variant, of.settings, 0, name)
+    recorded(faulty, tmp_path / "faulty.trace")
+
+    assert re.search(BREAKS[name], "\n".join(broken(Tables(Trace.open(tmp_path / "faulty.trace")))))
+
+
+def test_an_output_that_is_not_what_it_is_alone_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    of = fault("logits-per-token")
+    faulty = Configuration(of.scenario, of.variant, {}, 0, of.name, "torch")
+    recorded(faulty, tmp_path / "faulty.trace")
+
+    assert "is not what it is alone" in "\n".join(
+        broken(Tables(Trace.open(tmp_path / "faulty.trace")))
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
