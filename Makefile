@@ -40,9 +40,10 @@ fuzz: .venv/dev.stamp  ## feed every reader with what nobody wrote; FUZZ_SECONDS
 matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
 	$(BIN)/python -m tests.matrix
 
-random: .venv/dev.stamp  ## draw settings that no test uses, and count again what the rules find in them
+random: .venv/dev.stamp  ## draw settings and jobs that no test uses, and count again what is said of them
 	$(BIN)/python -m tests.random_configurations
 	$(BIN)/python -m tests.random_configurations --faults
+	$(BIN)/python -m tests.ingest.random_jobs
 
 samples: .venv/dev.stamp  ## make sample_traces/ again
 	$(BIN)/python sample_traces/make.py

@@ -223,9 +223,11 @@ def _how_sure(clock: Mapping[str, Any]) -> str:
     if clock.get("why_not"):
         return f"left as it is: {clock['why_not']}"
     moved = duration(clock["moved_ns"]) if clock["moved_ns"] else "nothing"
+    unless_ns = clock.get("unless_apart_ns")
+    unless = "" if unless_ns is None else f", unless these are {duration(unless_ns)} or more apart"
     return (
         f"moved by {moved}: {clock['collectives']:,} collectives end within "
-        f"{duration(clock['residual_ns'])}, paired by {clock['paired_by']}"
+        f"{duration(clock['residual_ns'])}, paired by {clock['paired_by']}{unless}"
     )
 
 

@@ -23,7 +23,8 @@ class Apart:
 
     `ends_ns` are the differences. Whatever came last, the clock is ahead by `least_ns` at least and
     by `most_ns` at most, because nobody leaves before all have entered. `how` says by what the
-    collectives were paired.
+    collectives were paired; where that was clocks that seem to agree, `unless_apart_ns` is how far
+    they are apart at least if they were paired wrongly.
     """
 
     base: int
@@ -32,10 +33,13 @@ class Apart:
     least_ns: int
     most_ns: int
     how: str
+    unless_apart_ns: int | None = None
 
     def reversed(self) -> Apart:
         """The same, seen from the other rank."""
-        return Apart(self.rank, self.base, -self.ends_ns, -self.most_ns, -self.least_ns, self.how)
+        ends_ns, least_ns, most_ns = -self.ends_ns, -self.most_ns, -self.least_ns
+        told = (self.how, self.unless_apart_ns)
+        return Apart(self.rank, self.base, ends_ns, least_ns, most_ns, *told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class Offset:
     `offset_ns` is the median of how much later it left them than `base` did, from rank to rank up
     to the reference; nine in ten are within `residual_ns` of it, and it lies between `least_ns` and
     `most_ns` in any case. `how` says by what collectives were paired; `why_not`, if not empty, why
-    the clock is not known.
+    the clock is not known. Where clocks told, two of them are `unless_apart_ns` apart at least if
+    it is wrong.
     """
 
     rank: int
@@ -57,6 +62,7 @@ class Offset:
     base: int | None = None
     how: str = ""
     why_not: str = ""
+    unless_apart_ns: int | None = None
 
     @property
     def is_known(self) -> bool:
@@ -112,12 +118,17 @@ def _offset(apart: Apart, base: Offset) -> Offset:
         apart.base,
         apart.how,
         _why_not(num, middle, residual, apart),
+        _least(base.unless_apart_ns, apart.unless_apart_ns),
     )
 
 
 def _sum(base_ns: int | None, more_ns: int) -> int | None:
     """A bound by that of another rank; None where nothing bounds it."""
     return None if base_ns is None or abs(more_ns) >= UNBOUNDED else base_ns + more_ns
+
+
+def _least(*told: int | None) -> int | None:
+    return min((each for each in told if each is not None), default=None)
 
 
 def _why_not(num: int, middle: int, residual: int, apart: Apart) -> str:

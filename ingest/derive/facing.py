@@ -140,6 +140,7 @@ def _sequence(rows: pl.DataFrame) -> Sequence:
         bool(rows["is_numbered"].all()),
         bool((rows["of_steps"] == PROFILER_STEP).any()),
         codes,
+        rows["step"].fill_null(-1).to_numpy(),
         rows["tag_code"].cast(pl.Int64).to_numpy(),
         rows["ts_ns"].to_numpy(),
         rows["end_ns"].fill_null(UNKNOWN).to_numpy(),
@@ -166,7 +167,8 @@ def _lacking(one: Sequence, other: Sequence) -> int:
 def _apart(ours: Sequence, theirs: Sequence, found: Match) -> Apart:
     least, most = bounds(ours, theirs, found.ours, found.theirs)
     ends = ends_apart(ours, theirs, found.ours, found.theirs)
-    return Apart(ours.rank, theirs.rank, ends, least, most, found.how)
+    unless = found.unless_apart_ns
+    return Apart(ours.rank, theirs.rank, ends, least, most, found.how, unless)
 
 
 def _numbered(theirs: Sequence, found: Match) -> tuple[Ints, npt.NDArray[np.bool_]]:

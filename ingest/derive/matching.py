@@ -6,7 +6,7 @@ rank need not be the n-th of another. What is not told beyond doubt is not match
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,7 @@ class Match:
     since: int = 0
     until: int = 0
     differs: bool = False
+    unless_apart_ns: int | None = None
 
 
 def match(ours: Sequence, theirs: Sequence) -> Match:
@@ -56,9 +57,10 @@ def match(ours: Sequence, theirs: Sequence) -> Match:
     found = find_shift(ours, theirs)
     if isinstance(found, str):
         return Match(found)
-    first, last = overlap(len(ours), len(theirs), found[0])
+    first, last = overlap(len(ours), len(theirs), found.shift)
     others = np.arange(first, last)
-    return _until_differs(ours, theirs, others + found[0], others, found[1], found[0])
+    kept = _until_differs(ours, theirs, others + found.shift, others, found.how, found.shift)
+    return replace(kept, unless_apart_ns=found.unless_apart_ns)
 
 
 def _until_differs(

@@ -18,6 +18,7 @@ class Sequence:
     """The collectives of a group as one rank issued them.
 
     codes       a row each for operation, element type and size: numbers, negative where unknown
+    steps       the number of its step in the file, -1 where it is in none
     tags        a number for the step's tag, 0 where there is none; `has_step_numbers`: which is
                 of the run, as that of `ProfilerStep#7`
     start_ns, end_ns    when they were entered and left, `UNKNOWN` where that is not known
@@ -30,6 +31,7 @@ class Sequence:
     is_numbered: bool
     has_step_numbers: bool
     codes: Ints
+    steps: Ints
     tags: Ints
     start_ns: Ints
     end_ns: Ints

@@ -1,7 +1,9 @@
 """The one way to lay a rank's collectives beside another's, if only one is beyond doubt.
 
 Without numbers every way is a guess: where something is lacking in one of the files, the right one
-fits badly and a wrong one may fit well. So what fits is compared with all that does not, too.
+fits badly and a wrong one may fit well. So what fits is compared with all that does not, too. And
+a step fits beside any other that does the same as evenly as beside itself: only windows that hold
+several steps show whether steps differ.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ LARGEST_SPREAD_NS = 1_000_000
 _CLEARLY = 10
 _LEAST_APART_NS = 20_000
 _CLEARLY_LONGER = 4
+_STEPS_TO_COMPARE = 4
+"""Of a run that repeats itself after so many steps windows have to show that it does."""
 BY_ORDER = "steps, operations and sizes"
 BY_TIME = "operations, and the times between their ends"
 BY_CLOCK = "operations, on clocks that seem to agree"
@@ -51,8 +55,20 @@ class _Way:
     stretch: int
 
 
-def find_shift(ours: Sequence, theirs: Sequence) -> tuple[int, str] | str:
-    """How many places the other's are behind ours, and what tells; else why nothing does.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How many places the other's are behind ours, and what tells.
+
+    `unless_apart_ns`: where it is the clocks, so far apart they are at least if another is right.
+    """
+
+    shift: int
+    how: str
+    unless_apart_ns: int | None = None
+
+
+def find_shift(ours: Sequence, theirs: Sequence) -> Told | str:
+    """The pairing that is beyond doubt, else why none is.
 
     Ranks that form batches of their own have other tags, which say nothing then.
     """
@@ -63,10 +79,12 @@ def find_shift(ours: Sequence, theirs: Sequence) -> tuple[int, str] | str:
     for with_tags in (True,) if has_numbers else (True, False):
         ways = list(_ways(ours, theirs, with_tags=with_tags))
         fit = _that_fit(ways, num)
-        if len(fit) == 1 and (has_numbers or _is_alone(fit[0], ways)):
+        steps_tell = [way for way in fit if has_numbers or _holds_steps(ours, theirs, way)]
+        if len(fit) == 1 and steps_tell and (has_numbers or _is_alone(fit[0], ways)):
             return _by_order(ours, theirs, fit[0], ways)
         if fit:
-            return _by_time(ours, theirs, fit, ways)
+            by_time = _by_time(ours, theirs, steps_tell, ways)
+            return by_time or _by_clock(ours, theirs, fit, ways) or _why_not(fit, steps_tell)
     return "what one rank did is not what the other did, in whatever order"
 
 
@@ -113,12 +131,23 @@ def _clearly_longest(ways: list[_Way]) -> list[_Way]:
 
 
 def _is_alone(best: _Way, ways: list[_Way]) -> bool:
-    """Whether by no other way more than few in a row are alike, even behind what one lacks.
-
-    Where by no other way any is, few are enough.
-    """
+    """Whether by no other way more than few in a row are alike, even behind what one lacks."""
     longest = max((way.stretch for way in ways if way is not best), default=0)
-    return best.run >= (max(LEAST_RUN, _CLEARLY_LONGER * longest) if longest else LEAST_COMMON)
+    return best.run >= max(LEAST_RUN, _CLEARLY_LONGER * longest)
+
+
+def _holds_steps(ours: Sequence, theirs: Sequence, way: _Way) -> bool:
+    """Whether what is alike outlasts several steps, so that one step is not taken for another.
+
+    What is in no step counts as one, however long it may be.
+    """
+    first, _ = overlap(len(ours), len(theirs), way.shift)
+    of_steps = (
+        ours.steps[first + way.shift : first + way.shift + way.run],
+        theirs.steps[first : first + way.run],
+    )
+    longest = max(int(np.unique(steps, return_counts=True)[1].max()) for steps in of_steps)
+    return way.run >= LEAST_RUN + _STEPS_TO_COMPARE * longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,39 +166,64 @@ class _Apart:
     could_be_one_clock: bool
 
 
-def _by_order(
-    ours: Sequence, theirs: Sequence, way: _Way, ways: list[_Way]
-) -> tuple[int, str] | str:
+def _by_order(ours: Sequence, theirs: Sequence, way: _Way, ways: list[_Way]) -> Told | str:
     """The pairing that operations and steps tell, unless another's times are clearly more even."""
     apart = _apart(ours, theirs, way)
     others = _evenest_ns(ours, theirs, ways, way.shift)
     if apart and others is not None and apart.step_ns >= max(_LEAST_APART_NS, _CLEARLY * others):
         return "one way to pair them fits what they are, and another when they end"
-    return way.shift, BY_ORDER
+    return Told(way.shift, BY_ORDER)
 
 
-def _by_time(
-    ours: Sequence, theirs: Sequence, fit: list[_Way], ways: list[_Way]
-) -> tuple[int, str] | str:
+def _by_time(ours: Sequence, theirs: Sequence, fit: list[_Way], ways: list[_Way]) -> Told | None:
     """Of pairings that fit, the one by which ranks leave together, if by no other way they do."""
     num = min(len(ours), len(theirs), MOST_LOOKED_AT)
     apart = [each for way in fit if (each := _apart(ours, theirs, way))]
     telling = [each for each in apart if each.num >= max(LEAST_RUN, num / 2)]
-    for best in sorted(telling, key=lambda each: each.step_ns)[:1]:
-        others = _evenest_ns(ours, theirs, ways, best.shift)
-        is_clear = (others or 0) >= max(_LEAST_APART_NS, _CLEARLY * best.step_ns)
-        if is_clear and best.spread_ns <= LARGEST_SPREAD_NS:
-            return best.shift, BY_TIME
+    best = min(telling, key=lambda each: each.step_ns, default=None)
+    if best is None:
+        return None
+    others = _evenest_ns(ours, theirs, ways, best.shift)
+    is_clear = (others or 0) >= max(_LEAST_APART_NS, _CLEARLY * best.step_ns)
+    is_told = is_clear and best.spread_ns <= LARGEST_SPREAD_NS
+    return Told(best.shift, BY_TIME) if is_told else None
+
+
+def _by_clock(ours: Sequence, theirs: Sequence, fit: list[_Way], ways: list[_Way]) -> Told | None:
+    """Of pairings that fit, the only one by which clocks agree.
+
+    It is wrong where clocks are as far apart as by another way, which no file tells.
+    """
+    num = min(len(ours), len(theirs), MOST_LOOKED_AT)
+    least = max(LEAST_COMMON if len(fit) == 1 else LEAST_RUN, num / 2)
+    apart = [each for way in fit if (each := _apart(ours, theirs, way))]
     agreeing = [each for each in apart if each.could_be_one_clock]
-    if len(agreeing) == 1 and agreeing[0] in telling:
-        others = _evenest_ns(ours, theirs, ways, agreeing[0].shift)
-        if others is None or agreeing[0].step_ns <= TOLERANCE_NS + 2 * others:
-            return agreeing[0].shift, BY_CLOCK
-    if len(fit) == 1:
-        return (
-            "one way to pair them fits, but is not set apart from others by what they are and when"
-        )
-    return f"{len(fit):,} ways to pair them fit alike"
+    if len(agreeing) != 1 or agreeing[0].num < least:
+        return None
+    others = _evenest_ns(ours, theirs, ways, agreeing[0].shift)
+    if others is not None and agreeing[0].step_ns > TOLERANCE_NS + 2 * others:
+        return None
+    unless = _nearest_ns(ours, theirs, ways, agreeing[0].shift)
+    return Told(agreeing[0].shift, BY_CLOCK, unless)
+
+
+def _nearest_ns(ours: Sequence, theirs: Sequence, ways: list[_Way], without: int) -> int:
+    """How far clocks are apart by another way at least: one that is alike, or farther than any."""
+    farthest = {way.shift for way in (ways[0], ways[-1])}
+    others = [
+        _ends(ours, theirs, way)
+        for way in ways
+        if way.shift != without and (way.stretch >= LEAST_COMMON or way.shift in farthest)
+    ]
+    return min((abs(int(np.median(ends))) for ends in others if len(ends)), default=0)
+
+
+def _why_not(fit: list[_Way], steps_tell: list[_Way]) -> str:
+    if len(fit) > 1:
+        return f"{len(fit):,} ways to pair them fit alike"
+    if not steps_tell:
+        return "one way to pair them fits, but they hold too few steps to tell one from another"
+    return "one way to pair them fits, but is not set apart from others by what they are and when"
 
 
 def _apart(ours: Sequence, theirs: Sequence, way: _Way) -> _Apart | None:

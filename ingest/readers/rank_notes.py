@@ -61,9 +61,14 @@ def compared(offset: Offset, *, is_dated: bool) -> dict[str, int | str | bool | 
         "moved_ns": offset.correction_ns,
         "compared_with": offset.base,
         "paired_by": offset.how or None,
+        "unless_apart_ns": offset.unless_apart_ns,
         "why_not": offset.why_not or None,
         "is_dated": is_dated,
     }
+
+
+def _ms(ns: int) -> str:
+    return f"{ns / 1e6:.3f} ms or more"
 
 
 def ranks_told(ranks: list[int]) -> str:
@@ -81,6 +86,8 @@ def _said(offset: Offset) -> str:
     if not offset.is_known:
         return f"{clock} is left as it is: {offset.why_not}"
     if not offset.correction_ns:
-        return f"{clock} agrees with {other}: {ends} are {apart} apart, within {residual}"
+        agrees = f"{clock} agrees with {other}: {ends} are {apart} apart, within {residual}"
+        unless = offset.unless_apart_ns
+        return agrees if unless is None else f"{agrees}, unless clocks are {_ms(unless)} apart"
     moved = f"{offset.correction_ns / 1e6:+.3f} ms"
     return f"{clock} is moved by {moved}: {ends} then agree with {other} within {residual}"

@@ -81,8 +81,8 @@ def test_clocks_of_profiles_are_a_warning_that_says_how_sure_their_alignment_is(
         all_reduce(0, 1, 100_000, 200_000, inferred="calls"),
         all_reduce(1, 1, 350_000, 400_000, inferred="calls"),
     ]
-    clock = {"moved_ns": -2_000, "residual_ns": 900, "collectives": 7, "paired_by": "numbers",
-             "why_not": None}  # fmt: skip
+    clock = {"moved_ns": -2_000, "residual_ns": 900, "collectives": 7, "paired_by": "clocks",
+             "unless_apart_ns": 4_200_000, "why_not": None}  # fmt: skip
 
     (found,) = ClockBackwards().check(
         trace_of(collectives=rows, ranks=(0, 1), config={"clocks": {"1": clock}})
@@ -90,7 +90,8 @@ def test_clocks_of_profiles_are_a_warning_that_says_how_sure_their_alignment_is(
 
     assert found.severity == "warning"
     assert found.evidence["clock of rank 1"] == (
-        "moved by -2.0 us: 7 collectives end within 900 ns, paired by numbers"
+        "moved by -2.0 us: 7 collectives end within 900 ns, paired by clocks, unless these are "
+        "4.2 ms or more apart"
     )
 
 

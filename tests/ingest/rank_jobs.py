@@ -64,7 +64,11 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a job does: `groups` meet `per_step` times in each step; `late_rank` comes last."""
+    """What a job does: `groups` meet `per_step` times in each step; `late_rank` comes last.
+
+    `gaps_us` is how much longer each place of a step takes, in every step alike. `goes_on` tells
+    whether sizes go on from step to step, so that steps differ.
+    """
 
     num_ranks: int = 2
     num_steps: int = 6
@@ -77,6 +81,8 @@ class Plan:
     sizes: tuple[int, ...] = (4096, 8192, 4096, 1024)
     ops: tuple[str, ...] = ("allreduce",)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    gaps_us: tuple[float, ...] = (0,)
+    goes_on: bool = False
 
     def meetings(self) -> list[Meeting]:
         """Let it run."""
@@ -86,13 +92,15 @@ class Plan:
         numbers = dict.fromkeys(groups, 0)
         found, now = [], 1_000.0
         for step, place, (name, ranks) in places:
-            now += 1_000 + chance.random() * self.jitter_us
+            now += 1_000 + self.gaps_us[place % len(self.gaps_us)]
+            now += chance.random() * self.jitter_us
             came = [now + chance.random() * self.noise_us for _ in ranks]
             if self.late_rank in ranks:
                 came[ranks.index(self.late_rank)] += self.late_us
             now = max(came) + 50
             left = [now + chance.random() * self.noise_us for _ in ranks]
-            what = self.ops[place % len(self.ops)], self.sizes[place % len(self.sizes)]
+            size = self.sizes[(numbers[name] if self.goes_on else place) % len(self.sizes)]
+            what = self.ops[place % len(self.ops)], size
             times = tuple(came), tuple(left)
             found.append(Meeting(step, name, ranks, numbers[name], *what, *times))
             numbers[name] += 1
@@ -201,6 +209,13 @@ def of_rank(trace: Trace, rank: int, column: str) -> list[Any]:
 def open_job(folder: Path, meetings: list[Meeting], *looks: Look) -> Trace:
     """Write a job and open it."""
     return Trace.open(write_job(folder / "job", meetings, *looks))
+
+
+def period_us(plan: Plan) -> float:
+    """How long a step of a job takes, if no time is drawn."""
+    gaps = [plan.gaps_us[place % len(plan.gaps_us)] for place in range(plan.per_step)]
+    waited = plan.late_us if plan.late_rank is not None else 0
+    return sum(gaps) + plan.per_step * (1_050 + waited)
 
 
 def wrong_pairs(trace: Trace, *looks: Look) -> list[tuple[Any, ...]]:

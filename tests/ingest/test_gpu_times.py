@@ -13,7 +13,7 @@ from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.ingest.kineto_files import Event, open_events, slice_
-from tests.ingest.test_kineto_folder import ENDS_US, kernel
+from tests.ingest.test_kineto_folder import ENDS_US, met
 
 TIMES = ("step", "ts_ns", "dur_ns", "cpu_dur_ns", "gpu_ts_ns", "gpu_dur_ns", "gpu_busy_ns")
 
@@ -74,7 +74,7 @@ def test_a_step_is_as_long_after_it_was_exported(
 
 def test_times_on_the_gpu_move_with_a_ranks_clock(tmp_path: Path) -> None:
     for rank, late_us in enumerate((0, 500)):
-        ends = [kernel(number, end + late_us) for number, end in enumerate(ENDS_US)]
+        ends = [each for at, end in enumerate(ENDS_US) for each in met(at, end + late_us)]
         content = {
             "schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2},
             "traceEvents": [*profile(late_us), *ends],

@@ -23,16 +23,25 @@ from tests.ingest.log_files import report_of
 ENDS_US = (1_000, 2_000, 3_000, 4_000, 5_000)
 
 
-def kernel(number: int, end_us: float) -> dict[str, Any]:
-    """An all-reduce that no other one is like."""
-    args = {"stream": 7, "In msg nelems": 64 + number}
+def met(number: int, end_us: float) -> list[dict[str, Any]]:
+    """An all-reduce of the group's number so and so: its call, and its kernel."""
+    said: dict[str, Any] = {
+        "External id": number + 1,
+        "Seq": number + 1,
+        "In msg nelems": 64 + number,
+    }
+    said |= {"Collective name": "allreduce", "Process Group Name": "tp"}
+    args = {"stream": 7, "External id": number + 1}
     name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-    return slice_(name, end_us - 40, 40, cat="kernel", tid=7, args=args)
+    return [
+        slice_("record_param_comms", end_us - 300, 40, cat="cpu_op", args=said),
+        slice_(name, end_us - 40, 40, cat="kernel", tid=7, args=args),
+    ]
 
 
 def rank_file(folder: Path, name: str, rank: int | None, late_us: float = 0, **more: Any) -> None:
     """A rank that leaves all-reduces `late_us` after the others do, by its own clock."""
-    events = [kernel(number, end + late_us) for number, end in enumerate(ENDS_US)]
+    events = [each for number, end in enumerate(ENDS_US) for each in met(number, end + late_us)]
     info = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": 2}}
     content = json.dumps({"schemaVersion": 1, **info, **more, "traceEvents": events}).encode()
     (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
@@ -54,7 +63,7 @@ def assert_moved(trace: Trace) -> None:
     ) in report_of(trace).notes
     said = trace.manifest.config["clocks"]["1"]
     assert (said["least_ns"], said["most_ns"]) == (2_460_000, 2_540_000)
-    assert said["paired_by"] == "steps, operations and sizes"
+    assert said["paired_by"] == "sequence numbers"
 
 
 def test_each_file_is_the_rank_that_it_says(tmp_path: Path) -> None:
@@ -69,7 +78,7 @@ def test_each_file_is_the_rank_that_it_says(tmp_path: Path) -> None:
         "0": "b.json", "3": "a.json.gz", "5": "trace_rank-5.json",
     }  # fmt: skip
     assert first_ns(trace).keys() == {0, 3, 5}
-    assert report_of(trace).read["X"] == 15
+    assert report_of(trace).read["X"] == 30
 
 
 def test_a_clock_that_is_late_by_the_ends_of_collectives_is_moved(tmp_path: Path) -> None:
@@ -92,7 +101,7 @@ def test_clocks_are_not_moved_by_ends_that_are_scattered(tmp_path: Path) -> None
     rank_file(tmp_path, "a.json", 0)
     late = (900, 1, -400, 3_000, 2_200)
     ends = [end + by for end, by in zip(ENDS_US, late, strict=True)]
-    events = [kernel(number, end) for number, end in enumerate(ends)]
+    events = [each for number, end in enumerate(ends) for each in met(number, end)]
     content = {"schemaVersion": 1, "distributedInfo": {"rank": 1}, "traceEvents": events}
     (tmp_path / "b.json").write_text(json.dumps(content))
     alone = first_ns(Trace.open(tmp_path / "b.json"))

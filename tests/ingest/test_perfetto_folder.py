@@ -31,10 +31,18 @@ def perfetto_file(
         packets.append({"track_descriptor": described})
         for number, end_us in enumerate(ENDS_US):
             end_ns = end_us * 1000 + late_ns
-            args = {"stream": 7, "In msg nelems": 64 + number}
+            args = {"External id": number + 1, "Seq": number + 1, "In msg nelems": 64 + number}
             told = [{"name": name, "int_value": value} for name, value in args.items()]
-            said = {"track_uuid": pid, "debug_annotations": told}
-            packets += [event(end_ns - 40_000, 1, KERNEL, **said), event(end_ns, 2, track_uuid=pid)]
+            op = [{"name": "Collective name", "string_value": "allreduce"},
+                  {"name": "Process Group Name", "string_value": "tp"}]  # fmt: skip
+            call = {"track_uuid": pid, "debug_annotations": [*told, *op]}
+            kernel = {"track_uuid": pid, "debug_annotations": told[:1]}
+            packets += [
+                event(end_ns - 300_000, 1, "record_param_comms", **call),
+                event(end_ns - 260_000, 2, track_uuid=pid),
+                event(end_ns - 40_000, 1, KERNEL, **kernel),
+                event(end_ns, 2, track_uuid=pid),
+            ]
     (folder / name).write_bytes(pack(*packets))
 
 
@@ -50,7 +58,7 @@ def test_each_file_is_the_rank_that_its_process_or_its_name_says(tmp_path: Path)
         "0": "z.pftrace", "3": "a.pftrace", "5": "trace_rank-5.pftrace",
     }  # fmt: skip
     assert first_ns(trace).keys() == {0, 3, 5}
-    assert report_of(trace).read["begin"] == 15
+    assert report_of(trace).read["begin"] == 30
 
 
 def test_what_names_no_rank_is_of_the_one_that_all_else_names(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.derive.clocks import AGREE_NS
 from stepscope.ingest.derive.ways import BY_CLOCK
+from tests.ingest.log_files import report_of
 from tests.ingest.rank_jobs import (
     NOISE_US,
     Look,
@@ -21,6 +22,7 @@ from tests.ingest.rank_jobs import (
     clocks,
     job,
     open_job,
+    period_us,
 )
 
 MISLED = {
@@ -83,13 +85,48 @@ def test_the_one_way_that_fits_is_believed_where_something_sets_it_apart(
     alike = Look(has_seq=False, tags="step[DECODE bs=32]")
     looks = alike, replace(alike, late_us=5e6)
 
-    trace = open_job(
-        tmp_path, job(per_step=32, num_steps=1, sizes=sizes, jitter_us=jitter_us), *looks
-    )
+    meetings = job(num_steps=8, sizes=sizes, goes_on=True, jitter_us=jitter_us)
+    trace = open_job(tmp_path, meetings, *looks)
 
     assert clocks(trace)[1]["moved_ns"] == pytest.approx(-5e9, abs=2_000)
     assert clocks(trace)[1]["paired_by"] == paired_by
     assert_nothing_is_wrong(trace, *looks)
+
+
+@pytest.mark.parametrize("num_steps", [1, 3])
+@pytest.mark.parametrize("per_step", [4, 32])
+@pytest.mark.parametrize("late_us", [0.0, 2_500, -90_000])
+def test_steps_that_are_alike_are_not_taken_for_one_where_windows_share_none(
+    tmp_path: Path, late_us: float, per_step: int, num_steps: int
+) -> None:
+    alike = Look(has_seq=False, tags="step[DECODE bs=32]", first_step=1, last_step=num_steps)
+    late = replace(alike, first_step=4, last_step=3 + num_steps, late_us=late_us)
+    sizes = tuple(range(1, per_step + 1))
+    gaps_us = tuple(70.0 * size for size in sizes)
+    meetings = job(num_steps=8, per_step=per_step, sizes=sizes, gaps_us=gaps_us, jitter_us=0)
+
+    trace = open_job(tmp_path, meetings, alike, late)
+
+    assert clocks(trace)[1]["collectives"] == 0
+    assert any("are not paired between ranks 0 and 1" in note for note in report_of(trace).notes)
+    assert_nothing_is_wrong(trace, alike, late)
+
+
+def test_where_clocks_tell_it_is_said_how_far_they_are_apart_if_they_do_not_agree(
+    tmp_path: Path,
+) -> None:
+    plan = Plan(num_steps=8, jitter_us=0, noise_us=0)
+    for late_us in (0.0, -period_us(plan)):
+        looks = [Look(has_seq=False, tags="", late_us=late) for late in (0.0, late_us)]
+        looks[1] = replace(looks[1], first_step=1)
+
+        trace = open_job(tmp_path, plan.meetings(), *looks)
+
+        said = clocks(trace)[1]
+        assert (said["paired_by"], said["moved_ns"]) == (BY_CLOCK, 0)
+        assert 0 < said["unless_apart_ns"] <= period_us(plan) * 1_000
+        apart = f"unless clocks are {said['unless_apart_ns'] / 1e6:.3f} ms or more apart"
+        assert any(apart in note for note in report_of(trace).notes)
 
 
 LATE_US = [0, 0, 3, 20, 60, 700, -2_500, 1_000, 4_000, 5_900, 5_000_000, -5_000_000]

@@ -21,7 +21,7 @@ TP_DP = {"tp0": (0, 1), "tp1": (2, 3), "dp0": (0, 2), "dp1": (1, 3)}
         (Look(late_us=5e6, first_step=1), "sequence numbers"),
         (Look(late_us=2_500, first_step=1, has_seq=False), "steps, operations and sizes"),
         (Look(late_us=2_500, last_step=3, has_seq=False), "steps, operations and sizes"),
-        (Look(late_us=2_500, first_step=2, has_calls=False, tags=""),
+        (Look(late_us=2_500, first_step=2, has_seq=False, tags="step[DECODE bs=32]"),
          "operations, and the times between their ends"),
     ],
 )  # fmt: skip
@@ -149,11 +149,10 @@ def test_files_of_a_larger_job_that_name_no_group_are_not_paired(tmp_path: Path)
 def test_the_only_group_of_several_ranks_is_that_of_kernels_without_a_name(tmp_path: Path) -> None:
     groups = [{"pg_name": "0", "ranks": [0, 1, 2, 3]}, {"pg_name": "1", "ranks": [0]}]
     info = {"distributedInfo": {"world_size": 4, "pg_config": groups}}
-    looks = [Look(has_calls=False, top=info, late_us=rank * 900.0) for rank in range(4)]
+    looks = [Look(has_calls=False, top=info, first_step=rank) for rank in range(4)]
 
     trace = open_job(tmp_path, job(4, num_steps=8), *looks)
 
     assert {*of_rank(trace, 3, "expected_ranks")} == {"0,1,2,3"}
-    assert [said["moved_ns"] for said in clocks(trace).values()] == pytest.approx(
-        [-900_000, -1_800_000, -2_700_000], abs=2_000
-    )
+    assert [said["collectives"] for said in clocks(trace).values()] == [28, 24, 20]
+    assert_nothing_is_wrong(trace, *looks)
