@@ -12,6 +12,7 @@ from stepscope.analyzers.run_line import is_split
 from stepscope.analyzers.stretches import NUMBER_OF
 from stepscope.analyzers.wording import times
 from stepscope.ingest.derive.states import is_list_of_arrivals
+from stepscope.ingest.summary import merged_ranks
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -32,7 +33,13 @@ def notes(
         )
         return
     if lines.is_empty():
-        yield "the trace has neither requests nor steps: there is no time to be blamed for"
+        what = (
+            "profiles of several ranks are merged into one file, in which their steps are not told "
+            "apart"
+            if merged_ranks(trace.manifest)
+            else "the trace has neither requests nor steps"
+        )
+        yield f"{what}: there is no time to be blamed for"
         return
     named = lines.filter(pl.col("request").is_not_null())
     if named.is_empty():

@@ -11,6 +11,8 @@ import polars as pl
 from stepscope.ingest.schema import STEP_KINDS, TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stepscope.ingest.manifest import Manifest
     from stepscope.ingest.trace import Trace
 
@@ -22,7 +24,7 @@ def facts(trace: Trace) -> list[tuple[str, str]]:
     rows = [
         ("producer", f"{manifest.producer} {manifest.producer_version}".strip()),
         ("clock", manifest.clock.kind),
-        ("ranks", _ranks(manifest.ranks)),
+        ("ranks", _ranks(manifest)),
         ("sources", _sources(manifest)),
         ("run", run),
         ("steps", _steps(trace)),
@@ -203,9 +205,18 @@ def as_html(trace: Trace) -> str:
     )
 
 
-def _ranks(ranks: tuple[int, ...]) -> str:
-    shown = ", ".join(map(str, ranks[:8]))
-    return f"{len(ranks):,} ({shown}, ...)" if len(ranks) > 8 else shown
+def _ranks(manifest: Manifest) -> str:
+    ranks: Sequence[object] = merged_ranks(manifest) or manifest.ranks
+    shown = ", ".join(map(str, ranks[:8])) + ", ..." * (len(ranks) > 8)
+    if merged_ranks(manifest):
+        return f"{len(ranks):,}, not told apart ({shown})"
+    return f"{len(ranks):,} ({shown})" if len(ranks) > 8 else shown
+
+
+def merged_ranks(manifest: Manifest) -> list[str]:
+    """The ranks whose profiles were merged into one file, which is shown as one rank's."""
+    said = manifest.config.get("merged_ranks")
+    return [str(rank) for rank in said] if isinstance(said, list) else []
 
 
 def _sources(manifest: Manifest) -> str:
