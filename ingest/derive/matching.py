@@ -21,7 +21,7 @@ from stepscope.ingest.derive.sequences import (
     said_of,
     that_block,
 )
-from stepscope.ingest.derive.ways import TOLERANCE_NS, find_shift
+from stepscope.ingest.derive.ways import TOLERANCE_NS, Told, find_shift
 
 MOST_DRIFT = 2e-4
 """How much of the time clocks may drift apart: both by a hundred in a million."""
@@ -58,9 +58,18 @@ def match(ours: Sequence, theirs: Sequence) -> Match:
     if isinstance(found, str):
         return Match(found)
     first, last = overlap(len(ours), len(theirs), found.shift)
-    others = np.arange(first, last)
+    others = np.arange(first, _until(ours, theirs, found, first, last))
     kept = _until_differs(ours, theirs, others + found.shift, others, found.how, found.shift)
     return replace(kept, unless_apart_ns=found.unless_apart_ns)
+
+
+def _until(ours: Sequence, theirs: Sequence, found: Told, first: int, last: int) -> int:
+    """Behind which of their places nothing is known: the first that differs is, if steps do not."""
+    if found.parts_at is None:
+        return last
+    mine_said, others_said = said_of(ours, theirs)
+    at = first + found.parts_at
+    return at + bool(mine_said[at + found.shift] != others_said[at])
 
 
 def _until_differs(

@@ -45,6 +45,7 @@ BY_CLOCK = "operations, on clocks that seem to agree"
 class _Way:
     """A pairing: `common` places face each other, and the first `run` of these are alike.
 
+    `num_tagged` of that run are known to be in a step, and that to have the same tag.
     `stretch` is how many in a row are, wherever: two ranks do the same before and behind what one
     of them lacks.
     """
@@ -53,17 +54,25 @@ class _Way:
     common: int
     run: int
     stretch: int
+    num_tagged: int
+
+    @property
+    def parts_at(self) -> int | None:
+        """How many are alike before one is not; None where all are."""
+        return self.run if self.run < self.common else None
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """How many places the other's are behind ours, and what tells.
 
-    `unless_apart_ns`: where it is the clocks, so far apart they are at least if another is right.
+    `parts_at`: so many are alike before steps or what they do differ, None where none do.
+    `unless_apart_ns`: where clocks tell, so far apart they are at least if another is right.
     """
 
     shift: int
     how: str
+    parts_at: int | None = None
     unless_apart_ns: int | None = None
 
 
@@ -79,28 +88,40 @@ def find_shift(ours: Sequence, theirs: Sequence) -> Told | str:
     for with_tags in (True,) if has_numbers else (True, False):
         ways = list(_ways(ours, theirs, with_tags=with_tags))
         fit = _that_fit(ways, num)
-        steps_tell = [way for way in fit if has_numbers or _holds_steps(ours, theirs, way)]
-        if len(fit) == 1 and steps_tell and (has_numbers or _is_alone(fit[0], ways)):
+        numbered = [way for way in fit if has_numbers and way.num_tagged]
+        known = numbered or [way for way in fit if _holds_steps(ours, theirs, way)]
+        if len(fit) == 1 and known and (numbered or _is_alone(fit[0], ways)):
             return _by_order(ours, theirs, fit[0], ways)
         if fit:
-            by_time = _by_time(ours, theirs, steps_tell, ways)
-            return by_time or _by_clock(ours, theirs, fit, ways) or _why_not(fit, steps_tell)
+            by_time = _by_time(ours, theirs, known, ways)
+            return by_time or _by_clock(ours, theirs, fit, ways) or _why_not(fit, known)
     return "what one rank did is not what the other did, in whatever order"
 
 
 def _ways(ours: Sequence, theirs: Sequence, *, with_tags: bool) -> Iterator[_Way]:
     """Every pairing in which a quarter of the shorter sequence faces something."""
     mine_said, others_said = (said[:MOST_LOOKED_AT] for said in said_of(ours, theirs))
-    mine_tags, others_tags = ours.tags[:MOST_LOOKED_AT], theirs.tags[:MOST_LOOKED_AT]
+    mine_tags, others_tags = _tags(ours), _tags(theirs)
     least = max(1, min(len(mine_said), len(others_said)) // 4)
     for shift in range(least - len(others_said), len(mine_said) - least + 1):
         first, last = overlap(len(mine_said), len(others_said), shift)
         mine, others = slice(first + shift, last + shift), slice(first, last)
         alike = mine_said[mine] == others_said[others]
+        a, b = mine_tags[mine], others_tags[others]
         if with_tags:
-            a, b = mine_tags[mine], others_tags[others]
             alike &= (a == b) | (a == 0) | (b == 0)
-        yield _Way(shift, last - first, first_true(~alike), _most_in_a_row(alike))
+        run = first_true(~alike)
+        num_tagged = int(((a == b) & (a > 0))[:run].sum()) * with_tags
+        yield _Way(shift, last - first, run, _most_in_a_row(alike), num_tagged)
+
+
+def _tags(sequence: Sequence) -> Ints:
+    """A number for each one's tag, -1 between steps; 0 where the file may not have the step."""
+    tags = sequence.tags[:MOST_LOOKED_AT].copy()
+    first, last = first_true(tags > 0), len(tags) - first_true(tags[::-1] > 0)
+    within = tags[first:last]
+    within[within == 0] = -1
+    return tags
 
 
 def _most_in_a_row(where: npt.NDArray[np.bool_]) -> int:
@@ -158,7 +179,7 @@ class _Apart:
     leaves as it is.
     """
 
-    shift: int
+    way: _Way
     num: int
     middle_ns: int
     spread_ns: int
@@ -172,7 +193,7 @@ def _by_order(ours: Sequence, theirs: Sequence, way: _Way, ways: list[_Way]) -> 
     others = _evenest_ns(ours, theirs, ways, way.shift)
     if apart and others is not None and apart.step_ns >= max(_LEAST_APART_NS, _CLEARLY * others):
         return "one way to pair them fits what they are, and another when they end"
-    return Told(way.shift, BY_ORDER)
+    return Told(way.shift, BY_ORDER, way.parts_at)
 
 
 def _by_time(ours: Sequence, theirs: Sequence, fit: list[_Way], ways: list[_Way]) -> Told | None:
@@ -183,10 +204,10 @@ def _by_time(ours: Sequence, theirs: Sequence, fit: list[_Way], ways: list[_Way]
     best = min(telling, key=lambda each: each.step_ns, default=None)
     if best is None:
         return None
-    others = _evenest_ns(ours, theirs, ways, best.shift)
+    others = _evenest_ns(ours, theirs, ways, best.way.shift)
     is_clear = (others or 0) >= max(_LEAST_APART_NS, _CLEARLY * best.step_ns)
     is_told = is_clear and best.spread_ns <= LARGEST_SPREAD_NS
-    return Told(best.shift, BY_TIME) if is_told else None
+    return Told(best.way.shift, BY_TIME, best.way.parts_at) if is_told else None
 
 
 def _by_clock(ours: Sequence, theirs: Sequence, fit: list[_Way], ways: list[_Way]) -> Told | None:
@@ -200,11 +221,11 @@ def _by_clock(ours: Sequence, theirs: Sequence, fit: list[_Way], ways: list[_Way
     agreeing = [each for each in apart if each.could_be_one_clock]
     if len(agreeing) != 1 or agreeing[0].num < least:
         return None
-    others = _evenest_ns(ours, theirs, ways, agreeing[0].shift)
+    others = _evenest_ns(ours, theirs, ways, agreeing[0].way.shift)
     if others is not None and agreeing[0].step_ns > TOLERANCE_NS + 2 * others:
         return None
-    unless = _nearest_ns(ours, theirs, ways, agreeing[0].shift)
-    return Told(agreeing[0].shift, BY_CLOCK, unless)
+    way = agreeing[0].way
+    return Told(way.shift, BY_CLOCK, way.parts_at, _nearest_ns(ours, theirs, ways, way.shift))
 
 
 def _nearest_ns(ours: Sequence, theirs: Sequence, ways: list[_Way], without: int) -> int:
@@ -218,10 +239,10 @@ def _nearest_ns(ours: Sequence, theirs: Sequence, ways: list[_Way], without: int
     return min((abs(int(np.median(ends))) for ends in others if len(ends)), default=0)
 
 
-def _why_not(fit: list[_Way], steps_tell: list[_Way]) -> str:
+def _why_not(fit: list[_Way], known: list[_Way]) -> str:
     if len(fit) > 1:
         return f"{len(fit):,} ways to pair them fit alike"
-    if not steps_tell:
+    if not known:
         return "one way to pair them fits, but they hold too few steps to tell one from another"
     return "one way to pair them fits, but is not set apart from others by what they are and when"
 
@@ -237,7 +258,7 @@ def _apart(ours: Sequence, theirs: Sequence, way: _Way) -> _Apart | None:
     least, most = bounds(ours, theirs, others + way.shift, others)
     one_clock = abs(middle) <= AGREE_NS and least <= TOLERANCE_NS and most >= -TOLERANCE_NS
     steps = np.quantile(np.abs(np.diff(ends)), 0.75, method="higher") if len(ends) > 1 else 0
-    return _Apart(way.shift, len(ends), middle, spread, int(steps), one_clock)
+    return _Apart(way, len(ends), middle, spread, int(steps), one_clock)
 
 
 def _evenest_ns(ours: Sequence, theirs: Sequence, ways: list[_Way], without: int) -> int | None:

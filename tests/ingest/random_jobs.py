@@ -28,7 +28,13 @@ from tests.ingest.rank_jobs import (
     period_us,
 )
 
-TAGS = ("", "step[DECODE bs=32]", "step[DECODE bs=32]", "ProfilerStep#{step}")
+TAGS = (
+    "",
+    "step[DECODE bs=32]",
+    "step[DECODE bs=32]",
+    "ProfilerStep#{step}",
+    "ProfilerStep#{step}",
+)
 SIZES = ((1,), (1, 2), (1, 2, 3, 4), (4, 3, 9, 2, 7, 5), (1, 1, 2, 2, 3, 3), (5, 1, 1, 1))
 
 
@@ -50,10 +56,13 @@ def draw(number: int) -> Drawn:
     late_us = _late_us(chance, plan)
     places = range(plan.num_steps * plan.per_step if shared != "none" else 0)
     lacking = tuple(place for place in places if chance.random() < 0.02)
+    look = replace(look, behind=chance.choice((0, 0, 0, 1, 3, plan.per_step - 1)))
+    edges = [chance.choice((0, 0, 0, 1, 2, 5)) for _ in range(4)]
     looks = (
-        replace(look, first_step=first[0], last_step=first[1]),
-        replace(look, first_step=second[0], last_step=second[1], late_us=late_us, without=lacking),
-    )
+        replace(look, first_step=first[0], last_step=first[1], skipped=edges[0], cut=edges[1]),
+        replace(look, first_step=second[0], last_step=second[1], skipped=edges[2], cut=edges[3],
+                late_us=late_us, without=lacking),
+    )  # fmt: skip
     return Drawn(plan, looks)
 
 

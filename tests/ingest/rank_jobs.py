@@ -46,7 +46,8 @@ class Look:
     """How a rank's file shows it: its clock, window and dialect, and what was done to it.
 
     `without` and `swapped` are numbers of collectives: that one is not there, or it stands as the
-    one behind it. `tags` is what steps are called, with the number or not.
+    one behind it. `tags` is what steps are called, with the number or not; the last `behind` of a
+    step come behind its tag. Of the window the first `skipped` and the last `cut` are not there.
     """
 
     late_us: float = 0
@@ -60,6 +61,9 @@ class Look:
     without: tuple[int, ...] = ()
     swapped: int | None = None
     top: dict[str, Any] = field(default_factory=dict)
+    behind: int = 0
+    skipped: int = 0
+    cut: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +119,21 @@ def job(num_ranks: int = 2, **given: Any) -> list[Meeting]:
 def events(meetings: list[Meeting], rank: int, look: Look) -> list[Event]:
     """What a profiler shows of a job on one rank, its times in microseconds of its own clock."""
     own = [m for m in meetings if rank in m.ranks and look.first_step <= m.step <= look.last_step]
+    tagged = _tagged(own, look)
+    own = own[look.skipped : len(own) - look.cut]
     kept = [m for m in _swapped(own, look.swapped) if m.number not in look.without]
     found: list[Event] = []
     for number, meeting in enumerate(kept, start=1):
         found += _shown(meeting, meeting.ranks.index(rank), number, look)
-    return [*found, *_steps(own, rank, look)]
+    return [*found, *_steps([m for m in own if (m.group, m.number) in tagged], rank, look)]
+
+
+def _tagged(own: list[Meeting], look: Look) -> set[tuple[str, int]]:
+    """The group and number of those that do not come behind the tag of their step."""
+    of_steps: dict[int, list[tuple[str, int]]] = {}
+    for meeting in own:
+        of_steps.setdefault(meeting.step, []).append((meeting.group, meeting.number))
+    return {each for of_step in of_steps.values() for each in of_step[: len(of_step) - look.behind]}
 
 
 def _swapped(own: list[Meeting], place: int | None) -> list[Meeting]:

@@ -112,6 +112,20 @@ def test_steps_that_are_alike_are_not_taken_for_one_where_windows_share_none(
     assert_nothing_is_wrong(trace, alike, late)
 
 
+def test_numbers_of_steps_tell_nothing_of_what_comes_behind_their_tags(tmp_path: Path) -> None:
+    plan = Plan(num_steps=8, per_step=21, sizes=tuple(range(1, 22)), jitter_us=0)
+    untagged = Look(has_seq=False, behind=20)
+    looks = (
+        replace(untagged, first_step=2, last_step=2),
+        replace(untagged, first_step=4, last_step=5, skipped=1, cut=20),
+    )
+
+    trace = open_job(tmp_path, plan.meetings(), *looks)
+
+    assert clocks(trace)[1]["collectives"] == 0
+    assert_nothing_is_wrong(trace, *looks)
+
+
 def test_where_clocks_tell_it_is_said_how_far_they_are_apart_if_they_do_not_agree(
     tmp_path: Path,
 ) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
+from stepscope.analyzers.blame import Blame, blame
 from stepscope.analyzers.run import check
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace
 
 Rows = Counter[tuple[Any, ...]]
+WHEN = ("arrive_ns", "first_token_ns", "ended_ns", "from_ns", "to_ns")
 
 
 def rows_of(trace: Trace, table: str, *without: str) -> Rows:
@@ -62,9 +66,65 @@ def counts_of(trace: Trace) -> tuple[dict[str, int], ...]:
     return (report.read, report.skipped, report.repaired, report.inferred)
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    findings: dict[str, Any]
+    blame: Blame
+
+
+_SAID: dict[str, _Said] = {}
+
+
+def _said(trace: Trace) -> _Said:
+    """What rules and `blame` say, once for each that is the same row for row, whoever wrote it."""
+    frames = {name: trace.table(name).collect() for name in sorted(trace.manifest.tables)}
+    hashed = [f"{name} {frame.hash_rows().to_list()}" for name, frame in frames.items()]
+    key = f"{hashed} {trace.manifest}"
+    if key not in _SAID:
+        findings = {**check(trace).as_dict(), "trace": ""}
+        _SAID[key] = _Said(findings, blame(trace))
+    return _SAID[key]
+
+
 def findings_of(trace: Trace) -> dict[str, Any]:
     """What `check` says, but for the name of the file."""
-    return {**check(trace).as_dict(), "trace": ""}
+    return _said(trace).findings
+
+
+def blamed(trace: Trace, later_ns: int = 0) -> dict[str, Rows]:
+    """What `blame` says to the nanosecond, and when, so much later."""
+    found = _said(trace).blame
+    when = cs.by_name(*WHEN, require_all=False) + later_ns
+    frames = {
+        "requests": found.requests,
+        "to first token": found.to_first_token,
+        "stretches": found.stretches,
+    }
+    return {name: Counter(frame.with_columns(when).rows()) for name, frame in frames.items()}
+
+
+def blamed_sums(trace: Trace, *ranks: int) -> Rows:
+    """What each cause took of each request, or rank, whenever that was; of some ranks or all."""
+    found = _said(trace).blame.requests
+    kept = found.filter(pl.col("rank").is_in(ranks)) if ranks else found
+    return Counter(kept.drop(WHEN, strict=False).rows())
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is read and said of a trace as it is: tables, counts, findings, blame."""
+
+    tables: dict[str, Rows]
+    counts: tuple[dict[str, int], ...]
+    findings: dict[str, Any]
+    blamed: dict[str, Rows]
+    sums: Rows
+
+
+def told_of(trace: Trace) -> Told:
+    """All that is compared."""
+    said = (contents_of(trace), counts_of(trace), findings_of(trace))
+    return Told(*said, blamed(trace), blamed_sums(trace))
 
 
 def _plain(text: str | None) -> str | None:

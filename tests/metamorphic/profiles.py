@@ -7,8 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.metamorphic.contents import Told, told_of
 from tests.metamorphic.documents import Document, Event, loaded
+from tests.metamorphic.profile_rewritings import plain
 
 _KINETO = ROOT.parent / "shared" / "data" / "kineto"
 _REAL = (
@@ -79,3 +82,14 @@ def write(folder: Path, content: bytes, name: str = "trace.json") -> Path:
     """A file of that content."""
     (folder / name).write_bytes(content)
     return folder / name
+
+
+@cache
+def told(folder: Path, name: str) -> Told:
+    """What is read and said of one of them as it is."""
+    return told_of(opened(folder, plain(profile(name)), f"{name}.json"))
+
+
+def opened(folder: Path, content: bytes, name: str = "trace.json") -> Trace:
+    """What is read of a file of that content."""
+    return Trace.open(write(folder, content, name))

@@ -16,7 +16,15 @@ import polars.selectors as cs
 import pytest
 
 from stepscope.ingest.trace import Trace
-from tests.metamorphic.contents import contents_of, counts_of, findings_of, report_of, rows_of
+from tests.metamorphic.contents import (
+    Told,
+    contents_of,
+    counts_of,
+    findings_of,
+    report_of,
+    rows_of,
+    told_of,
+)
 from tests.metamorphic.swimlanes import PHASES, Swimlane, each_cycle, each_task, names, swimlane
 
 SAMPLES = ("mix-admission-before.trace", "mix-admission-after.trace")
@@ -25,16 +33,10 @@ RENAMED = 1 << 16
 each_swimlane = pytest.mark.parametrize("name", names())
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("swimlanes")
-
-
 @cache
-def told(folder: Path, name: str) -> tuple[Any, ...]:
-    """What is read of a swimlane as it is: tables, counts, findings."""
-    trace = Trace.open(swimlane(name).write(folder / name))
-    return contents_of(trace), counts_of(trace), findings_of(trace)
+def told(folder: Path, name: str) -> Told:
+    """What is read and said of a swimlane as it is."""
+    return told_of(Trace.open(swimlane(name).write(folder / name)))
 
 
 def shuffled(found: Swimlane) -> Swimlane:
@@ -68,14 +70,14 @@ def test_a_swimlane_written_otherwise_is_the_same(
 ) -> None:
     trace = Trace.open(swimlane(name).write(tmp_path / "Case1", WRITTEN[how]))
 
-    assert (contents_of(trace), counts_of(trace), findings_of(trace)) == told(folder, name)
+    assert told_of(trace) == told(folder, name)
 
 
 @each_swimlane
 def test_the_order_of_records_makes_no_difference(folder: Path, tmp_path: Path, name: str) -> None:
     trace = Trace.open(shuffled(swimlane(name)).write(tmp_path / "Case1"))
 
-    assert (contents_of(trace), counts_of(trace), findings_of(trace)) == told(folder, name)
+    assert told_of(trace) == told(folder, name)
 
 
 @each_swimlane
@@ -86,10 +88,10 @@ def test_later_by_a_constant_is_later_by_it_everywhere(
 
     trace = Trace.open(late.write(tmp_path / "Case1"))
 
-    tables, counts, findings = told(folder, name)
-    assert contents_of(moved(trace, -LATER_NS)) == tables
-    assert counts_of(trace) == counts
-    assert findings_of(trace)["counts"] == findings["counts"]
+    first = told(folder, name)
+    assert contents_of(moved(trace, -LATER_NS)) == first.tables
+    assert counts_of(trace) == first.counts
+    assert findings_of(trace)["counts"] == first.findings["counts"]
 
 
 @each_swimlane
@@ -120,12 +122,15 @@ def test_tasks_of_another_number_are_the_same_tasks(
         each_task(swimlane(name), lambda task: task + RENAMED).write(tmp_path / "Case1")
     )
 
-    tables, counts, findings = told(folder, name)
+    first = told(folder, name)
     numbers = cs.by_name("task", "from_task", "to_task", require_all=False) - RENAMED
-    assert contents_of(with_columns(trace, numbers), "args")["core_spans"] == tables["core_spans"]
-    assert rows_of(with_columns(trace, numbers), "tasks") == tables["tasks"]
-    assert counts_of(trace) == counts
-    assert findings_of(trace)["counts"] == findings["counts"]
+    assert (
+        contents_of(with_columns(trace, numbers), "args")["core_spans"]
+        == first.tables["core_spans"]
+    )
+    assert rows_of(with_columns(trace, numbers), "tasks") == first.tables["tasks"]
+    assert counts_of(trace) == first.counts
+    assert findings_of(trace)["counts"] == first.findings["counts"]
 
 
 @each_swimlane
@@ -137,10 +142,10 @@ def test_kernels_of_another_name_are_the_same_blocks(
 
     trace = Trace.open(found.write(tmp_path / "Case1"))
 
-    tables, counts, findings = told(folder, name)
-    assert rows_of(trace, "core_spans") == tables["core_spans"]
-    assert counts_of(trace) == counts
-    assert findings_of(trace)["counts"] == findings["counts"]
+    first = told(folder, name)
+    assert rows_of(trace, "core_spans") == first.tables["core_spans"]
+    assert counts_of(trace) == first.counts
+    assert findings_of(trace)["counts"] == first.findings["counts"]
     assert all("kernel" in each for each in trace.tasks.collect()["name"].drop_nulls())
 
 
@@ -155,10 +160,10 @@ def test_a_block_that_is_lost_is_one_block_less_and_said(
 
     trace = Trace.open(found.write(tmp_path / "Case1"))
 
-    tables, _, _ = told(folder, name)
-    lost = tables["core_spans"].total() - trace.num_rows("core_spans")
+    first = told(folder, name)
+    lost = first.tables["core_spans"].total() - trace.num_rows("core_spans")
     assert lost == 1, gone
-    assert counts_of(trace)[1:] != told(folder, name)[1][1:] or report_of(trace).notes
+    assert counts_of(trace)[1:] != first.counts[1:] or report_of(trace).notes
 
 
 @each_swimlane
