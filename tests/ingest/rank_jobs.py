@@ -105,10 +105,14 @@ class Plan:
             left = [now + chance.random() * self.noise_us for _ in ranks]
             size = self.sizes[(numbers[name] if self.goes_on else place) % len(self.sizes)]
             what = self.ops[place % len(self.ops)], size
-            times = tuple(came), tuple(left)
+            times = tuple(_whole_ns(came)), tuple(_whole_ns(left))
             found.append(Meeting(step, name, ranks, numbers[name], *what, *times))
             numbers[name] += 1
         return found
+
+
+def _whole_ns(times_us: list[float]) -> list[float]:
+    return [round(us, 3) for us in times_us]
 
 
 def job(num_ranks: int = 2, **given: Any) -> list[Meeting]:

@@ -6,21 +6,42 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from stepscope.analyzers.blame import blame
 from stepscope.ingest.trace import Trace
 from tests.ingest.rank_jobs import Look, job, write_job
-from tests.metamorphic.contents import contents_of, counts_of, findings_of, report_of
+from tests.metamorphic.contents import (
+    Told,
+    blamed,
+    blamed_sums,
+    contents_of,
+    findings_of,
+    report_of,
+    told_of,
+)
 
 MEETINGS = job(2, num_steps=8)
 SAID = ("rank", "step", "group", "op", "num_elements", "ordinal")
 NOISE_NS = 10_000
 NUMBERED, BY_ORDER = Look(), Look(has_seq=False)
 each_look = pytest.mark.parametrize("look", [NUMBERED, BY_ORDER], ids=["numbered", "by order"])
+
+
+def as_it_is(folder: Path, look: Look) -> tuple[Trace, Told]:
+    """A job of which both files look alike, and what is said of it."""
+    return _as_it_is(folder, look.has_seq)
+
+
+@cache
+def _as_it_is(folder: Path, has_seq: bool) -> tuple[Trace, Told]:
+    trace = opened(folder / f"numbered {has_seq}", Look(has_seq=has_seq))
+    return trace, told_of(trace)
 
 
 def opened(folder: Path, look: Look, changed: Look | None = None) -> Trace:
@@ -44,6 +65,16 @@ def from_look(look: Look, **changed: Any) -> Look:
     return Look(**{**kept, **changed})
 
 
+def latency_ns(trace: Trace, rank: int) -> int:
+    """How long a rank's run lasted."""
+    return int(blame(trace).requests.filter(rank=rank)["latency_ns"].item())
+
+
+def spent_ns(trace: Trace, rank: int, cause: str) -> int:
+    """What a cause took of it."""
+    return int(blame(trace).requests.filter(rank=rank)[f"{cause}_ns"].item())
+
+
 # -- what must stay ---------------------------------------------------------------------------
 
 
@@ -63,37 +94,36 @@ WRITTEN: dict[str, Callable[[dict[str, Any]], bytes]] = {
 @each_look
 @pytest.mark.parametrize("how", WRITTEN)
 def test_files_of_ranks_written_otherwise_are_the_same(
-    tmp_path: Path, look: Look, how: str
+    folder: Path, tmp_path: Path, look: Look, how: str
 ) -> None:
-    first = opened(tmp_path / "a", look)
-    folder = write_job(tmp_path / "b", MEETINGS, look, look)
-    for file in folder.iterdir():
+    first, told = as_it_is(folder, look)
+    written = write_job(tmp_path / "b", MEETINGS, look, look)
+    for file in written.iterdir():
         file.write_bytes(WRITTEN[how](json.loads(file.read_bytes())))
 
-    again = Trace.open(folder)
+    again = Trace.open(written)
 
-    assert contents_of(again) == contents_of(first)
-    assert counts_of(again) == counts_of(first)
-    assert findings_of(again) == findings_of(first)
+    assert told_of(again) == told
     assert again.manifest.config["clocks"] == first.manifest.config["clocks"]
 
 
 @each_look
 def test_what_files_are_called_and_beside_what_they_lie_makes_no_difference(
-    tmp_path: Path, look: Look
+    folder: Path, tmp_path: Path, look: Look
 ) -> None:
-    first = opened(tmp_path / "a", look)
-    folder = write_job(tmp_path / "b", MEETINGS, look, look)
-    (folder / "rank0.json").rename(folder / "z.pt.trace.json")
-    packed = gzip.compress((folder / "rank1.json").read_bytes())
-    (folder / "rank1.json").unlink()
-    (folder / "a.json.gz").write_bytes(packed)
-    (folder / "README.md").write_text("two ranks")
+    _, told = as_it_is(folder, look)
+    job_folder = write_job(tmp_path / "b", MEETINGS, look, look)
+    (job_folder / "rank0.json").rename(job_folder / "z.pt.trace.json")
+    packed = gzip.compress((job_folder / "rank1.json").read_bytes())
+    (job_folder / "rank1.json").unlink()
+    (job_folder / "a.json.gz").write_bytes(packed)
+    (job_folder / "README.md").write_text("two ranks")
 
-    again = Trace.open(folder)
+    again = Trace.open(job_folder)
 
-    assert contents_of(again) == contents_of(first)
-    assert findings_of(again) == findings_of(first)
+    assert contents_of(again) == told.tables
+    assert findings_of(again) == told.findings
+    assert blamed(again) == told.blamed
     assert report_of(again).skipped == {"files of another format": 1}
 
 
@@ -103,11 +133,11 @@ def test_what_files_are_called_and_beside_what_they_lie_makes_no_difference(
 @each_look
 @pytest.mark.parametrize("late_us", [-90_000.0, -700, 700, 2_500, 1_000_000])
 def test_a_clock_that_is_set_otherwise_is_moved_back_and_nothing_else_changes(
-    tmp_path: Path, look: Look, late_us: float
+    folder: Path, tmp_path: Path, look: Look, late_us: float
 ) -> None:
-    agreed = opened(tmp_path / "a", look)
+    agreed, told = as_it_is(folder, look)
 
-    trace = opened(tmp_path / "b", look, from_look(look, late_us=late_us))
+    trace = opened(tmp_path, look, from_look(look, late_us=late_us))
 
     assert said(trace) == said(agreed)
     apart = (starts(trace, 1) - starts(agreed, 1)).abs().max()
@@ -115,7 +145,8 @@ def test_a_clock_that_is_set_otherwise_is_moved_back_and_nothing_else_changes(
     assert apart < NOISE_NS
     assert starts(trace, 0).equals(starts(agreed, 0))
     assert any(note.startswith("clock of rank 1 is moved by") for note in report_of(trace).notes)
-    assert findings_of(trace)["counts"] == findings_of(agreed)["counts"]
+    assert findings_of(trace)["counts"] == told.findings["counts"]
+    assert blamed_sums(trace) == told.sums
 
 
 @each_look
@@ -124,11 +155,11 @@ def test_a_clock_that_is_set_otherwise_is_moved_back_and_nothing_else_changes(
 )
 @pytest.mark.parametrize("late_us", [0.0, 2_500.0])
 def test_a_window_that_begins_or_ends_elsewhere_holds_some_of_the_same_collectives(
-    tmp_path: Path, look: Look, window: dict[str, int], late_us: float
+    folder: Path, tmp_path: Path, look: Look, window: dict[str, int], late_us: float
 ) -> None:
-    whole = opened(tmp_path / "a", look)
+    whole, _ = as_it_is(folder, look)
 
-    trace = opened(tmp_path / "b", look, from_look(look, late_us=late_us, **window))
+    trace = opened(tmp_path, look, from_look(look, late_us=late_us, **window))
 
     rows, all_rows = said(trace, "ordinal"), said(whole, "ordinal")
     assert rows <= all_rows
@@ -136,20 +167,24 @@ def test_a_window_that_begins_or_ends_elsewhere_holds_some_of_the_same_collectiv
     both = trace.collectives.collect().pivot("rank", index="ordinal", values="ts_ns").drop_nulls()
     assert len(both) == (rows.total() - 32)
     assert ((both["1"] - both["0"]).abs() < NOISE_NS).all()
+    assert blamed_sums(trace, 0) == blamed_sums(whole, 0)
+    assert latency_ns(trace, 1) < latency_ns(whole, 1)
     assert findings_of(trace)["counts"]["COL001"] == 0
 
 
 @pytest.mark.parametrize("number", [5, 17])
 def test_a_collective_that_one_rank_lacks_is_missed_by_its_number(
-    tmp_path: Path, number: int
+    folder: Path, tmp_path: Path, number: int
 ) -> None:
     trace = opened(tmp_path, NUMBERED, from_look(NUMBERED, without=(number,)))
 
-    agreed = opened(tmp_path / "agreed", NUMBERED)
+    agreed, _ = as_it_is(folder, NUMBERED)
     assert (said(agreed) - said(trace)).total() == 1
     assert said(trace) <= said(agreed)
     note = "rank 1 lacks 1 collective of tp that rank 0 has among those that both have"
     assert note in report_of(trace).notes
+    assert blamed_sums(trace, 0) == blamed_sums(agreed, 0)
+    assert spent_ns(trace, 1, "communication") < spent_ns(agreed, 1, "communication")
     assert findings_of(trace)["counts"] == findings_of(agreed)["counts"]
 
 
@@ -157,7 +192,7 @@ def test_a_collective_that_one_rank_lacks_is_missed_by_its_number(
 @pytest.mark.parametrize("change", ["without", "swapped"])
 @pytest.mark.parametrize("look", [NUMBERED, BY_ORDER], ids=["numbered", "by order"])
 def test_a_collective_that_one_rank_lacks_or_issues_later_is_where_ranks_part_or_nothing_is_paired(
-    tmp_path: Path, look: Look, change: str, number: int
+    folder: Path, tmp_path: Path, look: Look, change: str, number: int
 ) -> None:
     if look is NUMBERED and change == "without":
         pytest.skip("its number tells that it is lacking")
@@ -172,6 +207,9 @@ def test_a_collective_that_one_rank_lacks_or_issues_later_is_where_ranks_part_or
         assert result["counts"]["COL001"] == 1
         assert any(f"part behind {number} of them" in note for note in notes)
     assert result["counts"]["TRC002"] == 0
+    agreed, _ = as_it_is(folder, look)
+    untouched = (0, 1) if change == "swapped" else (0,)
+    assert blamed_sums(trace, *untouched) == blamed_sums(agreed, *untouched)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -192,7 +230,11 @@ def test_a_device_that_comes_late_is_found_on_the_rank_that_it_is_of(
 
     told = [found for found in findings_of(trace)["findings"] if found["code"] == "COL008"]
     assert told
-    assert {found["rank"] for found in told} == {1 - rank if is_swapped else rank}
+    found_late = 1 - rank if is_swapped else rank
+    assert {found["rank"] for found in told} == {found_late}
+    waited_ns = spent_ns(trace, 1 - found_late, "communication")
+    on_time_ns = spent_ns(trace, found_late, "communication")
+    assert waited_ns - on_time_ns == pytest.approx(len(late) * 2_000_000, rel=0.01)
 
 
 def test_on_time_nobody_is_found_late(tmp_path: Path) -> None:

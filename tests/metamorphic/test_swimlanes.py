@@ -18,6 +18,7 @@ import pytest
 from stepscope.ingest.trace import Trace
 from tests.metamorphic.contents import (
     Told,
+    blamed,
     contents_of,
     counts_of,
     findings_of,
@@ -27,7 +28,9 @@ from tests.metamorphic.contents import (
 )
 from tests.metamorphic.swimlanes import PHASES, Swimlane, each_cycle, each_task, names, swimlane
 
-SAMPLES = ("mix-admission-before.trace", "mix-admission-after.trace")
+SAMPLES = (
+    "mix-admission-before.trace", "mix-admission-after.trace", "fcfs-preemption-before.trace",
+)  # fmt: skip
 LATER_CYCLES, LATER_NS = 500_000, 10_000_000
 RENAMED = 1 << 16
 each_swimlane = pytest.mark.parametrize("name", names())
@@ -206,7 +209,10 @@ def test_findings_of_a_recording_do_not_depend_on_the_order_of_its_rows(
         for name in trace.manifest.tables
     }
 
-    assert findings_of(Trace(frames, trace.manifest, "")) == findings_of(trace)
+    again = Trace(frames, trace.manifest, "")
+
+    assert findings_of(again) == findings_of(trace)
+    assert blamed(again) == blamed(trace)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -220,4 +226,5 @@ def test_findings_of_a_recording_do_not_depend_on_when_it_began_or_what_tasks_ar
     other = with_columns(trace, renamed)
 
     assert findings_of(late)["counts"] == findings_of(trace)["counts"]
+    assert blamed(late, later_ns=-LATER_NS) == blamed(trace)
     assert findings_of(other)["counts"] == findings_of(trace)["counts"]
