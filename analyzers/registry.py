@@ -48,6 +48,7 @@ from stepscope.analyzers.rules.cor009_dispatch_bound import DispatchBound
 from stepscope.analyzers.rules.cor010_dispatch_stalled import DispatchStalled
 from stepscope.analyzers.rules.cor011_wrong_core import WrongCore
 from stepscope.analyzers.rules.cor012_blocks_not_run import BlocksNotRun
+from stepscope.analyzers.rules.cor013_tile_overwritten import TileOverwritten
 from stepscope.analyzers.rules.eqv001_diverged_from_solo import DivergedFromSolo
 from stepscope.analyzers.rules.eqv002_placeholder_consumed import PlaceholderConsumed
 from stepscope.analyzers.rules.eqv003_chunking_changes_output import ChunkingChangesOutput
@@ -98,6 +99,7 @@ RULES: tuple[Rule, ...] = (
     DispatchStalled(),
     WrongCore(),
     BlocksNotRun(),
+    TileOverwritten(),
     RequestStarved(),
     FcfsInversion(),
     BucketStarved(),

@@ -10,6 +10,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Protocol
 
+from stepscope.engine.device.graphs import Graphs
 from stepscope.engine.engine import Observer
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.faults import fault, faults_of
@@ -39,7 +40,8 @@ class RunResult:
 class Options:
     """How a scenario is to be run, where its own defaults will not do.
 
-    `workload`, or the file that holds it, replaces the scenario's own; `executor` None is the
+    `workload`, or the file that holds it, replaces the scenario's own: requests, or task graphs
+    where the scenario dispatches these; `executor` None is the
     one that a fault needs, or the scenario's first; with `profile` the executor's profiler writes a
     file into the trace; `cost` replaces what steps cost where that is a model.
     """
@@ -49,7 +51,7 @@ class Options:
     faults: frozenset[str] = frozenset()
     executor: str | None = None
     profile: bool = False
-    workload: Workload | Path | None = None
+    workload: Workload | Graphs | Path | None = None
     observer: Observer | None = None
     cost: CostModel | None = None
 

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from stepscope.engine.device.graphs import Graphs
 from stepscope.engine.request import Request
 from stepscope.engine.request_spec import RequestSpec
 from stepscope.engine.workload_files import read_requests, requests_of
@@ -100,8 +101,10 @@ class Workload:
         path.write_text(json.dumps(self.as_dict(), indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def of(cls, given: Workload | Path) -> Workload:
-        """Return a workload as it is, and the one that a file holds."""
+    def of(cls, given: Workload | Graphs | Path) -> Workload:
+        """Return a workload as it is, and the one of a file; ConfigError for task graphs."""
+        if isinstance(given, Graphs):
+            raise ConfigError("is a task graph, not requests", where=given.source)
         return cls.load(given) if isinstance(given, Path) else given
 
     @classmethod

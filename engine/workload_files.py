@@ -65,13 +65,13 @@ def read_requests(path: Path) -> list[RequestSpec]:
     where = str(path)
     if path.is_dir():
         return _of_trace(path, where)
-    raw = _bytes_of(path, where)
+    raw = bytes_of(path, where)
     return next(each for each in FORMATS if each.looks_so(raw[:_HEAD_BYTES])).read(raw, where)
 
 
 def requests_of(given: Any, where: str) -> list[RequestSpec]:
     """Return the requests of our own format once it has been decoded."""
-    with _telling(where, _OURS):
+    with telling(where, _OURS):
         return msgspec.convert(given, Requests).requests
 
 
@@ -99,7 +99,8 @@ def keep_beside(given: Mapping[str, Any], trace: Path) -> None:
 
 
 @contextmanager
-def _telling(where: str, todo: str = "") -> Iterator[None]:
+def telling(where: str, todo: str = "") -> Iterator[None]:
+    """Say where, and what to do instead, of whatever a file of JSON or lines is wrong with."""
     try:
         yield
     except ConfigError as error:
@@ -112,7 +113,8 @@ def _telling(where: str, todo: str = "") -> Iterator[None]:
         raise ConfigError(f"is not JSON: {error}", where=where, todo=todo) from None
 
 
-def _bytes_of(path: Path, where: str) -> bytes:
+def bytes_of(path: Path, where: str) -> bytes:
+    """Return what a file holds, unpacked; ConfigError where it cannot be read or is too large."""
     try:
         with path.open("rb") as opened:
             raw = opened.read(LIMIT_BYTES + 1)
@@ -131,7 +133,7 @@ def _bytes_of(path: Path, where: str) -> bytes:
 
 
 def _ours(raw: bytes, where: str) -> list[RequestSpec]:
-    with _telling(where, _OURS):
+    with telling(where, _OURS):
         return msgspec.json.decode(raw, type=Requests).requests
 
 
@@ -140,7 +142,7 @@ def _mooncake(raw: bytes, where: str) -> list[RequestSpec]:
     specs: list[RequestSpec] = []
     for number, line in enumerate(io.BytesIO(raw), 1):
         if not line.isspace():
-            with _telling(f"{where}:{number}", _MEND):
+            with telling(f"{where}:{number}", _MEND):
                 row = decoder.decode(line)
                 specs.append(
                     RequestSpec(
@@ -156,7 +158,7 @@ def _azure(raw: bytes, where: str) -> list[RequestSpec]:
     began = min((_utc(row.arrived) for _, row in rows), default=_EPOCH)
     specs: list[RequestSpec] = []
     for line, row in rows:
-        with _telling(line, _MEND):
+        with telling(line, _MEND):
             arrival_ns = (_utc(row.arrived) - began) // timedelta(microseconds=1) * 1_000
             specs.append(
                 RequestSpec(request_name(len(specs)), arrival_ns, row.prompt_len, row.max_tokens)
@@ -165,13 +167,13 @@ def _azure(raw: bytes, where: str) -> list[RequestSpec]:
 
 
 def _azure_rows(raw: bytes, where: str) -> Iterator[tuple[str, AzureRow]]:
-    with _telling(where):
+    with telling(where):
         text = raw.decode()
     lines = csv.DictReader(io.StringIO(text, newline=""), restkey=BEYOND, strict=True)
     try:
         for row in lines:
             where_exactly = f"{where}:{lines.line_num}"
-            with _telling(where_exactly, _MEND):
+            with telling(where_exactly, _MEND):
                 yield where_exactly, msgspec.convert(row, AzureRow, strict=False)
     except csv.Error as error:
         raise ConfigError(
@@ -196,7 +198,7 @@ def _of_trace(path: Path, where: str) -> list[RequestSpec]:
     trace = Trace.open(path)
     asked = trace.manifest.workload or {}
     if asked.get("file") == KEPT_IN:
-        return _ours(_bytes_of(path / KEPT_IN, str(path / KEPT_IN)), str(path / KEPT_IN))
+        return _ours(bytes_of(path / KEPT_IN, str(path / KEPT_IN)), str(path / KEPT_IN))
     if asked:
         return requests_of(asked, where)
     arrivals = trace.lifecycle.filter(event="arrive").select(

@@ -69,6 +69,8 @@ FIRES: dict[str, tuple[str, ...]] = {
     "predicate-of-the-one-before": ("COR012",),
     "left-over-mix-ignored": ("COR004",),
     "sync-start-in-part": ("COR008",),
+    "late-part-overwrites-tile": ("COR013",),
+    "late-part-hangs": ("COR010",),
     "preambles-up-front": ("COL001",),
     "every-row-samples-row-0": ("BUF004", "EQV001"),
     "copy-on-unordered-stream": ("BUF003",),
@@ -95,6 +97,12 @@ EXPECTED: dict[str, dict[str, str]] = {
     "no-request-cap": {"STV011": "`before` reserves nothing for decodes"},
     "placeholder-read-as-token": {"STV011": "`before` reserves nothing for decodes"},
     "token-of-partial-prefill": {"BAT006": "a chunk that samples has a row of logits for it"},
+    "late-part-overwrites-tile": {
+        "COR001": "the MIX was admitted to a group of which a vector core was held",
+        "BUF003": "nothing orders what a MIX sends and the block that it lands on",
+        "EQV001": "what was computed from an overwritten tile is wrong, up to the tokens",
+    },
+    "late-part-hangs": {"COR001": "the MIX was admitted to a group with a vector core held"},
     "mix-shift-wrap": {"COR001": "the part that wraps lands on a core that another block holds"},
     "copy-on-unordered-stream": {"EQV001": "every sequence samples what was in the row before"},
     "compaction-on-one-side": {

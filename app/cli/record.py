@@ -14,6 +14,7 @@ from stepscope.app.cli.tables import format_table, print_table
 from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
+    from stepscope.engine.device.graphs import Graphs
     from stepscope.engine.executors.simulated import CostModel
     from stepscope.engine.scenarios import Scenario
     from stepscope.engine.workload import Workload
@@ -45,7 +46,8 @@ def _settings(
               help="Change a setting; may be given again.")  # fmt: skip
 @click.option("--workload", "file", type=click.Path(path_type=Path), metavar="FILE",
               help="Requests from a file (ours in JSON, Azure's CSV, Mooncake's JSON lines) or "
-                   "those of a trace.")  # fmt: skip
+                   "those of a trace; for mix-admission also a task graph, ours in JSON or that of "
+                   "a trace of core groups.")  # fmt: skip
 @click.option("--first", type=click.IntRange(1), metavar="N",
               help="With --workload: only the first N requests.")  # fmt: skip
 @click.option("--speed", type=click.FloatRange(0, min_open=True), metavar="X",
@@ -91,7 +93,7 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
         return
     chosen = find(scenario)
     variants = _variants(chosen, variant, faults)
-    workload = _workload(file, first, speed)
+    workload = _graphs(chosen, file, first, speed) or _workload(file, first, speed)
     options = Options(
         seed, settings, frozenset(faults), executor, profile, workload, cost=_cost(priced)
     )
@@ -120,6 +122,24 @@ def _variants(chosen: Scenario, wanted: str | None, faults: Sequence[str]) -> tu
             todo=f"choose one of: {', '.join(chosen.variants)}, all",
         )
     return (wanted,)
+
+
+def _graphs(
+    chosen: Scenario, file: Path | None, first: int | None, speed: float | None
+) -> Graphs | None:
+    """Return the task graphs of a file, where the scenario runs such, and say what is inferred."""
+    from stepscope.engine.device.graph_files import graphs_in
+
+    graphs = graphs_in(file) if file and "clusters" in chosen.executors else None
+    if graphs is None:
+        return None
+    if first or speed:
+        raise ConfigError("--first and --speed are about requests, and a task graph has none")
+    for doubt in graphs.inferred:
+        click.echo(f"warning: {doubt}", err=True)
+    for took_ns in filter(None, graphs.recorded_ns):
+        click.echo(f"in {graphs.source} itself it took {took_ns / 1000:,.1f} us", err=True)
+    return graphs
 
 
 def _workload(file: Path | None, first: int | None, speed: float | None) -> Workload | None:

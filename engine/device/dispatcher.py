@@ -30,7 +30,7 @@ from stepscope.engine.device.events import PARK, EventLoop, Steps
 from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.rings import Ring, Rings
 from stepscope.engine.device.run import Run
-from stepscope.engine.device.silicon import Silicon
+from stepscope.engine.device.silicon import WAITS, Silicon
 from stepscope.engine.device.tasks import Part, Task, TaskGraph
 from stepscope.engine.device.topology import Core, Device, Thread
 
@@ -40,6 +40,7 @@ _SINGLES = (("AIC", "AIV"), ("AIV", "AIC"))
 class Dispatcher:
     """One run of a graph on a device under an admission policy.
 
+    `late_part` says what the hardware does with a MIX whose parts do not start together.
     `observer(now_ns)` is called after every instant in which something happened on the device.
     """
 
@@ -51,6 +52,7 @@ class Dispatcher:
         costs: Costs | None = None,
         rings: Rings | None = None,
         faults: frozenset[str] = frozenset(),
+        late_part: str = WAITS,
         observer: Callable[[int], None] | None = None,
         start_ns: int = 0,
     ) -> None:
@@ -60,7 +62,7 @@ class Dispatcher:
         self._observer = observer
         self._run = Run(start_ns)
         self._loop = EventLoop(start_ns)
-        self._silicon = Silicon(self._loop, self._costs, self._run, self._on_end)
+        self._silicon = Silicon(self._loop, self._costs, self._run, self._on_end, late_part)
         log = DecisionLog(device, admission, self._loop, self._run)
         self._placement = Placement(device, admission, log, faults)
         self._num_left = 0

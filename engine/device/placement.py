@@ -11,6 +11,9 @@ blocks of a `sync_start` task that there is room for, and the others when there 
 `pop-returns-consumed-slot`: a thread that comes to the queue of AIC or AIV tasks while another
 prepares the last block of a task from there gets the same slot again. That block runs twice and is
 counted down twice, so its task may retire while another of its blocks still runs.
+`late-part-overwrites-tile` and `late-part-hangs`: whatever the policy, a MIX gets a group whose AIC
+is free, and its AIVs are not asked. What comes of that on hardware that does not queue is in the
+names.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from stepscope.engine.device.decision_log import DecisionLog
 from stepscope.engine.device.tasks import Part, Task
 from stepscope.engine.device.topology import ROLES, Core, Device, Group, Thread
 from stepscope.ingest.errors import ConfigError
+
+AIV_NOT_ASKED = frozenset({"late-part-overwrites-tile", "late-part-hangs"})
 
 
 class Placement:
@@ -42,6 +47,7 @@ class Placement:
         self._admission = admission
         self._log = log
         self._faults = faults
+        self._asks_aic_only = bool(faults & AIV_NOT_ASKED)
         self._unreserved: dict[int, list[Part]] = {}
         self._popped: dict[str, Part] = {}
 
@@ -165,6 +171,8 @@ class Placement:
             return False
         if is_pending:
             return self._admission.admits_pending(group, needed)
+        if self._asks_aic_only:
+            return group.cores[0].is_idle
         return self._admission.admits_idle(group, needed, self._device)
 
     def _lent(self, thread: Thread, shape: str, *, is_pending: bool) -> Iterator[Core]:

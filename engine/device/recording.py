@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def record_run(recorder: Recorder, step: int, graph: TaskGraph, run: Run) -> None:
-    """Write the tasks, edges, core spans and MIX decisions of a step.
+    """Write the tasks, edges, core spans and MIX decisions of a step, and what was in local memory.
 
     A task that never retired has no `retired_ns` and is pending; a block that began and never ended
     has no `end_ns`; one that never began has no row.
@@ -36,6 +36,16 @@ def record_run(recorder: Recorder, step: int, graph: TaskGraph, run: Run) -> Non
             step, made.ts_ns, "task", str(made.task.id), made.verdict, made.reason, "core-group",
             made.needed, made.available, made.holder, made.instead, made.thread,
         )  # fmt: skip
+    for access in run.tiles.accesses if run.tiles else ():
+        recorder.accesses(
+            step, access.ts_ns, None if access.core is None else tile_of(access.core), None, None,
+            access.op, f"core {access.by_core}", None, None, access.event, access.digest,
+        )  # fmt: skip
+
+
+def tile_of(core: int) -> str:
+    """The name of a core's local memory among the buffers of a trace."""
+    return f"tile of core {core}"
 
 
 def _record_part(recorder: Recorder, step: int, part: Part) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stepscope.engine.device.tasks import Part, Task
+from stepscope.engine.device.tiles import Tiles, digest_of, right_results
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,24 @@ class Conflict:
     holder: str
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """How many tasks computed something wrong; digests of what nobody waits for, and of the right.
+
+    The right contents are those of the same graph where no tile is in the way of another.
+    """
+
+    num_wrong_tasks: int
+    digest: str
+    right_digest: str
+
+
 @dataclass(slots=True)
 class Run:
     """What became of a graph: its parts in the order of dispatch, and what was decided.
 
-    `stall` is None, or says where the run stood when no progress was possible any more.
+    `stall` is None, or says where the run stood when no progress was possible any more. `tiles` is
+    what the cores' memories held, None where a part waits for its mates and nothing can go wrong.
     """
 
     start_ns: int
@@ -51,3 +66,20 @@ class Run:
     decisions: list[Decision] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
     stall: str | None = None
+    tiles: Tiles | None = None
+
+    def contents(self, tasks: Sequence[Task]) -> Contents | None:
+        """What the tasks of the graph computed, and should have; None where that is not known.
+
+        It is not where no contents were kept, or not all tasks are over.
+        """
+        if self.tiles is None or self.stall:
+            return None
+        right = right_results(tasks)
+        found = {task: self.tiles.result(task) for task in tasks}
+        last = [task for task in tasks if not task.followers]
+        return Contents(
+            sum(found[task] != right[task] for task in tasks),
+            digest_of(found[task] for task in last),
+            digest_of(right[task] for task in last),
+        )

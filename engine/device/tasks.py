@@ -34,7 +34,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`to_task` waits for `from_task` because of `source`: a tensor's name."""
+    """`to_task` waits for `from_task` because of `source`: a tensor's name, or `explicit`."""
 
     from_task: int
     to_task: int
@@ -138,6 +138,7 @@ class TaskGraph:
         self.edges: list[Edge] = []
         self._first_id = first_id
         self._accesses: dict[str, list[_Access]] = {}
+        self._ordered: set[tuple[int, int]] = set()
         self._scope: int | None = None
         self._num_scopes = 0
 
@@ -186,15 +187,17 @@ class TaskGraph:
         earlier = self._accesses.setdefault(new.region.tensor, [])
         for old in earlier:
             if (old.is_write or new.is_write) and _overlap(old.region, new.region):
-                self._order(old.task, new.task, new.region.tensor)
+                self.order(old.task, new.task, new.region.tensor)
         if new.is_write:
             # Whoever comes later waits for this write, and so for all that it fully hides.
             earlier[:] = [old for old in earlier if not _covers(new.region, old.region)]
         earlier.append(new)
 
-    def _order(self, before: Task, after: Task, source: str) -> None:
-        if before is after or before in after.predecessors:
+    def order(self, before: Task, after: Task, source: str = "explicit") -> None:
+        """Let `after` wait for `before`, once whatever the number of reasons."""
+        if before is after or (before.id, after.id) in self._ordered:
             return
+        self._ordered.add((before.id, after.id))
         after.predecessors.append(before)
         before.followers.append(after)
         self.edges.append(Edge(before.id, after.id, source))

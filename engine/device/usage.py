@@ -26,9 +26,12 @@ class Usage:
     aic_time_ns: int = 0
     aiv_time_ns: int = 0
     mix_waits_ns: list[int] = field(default_factory=list)
+    num_wrong_tasks: int | None = None
 
-    def add(self, run: Run, device: Device) -> None:
-        """Count one more run."""
+    def add(self, run: Run, device: Device, num_wrong_tasks: int | None = None) -> None:
+        """Count one more run, and the tasks in it that computed something wrong, where known."""
+        if num_wrong_tasks is not None:
+            self.num_wrong_tasks = (self.num_wrong_tasks or 0) + num_wrong_tasks
         elapsed_ns = run.end_ns - run.start_ns
         self.num_graphs += 1
         self.elapsed_ns += elapsed_ns
@@ -45,7 +48,8 @@ class Usage:
             else:
                 self.aiv_used_ns += used_ns
             if part.task.shape == "MIX" and part is part.mates[0]:
-                self.mix_waits_ns.append(part.end_ns - used_ns - part.task.ready_ns)
+                last_ns = max(mate.start_ns for mate in part.mates)
+                self.mix_waits_ns.append(last_ns - part.task.ready_ns)
 
     def metrics(self) -> dict[str, float | int]:
         """The table's columns: mean makespan, shares of use, and waits in microseconds."""

@@ -6,23 +6,25 @@ tile: what the report is about happens while decoding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.batch import DECODE, PREFILL
 from stepscope.engine.device.admission import Admission
+from stepscope.engine.device.barriers import NO_BARRIER, SerializedGraph
 from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.dispatcher import Dispatcher
 from stepscope.engine.device.kernels import Share
 from stepscope.engine.device.recording import record_run
 from stepscope.engine.device.rings import Rings, RingSizes
-from stepscope.engine.device.run import Run
+from stepscope.engine.device.run import Contents, Run
+from stepscope.engine.device.silicon import WAITS
 from stepscope.engine.device.tasks import TaskGraph
 from stepscope.engine.device.topology import Device
 from stepscope.engine.device.usage import Usage
 from stepscope.engine.device.workloads import Workload, workload
-from stepscope.engine.executors import Execution
+from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.executors.simulated import sampled
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class Clusters:
     in which something happened on the device, with the clock at that instant.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a device is, each by its name
         self,
         admission: Admission,
         decode: Workload,
@@ -47,6 +49,8 @@ class Clusters:
         num_threads: int = 3,
         ring_sizes: RingSizes | None = None,
         costs: Costs | None = None,
+        late_part: str = WAITS,
+        author_barriers: str = NO_BARRIER,
         seed: int = 0,
         faults: frozenset[str] = frozenset(),
     ) -> None:
@@ -58,6 +62,8 @@ class Clusters:
         self._device = Device(*self._shape)
         self._ring_sizes = ring_sizes
         self._costs = costs
+        self._late_part = late_part
+        self._author_barriers = author_barriers
         self._seed = seed
         self._faults = faults
         self._next_task = 0
@@ -70,33 +76,50 @@ class Clusters:
         """
         began_ns = clock.now_ns()
         graph = self._lower(batch, step)
-        run = self._dispatch(graph, clock)
-        clock.advance_to(run.end_ns)
-        if recorder:
-            record_run(recorder, step, graph, run)
+        run = self.run_graph(graph, step, clock, recorder)
         if batch.num_decode_reqs:
-            self.usage.add(run, self._device)
+            self.count(graph, run)
         dur_ns = clock.now_ns() - began_ns
         if run.stall:
             return Execution(dur_ns, f"stalled: {run.stall}", {}, stop=f"device: {run.stall}")
         path = self._workloads[DECODE if batch.num_decode_reqs else PREFILL].name
-        return Execution(dur_ns, path, sampled(batch))
+        tokens = sampled(batch)
+        return Execution(dur_ns, path, tokens, digests=_digests(tokens, run.contents(graph.tasks)))
+
+    def run_graph(
+        self, graph: TaskGraph, step: int, clock: Clock, recorder: Recorder | None
+    ) -> Run:
+        """Dispatch a graph on a device that is idle, and write down what became of it."""
+        run = self._dispatch(graph, clock)
+        clock.advance_to(run.end_ns)
+        if recorder:
+            record_run(recorder, step, graph, run)
+        return run
+
+    def count(self, graph: TaskGraph, run: Run) -> None:
+        """Add a run to the usage."""
+        contents = run.contents(graph.tasks)
+        self.usage.add(run, self._device, contents.num_wrong_tasks if contents else None)
+
+    def new_graph(self) -> TaskGraph:
+        """An empty graph, numbered behind those before it, with the barriers of its author."""
+        return SerializedGraph(self._next_task, self._author_barriers)
 
     def snapshot(self) -> dict[str, Any]:
         """Return what each core's slots hold, by core."""
         return {"cores": self._device.snapshot()}
 
     def _lower(self, batch: Batch, step: int) -> TaskGraph:
-        graph = TaskGraph(self._next_task)
+        graph = self.new_graph()
         random = Random(f"kernels {self._seed} {step}")  # noqa: S311 - it simulates
         for phase, work in self._workloads.items():
             rows = [row for row in batch.rows if row.phase == phase]
             if rows:
                 work.lower(graph, _share(rows), random, self._shape[0])
-        self._next_task += len(graph.tasks)
         return graph
 
     def _dispatch(self, graph: TaskGraph, clock: Clock) -> Run:
+        self._next_task += len(graph.tasks)
         self._device = Device(*self._shape)
         on_event = self.on_event
 
@@ -108,7 +131,8 @@ class Clusters:
         rings = Rings(self._ring_sizes, loses_advance="lost-ring-advance" in self._faults)
         dispatcher = Dispatcher(
             self._device, self._admission, costs=self._costs, rings=rings, faults=self._faults,
-            observer=observe if on_event else None, start_ns=clock.now_ns(),
+            late_part=self._late_part, observer=observe if on_event else None,
+            start_ns=clock.now_ns(),
         )  # fmt: skip
         return dispatcher.run(graph)
 
@@ -119,3 +143,13 @@ def _share(rows: Sequence[Row]) -> Share:
         num_tokens=sum(row.num_tokens for row in rows),
         context_len=sum(row.num_kv_tokens for row in rows) // len(rows),
     )
+
+
+def _digests(
+    tokens: Mapping[str, Sequence[int]], contents: Contents | None
+) -> dict[str, tuple[Digest, ...]]:
+    """A step's tokens are sampled from what its graph leaves; none where that is not known."""
+    if contents is None:
+        return {}
+    found = Digest(contents.digest, contents.right_digest)
+    return {request: (found,) * len(given) for request, given in tokens.items()}

@@ -50,4 +50,16 @@ DEVICE_FAULTS = (
         "an all-or-nothing task starts as many of its blocks as there is room for",
         settings={"workload": "mix-starvation"},
     ),
+    Fault(
+        "late-part-overwrites-tile",
+        DEVICE,
+        "a MIX is admitted on its AIC alone; nothing holds it back: its tile lands on a block's",
+        settings={"late_part": "corrupts"},
+    ),
+    Fault(
+        "late-part-hangs",
+        DEVICE,
+        "a MIX is admitted on its AIC alone; nothing holds it back: it waits for a tile for ever",
+        settings={"late_part": "hangs"},
+    ),
 )

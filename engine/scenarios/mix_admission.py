@@ -51,12 +51,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.device.admission import ADMISSIONS, admission
+from stepscope.engine.device.barriers import AUTHOR_BARRIERS, NO_BARRIER
+from stepscope.engine.device.graph_files import graphs_in
+from stepscope.engine.device.graphs import Graphs
+from stepscope.engine.device.replay import replay
 from stepscope.engine.device.rings import RingSizes
+from stepscope.engine.device.silicon import LATE_PARTS, WAITS
 from stepscope.engine.device.workloads import WORKLOADS, workload
 from stepscope.engine.engine import Engine
 from stepscope.engine.executors.clusters import Clusters
@@ -70,11 +75,10 @@ from stepscope.engine.scenario import (
 )
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.workload import Workload, identical
+from stepscope.ingest.errors import ConfigError
 
-if TYPE_CHECKING:
-    from stepscope.ingest.recorder import Recorder
-
-AS_VARIANT = "as-variant"
+NAME, MAIN, AS_VARIANT = "mix-admission", "moe-interleaved", "as-variant"
+OF_REQUESTS = ("workload", "steps", "requests", "prompt_len")
 POLICY_OF = {
     "before": "aic-free",
     "after": "all-free",
@@ -87,7 +91,7 @@ def _settings() -> dict[str, Setting]:
     lowerings = tuple(each.name for each in WORKLOADS)
     return {
         "admission": Setting(AS_VARIANT, "admission policy", policies),
-        "workload": Setting("moe-interleaved", "what a decode step is lowered to", lowerings),
+        "workload": Setting(MAIN, "what a decode step is lowered to", lowerings),
         "groups": Setting(8, "core groups, each 1 AIC and 2 AIVs", at_least=1),
         "threads": Setting(3, "scheduler threads", at_least=1),
         "steps": Setting(2, "decode steps", at_least=1),
@@ -96,14 +100,21 @@ def _settings() -> dict[str, Setting]:
         "task_slots": Setting(16384, "tasks that may be submitted and not reclaimed", at_least=1),
         "heap_kib": Setting(262144, "KiB of heap for the outputs of these", at_least=1),
         "dep_entries": Setting(16384, "dependencies that these may have", at_least=1),
-    }
+        "late_part": Setting(
+            WAITS, "what comes of a MIX part that is late: its mates wait, or nothing holds them",
+            LATE_PARTS,
+        ),
+        "author_barriers": Setting(
+            NO_BARRIER, "barriers between AIV-only and MIX tasks in the graph", AUTHOR_BARRIERS
+        ),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class MixAdmission:
     """Report 000; its page is the module's docstring."""
 
-    name: str = "mix-admission"
+    name: str = NAME
     summary: str = "MIX tasks and busy vector cores: seven admission policies on core groups"
     variants: tuple[str, ...] = tuple(POLICY_OF)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
@@ -121,33 +132,66 @@ class MixAdmission:
         values = settled(self, variant, options)
         if values["admission"] == AS_VARIANT:
             values["admission"] = POLICY_OF[variant]
-        asked = Workload.of(options.workload) if options.workload else _requests(values)
-        config = _config(asked, options.faults)
-        described = {"engine": config.as_dict(), "settings": values, "seed": options.seed}
-        with recorder_for(out, self.name, variant, described, asked.as_dict()) as recorder:
-            device = _served(config, values, options, asked, recorder)
+        graphs = _graphs(options)
+        device = (
+            _replayed(graphs, variant, out, values, options)
+            if graphs
+            else _served(variant, out, values, options)
+        )
         metrics = {"policy": values["admission"], **device.usage.metrics()}
         return RunResult(self.name, variant, out, metrics)
 
 
-def _served(
-    config: EngineConfig,
-    values: Mapping[str, Any],
-    options: Options,
-    requests: Workload,
-    recorder: Recorder | None,
+def _graphs(options: Options) -> Graphs | None:
+    """The graphs that are asked for, None where it is requests."""
+    given = options.workload
+    if isinstance(given, Path):
+        return graphs_in(given)
+    return given if isinstance(given, Graphs) else None
+
+
+def _replayed(
+    graphs: Graphs, variant: str, out: Path | None, values: dict[str, Any], options: Options
 ) -> Clusters:
-    device = Clusters(
-        admission(values["admission"]), workload(values["workload"]), num_groups=values["groups"],
-        num_threads=values["threads"], seed=options.seed, faults=config.faults,
+    """Run graphs without requests, on a device like theirs unless another one is asked for."""
+    for name in OF_REQUESTS:
+        if name in options.settings:
+            raise ConfigError(f"{name} is about requests, and a task graph has none")
+        del values[name]
+    theirs = {"groups": graphs.groups, "threads": graphs.threads}
+    values |= {name: num for name, num in theirs.items() if num and name not in options.settings}
+    told = {"source": graphs.source, "graphs": len(graphs.graphs), "inferred": graphs.inferred}
+    described = {"settings": values, "seed": options.seed, "graph": told}
+    device = _device(values, options)
+    with recorder_for(out, NAME, variant, described, None) as recorder:
+        replay(graphs, device, VirtualClock(), recorder, options.observer)
+    return device
+
+
+def _served(
+    variant: str, out: Path | None, values: Mapping[str, Any], options: Options
+) -> Clusters:
+    """Serve requests, each step of which is lowered to a graph."""
+    requests = Workload.of(options.workload) if options.workload else _requests(values)
+    config = _config(requests, options.faults)
+    described = {"engine": config.as_dict(), "settings": values, "seed": options.seed}
+    device, observer = _device(values, options), options.observer
+    with recorder_for(out, NAME, variant, described, requests.as_dict()) as recorder:
+        engine = Engine(config, requests, Bucketed(), device, VirtualClock(), recorder, observer)
+        if observer:
+            device.on_event = engine.observe
+        engine.run()
+    return device
+
+
+def _device(values: Mapping[str, Any], options: Options) -> Clusters:
+    return Clusters(
+        admission(values["admission"]), workload(values.get("workload", MAIN)),
+        num_groups=values["groups"], num_threads=values["threads"], seed=options.seed,
+        faults=options.faults, late_part=values["late_part"],
+        author_barriers=values["author_barriers"],
         ring_sizes=RingSizes(values["task_slots"], values["heap_kib"] << 10, values["dep_entries"]),
     )  # fmt: skip
-    clock, observer = VirtualClock(), options.observer
-    engine = Engine(config, requests, Bucketed(), device, clock, recorder, observer)
-    if observer:
-        device.on_event = engine.observe
-    engine.run()
-    return device
 
 
 def _requests(values: Mapping[str, Any]) -> Workload:

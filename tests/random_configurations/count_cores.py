@@ -97,6 +97,61 @@ def stalled(tables: Tables, found: Finding) -> bool:
     return bool(left) and is_over and len(left) == found.evidence["tasks left"]
 
 
+def computed_on_others(tables: Tables, found: Finding) -> bool:
+    """COR013: a block of the task read something else than its own had written there."""
+    wrong = wrong_blocks(tables)
+    if found.task is None:  # the rest, not listed one by one
+        return len(wrong) - found.count == found.evidence["listed"]
+    return found.task in {task for task, _ in wrong}
+
+
+def wrong_blocks(tables: Tables) -> set[tuple[int, int]]:
+    """Blocks that read in a core's memory what no part of them wrote, by their contents."""
+    running = grouped(tables["core_spans"], lambda row: f"core {row['core']}")
+    touched = [row for row in tables["accesses"] if row["op"] in {"read", "write"}]
+    own: dict[tuple[str, tuple[int, int]], str] = {}
+    wrong = set()
+    for row in sorted(touched, key=lambda row: (row["ts_ns"], row["op"] == "write")):
+        block = _running_at(running[row["stream"]], row["ts_ns"])
+        if row["op"] == "write":
+            own[row["buffer"], block] = row["digest"]
+        elif own.get((row["buffer"], block)) != row["digest"]:
+            wrong.add(block)
+    return wrong
+
+
+def _running_at(spans: list[Row], ts_ns: int) -> tuple[int, int]:
+    held = [row for row in spans if row["ts_ns"] <= ts_ns <= (row["end_ns"] or NEVER)]
+    last = max(held, key=lambda row: row["ts_ns"])
+    return last["task"], last["block"]
+
+
+def read_unordered(tables: Tables, found: Finding) -> bool:
+    """BUF003: the stream reads what the other wrote, and had waited for nothing behind it."""
+    reader, writer = found.evidence["read by"], found.evidence["written by"]
+    order = {"wait": 0, "read": 1, "write": 2, "record": 3}
+    written_ns, recorded, waited_ns, num_unordered = -1, dict[str, int](), -1, 0
+    for row in sorted(tables["accesses"], key=lambda row: (row["ts_ns"], order[row["op"]])):
+        what = (row["stream"], row["op"])
+        if what == (writer, "write") and row["buffer"] == found.evidence["buffer"]:
+            written_ns = row["ts_ns"]
+        elif what == (writer, "record"):
+            recorded[row["event"]] = row["ts_ns"]
+        elif what == (reader, "wait"):
+            waited_ns = max(waited_ns, recorded.get(row["event"], -1))
+        elif what == (reader, "read") and row["buffer"] == found.evidence["buffer"]:
+            num_unordered += waited_ns < written_ns
+    return num_unordered > 0
+
+
+def sampled_otherwise(tables: Tables, found: Finding) -> bool:
+    """EQV001: a token of the request was sampled from other logits than it is alone."""
+    return any(
+        row["request"] == found.request and row["digest"] != row["solo_digest"]
+        for row in tables["outputs"]
+    )
+
+
 def blocks(tables: Tables, shape: str) -> Iterator[list[Row]]:
     """The parts of each block of a shape; blocks of single cores have one."""
     rows = (row for row in tables["core_spans"] if row["shape"] == shape)
@@ -201,4 +256,7 @@ COUNTS: Mapping[str, Callable[[Tables, Finding], bool]] = {
     "COR006": ready_beside_idle,
     "COR009": dispatched_long,
     "COR010": stalled,
+    "COR013": computed_on_others,
+    "BUF003": read_unordered,
+    "EQV001": sampled_otherwise,
 }

@@ -103,6 +103,8 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "task_slots": mostly(16384, between(1, 4096)),
         "heap_kib": mostly(262144, between(1, 65536)),
         "dep_entries": mostly(16384, between(1, 4096)),
+        "late_part": among("waits", "waits", "corrupts", "hangs"),
+        "author_barriers": mostly("none", among("before-mix", "around-mix")),
     },
     "fcfs-preemption": {
         "requests": between(1, 48),

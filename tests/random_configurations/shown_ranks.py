@@ -186,6 +186,8 @@ SHOWN: Mapping[str, Shown] = {
     "deferred-completion-lost": left_pending,
     "left-over-mix-ignored": mix_overtaken,
     "sync-start-in-part": started_in_part,
+    "late-part-overwrites-tile": logits_differ,
+    "late-part-hangs": left_pending,
     "preambles-up-front": collectives_differ,
     "every-row-samples-row-0": logits_differ,
     "copy-on-unordered-stream": copied_unordered,
