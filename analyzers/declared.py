@@ -70,6 +70,11 @@ def refuses_mixed_drafts(trace: Trace) -> bool:
     return _at(trace, "engine", "refuses_mixed_drafts") is True
 
 
+def refuses_mixed_tbo(trace: Trace) -> bool:
+    """Tell whether the engine is not to halve mixed batches, as far as it says so."""
+    return _at(trace, "engine", "refuses_mixed_tbo") is True
+
+
 def eos_token(trace: Trace) -> int | None:
     """The token that ends an output."""
     return _number(trace, "engine", "eos_token")

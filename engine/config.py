@@ -41,10 +41,11 @@ class EngineConfig:
 
     def __post_init__(self) -> None:
         paged = () if self.num_slots and not self.num_kv_blocks else ("num_kv_blocks",)
-        for name in (*paged, "block_size", "max_num_seqs", "idle_ns"):
+        least = (*paged, "block_size", "max_num_batched_tokens", "max_num_seqs", "idle_ns")
+        for name in least:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, it must be at least 1")
-        if self.max_num_batched_tokens < self.max_num_seqs:
+        if self.num_slots and self.max_num_batched_tokens < self.max_num_seqs:
             raise ConfigError(
                 f"max_num_batched_tokens {self.max_num_batched_tokens} is below max_num_seqs "
                 f"{self.max_num_seqs}: a decode of every seat would not fit a step"

@@ -189,6 +189,8 @@ class Engine:
 
     def _advance(self, row: Row, execution: Execution) -> None:
         request = row.request
+        if row.samples and request.id not in execution.tokens:
+            return  # what it computed is lost, and computed again
         request.num_computed += row.num_tokens
         if row.num_draft:
             request.num_computed -= row.num_draft + 1 - len(execution.tokens[request.id])

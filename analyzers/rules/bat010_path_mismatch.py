@@ -1,13 +1,15 @@
 """path-mismatch: the code that ran is not the code for that kind of batch.
 
 ## What it finds
-Three kinds of mismatch, each a finding of its own:
+Four kinds of mismatch, each a finding of its own:
 
 - a step or segment whose `executed_path` names one kind (prefill, decode or mixed) that is not its
   own. A path that names none or several of them (`ragged-decode, host-mirror`) is not judged;
 - a step whose segments do not have its rows: of each phase as many as the batch has;
 - draft tokens in a mixed batch of an engine that refuses them (`engine.refuses_mixed_drafts` of the
-  manifest's config says so).
+  manifest's config says so);
+- a mixed batch on a path with two-batch overlap (`mixed+tbo`) of an engine that refuses that
+  (`engine.refuses_mixed_tbo`).
 
 ## Why it hurts
 A mixed batch taken for a prefill computes its decodes by a kernel for prompts, with masks and
@@ -23,7 +25,8 @@ batch have one kind, not several flags. Refuse combinations that no path support
 starts.
 
 ## References
-ATOM's mixed batches: a mixed batch has `is_prefill` set as well, and the order of tests decides.
+ATOM's mixed batches: a mixed batch has `is_prefill` set as well, and the order of tests decides;
+two-batch overlap cuts a batch in two as if its rows were alike, and is switched off for mixed ones.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.batches import STEP, formed, rows
-from stepscope.analyzers.declared import refuses_mixed_drafts
+from stepscope.analyzers.declared import refuses_mixed_drafts, refuses_mixed_tbo
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
 from stepscope.analyzers.rule import any_row, each, finding
@@ -52,6 +55,7 @@ FIX = (
 KIND = r"prefill|decode|mixed"
 _ROWS = ("segments", "steps.num_prefill_reqs", "steps.num_decode_reqs")
 _DRAFTS = ("batch_rows.num_draft",)
+_TBO = r"\btbo\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ class PathMismatch:
     def applies(self, trace: Trace) -> bool:
         """Tell whether a path names a kind, or segments or drafts tell what ran."""
         if knows(trace, *_ROWS) or (refuses_mixed_drafts(trace) and knows(trace, *_DRAFTS)):
+            return True
+        if refuses_mixed_tbo(trace) and any_row(trace.steps.filter(_runs_halved())):
             return True
         names_one = pl.col("executed_path").str.contains(KIND)
         return any(any_row(ran.filter(names_one)) for ran in (trace.steps, trace.segments))
@@ -143,4 +149,14 @@ def _drafts(trace: Trace) -> pl.LazyFrame:
     return _wrong(mixed, "step", "kind", pl.lit("with draft tokens, which it refuses"))
 
 
-_KINDS = (_wrong_path, _wrong_segment, _uncovered, _drafts)
+def _runs_halved() -> pl.Expr:
+    return pl.col("executed_path").str.contains(_TBO)
+
+
+def _halved(trace: Trace) -> pl.LazyFrame:
+    refuses = pl.lit(refuses_mixed_tbo(trace))
+    mixed = formed(trace).filter(refuses, pl.col("kind") == "mixed", _runs_halved())
+    return _wrong(mixed, "step", "kind", pl.lit("with two-batch overlap, which it refuses"))
+
+
+_KINDS = (_wrong_path, _wrong_segment, _uncovered, _drafts, _halved)

@@ -12,65 +12,75 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from stepscope.engine.executors.split import FIELDS, Prepared, Segment
+from stepscope.engine.executors.split import FIELDS, Prepared
 from stepscope.engine.executors.staging import Staged
 
 Fields = Mapping[str, Tensor | None]
+Values = Mapping[str, Sequence[int] | None]
 
 
 class FieldBuffers:
-    """One buffer on the host and one on `device` for each field, of up to `max_tokens` tokens."""
+    """One buffer on the host and one on `device` for each field, of as many entries as it takes."""
 
-    def __init__(self, max_tokens: int, device: str) -> None:
+    def __init__(self, device: str) -> None:
+        self._device = device
         self._is_cuda = device != "cpu"
         self._copies: torch.cuda.Stream | None = None
         if self._is_cuda:
             self._copies = torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch's own
-        self._pinned = {
-            name: torch.zeros(max_tokens, dtype=torch.int64, pin_memory=self._is_cuda)
-            for name in FIELDS
-        }
-        self._shared = {
-            name: torch.zeros(max_tokens, dtype=torch.int64, device=device) for name in FIELDS
-        }
+        self._pinned = {name: self._empty(0, is_pinned=True) for name in FIELDS}
+        self._shared = {name: self._empty(0, is_pinned=False) for name in FIELDS}
 
-    def stage(self, prepared: Prepared, values: Mapping[str, Sequence[int]]) -> list[Fields]:
-        """Return the fields of each segment as they are on the device; `values` are the batch's."""
-        tensors = {name: torch.tensor(field) for name, field in values.items()}
-        segments = prepared.segments
+    def stage(self, prepared: Prepared, values: Sequence[Values]) -> list[Fields]:
+        """Return the fields of each segment as they are on the device; `values` are as prepared."""
+        self._make_room(values)
         staged = []
-        for place, (segment, how) in enumerate(zip(segments, prepared.staged, strict=True)):
-            following = segments[place + 1] if place + 1 < len(segments) else None
-            staged.append(self._stage(segment, how, following, tensors))
+        for place, how in enumerate(prepared.staged):
+            following = values[place + 1] if place + 1 < len(values) else None
+            staged.append(self._stage(values[place], how, following))
         return staged
 
-    def _stage(
-        self, segment: Segment, how: Staged, following: Segment | None, values: dict[str, Tensor]
-    ) -> Fields:
+    def _stage(self, values: Values, how: Staged, following: Values | None) -> Fields:
         fields: dict[str, Tensor | None] = {}
-        for name, given in segment.fields.items():
+        for name, given in values.items():
             if given is None:
                 fields[name] = None
                 continue
-            arriving = values[name][given.start : given.stop].clone()
+            arriving = torch.tensor(given, dtype=torch.int64)
             late = how.overwritten.get(name) if following and not self._is_cuda else None
-            if late and following and (other := following.fields[name]):
-                arriving[late.start : late.stop] = values[name][other.start :][
-                    late.start : late.stop
-                ]
-            view = self._copied(name, arriving)
-            fields[name] = view.clone() if how.is_cloned else view
+            if late and following and (other := following[name]):
+                arriving[late.start : late.stop] = torch.tensor(other[late.start : late.stop])
+            view = self._shared[name][: len(arriving)]
+            if name not in how.stale:
+                self._copy(name, arriving, view)
+            fields[name] = view.clone() if name in how.cloned else view
         if self._is_cuda and (how.is_waited_for or not following):
             torch.cuda.synchronize()
         return fields
 
-    def _copied(self, name: str, arriving: Tensor) -> Tensor:
+    def _copy(self, name: str, arriving: Tensor, view: Tensor) -> None:
         pinned = self._pinned[name][: len(arriving)]
-        view = self._shared[name][: len(arriving)]
         pinned.copy_(arriving)
         if self._copies is None:
-            return view.copy_(pinned)
+            view.copy_(pinned)
+            return
         with torch.cuda.stream(self._copies):
             view.copy_(pinned, non_blocking=True)
         torch.cuda.current_stream().wait_stream(self._copies)
-        return view
+
+    def _make_room(self, values: Sequence[Values]) -> None:
+        """Let the buffers grow to the longest fields; what they hold stays."""
+        for name in FIELDS:
+            most = max(len(each[name] or ()) for each in values)
+            if most > len(self._pinned[name]):
+                if self._is_cuda:
+                    torch.cuda.synchronize()
+                for buffers, is_pinned in ((self._pinned, True), (self._shared, False)):
+                    grown = self._empty(2 * most, is_pinned=is_pinned)
+                    grown[: len(buffers[name])] = buffers[name]
+                    buffers[name] = grown
+
+    def _empty(self, num_entries: int, *, is_pinned: bool) -> Tensor:
+        if is_pinned:
+            return torch.zeros(num_entries, dtype=torch.int64, pin_memory=self._is_cuda)
+        return torch.zeros(num_entries, dtype=torch.int64, device=self._device)

@@ -7,7 +7,8 @@ absolute deviations, which a few absurd steps do not move, tell which steps are 
 least squares over the others give the prices.
 
 KV tokens are known where the trace tells of each row of a batch; where it does not, their price is
-0 and is part of the others.
+0 and is part of the others. So is that of a segment more, which has what it takes to wait for the
+device in it, where no step runs in segments.
 
 A step takes until the last of what it launched has ended, and from then on where the step before it
 has: with asynchronous scheduling the CPU is in the next step while the GPU executes this one, and
@@ -29,7 +30,7 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 
 Floats = NDArray[np.float64]
-_FEATURES = ("base", "num_prefill_tokens", "num_decode_reqs", "num_kv_tokens")
+_FEATURES = ("base", "num_prefill_tokens", "num_decode_reqs", "num_kv_tokens", "num_more_segments")
 _TURNS = 30
 _BAD, _MOST = 0.2, 0.75
 _FAR = 5.0  # deviations, each 1.4826 medians of the absolute residual, as in a normal distribution
@@ -55,9 +56,10 @@ class Fit:
     def __str__(self) -> str:
         cost = self.cost
         kv = f" + {cost.kv_token_ns} ns a KV token" if self.has_kv_tokens else ""
+        body = f" + {cost.body_ns / 1e3:.3f} us a segment more" if cost.body_ns else ""
         return (
             f"{cost.base_ns / 1e6:.3f} ms a step + {cost.prefill_token_ns / 1e3:.3f} us a prompt "
-            f"token + {cost.decode_row_ns / 1e3:.3f} us a decode row{kv}, from "
+            f"token + {cost.decode_row_ns / 1e3:.3f} us a decode row{kv}{body}, from "
             f"{self.num_steps - self.num_outliers} of {self.num_steps} steps (R2 "
             f"{self.r_squared:.3f}, half of them within {self.median_residual_ns / 1e3:.1f} us)"
         )
@@ -118,13 +120,15 @@ def _steps(trace: Trace) -> tuple[pl.DataFrame, bool]:
         num_kv_tokens=(pl.col("num_computed") + pl.col("num_tokens")).sum(),
         is_known=pl.col("num_computed").is_not_null().all(),
     )
+    segments = trace.segments.group_by("rank", "step").agg(num_more_segments=pl.len() - 1)
     computed = pl.col("took_ns") > 0, ~pl.col("kind").is_in(["idle", "dummy"])
     steps = (
         _timed(trace)
         .filter(*computed)
         .drop_nulls(["num_prefill_tokens", "num_decode_reqs"])
         .join(kv_tokens, on=["rank", "step"], how="left")
-        .with_columns(pl.lit(1).alias("base"))
+        .join(segments, on=["rank", "step"], how="left")
+        .with_columns(pl.lit(1).alias("base"), pl.col("num_more_segments").fill_null(0))
         .sort("rank", "step")
         .collect()
     )

@@ -46,11 +46,11 @@ class ModelRunner:
         self._solo: dict[str, Stream] = {}
 
     @contextmanager
-    def step(self, batch: Batch, step: int) -> Iterator[None]:
+    def step(self, batch: Batch, step: int, *, is_halved: bool = False) -> Iterator[None]:
         """Tag a step for the profiler; what fails in it becomes an ExecutionFailed of one line."""
         self.tagged_steps.append(step)
         try:
-            with record_function(tag(batch)):
+            with record_function(tag(batch, is_halved=is_halved)):
                 yield
         except (RuntimeError, IndexError, TypeError, ValueError) as error:
             what = str(error).strip().partition("\n")[0]
@@ -84,11 +84,15 @@ class ModelRunner:
         return tuple(self.streams.tokens(request, request.prompt_len, request.num_generated))
 
 
-def tag(batch: Batch) -> str:
-    """Return what a step is called in a profile, in the grammar of `ingest.derive.step_tags`."""
-    if batch.kind == "mixed":
-        return f"mixed[n_p={batch.num_prefill_tokens} n_d={batch.num_decode_tokens}]"
+def tag(batch: Batch, *, is_halved: bool = False) -> str:
+    """Return what a step is called in a profile, in the grammar of `ingest.derive.step_tags`.
+
+    `tbo=1` says that it `is_halved` for two-batch overlap, as in ATOM's labels.
+    """
     rows, tokens = len(batch.rows), batch.num_batched_tokens
+    tbo = " tbo=1" if is_halved else ""
+    if batch.kind == "mixed":
+        return f"mixed[n_p={batch.num_prefill_tokens} n_d={batch.num_decode_tokens}{tbo}]"
     if batch.kind == "prefill":
-        return f"prefill[bs={rows} tok={tokens}]"
-    return f"decode[bs={rows} tok={tokens} d={rows}]"
+        return f"prefill[bs={rows} tok={tokens}{tbo}]"
+    return f"decode[bs={rows} tok={tokens} d={rows}{tbo}]"

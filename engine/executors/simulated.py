@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from stepscope.engine.executors import Execution
-from stepscope.engine.executors.split import Split
+from stepscope.engine.executors.split import Prepared, Split, sampled_rows
 from stepscope.engine.request import EOS_TOKEN
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CostModel:
     """Nanoseconds of a step: `base + prefill tokens + decode rows + KV tokens`, each at its price.
+
+    A batch that runs in segments costs `body_ns` for each that runs the layers' projections again,
+    and `sync_ns` whenever the host waits for the device in between; a model whose batches run in
+    one piece has neither.
 
     The defaults are a roofline of Llama-3.1-8B in bf16 on one NVIDIA L4, the card of report 004,
     from the public model card and data sheet (300 GB/s, 121 dense bf16 TFLOP/s):
@@ -34,12 +38,18 @@ class CostModel:
     prefill_token_ns: int = 265_000
     decode_row_ns: int = 8_600
     kv_token_ns: int = 437
+    body_ns: int = 0
+    sync_ns: int = 0
 
-    def dur_ns(self, batch: Batch, *, overlaps_host: bool = False) -> int:
+    def dur_ns(
+        self, batch: Batch, *, overlaps_host: bool = False, num_bodies: int = 1, num_syncs: int = 0
+    ) -> int:
         """Return what `batch` costs; with `overlaps_host` the host works while the device does."""
         num_kv_tokens = sum(row.num_computed + row.num_tokens for row in batch.rows)
         device_ns = (
             self.base_ns
+            + self.body_ns * (num_bodies - 1)
+            + self.sync_ns * num_syncs
             + self.prefill_token_ns * batch.num_prefill_tokens
             + self.kv_token_ns * num_kv_tokens
         )
@@ -64,9 +74,14 @@ class Simulated:
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Pass the time of `batch`; nothing is computed."""
-        tokens = {row.request.id: self._tokens(row) for row in batch.rows if row.samples}
-        path, logits_rows = self._prepare(batch, step, clock, recorder)
-        dur_ns = self.cost.dur_ns(batch, overlaps_host=self.overlaps_host)
+        prepared = self._prepare(batch, step, clock, recorder)
+        tokens = {row.request.id: self._tokens(row) for row in prepared.sampling}
+        dur_ns = self.cost.dur_ns(
+            batch,
+            overlaps_host=self.overlaps_host,
+            num_bodies=prepared.num_bodies,
+            num_syncs=prepared.num_syncs,
+        )
         clock.advance(dur_ns)
         num_draft = sum(row.num_draft for row in batch.rows)
         if num_draft and recorder:
@@ -75,7 +90,8 @@ class Simulated:
             )
             now_ns = clock.now_ns()
             recorder.counters(step, now_ns, "drafts", "accepted", "tokens", float(num_accepted))
-        path = f"simulated-{path}{'+mtp' if num_draft else ''}"
+        path = f"simulated-{prepared.path}{'+mtp' if num_draft else ''}"
+        logits_rows = len(prepared.logits_tokens) if prepared.segments else None
         return Execution(dur_ns, path, tokens, logits_rows)
 
     def snapshot(self) -> dict[str, Any]:
@@ -84,12 +100,14 @@ class Simulated:
 
     def _prepare(
         self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None
-    ) -> tuple[str, int | None]:
-        """Return the path that runs, and the rows of logits that it computes."""
+    ) -> Prepared:
+        """Return how the batch runs: in segments, or without `split` as it is."""
         if batch.dummy or not self.split or not batch.rows:
-            return (f"dummy-{batch.dummy}" if batch.dummy else batch.kind), None
-        prepared = self.split.prepare(batch, step, clock.now_ns(), recorder)
-        return prepared.path, len(prepared.logits_tokens)
+            return Prepared(
+                f"dummy-{batch.dummy}" if batch.dummy else batch.kind, (), (), (),
+                sampled_rows(batch),
+            )  # fmt: skip
+        return self.split.prepare(batch, step, clock.now_ns(), recorder)
 
     def _tokens(self, row: Row) -> tuple[int, ...]:
         num_accepted = self._num_accepted(row) if row.num_draft else 0

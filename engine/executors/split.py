@@ -5,6 +5,11 @@ out `[prefill | decode]` is run in two parts, one after the other, and their out
 concatenated. Each part is given metadata as if it were a batch by itself, and that is where it goes
 wrong: every per-token field has to be cut at the same token, and lengths have to start at 0 again.
 
+What takes a mixed batch apart is the attention backend, and not every one does: one that does not
+raises when the first mixed batch comes. With two-batch overlap a batch of one phase runs as two
+halves, of which one computes while the other exchanges; the halves are cut as if all rows were
+alike, which those of a mixed batch are not, so a mixed batch is never halved.
+
 Logits are computed for the last token of each prompt that ends in this step and for the tokens of
 decodes, `[last token of each prefill | decode rows]`: one row for each sequence that samples, and
 one more for each draft token that is to be checked. A prompt that does not end yet gives nothing.
@@ -21,13 +26,20 @@ from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
 from stepscope.engine.batch import PREFILL
+from stepscope.engine.executors import ExecutionFailed
 from stepscope.engine.executors.staging import CopyQueue, Staged, Staging
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
     from stepscope.ingest.recorder import Recorder
 
-FIELDS = ("input_ids", "positions", "slot_mapping")
+TOKEN_FIELDS = ("input_ids", "positions", "slot_mapping")
+FIELDS = ("cu_seqlens_q", *TOKEN_FIELDS, "block_tables", "compress_plan")
+TBO = "+tbo"
+BACKENDS = {"v4": 2, "mla": 1, "mha": None}
+"""How often each layer's projections run for a mixed batch; None: the backend takes none."""
+_Part = tuple[str, "tuple[Row, ...]", list[int]]
+"""A phase, its rows, and how many tokens each of them is taken to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +48,7 @@ class Segment:
 
     `cu_lens` are cumulative lengths: row i has the tokens `cu_lens[i]` to `cu_lens[i + 1]` of the
     segment. `fields` says which of the batch's tokens the segment gets of each per-token field,
-    None where it gets none.
+    None where it gets none, and which of its own entries of each other field.
     """
 
     segment: int
@@ -58,70 +70,164 @@ class Prepared:
     """A batch that is ready to run: its segments, and what became of their metadata on the way.
 
     `path` is the code that runs: the kind of batch that it was taken for. `logits_tokens` are the
-    tokens of the batch for which logits are computed, in order.
+    tokens of the batch for which logits are computed, in order, and `sampling` the rows that these
+    are for. The layers run `num_bodies` times, and the host waits `num_syncs` times for the device.
     """
 
     path: str
     segments: tuple[Segment, ...]
     staged: tuple[Staged, ...]
     logits_tokens: tuple[int, ...]
+    sampling: tuple[Row, ...]
+    num_bodies: int = 1
+
+    @property
+    def is_halved(self) -> bool:
+        """Whether two-batch overlap runs it."""
+        return self.path.endswith(TBO)
+
+    @property
+    def num_syncs(self) -> int:
+        """How often the host waits for the device before it goes on."""
+        return sum(each.is_waited_for for each in self.staged)
 
 
 class Split:
-    """Prepares one batch after the other; the metadata of mixed ones is staged through `queue`."""
+    """Prepares one batch after the other; the metadata of mixed ones is staged through `queue`.
+
+    `backend` is one of BACKENDS. With `overlaps` batches of one phase are halved. A compressed
+    history has a plan of the blocks of `ratio` tokens that its rows see; 0: there is none.
+    """
 
     def __init__(
-        self, faults: frozenset[str] = frozenset(), queue: CopyQueue | None = None
+        self,
+        faults: frozenset[str] = frozenset(),
+        queue: CopyQueue | None = None,
+        backend: str = "v4",
+        *,
+        overlaps: bool = False,
+        ratio: int = 0,
     ) -> None:
         self._faults = faults
         self._staging = Staging(faults, queue or CopyQueue())
+        self._backend = backend
+        self._overlaps = overlaps
+        self._ratio = ratio
 
     def prepare(
         self, batch: Batch, step: int, ts_ns: int, recorder: Recorder | None = None
     ) -> Prepared:
-        """Split `batch`, and write segments and accesses to `recorder` as of `ts_ns`."""
-        segments = split(batch, self._faults)
+        """Split `batch`, and write segments and accesses to `recorder` as of `ts_ns`.
+
+        ExecutionFailed where the batch is mixed and the backend takes none.
+        """
+        is_mixed = batch.kind == "mixed"
+        num_bodies = BACKENDS[self._backend] if is_mixed else 1
+        if num_bodies is None:
+            raise ExecutionFailed(
+                f"the {self._backend} backend takes no mixed batches",
+                where=f"step {step}, {batch.num_prefill_reqs} prefill + "
+                f"{batch.num_decode_reqs} decode",
+                todo="switch mixed batches off, or choose another backend",
+            )
+        is_halved = self._is_halved(batch)
+        segments = split(batch, self._faults, is_halved=is_halved, ratio=self._ratio)
         if recorder:
             record(segments, step, ts_ns, recorder)
         staged = self._staging.stage(segments, step, ts_ns, recorder)
-        path = segments[0].path if len(segments) == 1 else batch.kind
-        return Prepared(path, segments, staged, logits_tokens(batch, self._faults))
+        path = f"{batch.kind}{TBO}" if is_halved else _path(batch, segments)
+        sampling = sampled_rows(batch, self._faults)
+        asked = logits_tokens(batch, self._faults)
+        return Prepared(path, segments, staged, asked, sampling, min(num_bodies, len(segments)))
+
+    def _is_halved(self, batch: Batch) -> bool:
+        """Whether two-batch overlap takes the batch: a mixed one's rows are not all alike."""
+        is_uniform = batch.kind != "mixed" or "tbo-with-mixed" in self._faults
+        return self._overlaps and is_uniform and len(batch.rows) > 1
 
 
-def split(batch: Batch, faults: frozenset[str] = frozenset()) -> tuple[Segment, ...]:
-    """Return the segments of `batch`: runs of rows of one phase, two where it is mixed."""
-    parts = [(phase, tuple(rows)) for phase, rows in groupby(batch.rows, lambda row: row.phase)]
-    if "mixed-taken-for-prefill" in faults and batch.num_prefill_reqs:
-        # A mixed batch has prompts too: whoever asks for prompts first never asks for mixed.
-        parts = [(PREFILL, tuple(batch.rows))]
+def split(
+    batch: Batch, faults: frozenset[str] = frozenset(), *, is_halved: bool = False, ratio: int = 0
+) -> tuple[Segment, ...]:
+    """Return the segments of `batch`: runs of rows of one phase, two where it is mixed or halved.
+
+    Each has a compress plan with an entry for each block of `ratio` tokens that its rows see.
+    """
+    parts = _halves(batch) if is_halved else _by_phase(batch, faults)
     segments: list[Segment] = []
     first_row = first_token = 0
-    for number, (phase, rows) in enumerate(parts):
-        segments.append(_segment(number, phase, rows, first_row, first_token, batch, faults))
+    for phase, rows, lengths in parts:
+        start = first_token if "lengths-not-rebased" in faults else 0
+        cu_lens = tuple(accumulate(lengths, initial=start))
+        tokens = range(first_token, first_token + sum(lengths))
+        fields = _fields(rows, tokens, ratio)
+        if segments:
+            fields |= _wrong_fields(batch, faults)
+        segments.append(Segment(len(segments), phase, phase, first_row, rows, cu_lens, fields))
         first_row += len(rows)
-        first_token += segments[-1].num_tokens
+        first_token = tokens.stop
     return tuple(segments)
 
 
-def _segment(
-    number: int,
-    phase: str,
-    rows: tuple[Row, ...],
-    first_row: int,
-    first_token: int,
-    batch: Batch,
-    faults: frozenset[str],
-) -> Segment:
-    own = [0, *accumulate(row.num_tokens for row in rows)]
-    tokens = range(first_token, first_token + own[-1])
-    fields: dict[str, range | None] = dict.fromkeys(FIELDS, tokens)
-    if number and "input-ids-not-sliced" in faults:
-        fields["input_ids"] = range(batch.num_batched_tokens)
-    if number and "slot-mapping-missing" in faults:
-        fields["slot_mapping"] = None
-    start = first_token if "lengths-not-rebased" in faults else 0
-    cu_lens = tuple(start + length for length in own)
-    return Segment(number, phase, phase, first_row, rows, cu_lens, fields)
+def _by_phase(batch: Batch, faults: frozenset[str]) -> list[_Part]:
+    if "mixed-taken-for-prefill" in faults and batch.num_prefill_reqs:
+        # A mixed batch has prompts too: whoever asks for prompts first never asks for mixed.
+        return [_part(PREFILL, batch.rows)]
+    runs = groupby(batch.rows, lambda row: row.phase)
+    return [_part(phase, tuple(rows)) for phase, rows in runs]
+
+
+def _halves(batch: Batch) -> list[_Part]:
+    """Cut the rows in two; those of a mixed batch as if all were prompts of one length."""
+    middle = len(batch.rows) // 2
+    rows = tuple(batch.rows[:middle]), tuple(batch.rows[middle:])
+    if batch.kind != "mixed":
+        return [_part(half[0].phase, half) for half in rows]
+    each, rest = divmod(batch.num_batched_tokens, len(batch.rows))
+    alike = [(PREFILL, half, [each] * len(half)) for half in rows]
+    alike[1][2][-1] += rest
+    return alike
+
+
+def _part(phase: str, rows: Sequence[Row]) -> _Part:
+    return phase, tuple(rows), [row.num_tokens for row in rows]
+
+
+def _fields(rows: Sequence[Row], tokens: range, ratio: int) -> dict[str, range | None]:
+    num_blocks = max((len(row.request.block_table) for row in rows), default=0)
+    num_pooled = sum(row.num_kv_tokens // ratio for row in rows) if ratio else 0
+    return {
+        "cu_seqlens_q": range(len(rows) + 1),
+        **dict.fromkeys(TOKEN_FIELDS, tokens),
+        "block_tables": range(len(rows) * num_blocks),
+        "compress_plan": range(num_pooled),
+    }
+
+
+def _wrong_fields(batch: Batch, faults: frozenset[str]) -> dict[str, range | None]:
+    """What a segment behind another one gets in place of what it needs."""
+    wrong: dict[str, range | None] = {}
+    if "input-ids-not-sliced" in faults:
+        wrong["input_ids"] = range(batch.num_batched_tokens)
+    if "slot-mapping-missing" in faults:
+        wrong["slot_mapping"] = None
+    return wrong
+
+
+def _path(batch: Batch, segments: Sequence[Segment]) -> str:
+    return segments[0].path if len(segments) == 1 else batch.kind
+
+
+def sampled_rows(batch: Batch, faults: frozenset[str] = frozenset()) -> tuple[Row, ...]:
+    """Return the rows of `batch` that logits are computed for.
+
+    A mixed batch that is taken for a prefill has those of its prompts alone: what gathers the last
+    token of each row takes the prompts' lengths, and no decode is among them.
+    """
+    sampling = (row for row in batch.rows if row.samples)
+    if batch.kind == "mixed" and "mixed-taken-for-prefill" in faults:
+        return tuple(row for row in sampling if row.phase is PREFILL)
+    return tuple(sampling)
 
 
 def logits_tokens(batch: Batch, faults: frozenset[str] = frozenset()) -> tuple[int, ...]:
@@ -130,11 +236,12 @@ def logits_tokens(batch: Batch, faults: frozenset[str] = frozenset()) -> tuple[i
         return tuple(range(batch.num_batched_tokens))
     if batch.kind == "mixed" and "logits-per-batch" in faults:
         return (batch.num_batched_tokens - 1,)
+    sampling = {id(row) for row in sampled_rows(batch, faults)}
     ends = accumulate(row.num_tokens for row in batch.rows)
     return tuple(
         token
         for row, end in zip(batch.rows, ends, strict=True)
-        if row.samples
+        if id(row) in sampling
         for token in range(end - 1 - row.num_draft, end)
     )
 
@@ -142,7 +249,8 @@ def logits_tokens(batch: Batch, faults: frozenset[str] = frozenset()) -> tuple[i
 def record(segments: Sequence[Segment], step: int, ts_ns: int, recorder: Recorder) -> None:
     """Write the `segments` of a step, as of `ts_ns`."""
     for each in segments:
-        lengths = (None if tokens is None else len(tokens) for tokens in each.fields.values())
+        given = (each.fields[name] for name in TOKEN_FIELDS)
+        lengths = (None if tokens is None else len(tokens) for tokens in given)
         recorder.segments(
             step, ts_ns, each.segment, each.phase, each.first_row, len(each.rows),
             each.num_tokens, each.cu_lens[0], each.cu_lens[-1], each.path, *lengths,

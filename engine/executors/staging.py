@@ -1,13 +1,18 @@
 """How a step's metadata gets to the device: pinned host memory, a queue of copies, a shared view.
 
-The host writes a per-token field to a pinned buffer and asks for a copy; the copy runs by itself,
-behind those asked for earlier, while the host goes on. On the device a field has one buffer too. So
-a mixed batch writes both buffers twice within a step, once for each segment, and needs two things:
+The host writes a field (cumulative lengths, token ids, positions, KV slots, block tables, the plan
+of a compressed history) to a pinned buffer and asks for a copy; the copy runs by itself, behind
+those asked for earlier, while the host goes on. On the device a field has one buffer too. So a
+mixed batch writes both buffers twice within a step, once for each segment, and needs two things:
 the prefill segment takes a copy of its own on the device, and the host waits for that before it
 writes the decode segment's fields. Each is a fault when it is left out:
 
 - `decode-overwrites-shared-view`: no copy is taken. The prefill segment reads the shared buffer
   after the decode segment's fields have arrived there.
+- `plans-not-cloned`: a copy is taken of all fields but the compress plan, which hangs from another
+  one.
+- `decode-region-stale`: whoever prepares the token ids returns when the prompts' are written. The
+  decode segment reads what an earlier one left there.
 - `pinned-buffer-overwritten`: the host does not wait. With a short chunk the copies have drained by
   the time it writes again, and nothing happens; behind a long one the last field's copy has not
   begun, and takes what the host writes now.
@@ -18,7 +23,7 @@ that a race can be told without its having happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,7 +32,8 @@ if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
 
 HOST, COPY, COMPUTE = "host", "copy", "compute"
-TOKEN_BYTES = 8  # fields are 64-bit integers
+ENTRY_BYTES = 8  # fields are 64-bit integers
+IDS, PLAN = "input_ids", "compress_plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,34 +41,41 @@ class CopyQueue:
     """Copies from pinned memory, one after the other, `bytes_per_us` each.
 
     The default, 12 GB/s, is what a PCIe 3.0 x16 link carries; the host needs `turnaround_ns` from
-    asking for one segment's copies to writing the next one's fields, 2 us for a few small arrays.
+    asking for one segment's copies to writing the next one's fields, 2.5 us for half a dozen small
+    arrays.
     """
 
     bytes_per_us: int = 12_000
-    turnaround_ns: int = 2_000
+    turnaround_ns: int = 2_500
 
-    def overwritten(self, place: int, num_queued: int, num_written: int) -> range:
-        """Return which tokens of a field's copy are overwritten before they are read.
+    def overwritten(self, num_ahead: int, num_queued: int, num_written: int) -> range:
+        """Return which entries of a field's copy are overwritten before they are read.
 
-        Each field of the copied segment has `num_queued` tokens, `place` of the fields go before
-        this one; the host then writes the first `num_written`.
+        The field has `num_queued` entries and those that go before it `num_ahead`; the host then
+        writes the first `num_written`.
         """
-        tokens_per_ns = self.bytes_per_us / 1000 / TOKEN_BYTES
-        num_drained = int(self.turnaround_ns * tokens_per_ns) - place * num_queued
+        entries_per_ns = self.bytes_per_us / 1000 / ENTRY_BYTES
+        num_drained = int(self.turnaround_ns * entries_per_ns) - num_ahead
         return range(min(max(0, num_drained), num_queued), min(num_queued, num_written))
+
+
+Pieces = tuple[tuple[range, int], ...]
+"""Which entries of a field hold the contents of which epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
     """What a segment's fields hold on the device.
 
-    `overwritten` names, by field, the tokens that the copy took from the next segment's; a segment
-    that `is_cloned` has fields of its own, another one reads the shared ones; for one that
+    `overwritten` names, by field, the entries that the copy took from the next segment's, `stale`
+    the fields that nobody wrote or copied for this segment, with what was there. Of those `cloned`
+    the segment has copies of its own, of the others it reads the shared ones; for one that
     `is_waited_for` the host waits before it writes the next segment's.
     """
 
-    overwritten: dict[str, range] = field(default_factory=dict)
-    is_cloned: bool = False
+    overwritten: Mapping[str, range] = field(default_factory=dict)
+    stale: Mapping[str, Pieces] = field(default_factory=dict)
+    cloned: frozenset[str] = frozenset()
     is_waited_for: bool = False
 
 
@@ -71,17 +84,27 @@ class Staging:
 
     def __init__(self, faults: frozenset[str], queue: CopyQueue) -> None:
         self._takes_clone = "decode-overwrites-shared-view" not in faults
+        self._clones_plans = "plans-not-cloned" not in faults
         self._waits = "pinned-buffer-overwritten" not in faults
+        self._skips_decodes = "decode-region-stale" in faults
         self._queue = queue
         self._epoch = 0
+        self._shared_ids: Pieces = ()
 
     def stage(
         self, segments: Sequence[Segment], step: int, ts_ns: int, recorder: Recorder | None
     ) -> tuple[Staged, ...]:
         """Stage a step's segments; the accesses of a mixed one are recorded, as of `ts_ns`."""
-        staged = [self._arrived(one, other) for one, other in _followed(segments)]
         first_epoch = self._epoch + 1
         self._epoch += len(segments)
+        stale = [
+            self._stale(segment, segments[0], first_epoch + at) if self._skips_decodes else {}
+            for at, segment in enumerate(segments)
+        ]
+        staged = [
+            self._arrived(*pair, found)
+            for pair, found in zip(_followed(segments), stale, strict=True)
+        ]
         if recorder and len(segments) > 1:
             log = _Log(recorder, step, ts_ns)
             for at, segment in enumerate(segments):
@@ -92,19 +115,48 @@ class Staging:
             _order(log, COMPUTE, HOST, "ran")
         return tuple(staged)
 
-    def _arrived(self, segment: Segment, following: Segment | None) -> Staged:
+    def _arrived(
+        self, segment: Segment, following: Segment | None, stale: Mapping[str, Pieces]
+    ) -> Staged:
         if following is None:
-            return Staged()
+            return Staged(stale=stale)
+        cloned = frozenset(segment.fields) if self._takes_clone else frozenset()
+        if not self._clones_plans:
+            cloned -= {PLAN}
         if self._waits:
-            return Staged(is_cloned=self._takes_clone, is_waited_for=True)
-        overwritten = {
-            name: tokens
-            for place, name in enumerate(segment.fields)
-            if (
-                tokens := self._queue.overwritten(place, _num(segment, name), _num(following, name))
-            )
-        }
-        return Staged(overwritten, self._takes_clone)
+            return Staged(stale=stale, cloned=cloned, is_waited_for=True)
+        return Staged(self._overwritten(segment, following), stale, cloned)
+
+    def _overwritten(self, segment: Segment, following: Segment) -> dict[str, range]:
+        overwritten: dict[str, range] = {}
+        num_ahead = 0
+        for name in segment.fields:
+            num = _num(segment, name)
+            if late := self._queue.overwritten(num_ahead, num, _num(following, name)):
+                overwritten[name] = late
+            num_ahead += num
+        return overwritten
+
+    def _stale(self, segment: Segment, first: Segment, epoch: int) -> dict[str, Pieces]:
+        """Write `input_ids`, but not of decodes behind prompts; say what these find."""
+        num = _num(segment, IDS)
+        if segment.phase != first.phase:
+            return {IDS: _cut(self._shared_ids, range(num))}
+        kept = _cut(self._shared_ids, range(num, max(num, _end(self._shared_ids))))
+        self._shared_ids = ((range(num), epoch), *kept)
+        return {}
+
+
+def _cut(pieces: Pieces, entries: range) -> Pieces:
+    cut = (
+        (range(max(each.start, entries.start), min(each.stop, entries.stop)), epoch)
+        for each, epoch in pieces
+    )
+    return tuple((each, epoch) for each, epoch in cut if each)
+
+
+def _end(pieces: Pieces) -> int:
+    return max((each.stop for each, _ in pieces), default=0)
 
 
 class _Log:
@@ -140,22 +192,22 @@ def _order(log: _Log, earlier: str, later: str, event: str) -> None:
 
 def _stage(segment: Segment, staged: Staged, epoch: int, log: _Log, *, waits: bool) -> None:
     log.segment = segment.segment
-    names = [name for name, tokens in segment.fields.items() if tokens is not None]
+    names = [name for name in _given(segment) if name not in staged.stale]
     for name in names:
         log(HOST, "write", f"pinned {name}", range(_num(segment, name)), epoch)
     _order(log, HOST, COPY, f"written {segment.segment}")
     if segment.segment:
         log(COPY, "wait", event=f"taken {segment.segment - 1}")
     for name in names:
-        for tokens, held in _contents(segment, staged, name, epoch):
-            log(COPY, "copy", f"pinned {name}", tokens, held)
-            log(COPY, "write", f"shared {name}", tokens, held)
+        for entries, held in _contents(segment, staged, name, epoch):
+            log(COPY, "copy", f"pinned {name}", entries, held)
+            log(COPY, "write", f"shared {name}", entries, held)
     _order(log, COPY, COMPUTE, f"staged {segment.segment}")
-    if staged.is_cloned:
-        for name in names:
-            for tokens, held in _contents(segment, staged, name, epoch):
-                log(COMPUTE, "read", f"shared {name}", tokens, held)
-                log(COMPUTE, "write", f"cloned {name}", tokens, held)
+    for name in names:
+        if name in staged.cloned:
+            for entries, held in _contents(segment, staged, name, epoch):
+                log(COMPUTE, "read", f"shared {name}", entries, held)
+                log(COMPUTE, "write", f"cloned {name}", entries, held)
     log(COMPUTE, "record", event=f"taken {segment.segment}")
     if waits:
         log(HOST, "wait", event=f"taken {segment.segment}")
@@ -165,39 +217,41 @@ def _run(
     segment: Segment, staged: Staged, epoch: int, following: Sequence[Segment], log: _Log
 ) -> None:
     log.segment = segment.segment
-    for name, given in segment.fields.items():
-        if given is None:
-            continue
-        if staged.is_cloned or not following:
-            for tokens, held in _contents(segment, staged, name, epoch):
-                log(COMPUTE, "read", _source(staged, name), tokens, held)
+    for name in _given(segment):
+        if name in staged.cloned or not following:
+            found = _contents(segment, staged, name, epoch)
         else:
             num, num_over = _num(segment, name), _num(following[0], name)
-            for tokens, held in _pieces(num, range(min(num, num_over)), epoch):
-                log(COMPUTE, "read", _source(staged, name), tokens, held)
+            found = _pieces(num, range(min(num, num_over)), epoch)
+        source = "cloned" if name in staged.cloned else "shared"
+        for entries, held in found:
+            log(COMPUTE, "read", f"{source} {name}", entries, held)
 
 
-def _source(staged: Staged, name: str) -> str:
-    return f"cloned {name}" if staged.is_cloned else f"shared {name}"
+def _given(segment: Segment) -> list[str]:
+    """Which fields the segment has anything of."""
+    return [name for name in segment.fields if _num(segment, name)]
 
 
-def _contents(segment: Segment, staged: Staged, name: str, epoch: int) -> list[tuple[range, int]]:
+def _contents(segment: Segment, staged: Staged, name: str, epoch: int) -> Pieces:
+    if name in staged.stale:
+        return staged.stale[name]
     return _pieces(_num(segment, name), staged.overwritten.get(name, range(0)), epoch)
 
 
-def _pieces(num: int, overwritten: range, epoch: int) -> list[tuple[range, int]]:
+def _pieces(num: int, overwritten: range, epoch: int) -> Pieces:
     """Cut a field where another epoch begins: what is overwritten comes from the next segment."""
-    pieces = [
+    pieces = (
         (range(overwritten.start), epoch),
         (overwritten, epoch + 1),
         (range(overwritten.stop, num), epoch),
-    ]
-    return [(tokens, held) for tokens, held in pieces if tokens]
+    )
+    return tuple((entries, held) for entries, held in pieces if entries)
 
 
 def _num(segment: Segment, name: str) -> int:
-    tokens = segment.fields[name]
-    return 0 if tokens is None else len(tokens)
+    entries = segment.fields[name]
+    return 0 if entries is None else len(entries)
 
 
 def _followed(segments: Sequence[Segment]) -> list[tuple[Segment, Segment | None]]:

@@ -8,7 +8,7 @@ request computed: what is known of the request stands at that position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,9 +17,9 @@ from torch.profiler import record_function
 
 from stepscope.engine.batch import PREFILL
 from stepscope.engine.executors import Digest, Execution
-from stepscope.engine.executors.field_buffers import FieldBuffers, Fields
+from stepscope.engine.executors.field_buffers import FieldBuffers, Fields, Values
 from stepscope.engine.executors.model_runner import ModelRunner
-from stepscope.engine.executors.split import Prepared, Segment, Split
+from stepscope.engine.executors.split import TOKEN_FIELDS, Prepared, Segment, Split
 from stepscope.engine.model.drafts import lookup_draft, num_accepted
 from stepscope.engine.model.inputs import ModelInput
 from stepscope.engine.model.kv_cache import KVCache
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class TorchDecoder:
     """Runs batches on the decoder of `runner`, with `num_blocks` blocks of `block_size` tokens.
 
-    A step has at most `max_tokens` tokens. `split` prepares them, with its faults.
+    `split` prepares them, with its faults.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class TorchDecoder:
         runner: ModelRunner,
         num_blocks: int,
         block_size: int,
-        max_tokens: int,
         split: Split | None = None,
     ) -> None:
         self.runner = runner
         self._cache = KVCache(runner.decoder.config, num_blocks, block_size, runner.device)
-        self._buffers = FieldBuffers(max_tokens, runner.device)
+        self._buffers = FieldBuffers(runner.device)
+        self._ratio = runner.decoder.config.ratio
         self._split = split or Split()
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
@@ -56,10 +56,10 @@ class TorchDecoder:
         if not batch.rows:
             return Execution(clock.advance(1) - began_ns, "torch-dummy", {})
         prepared = self._split.prepare(batch, step, began_ns, recorder)
-        with self.runner.step(batch, step):
+        with self.runner.step(batch, step, is_halved=prepared.is_halved):
             drafts = [self._drafts(row) for row in batch.rows]
             logits = self._logits(batch, drafts, prepared)
-            sampled = self._sample(batch, drafts, logits)
+            sampled = self._sample(prepared.sampling, batch, drafts, logits)
         return Execution(
             clock.now_ns() - began_ns,
             f"torch-{prepared.path}",
@@ -77,55 +77,88 @@ class TorchDecoder:
         return lookup_draft(known, row.num_draft) if row.num_draft else []
 
     def _logits(self, batch: Batch, drafts: Sequence[list[int]], prepared: Prepared) -> Logits:
-        slots = [self._slots(row) for row in batch.rows]
-        staged = self._buffers.stage(prepared, self._values(batch, drafts, slots))
+        of_tokens = self._of_tokens(batch, drafts)
+        given = [self._values(segment, of_tokens) for segment in prepared.segments]
+        staged = self._buffers.stage(prepared, given)
         hidden = [
-            self._run(segment, fields, slots[segment.first_row :])
+            self._run(segment, fields)
             for segment, fields in zip(prepared.segments, staged, strict=True)
         ]
         asked = torch.tensor(prepared.logits_tokens, dtype=torch.int64, device=self.runner.device)
         logits: Logits = self.runner.decoder.logits(torch.cat(hidden)[asked]).cpu().numpy()
         return logits
 
-    def _values(
-        self, batch: Batch, drafts: Sequence[list[int]], slots: Sequence[Tensor]
-    ) -> dict[str, list[int]]:
-        values: dict[str, list[int]] = {"input_ids": [], "positions": [], "slot_mapping": []}
-        for row, guesses, kv_slots in zip(batch.rows, drafts, slots, strict=True):
+    def _of_tokens(self, batch: Batch, drafts: Sequence[list[int]]) -> dict[str, list[int]]:
+        """Return the per-token fields of the whole batch."""
+        values: dict[str, list[int]] = {name: [] for name in TOKEN_FIELDS}
+        for row, guesses in zip(batch.rows, drafts, strict=True):
             num_known = row.num_tokens - len(guesses)
             tokens = self.runner.streams.tokens(row.request, row.num_computed, num_known)
             if row.reads_placeholder:
                 tokens[0] = 0
             values["input_ids"] += tokens + guesses
             values["positions"] += range(row.num_computed, row.num_kv_tokens)
+            kv_slots = self._cache.slots(row.request.block_table, row.num_kv_tokens)
             values["slot_mapping"] += kv_slots[row.num_computed :].tolist()
         return values
 
-    def _run(self, segment: Segment, fields: Fields, slots: Sequence[Tensor]) -> Tensor:
-        missing = [name for name, tokens in fields.items() if tokens is None]
+    def _values(self, segment: Segment, of_tokens: Mapping[str, list[int]]) -> Values:
+        """Return the fields of a segment: its share of those of the tokens, and its own."""
+        tables = [row.request.block_table for row in segment.rows]
+        width = max(map(len, tables))
+        lengths = [row.num_kv_tokens for row in segment.rows]
+        num_pooled = len(segment.fields["compress_plan"] or ())
+        pooled = (row for row, length in enumerate(lengths) for _ in range(length // self._ratio))
+        return {
+            "cu_seqlens_q": segment.cu_lens,
+            **{name: self._share(segment, name, of_tokens[name]) for name in TOKEN_FIELDS},
+            "block_tables": [
+                block for table in tables for block in (*table, *[0] * (width - len(table)))
+            ],
+            "compress_plan": list(pooled) if num_pooled else [],
+        }
+
+    def _share(self, segment: Segment, name: str, values: list[int]) -> list[int] | None:
+        tokens = segment.fields[name]
+        return None if tokens is None else values[tokens.start : tokens.stop]
+
+    def _run(self, segment: Segment, fields: Fields) -> Tensor:
+        missing = [name for name, entries in fields.items() if entries is None]
         if missing:
             raise ValueError(f"the {segment.phase} segment has no {', '.join(missing)}")
+        held = {name: entries for name, entries in fields.items() if entries is not None}
+        tables = held["block_tables"].view(len(segment.rows), -1).tolist()
+        lengths = [row.num_kv_tokens for row in segment.rows]
         given = ModelInput(
-            **{name: tokens for name, tokens in fields.items() if tokens is not None},
-            cu_lens=segment.cu_lens,
-            kv_slots=slots[: len(segment.rows)],
+            **{name: held[name] for name in TOKEN_FIELDS},
+            cu_lens=held["cu_seqlens_q"].tolist(),
+            kv_slots=[self._cache.slots(*each) for each in zip(tables, lengths, strict=True)],
             is_prefill=segment.phase == PREFILL,
+            num_pooled=self._pooled(held["compress_plan"], len(lengths)),
         )
         with record_function(f"{segment.phase} segment"):
             hidden: Tensor = self.runner.decoder(given, self._cache)
         return hidden
 
-    def _slots(self, row: Row) -> Tensor:
-        return self._cache.slots(row.request.block_table, row.num_kv_tokens)
+    def _pooled(self, plan: Tensor, num_rows: int) -> list[int] | None:
+        """Return how many blocks of its history each row sees as a plan has it, where one is."""
+        if not (self.runner.decoder.config.window and len(plan)):
+            return None
+        rows = plan.tolist()
+        return [rows.count(row) for row in range(num_rows)]
 
     def _sample(
-        self, batch: Batch, drafts: Sequence[list[int]], logits: Logits
+        self,
+        sampling: Sequence[Row],
+        batch: Batch,
+        drafts: Sequence[list[int]],
+        logits: Logits,
     ) -> dict[str, list[tuple[int, Digest]]]:
         """Give each row that samples its rows of logits, in order; the last one serves the rest."""
+        guessed = {id(row): guesses for row, guesses in zip(batch.rows, drafts, strict=True)}
         sampled, taken = {}, 0
-        for row, guesses in zip(batch.rows, drafts, strict=True):
-            if not row.samples:
-                continue
+        for row in sampling:
+            guesses = guessed[id(row)]
             places = range(taken, taken + 1 + len(guesses))
             own = [
                 self.runner.sample(row.request, logits[min(place, len(logits) - 1)], place - taken)

@@ -58,10 +58,7 @@ class TorchRun:
 
     def paged(self, config: EngineConfig, priced: Simulated) -> Executor:
         """Return what computes batches over paged KV, split as `priced` would have it."""
-        return TorchDecoder(
-            self.runner, config.num_kv_blocks, config.block_size, config.max_num_batched_tokens,
-            priced.split,
-        )  # fmt: skip
+        return TorchDecoder(self.runner, config.num_kv_blocks, config.block_size, priced.split)
 
     def serve(self, engine: Engine, recorder: Recorder | None) -> None:
         """Run the engine to its end, where the clock stops, and profile it where that was asked."""

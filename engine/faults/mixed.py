@@ -59,6 +59,12 @@ MIXED_FAULTS = (
         settings={"mtp_k": "1"},
     ),
     Fault(
+        "tbo-with-mixed",
+        MIXED,
+        "two-batch overlap halves mixed batches too, as if all their rows were of one length",
+        settings={"requests": "24", "max_tokens": "32", "tbo": "true"},
+    ),
+    Fault(
         "peer-kind-from-queue",
         MIXED,
         "a rank foretells its kind from its queue and forgets the prompts that it has begun",
@@ -80,6 +86,18 @@ SPLIT_FAULTS = (
         "decode-overwrites-shared-view",
         MIXED,
         "the decode segment's metadata arrive in the buffers that the prefill segment still reads",
+        settings=FEW,
+    ),
+    Fault(
+        "plans-not-cloned",
+        MIXED,
+        "the prefill segment has copies of its own of its metadata, but for the compress plan",
+        settings=FEW | {"window": "8"},
+    ),
+    Fault(
+        "decode-region-stale",
+        MIXED,
+        "the token ids of a mixed batch are written for its prompts alone: decodes find older ones",
         settings=FEW,
     ),
     Fault(
@@ -109,7 +127,7 @@ SPLIT_FAULTS = (
     Fault(
         "mixed-taken-for-prefill",
         MIXED,
-        "a mixed batch, having prompts too, is taken for a prefill, which is asked for first",
+        "a mixed batch, having prompts too, is taken for a prefill: its decodes get no logits",
         settings=FEW,
     ),
     Fault(

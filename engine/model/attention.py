@@ -11,6 +11,7 @@ which it has no tokens, and merges nothing with nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -32,6 +33,7 @@ class _Row(NamedTuple):
     value: Tensor
     positions: Tensor
     kv_slots: Tensor
+    num_pooled: int | None
 
     @property
     def num_prefix(self) -> int:
@@ -62,9 +64,13 @@ class Attention(nn.Module):
         """Write the new tokens' KV, and return what each of them attended to, [T, hidden_size]."""
         query, key, value = self.project(hidden, given.positions)
         cache.write(self.layer, given.slot_mapping, key, value)
-        cuts = zip(map(slice, given.cu_lens, given.cu_lens[1:]), given.kv_slots, strict=True)
+        pooled: Sequence[int | None] = given.num_pooled or [None] * len(given.kv_slots)
+        cuts = zip(
+            map(slice, given.cu_lens, given.cu_lens[1:]), given.kv_slots, pooled, strict=True
+        )
         rows = [
-            _Row(query[at], key[at], value[at], given.positions[at], slots) for at, slots in cuts
+            _Row(query[at], key[at], value[at], given.positions[at], slots, num_pooled)
+            for at, slots, num_pooled in cuts
         ]
         merged = self._attend(rows, cache, is_prefill=given.is_prefill)
         attended = torch.cat([each.out.transpose(0, 1).flatten(1) for each in merged])
@@ -113,7 +119,7 @@ class Attention(nn.Module):
     def _attend_compressed(self, row: _Row, cache: KVCache) -> Partial:
         return attend_compressed(
             row.query, row.positions, row.kv_slots, cache, self.layer,
-            ratio=self.config.ratio, by_chunk_end=self._by_chunk_end,
+            ratio=self.config.ratio, num_pooled=row.num_pooled, by_chunk_end=self._by_chunk_end,
         )  # fmt: skip
 
     def _merge(self, one: Partial, other: Partial) -> Partial:

@@ -27,13 +27,15 @@ def attend_compressed(
     layer: int,
     *,
     ratio: int,
+    num_pooled: int | None = None,
     by_chunk_end: bool = False,
 ) -> Partial:
     """Attend from a row's T tokens, [T, H, D], to the blocks of its history.
 
-    `kv_slots` are the cache's slots of all its tokens, these included; `by_chunk_end` is the fault.
+    `kv_slots` are the cache's slots of all its tokens, these included. They make `num_pooled`
+    blocks, as a plan has it, or as many as they fill; `by_chunk_end` is the fault.
     """
-    committed = len(kv_slots) // ratio
+    committed = len(kv_slots) // ratio if num_pooled is None else num_pooled
     key, value = cache.read(layer, kv_slots[: committed * ratio])
     pooled_key, pooled_value = (
         each.view(committed, ratio, *each.shape[1:]).mean(1) for each in (key, value)

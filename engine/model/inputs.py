@@ -27,7 +27,8 @@ class ModelInput:
 
     `input_ids`, `positions` and `slot_mapping`, where a token's KV goes, are [T]; row i has the
     tokens `cu_lens[i]` to `cu_lens[i + 1]`. `kv_slots` holds for each row the slots of all tokens
-    that its last one sees, oldest first, itself included.
+    that its last one sees, oldest first, itself included. Of a compressed history row i sees
+    `num_pooled[i]` blocks; None: all that there are.
     """
 
     input_ids: Tensor
@@ -36,6 +37,7 @@ class ModelInput:
     cu_lens: Sequence[int]
     kv_slots: Sequence[Tensor]
     is_prefill: bool
+    num_pooled: Sequence[int] | None = None
 
     @classmethod
     def of(cls, cache: KVCache, rows: Sequence[RowTokens], *, is_prefill: bool) -> ModelInput:

@@ -13,7 +13,8 @@ SGLang    `step[EXTEND bs=15 toks=15360]`, `step[DECODE bs=32]`, `step[MIXED bs=
           `step[DRAFT_EXTEND bs=4]` is a pass of the draft model, within a step.
 ATOM      `prefill[bs=2 tok=14721 ctx=[7803, 6918]]`, `decode[bs=117/128 tok=117 d=117]` (rows, and
           rows the graph was captured for), `eager_decode[`, `dummy_decode[`, `dummy_prefill[`.
-          Inside a `prefill[`, `mixed[n_p=1934 n_d=114]` says how its tokens divide.
+          Inside a `prefill[`, `mixed[n_p=1934 n_d=114]` says how its tokens divide. With ` tbo=1`,
+          in the brackets or behind them, the batch ran as two halves that overlap.
 ours      as ATOM; `mixed[n_p= n_d=]` may stand by itself.
 torch     `ProfilerStep#7`, which says nothing of the batch.
 """
@@ -189,7 +190,8 @@ def _sglang_idle(_: Fields) -> StepTag:
 
 def _atom_prefill(said: Fields) -> StepTag:
     kind = "dummy" if said["dummy"] else "prefill"
-    return StepTag(ATOM, kind, int(said["bs"]), 0, _number(said, "tok"), 0)
+    path = "tbo" if _is_halved(said) else None
+    return StepTag(ATOM, kind, int(said["bs"]), 0, _number(said, "tok"), 0, path)
 
 
 def _atom_decode(said: Fields) -> StepTag:
@@ -203,13 +205,18 @@ def _atom_decode(said: Fields) -> StepTag:
         rows,
         None if prefills else 0,
         None if prefills else tokens,
-        "eager" if said["eager"] else "graph",
+        ("eager" if said["eager"] else "graph") + ("+tbo" if _is_halved(said) else ""),
     )
 
 
 def _mixed(said: Fields) -> StepTag:
     prefill, decode = int(said["n_p"]), int(said["n_d"])
-    return StepTag(MIXED, kind_of(prefill, decode), None, None, prefill, decode)
+    path = "mixed+tbo" if _is_halved(said) else None
+    return StepTag(MIXED, kind_of(prefill, decode), None, None, prefill, decode, path)
+
+
+def _is_halved(said: Fields) -> bool:
+    return int(said.get("tbo", 0)) > 0
 
 
 def _profiler_step(said: Fields) -> StepTag:
@@ -222,6 +229,7 @@ def _number(said: Fields, name: str) -> int | None:
 
 _BS = rf"bs={_ROWS}(?![\d.])"
 _DUMMY = r"(?P<dummy>dummy_)?"
+_TBO = r"(?: tbo=[01])?"
 _GRAMMARS: tuple[tuple[re.Pattern[str], Callable[[Fields], StepTag | None]], ...] = (
     (re.compile(_EXECUTE_TAG), _execute),
     (re.compile(rf"execute_new_(?P<new>{_ROWS})_cached_(?P<cached>{_ROWS})"), _new_cached),
@@ -230,11 +238,11 @@ _GRAMMARS: tuple[tuple[re.Pattern[str], Callable[[Fields], StepTag | None]], ...
     (re.compile(rf"step\[TARGET_VERIFY {_BS}.*\]"), _verify),
     (re.compile(rf"step\[MIXED {_BS}.*\]"), _sglang_mixed),
     (re.compile(rf"step\[IDLE {_BS}.*\]"), _sglang_idle),
-    (re.compile(rf"{_DUMMY}prefill\[{_BS}.*\](?: tbo=1)?"), _atom_prefill),
+    (re.compile(rf"{_DUMMY}prefill\[{_BS}.*\]{_TBO}"), _atom_prefill),
     (
-        re.compile(rf"{_DUMMY}(?P<eager>eager_)?decode\[{_BS}.*\](?: tbo=1)?"),
+        re.compile(rf"{_DUMMY}(?P<eager>eager_)?decode\[{_BS}.*\]{_TBO}"),
         _atom_decode,
     ),
-    (re.compile(rf"mixed\[n_p={_TOKENS} n_d={_TOKENS}\]"), _mixed),
+    (re.compile(rf"mixed\[n_p={_TOKENS} n_d={_TOKENS}{_TBO}\]{_TBO}"), _mixed),
     (re.compile(rf"ProfilerStep#(?P<n>{_TOKENS})"), _profiler_step),
 )

@@ -100,23 +100,34 @@ def _steps(trace: Trace) -> pl.LazyFrame:
         if name not in ("rank", "ts_ns", "dur_ns", "inferred")
     ]
     kind = pl.col("kind")
+    is_halved = pl.col("executed_path").str.contains(r"\btbo\b")
+    tbo = pl.when(is_halved).then(pl.lit(" tbo=1")).otherwise(pl.lit(""))
     tag = (
         pl.when(kind == "prefill")
         .then(
             pl.format(
-                "prefill[bs={} tok={}]", _number("num_prefill_reqs"), _number("num_prefill_tokens")
+                "prefill[bs={} tok={}{}]",
+                _number("num_prefill_reqs"),
+                _number("num_prefill_tokens"),
+                tbo,
             )
         )
         .when(kind == "decode")
         .then(
             pl.format(
-                "decode[bs={} tok={}]", _number("num_decode_reqs"), _number("num_decode_tokens")
+                "decode[bs={} tok={}{}]",
+                _number("num_decode_reqs"),
+                _number("num_decode_tokens"),
+                tbo,
             )
         )
         .when(kind == "mixed")
         .then(
             pl.format(
-                "mixed[n_p={} n_d={}]", _number("num_prefill_tokens"), _number("num_decode_tokens")
+                "mixed[n_p={} n_d={}{}]",
+                _number("num_prefill_tokens"),
+                _number("num_decode_tokens"),
+                tbo,
             )
         )
         .otherwise(kind)

@@ -94,3 +94,23 @@ def test_mixed_batches_of_the_reference_engine_refuse_drafts(record: Record) -> 
     (found,) = PathMismatch().check(record("mixed-batches", fault="mtp-with-mixed", **FEW))
 
     assert "with draft tokens, which it refuses" in found.message
+
+
+@pytest.mark.parametrize(("refuses", "count"), [(True, 1), (False, 0)])
+def test_a_mixed_batch_with_two_batch_overlap_is_found_where_that_is_refused(
+    refuses: bool, count: int
+) -> None:
+    config = {"engine": {"refuses_mixed_tbo": refuses}}
+    steps = mixed(1, "mixed+tbo"), mixed(2)
+
+    assert len(mismatch(*steps, config=config)) == count
+
+
+def test_the_reference_engine_halves_no_mixed_batch_and_says_so(record: Record) -> None:
+    messages = [
+        [each.message for each in PathMismatch().check(record("mixed-batches", **settings))]
+        for settings in ({**FEW, "tbo": "true"}, {**FEW, "tbo": "true", "fault": "tbo-with-mixed"})
+    ]
+
+    assert messages[0] == []
+    assert any("with two-batch overlap, which it refuses" in each for each in messages[1])

@@ -174,7 +174,9 @@ def test_sizes_that_cannot_work_are_refused() -> None:
     with pytest.raises(ConfigError, match="num_kv_blocks is 0"):
         EngineConfig(num_kv_blocks=0)
     with pytest.raises(ConfigError, match="would not fit a step"):
-        EngineConfig(max_num_batched_tokens=4, max_num_seqs=5)
+        EngineConfig(num_slots=5, max_num_batched_tokens=4, max_num_seqs=5)
+    with pytest.raises(ConfigError, match="max_num_batched_tokens is 0"):
+        EngineConfig(max_num_batched_tokens=0)
 
 
 def test_who_is_told_of_the_ends_keeps_what_it_wants_of_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 
 from stepscope.engine.executors.fit import Fit, fit
 from stepscope.engine.executors.simulated import CostModel
+from stepscope.engine.mixed import COST
 from stepscope.engine.scenario import Options
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.scenarios.mix_admission import MixAdmission
+from stepscope.engine.scenarios.mixed_batches import MixedBatches
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
 
 prices = st.builds(
     CostModel,
@@ -192,3 +196,13 @@ def test_a_real_profile_of_one_step_is_refused(shared_data: Path, name: str) -> 
 def test_costs_are_refused_where_a_device_has_its_own() -> None:
     with pytest.raises(ConfigError, match="mix-admission takes no costs: clusters has its own"):
         MixAdmission().record("after", None, Options(cost=CostModel()))
+
+
+def test_a_segment_more_has_a_price_where_steps_run_in_segments(tmp_path: Path) -> None:
+    few = asked({"requests": "16", "prompt_len": "900", "max_tokens": "24", "budget": "256"})
+    MixedBatches().record("after", tmp_path / "run.trace", few)
+
+    found = fit(Trace.open(tmp_path / "run.trace"))
+
+    assert found.cost == replace(COST, body_ns=COST.body_ns + COST.sync_ns, sync_ns=0)
+    assert "273.100 us a segment more" in str(found)

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.engine import Engine
+from stepscope.engine.executors import ExecutionFailed
 from stepscope.engine.executors.simulated import Simulated
 from stepscope.engine.executors.split import Split
 from stepscope.engine.faults import fault
+from stepscope.engine.mixed import COST
 from stepscope.engine.scenario import RunResult, recorder_for
 from stepscope.engine.scenarios import scenario
-from stepscope.engine.scenarios.mixed_batches import COST
 from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.workload import RequestSpec, identical
@@ -340,6 +341,49 @@ def test_mtp_with_mixed_batches_is_refused_and_runs_with_the_fault(tmp_path: Pat
     rows = faulty(tmp_path, "mtp-with-mixed")
     assert {row["executed_path"] for row in rows.of("steps", kind="mixed")} == {
         "simulated-mixed+mtp"
+    }
+
+
+def test_a_backend_that_takes_no_mixed_batches_runs_the_others(tmp_path: Path) -> None:
+    with pytest.raises(ExecutionFailed, match=r"^step 4, .*the mha backend takes no mixed batches"):
+        MIXED.record("after", tmp_path / "mha", asked({**SMALL, "backend": "mha"}))
+    assert [row["kind"] for row in Rows.read(Trace.open(tmp_path / "mha")).of("steps")] == [
+        "prefill", "prefill", "prefill",
+    ]  # fmt: skip
+    assert (
+        MIXED.record("flag-off", None, asked({**SMALL, "backend": "mha"})).metrics["mixed_steps"]
+        == 0
+    )
+
+
+def test_a_mixed_step_costs_a_second_body_and_a_synchronisation(tmp_path: Path) -> None:
+    def took(settings: dict[str, str]) -> list[int]:
+        return [
+            row["dur_ns"] for row in rows_of(tmp_path, "after", settings).of("steps", kind="mixed")
+        ]
+
+    twice, once, unsynced = (
+        took({}),
+        took({"backend": "mla"}),
+        took({"fault": "pinned-buffer-overwritten"}),
+    )
+    assert {more - less for more, less in zip(twice, once, strict=True)} == {COST.body_ns}
+    assert {more - less for more, less in zip(twice, unsynced, strict=True)} == {COST.sync_ns}
+
+
+def test_two_batch_overlap_runs_batches_of_one_phase_in_halves_and_mixed_ones_whole(
+    tmp_path: Path,
+) -> None:
+    rows = rows_of(tmp_path, "after", {"tbo": "true"})
+
+    assert {
+        (row["kind"], row["executed_path"])
+        for row in rows.of("steps")
+        if row["num_prefill_reqs"] > 1 or row["num_decode_reqs"] > 1
+    } == {
+        ("prefill", "simulated-prefill+tbo"),
+        ("mixed", "simulated-mixed"),
+        ("decode", "simulated-decode+tbo"),
     }
 
 

@@ -165,3 +165,31 @@ def test_mtp_with_mixed_batches_is_refused() -> None:
 def test_an_unknown_order_is_refused() -> None:
     with pytest.raises(ConfigError, match="choose fcfs or priority"):
         Paged(order="lifo")
+
+
+# ── a budget below the seats ──────────────────────────────────────────────────────────────────────
+
+
+def test_decodes_that_the_budget_leaves_out_are_carried_over_in_their_order() -> None:
+    asked = [request(name, 1, 4) for name in "abc"]
+    _, rows = serve(asked, Paged(), replace(CONFIG, max_num_batched_tokens=2))
+
+    assert batches(rows) == [
+        ["a:1", "b:1"], ["A:1", "B:1"], ["A:1", "B:1"], ["A:1", "B:1"], ["c:1"], ["C:1"], ["C:1"],
+        ["C:1"],
+    ]  # fmt: skip
+
+
+def test_a_carried_over_decode_keeps_its_place_before_those_who_came_later() -> None:
+    asked = [request("a", 1, 3), request("b", 1, 4), request("c", 2, 4), request("d", 1, 2)]
+    plain = Paged(reserve=False)
+    _, rows = serve(asked, plain, replace(CONFIG, max_num_batched_tokens=3))
+
+    assert batches(rows)[:3] == [
+        ["a:1", "b:1", "c:1"],
+        ["c:1", "d:1", "A:1"],
+        ["A:1", "B:1", "C:1"],
+    ]
+    assert batches(rows)[3:] == [["B:1", "C:1", "D:1"], ["B:1", "C:1"]]
+    held = rows.of("decisions", resource="token-budget", needed=1, available=0)
+    assert [(row["step"], row["subject"]) for row in held] == [(1, "d"), (2, "b"), (3, "d")]

@@ -37,7 +37,7 @@ sizes = st.builds(
     num_kv_blocks=st.integers(4, 24),
     block_size=st.integers(1, 4),
     max_num_seqs=st.integers(1, 6),
-    max_num_batched_tokens=st.integers(6, 32),
+    max_num_batched_tokens=st.integers(1, 32),
     deferred_output=st.booleans(),
     prefix_cache=st.booleans(),
 )

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from stepscope.engine.batch import DECODE, PREFILL, Batch
 from stepscope.engine.batch import Row as BatchRow
-from stepscope.engine.executors.split import FIELDS, Prepared, Split, split
+from stepscope.engine.executors import ExecutionFailed
+from stepscope.engine.executors.split import TOKEN_FIELDS, Prepared, Split, split
 from stepscope.engine.executors.staging import CopyQueue
 from stepscope.engine.request import Request
 from tests.engine.rows import Row, Rows
@@ -18,12 +19,13 @@ from tests.engine.rows import Row, Rows
 CHUNK = (PREFILL, 30, False)
 LAST_CHUNK = (PREFILL, 12, True)
 TOKEN = (DECODE, 1, True)
+ALL_FIELDS = ("cu_seqlens_q", *TOKEN_FIELDS, "block_tables", "compress_plan")
 
 
 def batch(*rows: tuple[str, int, bool], num_draft: int = 0) -> Batch:
     made = Batch()
     for number, (phase, num_tokens, samples) in enumerate(rows):
-        request = Request(f"req-{number:02d}", 0, 64, 8)
+        request = Request(f"req-{number:02d}", 0, 64, 8, block_table=[0, 1, 2, 3])
         drafts = num_draft if phase is DECODE else 0
         made.append(
             BatchRow(request, phase, num_tokens, 0, samples, False, num_draft=drafts)
@@ -35,10 +37,11 @@ MIXED = batch(CHUNK, LAST_CHUNK, TOKEN, TOKEN, TOKEN)
 
 
 def prepared(
-    *faults: str, of: Batch = MIXED, queue: CopyQueue | None = None
+    *faults: str, of: Batch = MIXED, backend: str = "v4", overlaps: bool = False, ratio: int = 0
 ) -> tuple[Prepared, Rows]:
     rows = Rows()
-    return Split(frozenset(faults), queue).prepare(of, 7, 100, rows.recorder), rows
+    made = Split(frozenset(faults), None, backend, overlaps=overlaps, ratio=ratio)
+    return made.prepare(of, 7, 100, rows.recorder), rows
 
 
 def test_a_mixed_batch_becomes_a_prefill_and_a_decode_segment_each_from_zero() -> None:
@@ -84,7 +87,7 @@ def test_segments_cover_the_batch_once(prompts: list[int], num_decodes: int) -> 
     segments = split(made)
 
     assert [row for each in segments for row in each.rows] == made.rows
-    for name in FIELDS:
+    for name in TOKEN_FIELDS:
         tokens = [token for each in segments for token in each.fields[name] or ()]
         assert tokens == list(range(made.num_batched_tokens))
     for each in segments:
@@ -109,10 +112,11 @@ def test_a_fault_of_the_metadata_changes_the_decode_segment_alone(fault: str, ch
     assert decode == {**sound_decode, **changed}
 
 
-def test_mixed_taken_for_prefill_runs_the_whole_batch_on_the_prefill_path() -> None:
+def test_mixed_taken_for_prefill_runs_the_whole_batch_as_one_and_gives_decodes_no_logits() -> None:
     ready, rows = prepared("mixed-taken-for-prefill")
 
-    assert ready.path == "prefill"
+    assert (ready.path, ready.logits_tokens) == ("prefill", (41,))
+    assert [row.request.id for row in ready.sampling] == ["req-01"]
     (segment,) = rows.of("segments")
     assert (segment["phase"], segment["num_rows"], segment["num_tokens"]) == ("prefill", 5, 45)
 
@@ -130,11 +134,11 @@ def _reads(rows: Rows) -> Iterable[Row]:
 
 
 def test_each_segment_reads_what_was_written_for_it() -> None:
-    reads = list(_reads(prepared()[1]))
+    reads = list(_reads(prepared(ratio=4)[1]))
 
     assert {(row["segment"], row["buffer"], row["epoch"]) for row in reads} == {
-        *((0, f"cloned {name}", 1) for name in FIELDS),
-        *((1, f"shared {name}", 2) for name in FIELDS),
+        *((0, f"cloned {name}", 1) for name in ALL_FIELDS),
+        *((1, f"shared {name}", 2) for name in (*TOKEN_FIELDS, "cu_seqlens_q", "block_tables")),
     }
 
 
@@ -181,20 +185,19 @@ def test_an_overwritten_pinned_buffer_is_hidden_for_short_chunks_and_fires_for_l
     }  # fmt: skip
 
     assert arrived[256] == arrived[1024] == {}
-    assert arrived[1792] == arrived[2048] == {"slot_mapping": range(114)}
+    assert arrived[1792] == {"block_tables": range(4)}
+    assert arrived[2048] == {"slot_mapping": range(114), "block_tables": range(4)}
 
 
-@given(st.integers(0, 2), st.integers(1, 4096), st.integers(1, 256), st.integers(0, 9000))
+@given(st.integers(0, 8192), st.integers(1, 4096), st.integers(1, 256), st.integers(0, 9000))
 def test_a_queue_overwrites_only_what_was_not_copied_yet(
-    place: int, num_queued: int, num_written: int, turnaround_ns: int
+    num_ahead: int, num_queued: int, num_written: int, turnaround_ns: int
 ) -> None:
-    overwritten = CopyQueue(8_000, turnaround_ns).overwritten(place, num_queued, num_written)
+    overwritten = CopyQueue(8_000, turnaround_ns).overwritten(num_ahead, num_queued, num_written)
 
     # 8,000 bytes per us are a token per ns.
     late = [
-        token
-        for token in range(min(num_queued, num_written))
-        if place * num_queued + token >= turnaround_ns
+        token for token in range(min(num_queued, num_written)) if num_ahead + token >= turnaround_ns
     ]
     assert list(overwritten) == late
 
@@ -205,3 +208,79 @@ def test_what_the_late_copy_took_is_what_the_segment_reads() -> None:
 
     reads = [row for row in _reads(rows) if row["buffer"] == "cloned slot_mapping"]
     assert [(row["first"], row["last"], row["epoch"]) for row in reads] == [(0, 4, 2), (4, 2048, 1)]
+
+
+# ── backends and two-batch overlap ────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("backend", "num_bodies"), [("v4", 2), ("mla", 1)])
+def test_a_mixed_batch_runs_as_often_as_its_backend_has_it_and_waits_once(
+    backend: str, num_bodies: int
+) -> None:
+    ready, _ = prepared(backend=backend)
+
+    assert (ready.num_bodies, ready.num_syncs) == (num_bodies, 1)
+
+
+@pytest.mark.parametrize("rows", [(LAST_CHUNK,), (TOKEN, TOKEN)])
+def test_a_batch_of_one_phase_runs_once_and_waits_for_nothing(
+    rows: tuple[tuple[str, int, bool], ...],
+) -> None:
+    ready, _ = prepared(of=batch(*rows))
+
+    assert (ready.num_bodies, ready.num_syncs) == (1, 0)
+
+
+def test_a_backend_that_takes_no_mixed_batch_raises_in_one_line() -> None:
+    with pytest.raises(ExecutionFailed, match="the mha backend takes no mixed batches") as raised:
+        prepared(backend="mha")
+
+    assert str(raised.value).startswith("step 7, 2 prefill + 3 decode: ")
+    assert prepared(of=batch(TOKEN, TOKEN), backend="mha")[0].path == "decode"
+
+
+def test_two_batch_overlap_halves_a_batch_of_one_phase_and_no_mixed_one() -> None:
+    halved, rows = prepared(of=batch(LAST_CHUNK, CHUNK, CHUNK), overlaps=True)
+
+    assert halved.path == "prefill+tbo"
+    assert [
+        (row["phase"], row["num_rows"], row["num_tokens"], row["first_cu_len"], row["last_cu_len"])
+        for row in rows.of("segments")
+    ] == [("prefill", 1, 12, 0, 12), ("prefill", 2, 60, 0, 60)]
+    assert prepared(overlaps=True)[0].path == "mixed"
+
+
+def test_a_mixed_batch_that_is_halved_is_cut_at_the_wrong_tokens() -> None:
+    ready, rows = prepared("tbo-with-mixed", overlaps=True)
+
+    assert ready.path == "mixed+tbo"
+    assert [
+        (row["phase"], row["num_rows"], row["num_tokens"], row["last_cu_len"], row["positions_len"])
+        for row in rows.of("segments")
+    ] == [("prefill", 2, 42, 18, 18), ("prefill", 3, 3, 27, 27)]
+
+
+# ── plans, and a region that nobody wrote ─────────────────────────────────────────────────────────
+
+
+def test_a_plan_that_is_not_cloned_is_read_as_the_decode_segment_left_it() -> None:
+    both = batch(CHUNK, (DECODE, 9, True))
+    reads = _reads(prepared("plans-not-cloned", of=both, ratio=4)[1])
+
+    assert [
+        (row["buffer"], row["first"], row["last"], row["epoch"])
+        for row in reads
+        if row["segment"] == 0 and row["epoch"] == 2
+    ] == [("shared compress_plan", 0, 2, 2)]
+
+
+def test_decodes_find_in_a_stale_region_what_stood_there_before() -> None:
+    rows, made = Rows(), Split(frozenset({"decode-region-stale"}))
+    made.prepare(batch(*[TOKEN] * 5), 6, 50, rows.recorder)
+    made.prepare(batch((PREFILL, 2, True), TOKEN, TOKEN, TOKEN), 7, 100, rows.recorder)
+
+    assert [
+        (row["buffer"], row["first"], row["last"], row["epoch"])
+        for row in _reads(rows)
+        if row["segment"] == 1 and row["epoch"] != 3
+    ] == [("shared input_ids", 0, 2, 2), ("shared input_ids", 2, 3, 1)]

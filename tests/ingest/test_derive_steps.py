@@ -73,6 +73,8 @@ TAGS = [
     ("dummy_decode[bs=1/8 tok=1 d=1]", "dummy", 0, 0, 1, 1),
     ("dummy_prefill[bs=1 tok=8192 ctx=8192]", "dummy", 1, 8192, 0, 0),
     ("mixed[n_p=1934 n_d=114]", "mixed", None, 1934, None, 114),
+    ("mixed[n_p=1934 n_d=114] tbo=0", "mixed", None, 1934, None, 114),
+    ("mixed[n_p=1934 n_d=114 tbo=1]", "mixed", None, 1934, None, 114),
     ("ProfilerStep#7", None, None, None, None, None),
 ]  # fmt: skip
 
@@ -86,6 +88,24 @@ def test_a_tag_tells_kind_rows_and_tokens(expected: tuple[Any, ...]) -> None:
         tag.kind, tag.num_prefill_reqs, tag.num_prefill_tokens,
         tag.num_decode_reqs, tag.num_decode_tokens,
     ) == expected[1:]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("mixed[n_p=1934 n_d=114] tbo=1", "mixed+tbo"),
+        ("mixed[n_p=1934 n_d=114 tbo=1]", "mixed+tbo"),
+        ("mixed[n_p=1934 n_d=114] tbo=0", None),
+        ("prefill[bs=8 tok=8000 ctx=[0, 1, 2]...+5 tbo=1]", "tbo"),
+        ("decode[bs=4 tok=4 d=4] tbo=1", "graph+tbo"),
+        ("eager_decode[bs=4 tok=4 ctx=9 tbo=0]", "eager"),
+    ],
+)
+def test_a_tag_tells_whether_two_batches_overlapped(text: str, path: str | None) -> None:
+    tag = parse_tag(text)
+
+    assert tag is not None
+    assert tag.executed_path == path
 
 
 @pytest.mark.parametrize(

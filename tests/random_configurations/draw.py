@@ -158,6 +158,8 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "prefix_cache": among("true", "false"),
         "deferred": mostly("as-variant", among("true", "false")),
         "mtp_k": mostly(0, between(1, 4)),
+        "backend": among("v4", "mla"),
+        "tbo": mostly("false", among("true")),
         "acceptance": lambda random: f"{random.random():.2f}",
         "turnaround_ns": between(0, 20000),
         "layers": between(1, 3),

@@ -106,6 +106,13 @@ def drafts_mixed(tables: Tables) -> bool:
     return any(row["num_draft"] and row["step"] in mixed for row in tables["batch_rows"])
 
 
+def halved_though_mixed(tables: Tables) -> bool:
+    """A mixed batch ran as two halves."""
+    return any(
+        row["kind"] == "mixed" and row["executed_path"].endswith("tbo") for row in tables["steps"]
+    )
+
+
 def kinds_differ(tables: Tables) -> bool:
     """In one step a rank ran prompts, and another one decodes alone."""
     for rows in grouped(tables["steps"], lambda row: row["step"]).values():
@@ -192,6 +199,7 @@ SHOWN: Mapping[str, Shown] = {
     "scheduled-twice": twice_in_a_batch,
     "victim-in-batch": victim_in_batch,
     "mtp-with-mixed": drafts_mixed,
+    "tbo-with-mixed": halved_though_mixed,
     "peer-kind-from-queue": kinds_differ,
     "dealt-to-one-rank": dealt_unevenly,
     "lengths-not-rebased": _any_segment(lambda row: row["first_cu_len"] != 0),
@@ -201,5 +209,7 @@ SHOWN: Mapping[str, Shown] = {
     "logits-per-token": logits_of_others,
     "logits-per-batch": logits_of_others,
     "decode-overwrites-shared-view": other_segments_view,
+    "plans-not-cloned": other_segments_view,
+    "decode-region-stale": other_segments_view,
     "pinned-buffer-overwritten": written_in_flight,
 }
