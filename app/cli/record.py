@@ -137,8 +137,9 @@ def _graphs(
         raise ConfigError("--first and --speed are about requests, and a task graph has none")
     for doubt in graphs.inferred:
         click.echo(f"warning: {doubt}", err=True)
-    for took_ns in filter(None, graphs.recorded_ns):
-        click.echo(f"in {graphs.source} itself it took {took_ns / 1000:,.1f} us", err=True)
+    if took_ns := [each for each in graphs.recorded_ns if each is not None]:
+        mean_us = sum(took_ns) / len(took_ns) / 1000
+        click.echo(f"in {graphs.source} itself a graph took {mean_us:,.1f} us", err=True)
     return graphs
 
 

@@ -47,7 +47,8 @@ def graphs_of(trace: Trace) -> Graphs:
     """Return the graphs of a trace that has tasks; ConfigError where none can be made of them."""
     rows = trace.tasks.sort("ts_ns", maintain_order=True).collect().to_dicts()
     try:
-        found = _Found(rows, _ran(trace), _before(trace))
+        guessed = Counter[str]()
+        found = _Found(rows, _ran(trace, guessed), _before(trace), guessed)
         steps = _by_step(rows)
         graphs = tuple(found.graph(steps[step]) for step in steps)
     except ConfigError as error:
@@ -70,13 +71,13 @@ class _Found:
     rows: Sequence[Row]
     ran: Mapping[int, Mapping[int, int]]
     before: Mapping[int, Sequence[int]]
-    guessed: Counter[str] = field(default_factory=Counter)
+    guessed: Counter[str]
     _typical: dict[tuple[str, Any], int] = field(init=False)
 
     def __post_init__(self) -> None:
         if len({row["rank"] for row in self.rows}) > 1:
             raise ConfigError("there are tasks of several ranks", todo="give the trace of one rank")
-        if sum(max(1, row["num_blocks"]) for row in self.rows) > MAX_BLOCKS:
+        if sum(self._num_blocks(row) for row in self.rows) > MAX_BLOCKS:
             raise ConfigError(f"there are more than {MAX_BLOCKS:,} blocks")
         self._typical = _typical(self.rows, self.ran)
 
@@ -104,6 +105,8 @@ class _Found:
             is_enabled=row["outcome"] != "skipped",
         )  # fmt: skip
         if mask:
+            if row["num_blocks"] is None:
+                self.guessed["tasks of unknown size are taken to have the blocks that ran"] += 1
             spec.is_sync_start = self._is_sync_start(row)
             spec.dur_ns = self._times(row)
         if shape == "MIX":
@@ -128,8 +131,13 @@ class _Found:
         known = self.ran.get(row["task"], {})
         return [
             known[block] if block in known else self._guess(row)
-            for block in range(max(1, row["num_blocks"]))
+            for block in range(self._num_blocks(row))
         ]
+
+    def _num_blocks(self, row: Row) -> int:
+        """How many blocks a task has: as it says, or those that ran."""
+        ran = self.ran.get(row["task"], {})
+        return max(1, row["num_blocks"] or max(ran, default=0) + 1)
 
     def _guess(self, row: Row) -> int:
         if row["outcome"] == "skipped":
@@ -154,8 +162,10 @@ def _typical(
     return {key: median_low(each) for key, each in times.items() if each}
 
 
-def _ran(trace: Trace) -> dict[int, dict[int, int]]:
+def _ran(trace: Trace, guessed: Counter[str]) -> dict[int, dict[int, int]]:
     """How long each block ran, by task and block, of those that began and ended."""
+    if not _is_measured(trace):
+        return {}
     ran_ns = pl.col("end_ns") - pl.col("ts_ns")
     has_met = (pl.len() > 1) & (pl.col("end_ns").n_unique() == 1)
     blocks = (
@@ -163,14 +173,25 @@ def _ran(trace: Trace) -> dict[int, dict[int, int]]:
         .group_by(_BLOCK)
         .agg(
             ns=pl.when(has_met).then(ran_ns.min()).otherwise(ran_ns.max()),
+            is_apart=(pl.len() > 1) & ~has_met,
             is_over=pl.col("end_ns").is_not_null().all(),
         )
         .filter("is_over", pl.col("ns").is_between(0, _LONGEST_NS))
     )
     ran: dict[int, dict[int, int]] = defaultdict(dict)
-    for task, block, ns in blocks.select(*_BLOCK, "ns").collect().iter_rows():
+    known = blocks.select(*_BLOCK, "ns", "is_apart").collect()
+    for task, block, ns, _ in known.iter_rows():
         ran[task][block] = ns
+    if num_apart := known["is_apart"].to_list().count(True):
+        guessed["blocks whose parts ended apart are taken to last as their longest part"] += (
+            num_apart
+        )
     return dict(ran)
+
+
+def _is_measured(trace: Trace) -> bool:
+    """Whether times of blocks are more than the order in which one came after the other."""
+    return trace.manifest.tables.get("core_spans") != "ordered"
 
 
 def _before(trace: Trace) -> dict[int, list[int]]:
@@ -191,6 +212,8 @@ def _by_step(rows: Iterable[Row]) -> dict[int | None, list[Row]]:
 
 def _took(trace: Trace) -> dict[int | None, int]:
     """How long each step kept the cores: from its first dispatch to its last end, where known."""
+    if not _is_measured(trace):
+        return {}
     since = pl.coalesce("dispatch_ns", "ts_ns").min()
     took = trace.core_spans.group_by("step").agg(ns=pl.col("end_ns").max() - since)
     return dict(took.drop_nulls("ns").select("step", "ns").collect().iter_rows())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from stepscope.engine.device.graphs import Graphs
 from stepscope.engine.engine import Observer
 from stepscope.engine.scenario import Options
 from stepscope.engine.workload import Workload
@@ -15,7 +16,7 @@ def asked(
     *,
     seed: int = 0,
     observer: Observer | None = None,
-    workload: Workload | Path | None = None,
+    workload: Workload | Graphs | Path | None = None,
 ) -> Options:
     """Options; the setting `fault` is a fault."""
     values = dict(settings or {})
