@@ -82,7 +82,9 @@ FIRES: dict[str, tuple[str, ...]] = {
     "compaction-on-one-side": ("COL003",),
     "sentinel-as-slot": ("COL005",),
     "v1-head-v2-worker": ("COL006",),
+    "v2-head-v1-worker": ("COL006",),
     "collective-at-world-size-1": ("COL007",),
+    "state-not-cleared": ("EQV001",),
     "scratch-shared": ("BUF005",),
     "slow-worker": ("COL008",),
     "full-accept-not-trimmed": ("EQV001",),
@@ -112,6 +114,9 @@ EXPECTED: dict[str, dict[str, str]] = {
     "late-part-hangs": {"COR001": "the MIX was admitted to a group with a vector core held"},
     "mix-shift-wrap": {"COR001": "the part that wraps lands on a core that another block holds"},
     "copy-on-unordered-stream": {"EQV001": "every sequence samples what was in the row before"},
+    "slot-order-differs": {
+        "EQV001": "a worker's batched decode takes the head's numbers for slots of its own",
+    },
     "compaction-on-one-side": {
         "EQV001": "the worker adds the experts of another request, or of none, to one that moved",
     },
@@ -120,6 +125,9 @@ EXPECTED: dict[str, dict[str, str]] = {
         "COL001": "the head says a command, and the worker takes the word for a slot",
         "COL002": "the worker refuses that slot and leaves, and the head waits",
         "COL005": "the slot that the worker takes is the word of a command",
+    },
+    "v2-head-v1-worker": {
+        "COL001": "the worker decodes a token, and the head is still saying the command",
     },
     "scratch-shared": {"EQV001": "all sequences but the last are computed from the last one's"},
 }

@@ -19,7 +19,7 @@ from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.model.drafts import num_accepted
 from stepscope.engine.model.sampler import digest, greedy
 from stepscope.engine.parallel.config import BATCHED, HOST_STAGING, ParallelConfig
-from stepscope.engine.parallel.costs import Costs
+from stepscope.engine.parallel.costs import KINDS, Costs
 from stepscope.engine.parallel.head import Head
 from stepscope.engine.parallel.logits import HOST_ROWS, LogitsRows
 from stepscope.engine.parallel.placement import Placement
@@ -27,12 +27,11 @@ from stepscope.engine.parallel.protocol import ProtocolError
 from stepscope.engine.parallel.transport import Disconnected
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from stepscope.engine.batch import Batch, Row
     from stepscope.engine.clock import Clock
     from stepscope.engine.lifecycle import Ended
-    from stepscope.engine.model.solo import Stream
+    from stepscope.engine.model.plain import Array
+    from stepscope.engine.model.stream import Stream
     from stepscope.ingest.recorder import Recorder
 
 
@@ -94,9 +93,15 @@ class ExpertParallel:
             self.first_token_ns.setdefault(request_id, clock.now_ns())
         if batch.kind == DECODE:
             self.decode_steps.append((len(batch.rows), clock.now_ns() - began_ns))
+            self._note_layers(step, clock, recorder)
         path = f"{batch.kind}: {' + '.join(dict.fromkeys(self._paths))}"
         num_rows = sum(1 + row.num_draft for row in batch.rows if row.samples)
         return Execution(clock.now_ns() - began_ns, path, tokens, num_rows, digests)
+
+    def _note_layers(self, step: int, clock: Clock, recorder: Recorder | None) -> None:
+        if recorder:
+            for kind, ns in zip(KINDS, self._head.share.layers_ns, strict=True):
+                recorder.counters(step, clock.now_ns(), "layers", f"{kind} layers", "ns", float(ns))
 
     def snapshot(self) -> dict[str, Any]:
         """Return how many tokens each slot holds on the head."""
@@ -149,7 +154,7 @@ class ExpertParallel:
         slots = [self._placement[row.request.id] for _, row in rows]
         tokens = [self._known(row)[-1] for _, row in rows]
         if len(rows) == 1:
-            logits: Sequence[Tensor] = [self._head.decode(slots[0], tokens[0])]
+            logits: Sequence[Array] = [self._head.decode(slots[0], tokens[0])]
         else:
             logits = list(self._head.decode_batch(slots, tokens))
         numbers = [number for number, _ in rows]
@@ -181,7 +186,7 @@ class ExpertParallel:
             for target, (number, row) in enumerate(rows)
         ]
 
-    def _staged(self, target: int, number: int) -> Tensor:
+    def _staged(self, target: int, number: int) -> Array:
         if self._config.decode == HOST_STAGING:
             return self._logits.read(target, number, HOST_ROWS)
         return self._logits.read(0 if self._takes_row_0 else target, number)
@@ -214,7 +219,7 @@ class ExpertParallel:
         return tuple(sampled[: num_right + 1])
 
     def _computed(
-        self, rows: Sequence[int], logits: Sequence[Tensor] | Tensor, numbers: Sequence[int]
+        self, rows: Sequence[int], logits: Sequence[Array] | Array, numbers: Sequence[int]
     ) -> None:
         """Let the host wait for rows of logits that the device wrote at once."""
         for row, values, number in zip(rows, logits, numbers, strict=True):
@@ -222,7 +227,7 @@ class ExpertParallel:
         self._logits.wait()
         self._paths.append(self._head.share.path)
 
-    def _sample(self, row: Row, logits: Tensor, num_ahead: int = 0) -> _Sampled:
+    def _sample(self, row: Row, logits: Array, num_ahead: int = 0) -> _Sampled:
         request = row.request
         number = request.num_generated + num_ahead + 1
         alone = self._solo[request.id].digests if request.id in self._solo else ()

@@ -14,7 +14,8 @@ from stepscope.engine.executors.streams import Streams, next_number
 from stepscope.engine.model.config import ModelConfig
 from stepscope.engine.model.decoder import Decoder
 from stepscope.engine.model.sampler import Logits, digest, greedy
-from stepscope.engine.model.solo import Stream, solo
+from stepscope.engine.model.solo import solo
+from stepscope.engine.model.stream import Stream
 from stepscope.engine.request import Request
 
 if TYPE_CHECKING:

@@ -135,6 +135,7 @@ class TorchDecoder:
             kv_slots=[self._cache.slots(*each) for each in zip(tables, lengths, strict=True)],
             is_prefill=segment.phase == PREFILL,
             num_pooled=self._pooled(held["compress_plan"], len(lengths)),
+            slots=(),
         )
         with record_function(f"{segment.phase} segment"):
             hidden: Tensor = self.runner.decoder(given, self._cache)

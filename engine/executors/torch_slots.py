@@ -14,8 +14,9 @@ import torch
 
 from stepscope.engine.executors.model_runner import ModelRunner
 from stepscope.engine.executors.slot_model import Sampled, slot_of
-from stepscope.engine.model.inputs import ModelInput, RowTokens
+from stepscope.engine.model.inputs import ModelInput
 from stepscope.engine.model.kv_cache import KVCache
+from stepscope.engine.model.row_tokens import RowTokens
 from stepscope.engine.model.sampler import Logits
 
 if TYPE_CHECKING:

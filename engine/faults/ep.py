@@ -54,10 +54,21 @@ EP_FAULTS = (
         variant="before",
     ),
     Fault(
+        "v2-head-v1-worker",
+        EP,
+        "the head sends slots and the worker reads none: it takes a slot for a token to decode",
+    ),
+    Fault(
         "collective-at-world-size-1",
         EP,
-        "nobody asks how many ranks there are: one that is alone broadcasts, to itself",
+        "nobody asks how many ranks there are: one that is alone dies of its first broadcast",
         settings={"ranks": "1"},
+    ),
+    Fault(
+        "state-not-cleared",
+        EP,
+        "a slot keeps its recurrent state: the next sequence begins with what the last one left",
+        settings={"requests": "8"},
     ),
     Fault(
         "scratch-shared",
@@ -68,7 +79,7 @@ EP_FAULTS = (
         "full-accept-not-trimmed",
         EP,
         "after a verify that refused nothing, nothing is trimmed, and its padding stays",
-        settings={"verify_width": "4"},
+        settings={"verify_width": "4", "max_tokens": "40"},
     ),
     Fault(
         "path-never-reached",

@@ -13,9 +13,10 @@ class ModelConfig:
     """How large a decoder is, and which of its parts it has; the weights are drawn from `seed`.
 
     `num_experts` 0 is a dense MLP; otherwise each layer has so many experts, of which a token takes
-    `experts_per_token`. `window` 0 sees the whole history token by token; otherwise a token sees
-    the last `window` tokens, and all of its history in blocks of `ratio` tokens, each pooled into
-    one key and value. History is attended to `chunk_tokens` at a time.
+    `experts_per_token`. The first `num_recurrent` layers have a recurrent state and no attention.
+    `window` 0 sees the whole history token by token; otherwise a token sees the last `window`
+    tokens, and all of its history in blocks of `ratio` tokens, each pooled into one key and value.
+    History is attended to `chunk_tokens` at a time.
     """
 
     vocab_size: int = 256
@@ -26,6 +27,7 @@ class ModelConfig:
     intermediate_size: int = 128
     num_experts: int = 0
     experts_per_token: int = 2
+    num_recurrent: int = 0
     window: int = 0
     ratio: int = 4
     chunk_tokens: int = 128
@@ -46,6 +48,8 @@ class ModelConfig:
             raise ConfigError(
                 f"a token takes {self.experts_per_token} experts, and there are {self.num_experts}"
             )
+        if not 0 <= self.num_recurrent <= self.num_layers:
+            raise ConfigError(f"num_recurrent {self.num_recurrent} of {self.num_layers} layers")
         if min(self.chunk_tokens, self.ratio) < 1:
             raise ConfigError("chunk_tokens and ratio must be at least 1")
 

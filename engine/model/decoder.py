@@ -11,16 +11,21 @@ from stepscope.engine.model.inputs import ModelInput
 from stepscope.engine.model.kv_cache import KVCache
 from stepscope.engine.model.layers import DTYPE, RMSNorm, SwiGLU, linear
 from stepscope.engine.model.moe import Experts, LocalExperts, MoE
+from stepscope.engine.model.recurrent import Recurrent
 
 
 class DecoderLayer(nn.Module):
-    """Attention, then an MLP or experts, each on a normalised copy and added to what came in."""
+    """Attention or a recurrent state, then an MLP or experts.
+
+    Each works on a normalised copy, and is added to what came in.
+    """
 
     def __init__(self, config: ModelConfig, layer: int, faults: frozenset[str]) -> None:
         super().__init__()
         self.layer = layer
-        self.attention_norm = RMSNorm(config.hidden_size, config.norm_eps)
-        self.attention = Attention(config, layer, faults)
+        self.mixer_norm = RMSNorm(config.hidden_size, config.norm_eps)
+        is_recurrent = layer < config.num_recurrent
+        self.mixer = Recurrent(config, layer) if is_recurrent else Attention(config, layer, faults)
         self.mlp_norm = RMSNorm(config.hidden_size, config.norm_eps)
         self.mlp = MoE(config) if config.num_experts else SwiGLU(config)
 
@@ -28,7 +33,7 @@ class DecoderLayer(nn.Module):
         self, hidden: Tensor, given: ModelInput, cache: KVCache, experts: Experts | None
     ) -> Tensor:
         """Return the tokens, [T, hidden_size], one layer further."""
-        hidden = hidden + self.attention(self.attention_norm(hidden), given, cache)
+        hidden = hidden + self.mixer(self.mixer_norm(hidden), given, cache)
         return hidden + self.feed_forward(hidden, experts)
 
     def feed_forward(self, hidden: Tensor, experts: Experts | None) -> Tensor:

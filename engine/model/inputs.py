@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from stepscope.engine.model.kv_cache import KVCache
-
-
-class RowTokens(NamedTuple):
-    """New tokens of a request, the first at position `first`, and the blocks that it holds."""
-
-    tokens: Sequence[int]
-    first: int
-    block_table: Sequence[int]
+from stepscope.engine.model.row_tokens import RowTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +20,8 @@ class ModelInput:
     `input_ids`, `positions` and `slot_mapping`, where a token's KV goes, are [T]; row i has the
     tokens `cu_lens[i]` to `cu_lens[i + 1]`. `kv_slots` holds for each row the slots of all tokens
     that its last one sees, oldest first, itself included. Of a compressed history row i sees
-    `num_pooled[i]` blocks; None: all that there are.
+    `num_pooled[i]` blocks; None: all that there are. `slots` is each row's first block, by which
+    recurrent layers know it.
     """
 
     input_ids: Tensor
@@ -38,6 +31,7 @@ class ModelInput:
     kv_slots: Sequence[Tensor]
     is_prefill: bool
     num_pooled: Sequence[int] | None = None
+    slots: Sequence[int] = ()
 
     @classmethod
     def of(cls, cache: KVCache, rows: Sequence[RowTokens], *, is_prefill: bool) -> ModelInput:
@@ -52,4 +46,5 @@ class ModelInput:
             [0, *accumulate(len(row.tokens) for row in rows)],
             kv_slots,
             is_prefill,
+            slots=[row.block_table[0] for row in rows],
         )

@@ -9,12 +9,14 @@ from torch import Tensor
 
 from stepscope.engine.model.config import ModelConfig
 from stepscope.engine.model.layers import DTYPE
+from stepscope.engine.model.memory import Memory
 
 
 class KVCache:
     """`num_blocks` blocks of `block_size` tokens; token i of block b is in slot b * size + i.
 
     An engine whose KV is not paged has a block for each of its slots, as long as a request may be.
+    `memory` is what recurrent layers remember of each block, where a block is a slot.
     All of it is NaN at first, or `fill`: who reads what nobody wrote does not go unnoticed.
     """
 
@@ -32,6 +34,7 @@ class KVCache:
         self._keys, self._values = (
             torch.full(shape, fill, dtype=DTYPE, device=device) for _ in range(2)
         )
+        self.memory = Memory(torch.zeros(config.hidden_size, dtype=DTYPE, device=device))
 
     def slots(self, block_table: Sequence[int], num_tokens: int) -> Tensor:
         """Return the slots of the first `num_tokens` tokens of a request, [num_tokens]."""

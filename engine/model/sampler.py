@@ -6,12 +6,15 @@ Logits are tensors, or arrays on the host, where small ones are looked at faster
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from stepscope.engine.request import EOS_TOKEN
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DIGITS = 6  # decimals of a logit that its digest sees; float64 leaves some 8 more for rounding
 Logits = NDArray[np.float64]

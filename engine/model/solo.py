@@ -8,25 +8,18 @@ one matrix.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - as all of torch's own pages call it
 
 from stepscope.engine.model.attention import Attention
 from stepscope.engine.model.config import ModelConfig
 from stepscope.engine.model.decoder import Decoder, DecoderLayer
 from stepscope.engine.model.layers import DTYPE
+from stepscope.engine.model.recurrent import Recurrent
 from stepscope.engine.model.sampler import digest, greedy, margin
-
-
-class Stream(NamedTuple):
-    """A request's output: its tokens, a digest of the logits of each, and the smallest margin."""
-
-    tokens: tuple[int, ...]
-    digests: tuple[str, ...]
-    margin: float
+from stepscope.engine.model.stream import Stream
 
 
 def solo(
@@ -49,9 +42,17 @@ def dense_logits(decoder: Decoder, tokens: Sequence[int]) -> Tensor:
     hidden = decoder.embedding(torch.tensor(tokens, device=device))
     for layer in decoder.layers:
         assert isinstance(layer, DecoderLayer)
-        hidden = hidden + _attend(layer.attention, layer.attention_norm(hidden))
+        hidden = hidden + _mixed(layer.mixer, layer.mixer_norm(hidden))
         hidden = hidden + layer.feed_forward(hidden, decoder.experts)
     return decoder.logits(decoder.norm(hidden))
+
+
+def _mixed(mixer: nn.Module, hidden: Tensor) -> Tensor:
+    if isinstance(mixer, Recurrent):
+        told: Tensor = mixer.output(mixer.states(hidden, torch.zeros_like(hidden[0])))
+        return told
+    assert isinstance(mixer, Attention)
+    return _attend(mixer, hidden)
 
 
 def _attend(attention: Attention, hidden: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ class AccessLog:
         self._recorder = recorder
         self._num_epochs = 0
         self._num_events = 0
+        self._kept: dict[tuple[str, int], int] = {}
 
     def next_epoch(self) -> int:
         """Return the number of a new write."""
@@ -38,6 +39,17 @@ class AccessLog:
             self._recorder.accesses(
                 self.step, self._clock.now_ns(), buffer, row, row + 1, op, stream, segment, epoch
             )
+
+    def update(self, stream: str, buffer: str, row: int) -> None:
+        """Note that `stream` reads a row that outlives the batch, and writes it anew."""
+        found, made = self._kept.get((buffer, row), 0), self.next_epoch()
+        self.access(stream, "read", buffer, row, None, found)
+        self.access(stream, "write", buffer, row, None, made)
+        self._kept[buffer, row] = made
+
+    def forget(self, buffer: str, row: int) -> None:
+        """Note from now on that a row holds what nobody has written."""
+        self._kept.pop((buffer, row), None)
 
     def order(self, earlier: str, later: str, what: str) -> None:
         """Note that `later` waits for what `earlier` has been given so far."""

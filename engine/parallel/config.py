@@ -13,8 +13,10 @@ from stepscope.ingest.errors import ConfigError
 # logits moved out of the way of the next, through the host or on the device.
 BATCHED, HOST_STAGING, DEVICE_STAGING = "batched", "host-staging", "device-staging"
 DECODES = (BATCHED, HOST_STAGING, DEVICE_STAGING)
-BY_WIDTH, GROUPED_GEMM = "by-width", "grouped-gemm"
-EXPERT_PATHS = (BY_WIDTH, GROUPED_GEMM)
+BY_WIDTH, GROUPED_GEMM, GROUPED_ATTENTION = "by-width", "grouped-gemm", "grouped-attention"
+EXPERT_PATHS = (BY_WIDTH, GROUPED_GEMM, GROUPED_ATTENTION)
+PLAIN, TORCH = "plain", "torch"
+MODELS = (PLAIN, TORCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,9 @@ class ParallelConfig:
     """Sizes and versions of a head and its workers; the same on each of them.
 
     `decode` is how the rows of a step are computed, `experts` how the code path of the experts is
-    chosen for a decode. Rank 0 speaks `head_version` of the protocol, the others `worker_version`.
+    chosen for a decode: by its width, or always grouped, in all layers or in those with attention.
+    `model` is what computes the model. Rank 0 speaks `head_version` of the protocol, the others
+    `worker_version`.
     """
 
     world_size: int = 2
@@ -32,6 +36,7 @@ class ParallelConfig:
     worker_version: int = 2
     decode: str = BATCHED
     experts: str = BY_WIDTH
+    model: str = PLAIN
     codebook: Codebook = field(default_factory=Codebook)
     seed: int = 0
     faults: frozenset[str] = frozenset()
@@ -43,6 +48,8 @@ class ParallelConfig:
             raise ConfigError(f"the protocol's versions are {VERSIONS}")
         if self.decode not in DECODES or self.experts not in EXPERT_PATHS:
             raise ConfigError(f"decode={self.decode}, experts={self.experts}: no such path")
+        if self.model not in MODELS:
+            raise ConfigError(f"model={self.model}: choose {', '.join(MODELS)}")
         if self.head_version == 1 and self.num_slots > 1:
             raise ConfigError("protocol v1 sends no slots and so has one sequence only")
 

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore
 
+from stepscope.engine.model.plain import Array
 from stepscope.engine.parallel.protocol import as_signed_words, as_word
 from stepscope.engine.parallel.transport import NOT_JOINED, Disconnected, Operation
 
@@ -62,13 +63,14 @@ class GlooTransport:
         self._finish(operation, self._group.broadcast([tensor], options))
         return [as_word(word) for word in tensor.tolist()]
 
-    def all_reduce(self, operation: Operation, values: torch.Tensor) -> torch.Tensor:
+    def all_reduce(self, operation: Operation, values: Array) -> Array:
         """Return the sum of all ranks' values; `values` stay as they are."""
-        total = values.clone().contiguous()
+        total = torch.from_numpy(values.copy())
         options = dist.AllreduceOptions()  # a sum, unless told otherwise
         options.timeout = self._timeout
         self._finish(operation, self._group.allreduce([total], options))
-        return total
+        summed: Array = total.numpy()
+        return summed
 
     def leave(self, why: str) -> None:
         """Close the connections, so that who waits for this rank waits no more."""

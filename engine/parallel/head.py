@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stepscope.engine.parallel.protocol import (
     ALLOCATE,
     DECODE_BATCH,
+    FREE,
     PREFILL,
     SHUTDOWN,
     VERIFY_OF,
@@ -15,8 +16,7 @@ from stepscope.engine.parallel.protocol import (
 from stepscope.engine.parallel.wire import Wire
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
+    from stepscope.engine.model.plain import Array
     from stepscope.engine.parallel.share import Share
 
 
@@ -27,12 +27,17 @@ class Head:
         self.wire = wire
         self.share = share
 
-    def allocate(self, slot: int, named: int | None = None) -> None:
-        """Free the occupant of a slot for a new one; `named` is what the workers are told."""
-        self._command(ALLOCATE, slot if named is None else named)
+    def allocate(self, slot: int) -> None:
+        """Give a slot to a new sequence, and free its occupant if it has one."""
+        self._command(ALLOCATE, slot)
         self.share.free(slot)
 
-    def prefill(self, slot: int, start: int, num_prompt: int, tokens: Sequence[int]) -> Tensor:
+    def free(self, slot: int, named: int | None = None) -> None:
+        """Free the occupant of a slot; `named` is what the workers are told."""
+        self._command(FREE, slot if named is None else named)
+        self.share.free(slot)
+
+    def prefill(self, slot: int, start: int, num_prompt: int, tokens: Sequence[int]) -> Array:
         """Compute a chunk of a prompt from position `start`; return its last token's logits."""
         self._command(PREFILL, slot)
         self.wire.send_words([len(tokens)], "length")
@@ -46,15 +51,16 @@ class Head:
         self.wire.send_slot(slot)
         self.wire.send_command(token, slot)
 
-    def decode(self, slot: int, token: int, *, is_announced: bool = False) -> Tensor:
+    def decode(self, slot: int, token: int, *, is_announced: bool = False) -> Array:
         """Decode one token of one slot; return its logits."""
         if is_announced:
             self.wire.begin("decode", slot)
         else:
             self.announce(slot, token)
-        return self.share.decode([slot], [token])[0]
+        logits: Array = self.share.decode([slot], [token])[0]
+        return logits
 
-    def decode_batch(self, slots: Sequence[int], tokens: Sequence[int]) -> Tensor:
+    def decode_batch(self, slots: Sequence[int], tokens: Sequence[int]) -> Array:
         """Decode one token of each of several slots together; return a row of logits for each."""
         self._command(DECODE_BATCH, 0)
         self.wire.send_words([len(slots)], "rows")
@@ -62,7 +68,7 @@ class Head:
         self.wire.send_words(tokens, "tokens")
         return self.share.decode(slots, tokens)
 
-    def verify(self, slot: int, tokens: Sequence[int]) -> Tensor:
+    def verify(self, slot: int, tokens: Sequence[int]) -> Array:
         """Compute a token and the guesses behind it; return a row of logits for each."""
         self._command(VERIFY_OF[len(tokens)], slot)
         self.wire.send_words(tokens, "tokens")

@@ -13,16 +13,21 @@ from stepscope.engine.parallel.transport import (
     BROADCAST,
     WORD_BYTES,
     WORD_DTYPE,
+    NoCommunicator,
     Operation,
     Transport,
 )
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
+    from stepscope.engine.model.plain import Array
     from stepscope.ingest.recorder import Recorder
 
 GROUP, STREAM = "ep", "comm"
+# The words in which the engine of report 003 dies.
+WITHOUT_COMM = {
+    BROADCAST: "ep_broadcast_u32 without comm",
+    ALL_REDUCE: "ep_all_reduce without comm",
+}
 Label = tuple[str, int | None]  # command and slot
 
 
@@ -31,7 +36,8 @@ class Link:
 
     A row is written when a collective has ended, or with no length when it never did, at the time
     at which the rank entered it. `command` and `slot` are what the collectives of the layers are
-    for. With `is_guarded` off the collectives of a world of one are issued all the same.
+    for. With `is_guarded` off nobody asks how many ranks there are: a rank that is alone has no
+    communicator, and its first collective is its end, `NoCommunicator`.
     """
 
     def __init__(
@@ -72,17 +78,16 @@ class Link:
         self._carry(operation, WORD_BYTES, carry, lambda: told(words))
         return words
 
-    def all_reduce(self, values: Tensor) -> Tensor:
+    def all_reduce(self, values: Array) -> Array:
         """Return the sum of all ranks' values."""
-        dtype = str(values.dtype).removeprefix("torch.")
-        operation = Operation(ALL_REDUCE, dtype, values.numel(), self.command, self.slot)
+        operation = Operation(ALL_REDUCE, str(values.dtype), values.size, self.command, self.slot)
         total = values
 
         def carry() -> None:
             nonlocal total
             total = self._transport.all_reduce(operation, values)
 
-        self._carry(operation, values.element_size(), carry)
+        self._carry(operation, values.itemsize, carry)
         return total
 
     def leave(self, why: str) -> None:
@@ -100,6 +105,8 @@ class Link:
             return
         began_ns, dur_ns = self._clock.now_ns(), None
         try:
+            if self.world_size == 1:
+                raise NoCommunicator(f"rank {self.rank} died: {WITHOUT_COMM[operation.op]}")
             carry()
             dur_ns = self._clock.now_ns() - began_ns
             if told:

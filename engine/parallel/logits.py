@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stepscope.engine.parallel.access_log import COMPUTE, COPY, HOST, AccessLog
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from stepscope.engine.model.plain import Array
 
 DEVICE_ROWS, HOST_ROWS = "logits", "host-logits"
 
@@ -27,10 +27,10 @@ class LogitsRows:
     def __init__(self, log: AccessLog, *, is_ordered: bool = True) -> None:
         self._log = log
         self._is_ordered = is_ordered
-        self._rows: dict[tuple[str, int], tuple[Tensor, int]] = {}
-        self._before: dict[int, tuple[Tensor, int]] = {}
+        self._rows: dict[tuple[str, int], tuple[Array, int]] = {}
+        self._before: dict[int, tuple[Array, int]] = {}
 
-    def write(self, row: int, values: Tensor, segment: int) -> None:
+    def write(self, row: int, values: Array, segment: int) -> None:
         """Let the device compute a row, for row `segment` of the batch."""
         written = values, self._log.next_epoch()
         self._before[row] = self._rows.get((DEVICE_ROWS, row), (values * 0, 0))
@@ -58,7 +58,7 @@ class LogitsRows:
         """Let the host wait for all that was computed."""
         self._log.order(COMPUTE, HOST, "computed")
 
-    def read(self, row: int, segment: int, buffer: str = DEVICE_ROWS) -> Tensor:
+    def read(self, row: int, segment: int, buffer: str = DEVICE_ROWS) -> Array:
         """Return a row, for the host to sample from."""
         values, epoch = self._rows[buffer, row]
         self._log.access(HOST, "read", buffer, row, segment, epoch)

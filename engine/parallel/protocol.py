@@ -9,11 +9,14 @@ and so can have one sequence only.
 | decode | the token: up to FFFFFFEF, but for decode-batch | the layers, one row |
 | decode-batch | FFFFFFE0 | B(N), B(slots[N]), B(tokens[N]), then the layers, N rows |
 | prefill | FFFFFFF0 | B(chunk length), B(start), B(full length), B(tokens), then the layers |
-| allocate | FFFFFFF1 | nothing: the slot's occupant is freed, a new one gets it |
+| allocate | FFFFFFF1 | nothing: a new one gets the slot, and an occupant is freed first |
+| free | FFFFFFF5 | nothing: the slot's occupant is freed, until it is allocated again |
 | verify-2, -3, -4 | FFFFFFF2 to F4 | B(tokens[K]), the layers, K rows, B(how many were kept) |
 | shutdown | FFFFFFFF | nothing |
 
-The words are configuration: another codebook is another `Codebook`. Source: report 003.
+Under v1 the one slot goes from a sequence to the next by `allocate` alone; under v2 a slot is freed
+when its sequence has ended. The words are configuration: another codebook is another `Codebook`.
+Source: report 003, which splits allocate and free and does not say the word of the second.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ NUM_WORDS = 1 << 32
 VERSIONS = (1, 2)
 
 DECODE, DECODE_BATCH, PREFILL, ALLOCATE = "decode", "decode-batch", "prefill", "allocate"
+FREE = "free"
 VERIFY_2, VERIFY_3, VERIFY_4, SHUTDOWN = "verify-2", "verify-3", "verify-4", "shutdown"
 VERIFY_OF = {2: VERIFY_2, 3: VERIFY_3, 4: VERIFY_4}
 WIDTH_OF = {name: width for width, name in VERIFY_OF.items()}
@@ -43,6 +47,7 @@ class Codebook:
 
     prefill: int = 0xFFFFFFF0
     allocate: int = 0xFFFFFFF1
+    free: int = 0xFFFFFFF5
     verify_2: int = 0xFFFFFFF2
     verify_3: int = 0xFFFFFFF3
     verify_4: int = 0xFFFFFFF4

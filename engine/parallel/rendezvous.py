@@ -18,7 +18,7 @@ from stepscope.engine.parallel.first_difference import explain
 from stepscope.engine.parallel.transport import DEADLOCK, Disconnected, Operation
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from stepscope.engine.model.plain import Array
 
 NUM_REMEMBERED = 8
 # A rank computes for milliseconds between two collectives. Who waits this long found a bug of ours.
@@ -122,10 +122,10 @@ class RendezvousTransport:
         """Return what the head brought."""
         return list(self._join(operation, words)[0])
 
-    def all_reduce(self, operation: Operation, values: Tensor) -> Tensor:
+    def all_reduce(self, operation: Operation, values: Array) -> Array:
         """Return the sum, added up in the order of the ranks, so that it is the same on each."""
         brought = self._join(operation, values)
-        total: Tensor = brought[0]
+        total: Array = brought[0]
         for rank in range(1, self.world_size):
             total = total + brought[rank]
         return total

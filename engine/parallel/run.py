@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
-
-import torch
 
 from stepscope.engine.clock import Clock, VirtualClock, WallClock
 from stepscope.engine.content import prompt_tokens
 from stepscope.engine.engine import Engine
 from stepscope.engine.executors.expert_parallel import ExpertParallel
-from stepscope.engine.model.solo import Stream, solo
-from stepscope.engine.parallel.config import ParallelConfig
+from stepscope.engine.parallel import plain_model
+from stepscope.engine.parallel.config import TORCH, ParallelConfig
 from stepscope.engine.parallel.head import Head
 from stepscope.engine.parallel.logits import LogitsRows
 from stepscope.engine.parallel.member import Journal, Member
-from stepscope.engine.parallel.processes import Workers, processes
-from stepscope.engine.parallel.share import decoder_of
+from stepscope.engine.parallel.rank_model import model_config
 from stepscope.engine.parallel.threads import threads
 from stepscope.engine.workload import Workload
 
 if TYPE_CHECKING:
+    from stepscope.engine.model.stream import Stream
+    from stepscope.engine.parallel.processes import Workers
     from stepscope.engine.request_spec import RequestSpec
     from stepscope.ingest.recorder import Recorder
 
@@ -45,9 +44,9 @@ class Group:
     def started(cls, config: ParallelConfig, timeout_s: float, *, is_real: bool) -> Iterator[Group]:
         """Give a group whose workers are ready; they are gone when this is left."""
         with ExitStack() as stack:
-            num_workers = config.world_size - 1
-            workers = stack.enter_context(processes(num_workers)) if is_real else None
-            stack.enter_context(one_thread())
+            workers = stack.enter_context(_processes(config)) if is_real else None
+            if config.model == TORCH:
+                stack.enter_context(one_thread())
             yield cls(config, workers, timeout_s)
 
     def clock(self) -> Clock:
@@ -68,9 +67,17 @@ class Group:
             yield member
 
 
+def _processes(config: ParallelConfig) -> AbstractContextManager[Workers]:
+    from stepscope.engine.parallel.processes import processes  # noqa: PLC0415 - it needs torch
+
+    return processes(config.world_size - 1)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let torch compute on one thread: the model is so small that more only get in their way."""
+    import torch  # noqa: PLC0415 - it is an extra
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -80,26 +87,31 @@ def one_thread() -> Iterator[None]:
 
 
 def answers_alone(config: ParallelConfig, workload: Workload) -> Mapping[str, Stream]:
-    """Return what the model says to each request alone, by its id.
+    """Return what the model says to each request alone, by its id, without slots or other ranks.
 
-    That is computed densely, without a cache, slots, or other ranks.
+    With torch that is computed densely, and without a cache.
     """
-    return _answers(config.seed, workload.specs)
+    return _answers(config.model, config.seed, workload.specs)
 
 
 @lru_cache(maxsize=4)
-def _answers(seed: int, specs: tuple[RequestSpec, ...]) -> Mapping[str, Stream]:
+def _answers(model: str, seed: int, specs: tuple[RequestSpec, ...]) -> Mapping[str, Stream]:
     """Every variant of a scenario is compared with the same answers."""
-    decoder = decoder_of(seed)
+    vocab_size = model_config(seed).vocab_size
+    answer = _with_torch(seed) if model == TORCH else partial(plain_model.solo, seed)
     return {
-        request.id: solo(
-            decoder,
-            prompt_tokens(request, decoder.config.vocab_size),
-            request.max_tokens,
-            request.eos_after,
+        request.id: answer(
+            prompt_tokens(request, vocab_size), request.max_tokens, request.eos_after
         )
         for request in Workload(specs)
     }
+
+
+def _with_torch(seed: int) -> Callable[..., Stream]:
+    from stepscope.engine.model.solo import solo  # noqa: PLC0415 - torch is an extra
+    from stepscope.engine.parallel.torch_model import decoder_of  # noqa: PLC0415
+
+    return partial(solo, decoder_of(seed))
 
 
 def serve(

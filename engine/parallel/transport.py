@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from stepscope.ingest.errors import StepscopeError
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from stepscope.engine.model.plain import Array
 
 BROADCAST, ALL_REDUCE = "broadcast", "all-reduce"
 DEADLOCK, NOT_JOINED = "deadlock", "no other rank joined"
@@ -23,6 +23,10 @@ WORD_DTYPE, WORD_BYTES = "uint32", 4
 
 class Disconnected(StepscopeError):
     """The ranks cannot go on together; the message says which operations face each other."""
+
+
+class NoCommunicator(Disconnected):
+    """A rank that is alone, and so was given nothing to talk with, issued a collective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Transport(Protocol):
         """Return the head's words, which the head alone gives; `Disconnected` if that fails."""
         ...
 
-    def all_reduce(self, operation: Operation, values: Tensor) -> Tensor:
+    def all_reduce(self, operation: Operation, values: Array) -> Array:
         """Return the sum of all ranks' values; `Disconnected` if that fails."""
         ...
 

@@ -9,6 +9,7 @@ from stepscope.engine.parallel.protocol import (
     ALLOCATE,
     DECODE,
     DECODE_BATCH,
+    FREE,
     PREFILL,
     SHUTDOWN,
     WIDTH_OF,
@@ -55,9 +56,12 @@ class Worker:
     def _carry_out(self, command: Command) -> bool:
         began_ns = self._clock.now_ns()
         if command.name == SHUTDOWN:
+            self._slots.free_all()
             return False
         if command.name == ALLOCATE:
             self._share.free(self._slots.allocate(command.slot))
+        elif command.name == FREE:
+            self._share.free(self._slots.free(command.slot))
         elif command.name == PREFILL:
             self._note_step("prefill", self._prefill(command), began_ns)
         else:
@@ -87,11 +91,14 @@ class Worker:
         return width
 
     def _decode_batch(self) -> int:
+        """Decode a row of each slot that the head names: its numbers are the worker's own too."""
         (num_rows,) = self._wire.receive_words(1, "rows")
         self._check_length(num_rows)
         asked = self._wire.receive_words(num_rows, "slots")
         tokens = self._wire.receive_words(num_rows, "tokens")
-        self._share.decode([self._slots.own(slot, DECODE_BATCH) for slot in asked], tokens)
+        for slot in asked:
+            self._slots.own(slot, DECODE_BATCH)
+        self._share.decode(asked, tokens)
         return num_rows
 
     def _check_length(self, num_words: int) -> None:

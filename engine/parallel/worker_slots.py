@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stepscope.engine.parallel.protocol import ProtocolError
+from stepscope.engine.parallel.protocol import FREE, ProtocolError
 from stepscope.engine.slots import Slots
 
 Note = Callable[[int, str, str, int], None]  # slot, op, owner, generation
@@ -31,14 +31,25 @@ class WorkerSlots:
         self._check_range(slot)
         owner = f"slot {slot}"
         if slot in self._own:
-            released = self._own.pop(slot)
-            self._note(released, "release", owner, self._pool.release(released))
+            self.free(slot)
         own, generation = self._pool.claim(owner)
         self._note(own, "claim", owner, generation)
         if own != slot and self._has_to_agree:
             raise ProtocolError(f"the head's slot {slot} would be the worker's slot {own}")
         self._own[slot] = own
         return own
+
+    def free(self, slot: int) -> int:
+        """Take the slot from who has it; return the worker's own. ProtocolError if nobody has."""
+        own = self.own(slot, FREE)
+        del self._own[slot]
+        self._note(own, "release", f"slot {slot}", self._pool.release(own))
+        return own
+
+    def free_all(self) -> None:
+        """Take every slot from who has it."""
+        for slot in sorted(self._own):
+            self.free(slot)
 
     def own(self, slot: int, command: str) -> int:
         """Return the worker's slot for the head's; ProtocolError when there is none."""

@@ -61,10 +61,12 @@ Atlas (Avarok-Cybersecurity) pull request 101, issue 99, ADR 0011; pull request 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from stepscope.engine.clock import WallClock
 from stepscope.engine.config import EngineConfig
@@ -74,11 +76,17 @@ from stepscope.engine.metrics import serving_metrics
 from stepscope.engine.model import require_torch
 from stepscope.engine.parallel.config import (
     DEVICE_STAGING,
+    GROUPED_ATTENTION,
     GROUPED_GEMM,
     HOST_STAGING,
+    PLAIN,
+    TORCH,
     ParallelConfig,
 )
+from stepscope.engine.parallel.member import Journal
+from stepscope.engine.parallel.outcome import outcome
 from stepscope.engine.parallel.protocol import Codebook
+from stepscope.engine.parallel.run import Group, answers_alone, serve
 from stepscope.engine.scenario import (
     DEFAULTS,
     PRODUCER,
@@ -87,17 +95,20 @@ from stepscope.engine.scenario import (
     Options,
     RunResult,
     Setting,
+    executor_of,
     recorder_for,
     settled,
 )
 from stepscope.engine.schedulers.multiplexed import Multiplexed
 from stepscope.engine.workload import SECOND, RequestSpec, Workload
+from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import ClockInfo
 
 if TYPE_CHECKING:
     from stepscope.engine.executors.expert_parallel import ExpertParallel
+    from stepscope.engine.lifecycle import Ended
 
-THREADS, GLOO = "expert-parallel", "gloo"
+SIMULATED, THREADS, GLOO = "simulated", "expert-parallel", "gloo"
 V1 = ParallelConfig(num_slots=1, head_version=1, worker_version=1)
 VARIANTS = {
     "before": V1,
@@ -105,11 +116,12 @@ VARIANTS = {
     "v2-host-staging": ParallelConfig(decode=HOST_STAGING),
     "v2-device-staging": ParallelConfig(decode=DEVICE_STAGING),
     "v2-grouped-gemm": ParallelConfig(experts=GROUPED_GEMM),
+    "v2-grouped-attention": ParallelConfig(experts=GROUPED_ATTENTION),
 }
 COLUMNS = (
-    "protocol", "requests", "finished", "equal_to_solo", "ttft_min_s", "ttft_max_s",
-    "mean_latency_s", "makespan_s", "tokens_per_s", "decode_rows", "decode_step_ms", "collectives",
-    "outcome",
+    "protocol", "requests", "finished", "late", "equal_to_solo", "ttft_min_s", "ttft_max_s",
+    "tail_s", "mean_latency_s", "makespan_s", "tokens_per_s", "decode_rows", "decode_step_ms",
+    "collectives", "outcome",
 )  # fmt: skip
 
 
@@ -117,10 +129,14 @@ def _settings() -> dict[str, Setting]:
     return {
         "requests": Setting(4, "how many requests, all at once", at_least=1),
         "slots": Setting(4, "slots under v2; v1 has one", at_least=1),
+        "long_tokens": Setting(0, "tokens of the first of them; 0 for no long one", at_least=0),
+        "client_timeout_s": Setting(
+            0.0, "how long the others' clients wait; 0 for as long as it takes", at_least=0.0
+        ),
         "max_tokens": Setting(16, "tokens that the last of them may generate", at_least=1),
         "stagger": Setting(0, "tokens fewer for each request before the last", at_least=0),
         "prompt_len": Setting(16, "tokens of the first prompt; each has one more", at_least=1),
-        "slot_tokens": Setting(128, "tokens that a slot holds", at_least=1),
+        "slot_tokens": Setting(1024, "tokens that a slot holds", at_least=1),
         "ranks": Setting(2, "ranks, the head included", at_least=1),
         "verify_width": Setting(1, "tokens of a decode, guesses included; up to 4", at_least=1),
         "codebook": Setting("", "commands with other words, as allocate=0xFFFFFFF5,..."),
@@ -136,28 +152,28 @@ class EpMultiplexing:
     summary: str = "report 003: a head and workers, with a slot in every command or without"
     variants: tuple[str, ...] = tuple(VARIANTS)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
-    executors: tuple[str, ...] = (THREADS, GLOO)
+    executors: tuple[str, ...] = (SIMULATED, THREADS, GLOO)
     columns: tuple[str, ...] = COLUMNS
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
         """Serve the requests under `variant`, and write every rank's rows to `out` if asked.
 
-        MissingExtra where torch is not installed.
+        MissingExtra where an executor needs torch and there is none.
         """
         values = settled(self, variant, options)
-        require_torch()
-        from stepscope.engine.parallel.member import Journal  # noqa: PLC0415 - they need torch
-        from stepscope.engine.parallel.outcome import outcome  # noqa: PLC0415
-        from stepscope.engine.parallel.run import Group, answers_alone, serve  # noqa: PLC0415
-
+        if options.cost:
+            raise ConfigError(f"{self.name} takes no costs: it has those of its report")
+        name = executor_of(self, options)
+        if name != SIMULATED:
+            require_torch()
         asked = Workload.of(options.workload) if options.workload else _requests(values)
-        parallel = _parallel(variant, values, options)
-        is_real = options.executor == GLOO
+        parallel = _parallel(variant, values, options, PLAIN if name == SIMULATED else TORCH)
+        is_real = name == GLOO
         scheduler = Multiplexed(values["slot_tokens"], values["verify_width"])
         sizes = _sizes(parallel, options.faults)
         described = {
             "engine": sizes.as_dict(), "scheduler": asdict(scheduler),
-            "parallel": parallel.as_dict(), "executor": options.executor or THREADS,
+            "parallel": parallel.as_dict(), "executor": name,
             "declared_paths": {"prefill": ["grouped-gemm"], "decode": ["fused", "per-token"]},
             "settings": values, "seed": options.seed,
         }  # fmt: skip
@@ -196,20 +212,33 @@ def distinct(num_requests: int, prompt_len: int, max_tokens: int, stagger: int =
 
 
 def _requests(values: Mapping[str, Any]) -> Workload:
-    return distinct(
+    """Return them with the long one in front; its client knows that it takes long, and waits."""
+    asked = distinct(
         values["requests"], values["prompt_len"], values["max_tokens"], values["stagger"]
     )
+    if values["client_timeout_s"]:
+        asked = asked.due(round(values["client_timeout_s"] * SECOND))
+    if not values["long_tokens"]:
+        return asked
+    first, *others = asked.specs
+    long = structs.replace(first, max_tokens=values["long_tokens"], deadline_ns=None)
+    return Workload([long, *others])
 
 
-def _parallel(variant: str, values: Mapping[str, Any], options: Options) -> ParallelConfig:
+def _parallel(
+    variant: str, values: Mapping[str, Any], options: Options, model: str
+) -> ParallelConfig:
     given = VARIANTS[variant]
     if "v1-head-v2-worker" in options.faults:
         given = replace(V1, worker_version=2)
+    if "v2-head-v1-worker" in options.faults:
+        given = replace(given, worker_version=1)
     return replace(
         given,
         world_size=values["ranks"],
         num_slots=1 if given.head_version == 1 else values["slots"],
         slot_tokens=values["slot_tokens"],
+        model=model,
         codebook=Codebook.parse(values["codebook"]),
         seed=options.seed,
         faults=options.faults,
@@ -237,6 +266,7 @@ def _metrics(engine: Engine, executor: ExpertParallel, asked: Workload) -> dict[
     steps_ns = [dur_ns for rows, dur_ns in executor.decode_steps if rows == widest]
     return {
         **served,
+        **_tail(engine.ended),
         "ttft_min_s": round(min(waits_ns, default=0) / SECOND, 3),
         "ttft_max_s": round(max(waits_ns, default=0) / SECOND, 3),
         "tokens": num_tokens,
@@ -245,3 +275,15 @@ def _metrics(engine: Engine, executor: ExpertParallel, asked: Workload) -> dict[
         "decode_step_ms": round(sum(steps_ns) / max(1, len(steps_ns)) / 1e6, 2),
         "collectives": executor.num_collectives,
     }
+
+
+def _tail(ended: Sequence[Ended]) -> dict[str, Metric]:
+    """Return how long the last of the short requests took: of all, where none is longer.
+
+    None finished: there is no such metric.
+    """
+    longest = max((each.request.max_tokens for each in ended), default=0)
+    finished = [each for each in ended if each.event == "finish"]
+    short = [each for each in finished if each.request.max_tokens < longest] or finished
+    took_ns = [each.end_ns - each.request.arrival_ns for each in short]
+    return {"tail_s": round(max(took_ns) / SECOND, 3)} if took_ns else {}

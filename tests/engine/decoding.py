@@ -11,8 +11,9 @@ from torch import Tensor
 
 from stepscope.engine.model.config import ModelConfig
 from stepscope.engine.model.decoder import Decoder
-from stepscope.engine.model.inputs import ModelInput, RowTokens
+from stepscope.engine.model.inputs import ModelInput
 from stepscope.engine.model.kv_cache import KVCache
+from stepscope.engine.model.row_tokens import RowTokens
 
 TINY = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24}
 DENSE = ModelConfig(**TINY, chunk_tokens=4)

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.engine.model.config import ModelConfig
-from stepscope.engine.model.inputs import ModelInput, RowTokens
+from stepscope.engine.model.inputs import ModelInput
 from stepscope.engine.model.kv_cache import KVCache
 from stepscope.engine.model.layers import rotate
+from stepscope.engine.model.row_tokens import RowTokens
 from stepscope.engine.model.solo import dense_logits, solo
 from stepscope.ingest.errors import ConfigError
 from tests.engine.decoding import (
