@@ -14,12 +14,12 @@ from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.trace import Trace
 from tests.matrix import CLEAN, EXPECTED, FIRES, of_fault, table
 
-NEEDS_TORCH = {"ep-multiplexing", "torch"}
+NEEDS_TORCH = {"torch"}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_fires_its_own_rules_and_no_other_error(tmp_path: Path, fault: Fault) -> None:
-    if fault.scenario in NEEDS_TORCH or fault.executor in NEEDS_TORCH:
+    if fault.executor in NEEDS_TORCH:
         pytest.importorskip("torch")
     cell = of_fault(fault, tmp_path)
 
@@ -33,8 +33,6 @@ def test_a_fault_fires_its_own_rules_and_no_other_error(tmp_path: Path, fault: F
 def test_a_clean_variant_is_silent_at_error_and_warning(
     tmp_path: Path, name: str, variant: str
 ) -> None:
-    if name in NEEDS_TORCH:
-        pytest.importorskip("torch")
     scenario(name).record(variant, tmp_path / "clean.trace")
     result = check(Trace.open(tmp_path / "clean.trace"))
 

@@ -9,9 +9,11 @@ Read it in this order.
   log-sum-exp; `partials.py` has the arithmetic of it, `history.py` the compressed history.
 - `kv_cache.py`: keys and values in blocks, found through a block table.
 - `inputs.py`: what one forward pass takes: token ids, positions, where their KV goes, row lengths.
+- `recurrent.py`: a state of fixed size instead of a history; `memory.py` keeps it, by slot.
 - `moe.py`: a router, and experts behind the Protocol `Experts`, so that ranks may share them.
 - `sampler.py`: the greedy token, and a digest of the logits. `drafts.py`: guesses of what follows.
 - `solo.py`: the reference: one request by itself, dense and without a cache.
+- `plain.py`: the decoder once more in NumPy, with the same weights, for where there is no torch.
 
     decoder = Decoder(ModelConfig(num_experts=4))
     cache = KVCache(decoder.config, num_blocks=8, block_size=16)
@@ -25,7 +27,8 @@ In float64 two orders differ by some 1e-14, and the two largest logits by much m
 greedy token is the same; `sampler.margin` is by how much, and a test looks at it. Float32 differs
 by 1e-6, which a long enough output finds. The model is small, so the price is small too.
 
-Importing this package imports no torch; its modules do, but for `config` and `drafts`.
+Importing this package imports no torch; its modules do, but for `config`, `drafts`, `memory`,
+`plain`, `row_tokens`, `sampler` and `stream`.
 """
 
 from __future__ import annotations

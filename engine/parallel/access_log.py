@@ -41,14 +41,15 @@ class AccessLog:
             )
 
     def update(self, stream: str, buffer: str, row: int) -> None:
-        """Note that `stream` reads a row that outlives the batch, and writes it anew."""
-        found, made = self._kept.get((buffer, row), 0), self.next_epoch()
-        self.access(stream, "read", buffer, row, None, found)
+        """Note that `stream` updates a row that outlives the batch; an empty one is not read."""
+        found = self._kept.get((buffer, row))
+        if found is not None:
+            self.access(stream, "read", buffer, row, None, found)
+        made = self._kept[buffer, row] = self.next_epoch()
         self.access(stream, "write", buffer, row, None, made)
-        self._kept[buffer, row] = made
 
     def forget(self, buffer: str, row: int) -> None:
-        """Note from now on that a row holds what nobody has written."""
+        """Let a row hold nothing: who updates it next has nothing to read."""
         self._kept.pop((buffer, row), None)
 
     def order(self, earlier: str, later: str, what: str) -> None:

@@ -23,7 +23,8 @@ So the grouped GEMM loses at small N by a fixed time, and wins where rows share 
 more than 256 / 8 of them: from `CROSSOVER` rows on.
 
 A prompt takes the 370 ms that the first token took. To stage rows of logits through the host took
-15 to 19% more than on the device (13.12 against 11.43 s, 7.01 against 5.89 s): 5 ms a row.
+15 to 19% more of a whole run than on the device (13.12 against 11.43 s, 7.01 against 5.89 s): 7 ms
+a row of a step.
 A broadcast or an all-reduce takes 20 us, the order of a small NCCL message between two machines;
 those of the layers are part of what was measured, so they weigh little here.
 """
@@ -80,7 +81,7 @@ class Costs:
     attention: LayerCosts = LayerCosts(5_040 * US, 0, 16_180 * US, 120 * US)
     rest_row_ns: int = 2_500 * US
     prefill_ns: int = 370 * MS
-    host_staging_ns: int = 5 * MS
+    host_staging_ns: int = 7 * MS
     device_staging_ns: int = 50 * US
     collective_ns: int = 20 * US
 

@@ -143,7 +143,7 @@ class Share:
         return RowTokens(tokens, held, [slot])
 
     def _note_states(self, slots: Sequence[int]) -> None:
-        """Note that each row reads its own slot's recurrent state and writes it, one by one."""
+        """Note that rows read and write their own slots' recurrent states, one after the other."""
         for slot in slots:
             self._log.update(COMPUTE, STATES, slot)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.faults import EP_FAULTS, Fault
 from stepscope.engine.scenario import Metric, Options
 from stepscope.engine.scenarios.ep_multiplexing import EpMultiplexing
@@ -16,9 +21,15 @@ from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.rows import Row, Rows
 
-pytest.importorskip("torch")
-
 SCENARIO = EpMultiplexing()
+HAS_TORCH = find_spec("torch") is not None
+SIMULATED, *TORCH = SCENARIO.executors
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None
+from stepscope.app.cli import main
+raise SystemExit(main())
+"""
 SHORT = {"max_tokens": "8"}
 STAGGERED = {"max_tokens": "16", "stagger": "4"}
 
@@ -47,7 +58,7 @@ def recorded(folder: Path, variant: str, **settings: str) -> Rows:
 @pytest.mark.parametrize(
     ("variant", "num_requests"),
     [*product(("before", "after", "v2-device-staging"), (2, 4, 8)),
-     ("v2-host-staging", 4), ("v2-grouped-gemm", 4)],
+     ("v2-host-staging", 4), ("v2-grouped-gemm", 4), ("v2-grouped-attention", 4)],
 )  # fmt: skip
 def test_distinct_prompts_together_each_get_what_they_get_alone(
     variant: str, num_requests: int
@@ -91,6 +102,38 @@ def test_under_v2_nobody_waits_for_anybody_to_end(folder: Path) -> None:
     assert served("after")["ttft_max_s"] < served("before")["ttft_max_s"]  # type: ignore[operator]
 
 
+KEPT = {"fault": "state-not-cleared"}
+LONG = {"long_tokens": "600", "max_tokens": "40", "client_timeout_s": "10"}
+
+
+@pytest.mark.parametrize(
+    ("variant", "late", "earliest_s", "latest_s"),
+    [("before", 3, 20.2, 23.4), ("after", 0, 6.2, 6.3)],
+)
+def test_short_requests_behind_a_long_one_wait_for_it_under_v1_alone(
+    folder: Path, variant: str, late: int, earliest_s: float, latest_s: float
+) -> None:
+    metrics, rows = run(folder, variant, **LONG)
+
+    ends_s = {row["request"]: row["ts_ns"] / 1e9 for row in rows.of("lifecycle", event="finish")}
+    short_s = [ends_s[f"req-{i:02d}"] for i in (1, 2, 3)]
+    assert metrics["late"] == late
+    assert min(short_s) == pytest.approx(earliest_s, abs=0.06)
+    assert max(short_s) == pytest.approx(latest_s, abs=0.06)
+    assert metrics["tail_s"] == round(max(short_s), 3)
+
+
+def test_without_a_long_one_the_tail_is_of_all_and_nobody_is_late() -> None:
+    metrics = served("before")
+
+    assert metrics["tail_s"] == metrics["makespan_s"]
+    assert metrics["late"] == 0
+
+
+def test_where_nobody_finishes_there_is_no_tail() -> None:
+    assert "tail_s" not in served("after", slot_tokens="1")
+
+
 @pytest.mark.parametrize("num_requests", ["2", "4"])
 def test_throughput_is_about_the_same_one_by_one_or_together(num_requests: str) -> None:
     one_by_one, together = (
@@ -109,11 +152,14 @@ def test_the_grouped_gemm_takes_about_1_6_times_the_step_of_four_rows() -> None:
     assert 1.5 < wrong / right < 1.65
 
 
-def test_to_stage_rows_through_the_host_takes_about_a_sixth_longer() -> None:
+def test_a_burst_takes_as_long_as_the_report_measured_with_rows_staged_here_or_there() -> None:
     through_host, on_device = (
-        float(served(each)["decode_step_ms"]) for each in ("v2-host-staging", "v2-device-staging")
+        float(served(each, max_tokens="37")["makespan_s"])
+        for each in ("v2-host-staging", "v2-device-staging")
     )
 
+    assert on_device == pytest.approx(5.89, rel=0.01)
+    assert through_host == pytest.approx(7.01, rel=0.03)
     assert 1.15 < through_host / on_device < 1.19
 
 
@@ -134,6 +180,7 @@ def test_two_rows_are_faster_fused_than_one_by_one() -> None:
         ("3", "after", "fused"),
         ("4", "after", "per-token"),
         ("4", "v2-grouped-gemm", "grouped-gemm"),
+        ("4", "v2-grouped-attention", "per-token + grouped-gemm"),
         ("4", "before", "per-token"),
     ],
 )
@@ -154,7 +201,7 @@ def test_a_path_decides_how_many_all_reduces_a_layer_has(folder: Path) -> None:
     for num_requests, variant, per_layer in (
         ("2", "after", 1),
         ("4", "after", 4),
-        ("4", "v2-grouped-gemm", 1),
+        ("4", "v2-grouped-gemm", 4),
     ):
         rows = recorded(folder, variant, requests=num_requests)
         (step,) = rows.of("steps", rank=0, step=2)
@@ -208,7 +255,7 @@ def test_whoever_samples_reads_what_was_written_for_it_and_waited_for(
     assert _overlapping_scratch(rows) == []
 
 
-@pytest.mark.parametrize("executor", SCENARIO.executors)
+@pytest.mark.parametrize("executor", [SIMULATED, *(each for each in TORCH if HAS_TORCH)])
 def test_one_rank_issues_no_collective(tmp_path: Path, executor: str) -> None:
     options = Options(settings={**SHORT, "ranks": "1"}, executor=executor)
     result = SCENARIO.record("after", tmp_path / "x.trace", options)
@@ -253,6 +300,157 @@ def test_another_codebook_serves_as_well() -> None:
 def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
         SCENARIO.record("after", None, asked(settings))
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+@pytest.mark.parametrize(
+    ("variant", "settings"),
+    [
+        ("before", {"requests": "3", "ranks": "3"}),
+        ("after", {"requests": "6", "stagger": "2"}),
+        ("after", {"requests": "2"}),
+        ("after", {"verify_width": "4", "max_tokens": "24"}),
+        ("v2-host-staging", {}),
+        ("v2-device-staging", {}),
+        ("v2-grouped-gemm", {}),
+        ("after", {"fault": "slot-order-differs"}),
+        ("after", {"fault": "compaction-on-one-side", "requests": "6", "stagger": "2"}),
+        ("after", {"fault": "v2-head-v1-worker"}),
+        ("after", {"fault": "state-not-cleared", "requests": "8"}),
+    ],
+)
+def test_the_simulated_run_has_every_row_of_the_one_with_torch(
+    tmp_path: Path, variant: str, settings: dict[str, str]
+) -> None:
+    came_to = []
+    for executor in (SIMULATED, "expert-parallel"):
+        path = tmp_path / executor
+        options = replace(asked({**SHORT, **settings}), executor=executor)
+        metrics = SCENARIO.record(variant, path, options).metrics
+        came_to.append((metrics, Rows.read(Trace.open(path)).tables))
+
+    assert came_to[0] == came_to[1]
+
+
+def test_it_serves_where_there_is_no_torch(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, "record", "ep-multiplexing", "-o", "x.trace"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, "recorded x.trace\n")
+    assert "4/4" in done.stdout
+
+
+@pytest.mark.parametrize("executor", TORCH)
+def test_an_executor_that_needs_torch_says_so_where_there_is_none(
+    tmp_path: Path, executor: str
+) -> None:
+    done = subprocess.run(
+        [
+            sys.executable, "-c", WITHOUT_TORCH, "record", "ep-multiplexing",
+            f"--executor={executor}", "-o", "x.trace",
+        ],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode != 0
+    assert "the model needs PyTorch" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_costs_of_another_model_are_refused() -> None:
+    with pytest.raises(ConfigError, match="takes no costs"):
+        SCENARIO.record("after", None, Options(cost=CostModel()))
+
+
+def test_a_slot_is_freed_when_its_sequence_has_ended_and_allocated_for_the_next(
+    folder: Path,
+) -> None:
+    rows = recorded(folder, "after", requests="5")
+
+    worker = [(row["op"], row["id"], row["generation"]) for row in rows.of("allocations", rank=1)]
+    said = [
+        (row["command"], row["slot"])
+        for row in rows.of("collectives", rank=1)
+        if row["command"] in {"free", "allocate"}
+    ]
+    assert said == [*(("free", slot) for slot in range(4)), ("allocate", 0)]
+    assert worker[:4] == [("claim", slot, 0) for slot in range(4)]
+    assert worker[4:9] == [*(("release", slot, 0) for slot in range(4)), ("claim", 0, 1)]
+    assert worker[9:] == [("release", 0, 1)]
+
+
+def test_under_v1_a_slot_goes_from_one_to_the_next_by_allocate_alone(folder: Path) -> None:
+    said = {row["command"] for row in recorded(folder, "before").of("collectives")}
+
+    assert "allocate" in said
+    assert not {"free", "slot"} & said
+
+
+def test_what_a_worker_still_holds_at_shutdown_it_frees(folder: Path) -> None:
+    rows = recorded(folder, "after")
+
+    ops = [row["op"] for row in rows.of("allocations", rank=1)]
+    assert ops.count("claim") == ops.count("release") == 4
+
+
+def test_each_row_reads_and_writes_the_recurrent_state_of_its_own_slot(folder: Path) -> None:
+    rows = recorded(folder, "after")
+
+    for rank in (0, 1):
+        states = rows.of("accesses", rank=rank, buffer="recurrent-state", step=2 + 3 * rank)
+        assert [(row["op"], row["first"]) for row in states] == [
+            (op, slot) for slot in range(4) for op in ("read", "write")
+        ]
+        written: dict[int, int] = {}
+        for row in rows.of("accesses", rank=rank, buffer="recurrent-state"):
+            if row["op"] == "read":
+                assert row["epoch"] == written[row["first"]]
+            written[row["first"]] = row["epoch"]
+
+
+@pytest.mark.parametrize(("settings", "first"), [({}, "write"), (KEPT, "read")])
+def test_a_sequence_begins_without_a_state_unless_the_last_one_left_its_own(
+    folder: Path, settings: dict[str, str], first: str
+) -> None:
+    rows = recorded(folder, "after", requests="8", **settings)
+
+    (begun,) = rows.of("steps", rank=0, kind="prefill", step=9)
+    states = rows.of("accesses", rank=0, buffer="recurrent-state", step=begun["step"])
+    assert next(row["op"] for row in states if row["first"] == 0) == first
+
+
+@pytest.mark.parametrize(
+    ("num_requests", "variant", "recurrent_ms", "attention_ms"),
+    [
+        ("2", "after", 35, 12),
+        ("4", "after", 88, 24),
+        ("4", "v2-grouped-gemm", 140, 40),
+        ("4", "v2-grouped-attention", 88, 40),
+    ],
+)
+def test_layers_take_what_the_report_measured(
+    folder: Path, num_requests: str, variant: str, recurrent_ms: float, attention_ms: float
+) -> None:
+    rows = recorded(folder, variant, requests=num_requests)
+
+    for kind, ms in (("recurrent", recurrent_ms), ("attention", attention_ms)):
+        told = rows.of("counters", name=f"{kind} layers", step=2)
+        assert [row["value"] / 1e6 for row in told] == [pytest.approx(ms, abs=0.05)]
+
+
+@pytest.mark.parametrize(("num_requests", "wins"), [("41", False), ("42", True)])
+def test_the_grouped_gemm_wins_where_rows_share_enough_experts(
+    num_requests: str, wins: bool
+) -> None:
+    settings = {"requests": num_requests, "slots": "64", "max_tokens": "2", "prompt_len": "1"}
+    one_by_one, grouped = (
+        float(served(variant, **settings)["decode_step_ms"])
+        for variant in ("after", "v2-grouped-gemm")
+    )
+
+    assert (grouped < one_by_one) is wins
 
 
 def test_a_request_longer_than_a_slot_is_rejected_and_the_others_are_served() -> None:
@@ -334,7 +532,8 @@ def test_slots_claimed_in_another_order_differ_from_the_heads(folder: Path) -> N
     assert [(row["owner"], row["id"]) for row in worker] == [
         ("slot 3", 0), ("slot 2", 1), ("slot 1", 2), ("slot 0", 3),
     ]  # fmt: skip
-    assert metrics["equal_to_solo"] == "4/4"
+    assert (metrics["finished"], metrics["outcome"]) == (4, "served")
+    assert metrics["equal_to_solo"] == "0/4"
 
 
 def test_a_command_for_a_slot_that_nobody_has_ends_the_worker(folder: Path) -> None:
@@ -385,12 +584,35 @@ def test_a_v1_head_and_a_v2_worker_do_not_get_past_the_first_command(folder: Pat
     assert "slot 0xfffffff0 is out of range" in str(metrics["outcome"])
 
 
-def test_a_rank_that_is_alone_and_does_not_ask_broadcasts_to_itself(folder: Path) -> None:
+def test_a_v2_head_and_a_v1_worker_deadlock_at_the_first_command(folder: Path) -> None:
+    metrics, rows = of_fault(folder, "v2-head-v1-worker")
+
+    told = rows.of("counters", name="protocol version")
+    assert [(row["rank"], row["value"]) for row in told] == [(0, 2.0), (1, 1.0)]
+    assert [row["command"] for row in rows.of("collectives", rank=0)] == ["slot", "prefill"]
+    assert [row["command"] for row in rows.of("collectives", rank=1)] == ["decode", "decode"]
+    assert metrics["outcome"] == "deadlock at operation 1: broadcast faces all-reduce"
+    assert metrics["finished"] == 0
+
+
+def test_a_rank_that_is_alone_and_does_not_ask_dies_of_its_first_broadcast(folder: Path) -> None:
     metrics, rows = of_fault(folder, "collective-at-world-size-1")
 
-    assert {row["expected_ranks"] for row in rows.of("collectives")} == {"0"}
-    assert metrics["collectives"] == len(rows.of("collectives")) > 0
-    assert metrics["equal_to_solo"] == "4/4"
+    (last,) = rows.of("collectives")
+    assert (last["op"], last["expected_ranks"], last["dur_ns"]) == ("broadcast", "0", None)
+    assert metrics["outcome"] == "rank 0 died: ep_broadcast_u32 without comm"
+    assert metrics["finished"] == 0
+    assert {row["cause"] for row in rows.of("lifecycle", event="abort")} == {metrics["outcome"]}
+
+
+def test_a_recurrent_state_that_stays_in_its_slot_goes_on_in_the_next_sequence(
+    folder: Path,
+) -> None:
+    metrics, rows = of_fault(folder, "state-not-cleared")
+
+    assert [_is_as_alone(rows, f"req-{i:02d}") for i in range(4)] == [True] * 4
+    assert int(str(metrics["equal_to_solo"])[0]) < 8
+    assert served("after", requests="8")["equal_to_solo"] == "8/8"
 
 
 def test_a_shared_row_of_scratch_gives_the_experts_the_last_rows_contents(folder: Path) -> None:
@@ -406,7 +628,7 @@ def test_padding_that_stays_after_a_full_accept_changes_later_tokens(folder: Pat
 
     assert int(str(metrics["equal_to_solo"])[0]) < 4
     assert metrics["finished"] == 4
-    assert served("after", verify_width="4", max_tokens="16")["equal_to_solo"] == "4/4"
+    assert served("after", verify_width="4", max_tokens="40")["equal_to_solo"] == "4/4"
 
 
 def test_an_early_return_leaves_the_declared_path_unreached(folder: Path) -> None:
@@ -441,6 +663,11 @@ def test_without_a_fault_the_trace_is_the_plain_one(folder: Path, name: str) -> 
     (fault,) = (each for each in EP_FAULTS if each.name == name)
 
     assert plain(folder, fault, "again").tables == plain(folder, fault).tables
+
+
+def _is_as_alone(rows: Rows, request: str) -> bool:
+    told = rows.of("outputs", request=request)
+    return all(row["digest"] == row["solo_digest"] for row in told)
 
 
 def _operations(rows: Rows, rank: int) -> list[tuple[object, ...]]:

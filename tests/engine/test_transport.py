@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,10 +15,15 @@ from stepscope.engine.clock import VirtualClock
 from stepscope.engine.parallel.first_difference import explain, first_difference
 from stepscope.engine.parallel.link import Link
 from stepscope.engine.parallel.rendezvous import Rendezvous, RendezvousTransport
-from stepscope.engine.parallel.transport import ALL_REDUCE, BROADCAST, Disconnected, Operation
+from stepscope.engine.parallel.transport import (
+    ALL_REDUCE,
+    BROADCAST,
+    Disconnected,
+    NoCommunicator,
+    Operation,
+)
 from tests.engine.rows import Rows
 
-torch = pytest.importorskip("torch")
 WORD = Operation(BROADCAST, "uint32", 1, "slot", 2)
 SUM = Operation(ALL_REDUCE, "float64", 4, "decode", 0)
 End = RendezvousTransport
@@ -51,7 +57,7 @@ def test_a_broadcast_gives_every_rank_the_heads_words() -> None:
 
 def test_an_all_reduce_gives_every_rank_the_same_sum() -> None:
     def join(end: End) -> list[float]:
-        total: list[float] = end.all_reduce(SUM, torch.full((4,), 10.0**end.rank)).tolist()
+        total: list[float] = end.all_reduce(SUM, np.full(4, 10.0**end.rank)).tolist()
         return total
 
     assert on_ranks(Rendezvous(3), [join] * 3) == [[111.0] * 4] * 3
@@ -72,7 +78,7 @@ def test_ranks_in_another_order_deadlock_and_are_told_what_faces_what() -> None:
 
     def worker(end: End) -> None:
         end.broadcast(WORD, None)
-        end.all_reduce(SUM, torch.zeros(4))
+        end.all_reduce(SUM, np.zeros(4))
 
     one, other = on_ranks(Rendezvous(2), [head, worker])
 
@@ -91,7 +97,7 @@ def test_ranks_in_another_order_deadlock_and_are_told_what_faces_what() -> None:
 def test_ranks_that_disagree_about_a_size_deadlock() -> None:
     def join(end: End) -> None:
         size = 4 + end.rank
-        end.all_reduce(Operation(ALL_REDUCE, "float64", size), torch.zeros(size))
+        end.all_reduce(Operation(ALL_REDUCE, "float64", size), np.zeros(size))
 
     first, second = on_ranks(Rendezvous(2), [join] * 2)
     assert "all-reduce of 4 float64 on rank 0 faces all-reduce of 5 float64" in str(first)
@@ -125,8 +131,8 @@ def test_a_link_numbers_and_records_what_it_carries() -> None:
     def join(end: End) -> None:
         link = Link(end, end._clock, rows[end.rank].recorder)
         link.command, link.slot = "decode", 1
-        link.all_reduce(torch.ones(2, 4, dtype=torch.float64))
-        link.all_reduce(torch.ones(3))
+        link.all_reduce(np.ones((2, 4)))
+        link.all_reduce(np.ones(3, np.float32))
 
     on_ranks(Rendezvous(2, latency_ns=5), [join] * 2)
 
@@ -147,7 +153,7 @@ def test_a_collective_that_never_ends_is_recorded_without_a_length() -> None:
         Link(end, end._clock, rows[0].recorder).send([1], "slot", 1)
 
     def worker(end: End) -> None:
-        Link(end, end._clock, rows[1].recorder).all_reduce(torch.zeros(4))
+        Link(end, end._clock, rows[1].recorder).all_reduce(np.zeros(4))
 
     on_ranks(Rendezvous(2), [head, worker])
 
@@ -155,15 +161,24 @@ def test_a_collective_that_never_ends_is_recorded_without_a_length() -> None:
     assert [each.of("collectives")[0]["op"] for each in rows] == ["broadcast", "all-reduce"]
 
 
-def test_alone_in_the_world_a_link_issues_nothing_unless_it_forgets_to_ask() -> None:
-    values = torch.ones(4)
-    for is_guarded, num_rows in ((True, 0), (False, 2)):
-        rows, clock = Rows(), VirtualClock()
-        link = Link(Rendezvous(1).end(0, clock), clock, rows.recorder, is_guarded=is_guarded)
-        link.send([1], "slot", 1)
+def test_alone_in_the_world_a_link_issues_nothing() -> None:
+    rows, clock = Rows(), VirtualClock()
+    link = Link(Rendezvous(1).end(0, clock), clock, rows.recorder)
+    link.send([1], "slot", 1)
 
-        assert link.all_reduce(values).tolist() == values.tolist()
-        assert len(rows.of("collectives")) == num_rows == link.num_issued
+    assert link.all_reduce(np.ones(4)).tolist() == [1.0] * 4
+    assert len(rows.of("collectives")) == 0 == link.num_issued
+
+
+def test_alone_in_the_world_a_link_that_does_not_ask_dies_without_a_communicator() -> None:
+    rows, clock = Rows(), VirtualClock()
+    link = Link(Rendezvous(1).end(0, clock), clock, rows.recorder, is_guarded=False)
+
+    with pytest.raises(NoCommunicator, match="rank 0 died: ep_broadcast_u32 without comm"):
+        link.send([1], "slot", 1)
+    with pytest.raises(NoCommunicator, match="ep_all_reduce without comm"):
+        link.all_reduce(np.ones(4))
+    assert [row["dur_ns"] for row in rows.of("collectives")] == [None, None]
 
 
 _operations = st.lists(

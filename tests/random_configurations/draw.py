@@ -137,6 +137,8 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "slots": between(1, 6),
         "max_tokens": between(1, 16),
         "stagger": between(0, 6),
+        "long_tokens": mostly(0, between(1, 48)),
+        "client_timeout_s": mostly("0.0", among("0.5", "2.0", "5.0")),
         "prompt_len": between(1, 32),
         "slot_tokens": between(8, 128),
         "ranks": between(1, 4),

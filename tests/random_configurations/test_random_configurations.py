@@ -27,7 +27,6 @@ from tests.random_configurations.run import confirmed, differing, recorded, run
 from tests.random_configurations.tables import Tables
 
 SEEDS = range(1000, 1006)
-NEEDS_TORCH = {"ep-multiplexing"}
 NAMES = [each.name for each in SCENARIOS]
 
 
@@ -36,9 +35,6 @@ NAMES = [each.name for each in SCENARIOS]
 def test_a_fixed_variant_runs_again_alike_is_sound_and_what_is_found_in_it_is_so(
     name: str, seed: int
 ) -> None:
-    if name in NEEDS_TORCH:
-        pytest.importorskip("torch")
-
     assert run(configuration(name, seed)).wrong == []
 
 
