@@ -79,7 +79,7 @@ EP_FAULTS = (
         "full-accept-not-trimmed",
         EP,
         "after a verify that refused nothing, nothing is trimmed, and its padding stays",
-        settings={"verify_width": "4", "max_tokens": "40"},
+        settings={"verify_width": "4", "prompt_len": "8", "max_tokens": "32"},
     ),
     Fault(
         "path-never-reached",

@@ -58,7 +58,6 @@ def test_parts_of_a_split_batch_are_none_of_its_business() -> None:
 
 
 def test_a_batch_whose_every_row_samples_row_0_is_found(record: Record) -> None:
-    pytest.importorskip("torch")
     (found,) = RowOverwritten().check(
         record("ep-multiplexing", "v2-device-staging", "every-row-samples-row-0")
     )
@@ -68,6 +67,4 @@ def test_a_batch_whose_every_row_samples_row_0_is_found(record: Record) -> None:
 
 @pytest.mark.parametrize("variant", ["after", "v2-host-staging", "v2-device-staging"])
 def test_rows_of_their_own_are_clean(record: Record, variant: str) -> None:
-    pytest.importorskip("torch")
-
     assert RowOverwritten().check(record("ep-multiplexing", variant, max_tokens="5")) == []

@@ -48,7 +48,6 @@ def test_other_reads_are_clean(read: Row) -> None:
 
 
 def test_one_row_of_scratch_for_all_is_found_on_both_ranks(record: Record) -> None:
-    pytest.importorskip("torch")
     head, worker = ScratchShared().check(record("ep-multiplexing", fault="scratch-shared"))
 
     assert (head.rank, head.count, head.request) == (0, 45, "req-00")
@@ -56,6 +55,4 @@ def test_one_row_of_scratch_for_all_is_found_on_both_ranks(record: Record) -> No
 
 
 def test_a_row_of_scratch_for_each_is_clean(record: Record) -> None:
-    pytest.importorskip("torch")
-
     assert ScratchShared().check(record("ep-multiplexing", max_tokens="5")) == []

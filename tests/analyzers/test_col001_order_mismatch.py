@@ -93,7 +93,6 @@ def test_what_matches_or_cannot_be_judged_is_clean(rows: list[Row]) -> None:
 
 
 def test_commands_that_are_all_said_up_front_are_found(record: Record) -> None:
-    pytest.importorskip("torch")
     (found,) = OrderMismatch().check(
         record("ep-multiplexing", "v2-device-staging", "preambles-up-front")
     )
@@ -106,8 +105,6 @@ def test_commands_that_are_all_said_up_front_are_found(record: Record) -> None:
 
 @pytest.mark.parametrize("variant", ["before", "after", "v2-device-staging"])
 def test_ranks_that_keep_in_step_are_clean(record: Record, variant: str) -> None:
-    pytest.importorskip("torch")
-
     assert OrderMismatch().check(record("ep-multiplexing", variant, max_tokens="5")) == []
 
 

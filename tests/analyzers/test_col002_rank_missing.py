@@ -83,7 +83,6 @@ def test_of_a_rank_that_was_not_recorded_nothing_is_said() -> None:
 def test_a_worker_that_refused_a_command_is_missing(
     record: Record, fault: str, variant: str, ordinal: int
 ) -> None:
-    pytest.importorskip("torch")
     (found,) = RankMissing().check(record("ep-multiplexing", variant, fault))
 
     assert (found.evidence["missing"], found.evidence["ordinal"]) == ("rank 1", ordinal)
@@ -91,8 +90,6 @@ def test_a_worker_that_refused_a_command_is_missing(
 
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_ranks_that_are_all_there_are_clean(record: Record, variant: str) -> None:
-    pytest.importorskip("torch")
-
     assert RankMissing().check(record("ep-multiplexing", variant, max_tokens="5")) == []
 
 

@@ -84,7 +84,6 @@ def test_slots_that_agree_are_clean(rows: list[Row]) -> None:
     ("fault", "rank", "count"), [("slot-order-differs", 1, 4), ("compaction-on-one-side", 0, 2)]
 )
 def test_sides_that_disagree_are_found(record: Record, fault: str, rank: int, count: int) -> None:
-    pytest.importorskip("torch")
     (found,) = SlotMismatch().check(record("ep-multiplexing", fault=fault))
 
     assert (found.rank, found.count) == (rank, count)
@@ -94,7 +93,5 @@ def test_sides_that_disagree_are_found(record: Record, fault: str, rank: int, co
 
 @pytest.mark.parametrize("requests", ["4", "6"])
 def test_sides_that_agree_are_clean(record: Record, requests: str) -> None:
-    pytest.importorskip("torch")
-
     clean = record("ep-multiplexing", requests=requests, max_tokens="5", stagger="1")
     assert SlotMismatch().check(clean) == []

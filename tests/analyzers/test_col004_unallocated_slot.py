@@ -60,7 +60,6 @@ def test_other_commands_are_clean(row: Row) -> None:
 
 
 def test_a_worker_that_allocated_one_slot_only_is_found(record: Record) -> None:
-    pytest.importorskip("torch")
     (found,) = UnallocatedSlot().check(record("ep-multiplexing", fault="slots-not-allocated"))
 
     assert (found.rank, found.evidence["slot"], found.evidence["first"]) == (1, 1, "prefill")
@@ -68,7 +67,5 @@ def test_a_worker_that_allocated_one_slot_only_is_found(record: Record) -> None:
 
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_slots_that_are_allocated_up_front_are_clean(record: Record, variant: str) -> None:
-    pytest.importorskip("torch")
-
     clean = record("ep-multiplexing", variant, requests="6", max_tokens="5", stagger="1")
     assert UnallocatedSlot().check(clean) == []

@@ -63,7 +63,6 @@ def test_without_a_codebook_it_is_not_applicable(config: dict[str, Any]) -> None
 def test_a_command_where_a_slot_stands_is_found(
     record: Record, fault: str, variant: str, command: str
 ) -> None:
-    pytest.importorskip("torch")
     found = ReservedCode().check(record("ep-multiplexing", variant, fault))
 
     assert {each.evidence["command"] for each in found} == {command}
@@ -72,6 +71,4 @@ def test_a_command_where_a_slot_stands_is_found(
 
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_slots_far_below_the_codes_are_clean(record: Record, variant: str) -> None:
-    pytest.importorskip("torch")
-
     assert ReservedCode().check(record("ep-multiplexing", variant, max_tokens="5")) == []

@@ -38,7 +38,6 @@ def test_other_counters_are_no_versions() -> None:
 
 
 def test_a_head_without_slots_and_a_worker_with_them_are_found(record: Record) -> None:
-    pytest.importorskip("torch")
     (found,) = ProtocolSkew().check(record("ep-multiplexing", "before", "v1-head-v2-worker"))
 
     assert (found.rank, found.evidence["version"]) == (1, 2)
@@ -46,6 +45,4 @@ def test_a_head_without_slots_and_a_worker_with_them_are_found(record: Record) -
 
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_ranks_of_one_version_are_clean(record: Record, variant: str) -> None:
-    pytest.importorskip("torch")
-
     assert ProtocolSkew().check(record("ep-multiplexing", variant, max_tokens="5")) == []

@@ -67,18 +67,16 @@ def test_collectives_of_several_ranks_are_clean(expected: str | None) -> None:
 
 
 def test_a_broadcast_to_oneself_is_found(record: Record) -> None:
-    pytest.importorskip("torch")
     (found,) = CollectiveAlone().check(
         record("ep-multiplexing", fault="collective-at-world-size-1")
     )
 
-    assert (found.rank, found.count) == (0, 229)
+    assert (found.rank, found.count) == (0, 1)
+    assert "took_ns" not in found.evidence
 
 
 @pytest.mark.parametrize("ranks", ["1", "2"])
 def test_a_rank_that_is_alone_says_nothing(record: Record, ranks: str) -> None:
-    pytest.importorskip("torch")
-
     clean = record("ep-multiplexing", ranks=ranks, max_tokens="5")
     assert CollectiveAlone().check(clean) == []
 

@@ -51,7 +51,7 @@ def test_other_outputs_are_clean(rows: list[Row]) -> None:
 @pytest.mark.parametrize(
     ("fault", "variant", "requests"),
     [
-        ("full-accept-not-trimmed", "after", {"req-02": 5}),
+        ("full-accept-not-trimmed", "after", {"req-01": 8}),
         ("compaction-on-one-side", "after", {"req-03": 4, "req-02": 8}),
         ("scratch-shared", "after", {"req-00": 1, "req-01": 1, "req-02": 1}),
         ("every-row-samples-row-0", "v2-device-staging", {"req-01": 1, "req-02": 1, "req-03": 1}),

@@ -628,7 +628,9 @@ def test_padding_that_stays_after_a_full_accept_changes_later_tokens(folder: Pat
 
     assert int(str(metrics["equal_to_solo"])[0]) < 4
     assert metrics["finished"] == 4
-    assert served("after", verify_width="4", max_tokens="40")["equal_to_solo"] == "4/4"
+    assert (
+        served("after", verify_width="4", prompt_len="8", max_tokens="32")["equal_to_solo"] == "4/4"
+    )
 
 
 def test_an_early_return_leaves_the_declared_path_unreached(folder: Path) -> None:
