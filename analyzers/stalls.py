@@ -119,9 +119,11 @@ def _state(*, knows_edges: bool, knows_parts: bool) -> pl.Expr:
     has_all = pl.col("num_parts") >= num_blocks * parts
     in_part = (parts > 1) & (pl.col("num_parts") < pl.col("num_started") * parts) & knows_parts
     is_ready = pl.col("ready_ns").is_not_null() | pl.col("num_started").is_not_null()
-    # A task without a time was never submitted; where nothing went on, one with a time was.
+    # A task without a time was never submitted; where nothing went on, one with a time was. One of
+    # the moment at which its step was given up had not been submitted by then.
     by_then = (pl.col("ts_ns") <= pl.col("last_ns")).fill_null(pl.col("ts_ns").is_not_null())
-    is_submitted = is_ready | by_then
+    in_time = (pl.col("ts_ns") < pl.col("given_up_ns")).fill_null(value=True)
+    is_submitted = is_ready | (by_then & in_time)
     states = (
         (in_part, PART_MISSING),
         (pl.col("num_stuck") > 0, NEVER_ENDED),

@@ -15,11 +15,12 @@ from stepscope.engine.state import State
 
 
 class Ended(NamedTuple):
-    """How a request ended: the event finish, reject or abort, and when."""
+    """How a request ended: the event finish, reject or abort, when, and why if that is told."""
 
     request: Request
     event: str
     end_ns: int
+    cause: str | None = None
 
 
 class Lifecycle:
@@ -148,7 +149,7 @@ class Lifecycle:
         self._allocate.release(request)
         request.status = Status.ENDED
         request.block_hashes = None
-        self._on_end(Ended(request, event, now_ns))
+        self._on_end(Ended(request, event, now_ns, cause))
         self.arrivals.ended(request, now_ns)
         if self._record:
             self._record.event(request, event, cause)

@@ -15,6 +15,7 @@ from stepscope.engine.workload import SECOND
 
 if TYPE_CHECKING:
     from stepscope.engine.engine import Engine
+    from stepscope.engine.request import Request
 
 
 @dataclass(slots=True)
@@ -27,46 +28,55 @@ class Totals:
     num_recomputed: int = 0
     num_generated: int = 0
     latency_ns: int = 0
-    last_end_ns: int = 0
+    last_end_ns: int | None = None
 
     def add(self, ended: Ended) -> None:
         """Count a request that ended."""
-        request, event, end_ns = ended
+        request, event, end_ns, _ = ended
+        self.add_open(request)
         self.num_in_time += is_in_time(ended)
-        self.num_preemptions += request.num_preemptions
-        self.num_recomputed += request.num_recomputed
-        self.num_generated += request.num_generated
-        self.last_end_ns = max(self.last_end_ns, end_ns)
+        self.last_end_ns = max(self.last_end_ns or 0, end_ns)
         if event == "finish":
             self.num_finished += 1
             self.latency_ns += end_ns - request.arrival_ns
+
+    def add_open(self, request: Request) -> None:
+        """Count what was done for a request, which need not have ended."""
+        self.num_preemptions += request.num_preemptions
+        self.num_recomputed += request.num_recomputed
+        self.num_generated += request.num_generated
 
     def metrics(self, num_requests: int) -> dict[str, Metric]:
         """Return counts and times of a run that was asked for `num_requests`.
 
         Late is every request that did not finish by its deadline, also one that the run did not
         live to see arrive; latencies are of those that finished at all; where none did there is
-        no such metric. `makespan_s` runs until the last request ended, however it did.
+        no such metric. `makespan_s` runs until the last request ended, however it did; where none
+        ended nobody knows it.
         """
         mean_s = _seconds(self.latency_ns / self.num_finished) if self.num_finished else None
-        return _known(
+        return known(
             {
                 "requests": num_requests,
                 "late": num_requests - self.num_in_time,
                 "finished": self.num_finished,
                 "preempted": self.num_preemptions,
                 "recomputed_tokens": self.num_recomputed,
-                "makespan_s": _seconds(self.last_end_ns),
+                "makespan_s": None if self.last_end_ns is None else _seconds(self.last_end_ns),
                 "mean_latency_s": mean_s,
             }
         )
 
 
-def serving_metrics(ended: Iterable[Ended], num_requests: int) -> dict[str, Metric]:
-    """Return the metrics of requests that were kept until the run was over."""
+def serving_metrics(
+    ended: Iterable[Ended], num_requests: int, left_open: Iterable[Request] = ()
+) -> dict[str, Metric]:
+    """Return the metrics of requests that ended, and of those that were left open, if any."""
     totals = Totals()
     for each in ended:
         totals.add(each)
+    for request in left_open:
+        totals.add_open(request)
     return totals.metrics(num_requests)
 
 
@@ -87,12 +97,12 @@ def token_metrics(engines: Sequence[Engine]) -> dict[str, Metric]:
     ]
     end_s = max(engine.clock.now_ns() for engine in engines) / SECOND
     num_tokens = sum(request.num_generated for request in requests)
-    return _known(
+    return known(
         {
             "worst_gap_s": _seconds(max(worst_ns)) if worst_ns else None,
             "p99_gap_s": _seconds(percentile(gaps_ns, 99)) if gaps_ns else None,
             "median_request_worst_gap_s": _seconds(median(worst_ns)) if worst_ns else None,
-            "requests_stalled": sum(gap_ns > SECOND for gap_ns in worst_ns),
+            "requests_stalled": sum(each > SECOND for each in worst_ns) if worst_ns else None,
             "median_ttft_s": _seconds(median(ttft_ns)) if ttft_ns else None,
             "tokens_per_s": round(num_tokens / end_s) if end_s else None,
         }
@@ -117,7 +127,7 @@ def kind_metrics(kinds: StepKinds) -> dict[str, Metric]:
     nums = {
         f"{kind}_steps": kinds.num_steps[kind] for kind in ("prefill", "mixed", "decode", "dummy")
     }
-    return _known({**nums, "first_mixed": kinds.first.get("mixed")})
+    return known({**nums, "first_mixed": kinds.first.get("mixed")})
 
 
 def is_in_time(ended: Ended) -> bool:
@@ -137,7 +147,8 @@ def cohorts_text(ended: Sequence[Ended]) -> str:
     return ", ".join(f"{size} at {end_ns / SECOND:.1f} s" for end_ns, size in cohorts) or "none"
 
 
-def _known(metrics: Mapping[str, Metric | None]) -> dict[str, Metric]:
+def known(metrics: Mapping[str, Metric | None]) -> dict[str, Metric]:
+    """Return those that are known: of what never was there is no metric."""
     return {name: number for name, number in metrics.items() if number is not None}
 
 

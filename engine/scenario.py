@@ -28,12 +28,17 @@ VIRTUAL = ClockInfo("virtual")
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What one run of a scenario came to; `path` is its trace, None when not recorded."""
+    """What one run of a scenario came to; `path` is its trace, None when not recorded.
+
+    What never was has no metric: it is unknown, and not 0. `stopped` says why the run was given up,
+    and is None where it came to its end.
+    """
 
     scenario: str
     variant: str
     path: Path | None
     metrics: dict[str, Metric]
+    stopped: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ about why.
 ## How to fix
 By class: see which core the part was sent to (COR011); ask that core why; look for completions that
 overwrite each other, or for a ring that moves by one task and not past those that retired before.
-Where a ring is full by structure, make it larger or end the scope earlier.
+Where a ring is full by structure, make it larger or end the scope earlier: it is known at once, and
+the runtime says so, while a ring that lost an advance is only given up after a timeout.
 
 ## References
 The stall classes S1-S5 that the `tensormap_and_ringbuffer` runtime of hw-native-sys/simpler prints
@@ -37,6 +38,7 @@ on a scheduler timeout.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -53,6 +55,7 @@ from stepscope.analyzers.stalls import (
     COMPLETION,
     NEVER_ENDED,
     PART_MISSING,
+    PASS_NS,
     READY,
     RELEASE,
     STEP,
@@ -72,9 +75,14 @@ FIXES = {
     COMPLETION: "look for completions that overwrite each other before they are handled",
     RELEASE: "count down what waits for a task exactly once for each that it waits for",
     READY: "wake a scheduler thread when a task becomes ready; see what admission refuses it",
-    UNSUBMITTED: "move the ring past all tasks that are over; make it larger, or end scopes early",
+    UNSUBMITTED: "move the ring past all tasks that are over, also those that retired out of turn",
     WAITS: "break the cycle of dependencies",
 }
+FIX_OF_STRUCTURE = (
+    "make the rings larger, or end scopes early: the oldest task is kept until its own scope ends, "
+    "and the scope does not fit"
+)
+SCOPE_DEADLOCK = re.compile("scope.?deadlock", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,17 @@ class DispatchStalled:
             "cores": row["num_cores"],
             "recorded": row["executed_path"],
         }
-        return finding(self, message, FIXES[state], at=row, evidence=evidence)
+        fix = FIX_OF_STRUCTURE if _is_structural(row) else FIXES[state]
+        return finding(self, message, fix, at=row, evidence=evidence)
+
+
+def _is_structural(row: Mapping[str, Any]) -> bool:
+    """Whether a full ring can never move: it is said, or the step was given up without waiting."""
+    if row["state"] != UNSUBMITTED:
+        return False
+    waited_ns = row["stall_ns"] if row["last_ns"] is not None and row["is_over"] else None
+    at_once = waited_ns is not None and waited_ns < PASS_NS
+    return at_once or bool(SCOPE_DEADLOCK.search(row["executed_path"] or ""))
 
 
 def _lists_all(trace: Trace) -> bool:

@@ -11,12 +11,13 @@ import click
 
 from stepscope.app.cli.progress import progress
 from stepscope.app.cli.tables import format_table, print_table
+from stepscope.app.plain import plain
 from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
     from stepscope.engine.device.graphs import Graphs
     from stepscope.engine.executors.simulated import CostModel
-    from stepscope.engine.scenarios import Scenario
+    from stepscope.engine.scenarios import Options, RunResult, Scenario
     from stepscope.engine.workload import Workload
 
 
@@ -72,8 +73,16 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     priced: Path | None,
     out: Path | None,
     force: bool,
-) -> None:
+) -> int:
     """Run SCENARIO on the reference engine and record it.
+
+    Prints what each variant came to; `outcome` is how it ended, and - is what nobody knows, as
+    when nobody was served. With --variant all, a variant that refuses the executor or a setting
+    is skipped.
+
+    Exits 0 when the run came to its end, or has a fault that was asked for; 1 when it was given
+    up, as where the device stalled: what was recorded until then is in the trace; 2 on wrong
+    usage or configuration.
 
     Examples:
 
@@ -90,23 +99,39 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
 
     if list_all or scenario is None:
         click.echo("\n\n".join(_describe(known) for known in SCENARIOS))
-        return
+        return 0
     chosen = find(scenario)
     variants = _variants(chosen, variant, faults)
     workload = _graphs(chosen, file, first, speed) or _workload(file, first, speed)
     options = Options(
         seed, settings, frozenset(faults), executor, profile, workload, cost=_cost(priced)
     )
-    rows = []
+    ran: list[RunResult] = []
+    refused: dict[str, ConfigError] = {}
     for name in variants:
         path = _place("-".join((chosen.name, name, *faults)), name, out, many=len(variants) > 1)
         _make_room(path, force)
-        with progress() as report:
-            report(f"recording {chosen.name} {name}", 0, None)
-            result = chosen.record(name, path, options)
-        click.echo(f"recorded {path}", err=True)
-        rows.append(_row(chosen, {"variant": name, **result.metrics}, path))
-    print_table(("variant", *chosen.columns), rows)
+        try:
+            ran.append(_recorded(chosen, name, path, options))
+        except ConfigError as error:
+            shutil.rmtree(path, ignore_errors=True)  # what was begun of it
+            refused[name] = error
+    if not ran:
+        raise refused[variants[0]]
+    print_table(("variant", *chosen.columns), [_row(chosen, each) for each in ran])
+    for name, why in refused.items():
+        click.echo(f"skipped {name}: {plain(str(why))}", err=True)
+    return int(any(each.stopped for each in ran) and not faults)
+
+
+def _recorded(chosen: Scenario, name: str, path: Path, options: Options) -> RunResult:
+    with progress() as report:
+        report(f"recording {chosen.name} {name}", 0, None)
+        result = chosen.record(name, path, options)
+    click.echo(f"recorded {path}", err=True)
+    if result.stopped:
+        click.echo(f"warning: {name} was given up: {plain(result.stopped)}", err=True)
+    return result
 
 
 def _variants(chosen: Scenario, wanted: str | None, faults: Sequence[str]) -> tuple[str, ...]:
@@ -185,7 +210,7 @@ def _make_room(path: Path, force: bool) -> None:
     shutil.rmtree(path)
 
 
-def _row(chosen: Scenario, metrics: dict[str, float | int | str], path: Path) -> list[object]:
+def _row(chosen: Scenario, result: RunResult) -> list[object]:
     """Return a row of the scenario's table; a column that names a rule is its count.
 
     The count is null where the rule does not apply.
@@ -195,9 +220,9 @@ def _row(chosen: Scenario, metrics: dict[str, float | int | str], path: Path) ->
     from stepscope.ingest.trace import Trace
 
     asked = [rule for rule in RULES if rule.code in chosen.columns]
-    counts = check(Trace.open(path), asked).counts if asked else {}
+    counts = check(Trace.open(result.path), asked).counts if asked and result.path else {}
     codes = {rule.code: counts.get(rule.code) for rule in asked}
-    values = {**metrics, **codes}
+    values = {"variant": result.variant, **result.metrics, **codes}
     return [values.get(column) for column in ("variant", *chosen.columns)]
 
 

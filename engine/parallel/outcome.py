@@ -1,26 +1,25 @@
-"""How a run ended, in a few words: served, or at which operation the ranks parted."""
+"""At which operation the ranks of a run parted, in a few words."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from stepscope.engine.outcome import in_short
 from stepscope.engine.parallel.first_difference import first_difference
 from stepscope.engine.parallel.transport import DEADLOCK, NOT_JOINED, Operation
 from stepscope.ingest.trace import Trace
 
-SERVED = "served"
 
-
-def outcome(stopped: str | None, journal: Path | None) -> str:
-    """Return how a run ended that was `stopped`.
+def ranks_parted(stopped: str | None, journal: Path | None) -> str | None:
+    """Return what a run was `stopped` by in a collective, None where that was nothing.
 
     Real ranks that time out know only their own side: what faced what is in their journals.
     """
     if stopped is None:
-        return SERVED
+        return None
     how = "timeout" if NOT_JOINED in stopped else DEADLOCK if DEADLOCK in stopped else None
     parted = told_by(journal) if journal and how else None
-    return f"{how} {parted}" if parted else stopped.partition(";")[0]
+    return f"{how} {parted}" if parted else in_short(stopped)
 
 
 def told_by(journal: Path) -> str | None:

@@ -82,8 +82,9 @@ from stepscope.engine.clock import WallClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.engine import Engine
 from stepscope.engine.executors import Executor
-from stepscope.engine.metrics import serving_metrics
+from stepscope.engine.metrics import known, serving_metrics
 from stepscope.engine.model import require_torch
+from stepscope.engine.outcome import outcome
 from stepscope.engine.parallel.config import (
     DEVICE_STAGING,
     GROUPED_ATTENTION,
@@ -94,7 +95,7 @@ from stepscope.engine.parallel.config import (
     ParallelConfig,
 )
 from stepscope.engine.parallel.member import Journal
-from stepscope.engine.parallel.outcome import outcome
+from stepscope.engine.parallel.outcome import ranks_parted
 from stepscope.engine.parallel.protocol import Codebook
 from stepscope.engine.parallel.run import Group, answers_alone, serve
 from stepscope.engine.scenario import (
@@ -203,9 +204,10 @@ class EpMultiplexing:
             "protocol": f"v{parallel.head_version}",
             **_metrics(engine, executor, asked),
             "equal_to_solo": f"{executor.equal_to_solo(engine.ended)}/{len(asked)}",
-            "outcome": outcome(executor.stopped, out),
+            "outcome": ranks_parted(executor.stopped, out)
+            or outcome(engine.ended, len(asked), engine.stopped),
         }
-        return RunResult(self.name, variant, out, metrics)
+        return RunResult(self.name, variant, out, metrics, engine.stopped)
 
 
 def distinct(num_requests: int, prompt_len: int, max_tokens: int, stagger: int = 0) -> Workload:
@@ -272,19 +274,20 @@ def _metrics(engine: Engine, executor: ExpertParallel, asked: Workload) -> dict[
     waits_ns = [ts_ns - arrival_ns[each] for each, ts_ns in executor.first_token_ns.items()]
     num_tokens = sum(each.request.num_generated for each in engine.ended)
     makespan_ns = max((each.end_ns for each in engine.ended), default=0)
-    widest = max((rows for rows, _ in executor.decode_steps), default=0)
+    widest = max((rows for rows, _ in executor.decode_steps), default=None)
     steps_ns = [dur_ns for rows, dur_ns in executor.decode_steps if rows == widest]
-    return {
+    figures = {
         **served,
         **_tail(engine.ended),
-        "ttft_min_s": round(min(waits_ns, default=0) / SECOND, 3),
-        "ttft_max_s": round(max(waits_ns, default=0) / SECOND, 3),
+        "ttft_min_s": round(min(waits_ns) / SECOND, 3) if waits_ns else None,
+        "ttft_max_s": round(max(waits_ns) / SECOND, 3) if waits_ns else None,
         "tokens": num_tokens,
-        "tokens_per_s": round(num_tokens * SECOND / makespan_ns, 1) if makespan_ns else 0.0,
+        "tokens_per_s": round(num_tokens * SECOND / makespan_ns, 1) if makespan_ns else None,
         "decode_rows": widest,
-        "decode_step_ms": round(sum(steps_ns) / max(1, len(steps_ns)) / 1e6, 2),
+        "decode_step_ms": round(sum(steps_ns) / len(steps_ns) / 1e6, 2) if steps_ns else None,
         "collectives": executor.num_collectives,
     }
+    return known(figures)
 
 
 def _tail(ended: Sequence[Ended]) -> dict[str, Metric]:

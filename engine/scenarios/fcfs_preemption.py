@@ -63,6 +63,7 @@ from stepscope.engine.config import MS, EngineConfig
 from stepscope.engine.engine import Engine, Observer
 from stepscope.engine.executors.simulated import CostModel, Simulated
 from stepscope.engine.metrics import cohorts_text, serving_metrics
+from stepscope.engine.outcome import outcome
 from stepscope.engine.scenario import (
     DEFAULTS,
     Options,
@@ -127,7 +128,7 @@ class FcfsPreemption:
     executors: tuple[str, ...] = ("simulated",)
     columns: tuple[str, ...] = (
         "late", "finished", "preempted", "recomputed_tokens", "makespan_s", "mean_latency_s",
-        "cohorts", "STV001", "STV002", "STV003", "KVB003",
+        "cohorts", "STV001", "STV002", "STV003", "KVB003", "outcome",
     )  # fmt: skip
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
@@ -151,9 +152,12 @@ class FcfsPreemption:
         }  # fmt: skip
         with recorder_for(out, self.name, variant, described, due.as_dict()) as recorder:
             engine = _served(config, due, scheduler, cost, recorder, options.observer)
-        metrics = serving_metrics(engine.ended, len(due))
-        cohorts = cohorts_text(engine.ended)
-        return RunResult(self.name, variant, out, metrics | {"cohorts": cohorts})
+        metrics = {
+            **serving_metrics(engine.ended, len(due), engine.left_open),
+            "cohorts": cohorts_text(engine.ended),
+            "outcome": outcome(engine.ended, len(due), engine.stopped),
+        }
+        return RunResult(self.name, variant, out, metrics, engine.stopped)
 
 
 def _served(

@@ -39,6 +39,7 @@ break is the kernel author's assumption that a MIX has its group.
 ## The table
 Per policy: the findings of COR001 and COR003, the makespan of a decode step's graph, the share of
 time in which AICs and AIVs compute, and how long MIX blocks wait from ready to their last start.
+`outcome` is how the run ended; of a graph that stalled no time is told.
 `stepscope record mix-admission --variant all` prints it.
 
 ## References
@@ -65,6 +66,7 @@ from stepscope.engine.device.silicon import LATE_PARTS, WAITS
 from stepscope.engine.device.workloads import WORKLOADS, workload
 from stepscope.engine.engine import Engine
 from stepscope.engine.executors.clusters import Clusters
+from stepscope.engine.outcome import DEVICE, in_short, outcome
 from stepscope.engine.scenario import (
     DEFAULTS,
     Options,
@@ -121,7 +123,7 @@ class MixAdmission:
     executors: tuple[str, ...] = ("clusters",)
     columns: tuple[str, ...] = (
         "policy", "COR001", "COR003", "makespan_us", "aic_use", "aiv_use", "mix_wait_p50_us",
-        "mix_wait_max_us",
+        "mix_wait_max_us", "outcome",
     )  # fmt: skip
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
@@ -133,13 +135,17 @@ class MixAdmission:
         if values["admission"] == AS_VARIANT:
             values["admission"] = POLICY_OF[variant]
         graphs = _graphs(options)
-        device = (
+        device, how, stopped = (
             _replayed(graphs, variant, out, values, options)
             if graphs
             else _served(variant, out, values, options)
         )
-        metrics = {"policy": values["admission"], **device.usage.metrics()}
-        return RunResult(self.name, variant, out, metrics)
+        metrics = {"policy": values["admission"], **device.usage.metrics(), "outcome": how}
+        return RunResult(self.name, variant, out, metrics, stopped)
+
+
+Ran = tuple[Clusters, str, str | None]
+"""A device, how what it ran ended, and why that was given up, None where it was not."""
 
 
 def _graphs(options: Options) -> Graphs | None:
@@ -152,7 +158,7 @@ def _graphs(options: Options) -> Graphs | None:
 
 def _replayed(
     graphs: Graphs, variant: str, out: Path | None, values: dict[str, Any], options: Options
-) -> Clusters:
+) -> Ran:
     """Run graphs without requests, on a device like theirs unless another one is asked for."""
     for name in OF_REQUESTS:
         if name in options.settings:
@@ -164,13 +170,12 @@ def _replayed(
     described = {"settings": values, "seed": options.seed, "graph": told}
     device = _device(values, options)
     with recorder_for(out, NAME, variant, described, None) as recorder:
-        replay(graphs, device, VirtualClock(), recorder, options.observer)
-    return device
+        stall = replay(graphs, device, VirtualClock(), recorder, options.observer)
+    stopped = f"{DEVICE}{stall}" if stall else None
+    return device, in_short(stopped) if stopped else "ran to its end", stopped
 
 
-def _served(
-    variant: str, out: Path | None, values: Mapping[str, Any], options: Options
-) -> Clusters:
+def _served(variant: str, out: Path | None, values: Mapping[str, Any], options: Options) -> Ran:
     """Serve requests, each step of which is lowered to a graph."""
     requests = Workload.of(options.workload) if options.workload else _requests(values)
     config = _config(requests, options.faults)
@@ -181,7 +186,7 @@ def _served(
         if observer:
             device.on_event = engine.observe
         engine.run()
-    return device
+    return device, outcome(engine.ended, len(requests), engine.stopped), engine.stopped
 
 
 def _device(values: Mapping[str, Any], options: Options) -> Clusters:

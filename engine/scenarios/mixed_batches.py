@@ -140,6 +140,7 @@ from stepscope.engine.mixed import (
     shares_of,
     workload_of,
 )
+from stepscope.engine.outcome import outcome
 from stepscope.engine.scenario import (
     DEFAULTS,
     Options,
@@ -164,7 +165,7 @@ class MixedBatches:
     columns: tuple[str, ...] = (
         "prefill_steps", "mixed_steps", "decode_steps", "first_mixed", "worst_gap_s", "p99_gap_s",
         "median_request_worst_gap_s", "requests_stalled", "median_ttft_s", "tokens_per_s",
-        "equal_to_solo", "makespan_s",
+        "equal_to_solo", "makespan_s", "outcome",
     )  # fmt: skip
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
@@ -208,10 +209,13 @@ class MixedBatches:
                 LockStep(engines, scheduler).run()
             else:
                 run.serve(engines[0], recorders[0])
+        ended = [each for engine in engines for each in engine.ended]
+        stopped = next((engine.stopped for engine in engines if engine.stopped), None)
         metrics = {
-            **serving_metrics([each for engine in engines for each in engine.ended], len(asked)),
+            **serving_metrics(ended, len(asked)),
             **kind_metrics(engines[0].kinds),
             **token_metrics(engines),
             **run.metrics(engines[0]),
+            "outcome": outcome(ended, len(asked), stopped),
         }
-        return RunResult(self.name, variant, out, metrics)
+        return RunResult(self.name, variant, out, metrics, stopped)

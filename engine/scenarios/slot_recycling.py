@@ -78,8 +78,9 @@ from stepscope.engine.engine import Engine
 from stepscope.engine.executors.ragged import DEVICE_WRITE, HOST_MIRROR, Ragged
 from stepscope.engine.executors.runs import TORCH, run_for
 from stepscope.engine.executors.simulated import CostModel
-from stepscope.engine.metrics import serving_metrics
+from stepscope.engine.metrics import known, serving_metrics
 from stepscope.engine.model.config import ModelConfig
+from stepscope.engine.outcome import outcome
 from stepscope.engine.scenario import (
     DEFAULTS,
     Metric,
@@ -128,7 +129,7 @@ class SlotRecycling:
     executors: tuple[str, ...] = ("ragged", TORCH)
     columns: tuple[str, ...] = (
         "admission", "steps", "admits", "midstream", "refreshes", "masked_rows", "tokens",
-        "bytes_per_admit", "max_bytes_per_admit", "equal_to_solo", "makespan_s",
+        "bytes_per_admit", "max_bytes_per_admit", "equal_to_solo", "makespan_s", "outcome",
     )  # fmt: skip
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
@@ -157,7 +158,7 @@ class SlotRecycling:
         metrics = {
             "admission": admission, **_metrics(engine, device, len(asked)), **run.metrics(engine),
         }  # fmt: skip
-        return RunResult(self.name, variant, out, metrics)
+        return RunResult(self.name, variant, out, metrics, engine.stopped)
 
 
 def staggered(num_requests: int, max_cap: int, eos_after: int = 0) -> Workload:
@@ -178,17 +179,18 @@ def _requests(values: Mapping[str, Any]) -> Workload:
 def _metrics(engine: Engine, device: Ragged, num_requests: int) -> dict[str, Metric]:
     usage = device.usage
     num_bytes = sum(copied for copied, _ in usage.admit_bytes)
-    most = max((copied // admits for copied, admits in usage.admit_bytes), default=0)
+    mean = num_bytes // usage.num_admits if usage.num_admits else None
+    most = max((copied // admits for copied, admits in usage.admit_bytes), default=None)
     return {
         **serving_metrics(engine.ended, num_requests),
+        **known({"bytes_per_admit": mean, "max_bytes_per_admit": most}),
         "steps": engine.state.step - 1,
         "admits": usage.num_admits,
         "midstream": usage.num_midstream,
         "refreshes": usage.num_refreshes,
         "masked_rows": usage.num_masked_rows,
         "tokens": sum(each.request.num_generated for each in engine.ended),
-        "bytes_per_admit": num_bytes // usage.num_admits if usage.num_admits else 0,
-        "max_bytes_per_admit": most,
+        "outcome": outcome(engine.ended, num_requests, engine.stopped),
     }
 
 

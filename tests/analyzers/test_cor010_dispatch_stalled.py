@@ -92,18 +92,44 @@ def test_a_ring_that_can_never_move_is_not_blamed_on_threads() -> None:
     )
 
     assert found.evidence["class"] == "not submitted"
-    assert found.fix.startswith("move the ring past all tasks that are over; make it larger")
+    assert found.fix.startswith("make the rings larger, or end scopes early")
 
 
+@pytest.mark.parametrize(
+    "rings", [{"task_slots": "4"}, {"task_slots": "1"}, {"dep_entries": "2"}], ids=str
+)
 def test_the_engine_with_a_ring_too_small_for_a_scope_is_told_to_make_it_larger(
-    record: Record,
+    record: Record, rings: dict[str, str]
 ) -> None:
-    trace = record("mix-admission", task_slots="4")
-
-    (found,) = DispatchStalled().check(trace)
+    (found,) = DispatchStalled().check(record("mix-admission", **rings))
 
     assert found.evidence["class"] == "not submitted"
     assert "scope deadlock" in str(found.evidence["recorded"])
+    assert found.fix.startswith("make the rings larger, or end scopes early")
+
+
+def test_a_ring_that_is_not_moved_is_not_told_to_be_larger(record: Record) -> None:
+    (found,) = DispatchStalled().check(record("mix-admission", fault="lost-ring-advance"))
+
+    assert found.evidence["class"] == "not submitted"
+    assert found.fix.startswith("move the ring past all tasks that are over")
+
+
+def test_a_deadlock_that_a_runtime_names_is_one_of_structure_however_long_it_took() -> None:
+    steps = [
+        {
+            "step": 1,
+            "ts_ns": 0,
+            "dur_ns": 9_000_000,
+            "kind": "decode",
+            "executed_path": "SCOPE_DEADLOCK",
+        }
+    ]
+    tasks = [left(1, ts_ns=None), left(2, ts_ns=None)]
+
+    (found,) = DispatchStalled().check(trace_of(tasks=tasks, steps=steps))
+
+    assert found.fix.startswith("make the rings larger")
 
 
 def test_tasks_that_wait_for_each_other() -> None:

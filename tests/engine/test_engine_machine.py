@@ -165,7 +165,7 @@ class Serving(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.engine.run()
-        for request, event, _ in self.engine.ended:
+        for request, event, *_ in self.engine.ended:
             known = self.rows.of("outputs", request=request.id, is_placeholder=False)
             assert [row["position"] for row in known] == list(range(request.num_generated))
             if event == "finish":

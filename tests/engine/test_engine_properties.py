@@ -58,7 +58,7 @@ def test_without_faults_every_request_that_can_fit_finishes(
     specs: list[RequestSpec], config: EngineConfig
 ) -> None:
     engine, rows = serve(specs, Bucketed(), config)
-    for request, event, _ in engine.ended:
+    for request, event, *_ in engine.ended:
         fits = request.max_kv_tokens <= config.num_kv_blocks * config.block_size
         assert event == ("finish" if fits else "reject")
         assert request.num_generated == (request.max_tokens if fits else 0)

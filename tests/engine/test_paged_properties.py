@@ -65,7 +65,7 @@ def test_everybody_who_can_fit_gets_all_tokens_and_nothing_is_left_behind(
     engine, rows = serve(asked, scheduler, config, acceptance=0.5)
     assert len(engine.ended) == len(asked)
     assert engine.state.kv_blocks.num_free == config.num_kv_blocks
-    for request, event, _ in engine.ended:
+    for request, event, *_ in engine.ended:
         fits_pool = request.max_kv_tokens + config.deferred_output <= (
             config.num_kv_blocks * config.block_size
         )

@@ -157,7 +157,7 @@ def test_every_request_that_fits_ends_with_min_of_cap_and_end_tokens(
     engine, rows = run(specs, num_slots)
 
     assert sorted(each.request.id for each in engine.ended) == [spec.id for spec in specs]
-    for ended, event, _ in engine.ended:
+    for ended, event, *_ in engine.ended:
         fits = ended.max_kv_tokens <= SLOT_TOKENS
         wanted = min(ended.max_tokens, ended.eos_after or ended.max_tokens)
         assert event == ("finish" if fits else "reject")
