@@ -13,6 +13,7 @@ import polars as pl
 
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.once import once
+from stepscope.analyzers.rule import any_row
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -70,6 +71,25 @@ def _foreign_reads(trace: Trace) -> pl.LazyFrame:
             "writer", "writer_stream", "own_epoch",
         )
     )  # fmt: skip
+
+
+def have_company(trace: Trace) -> bool:
+    """Tell whether two sequences of one step, which was not split, used a buffer."""
+    used = trace.accesses.filter(pl.col("segment").is_not_null())
+    alone = used.join(trace.segments.select(*STEP).unique(), on=STEP, how="anti")
+    return _are_several(alone)
+
+
+def is_ever_split(trace: Trace) -> bool:
+    """Tell whether two segments of one step used a buffer."""
+    used = trace.accesses.filter(pl.col("segment").is_not_null())
+    return _are_several(used.join(trace.segments.select(*STEP).unique(), on=STEP, how="semi"))
+
+
+def _are_several(rows: pl.LazyFrame) -> bool:
+    """Whether any step has rows of two segments."""
+    spread = pl.col("segment").max() - pl.col("segment").min()
+    return any_row(rows.group_by(STEP).agg(spread=spread).filter(pl.col("spread") > 0))
 
 
 def by_buffer(reads: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:

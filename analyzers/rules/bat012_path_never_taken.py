@@ -34,7 +34,7 @@ import polars as pl
 from stepscope.analyzers.batches import formed, num_rows, path_names
 from stepscope.analyzers.declared import declared_paths
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.ingest.schema import PHASES
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ class PathNeverTaken:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether any path is declared."""
-        return not declared_paths(trace).is_empty()
+        """Tell whether any path is declared, and any batch ran."""
+        ran = trace.steps.filter(pl.col("kind") != "idle", pl.col("executed_path").is_not_null())
+        return not declared_paths(trace).is_empty() and any_row(ran)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per path, with the number of its widths that were never reached."""

@@ -34,7 +34,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.segment_reads import STEP, foreign_reads
+from stepscope.analyzers.segment_reads import STEP, foreign_reads, is_ever_split
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ class SharedViewClobbered:
     )
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether two segments of one step used a buffer."""
+        return is_ever_split(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per buffer and phase, with the number of such reads, in order of time."""

@@ -32,7 +32,7 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.segment_reads import by_buffer, foreign_reads
+from stepscope.analyzers.segment_reads import by_buffer, foreign_reads, have_company
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ class ScratchShared:
     )
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether two sequences were in one step, each with accesses of its own."""
+        return have_company(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per buffer, with the number of such reads, in order of time."""

@@ -35,7 +35,7 @@ import polars as pl
 
 from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.slot_buffers import slot_accesses
 from stepscope.analyzers.wording import times
 
@@ -65,8 +65,8 @@ class PeerDisturbed:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether the size of a slot is declared."""
-        return slot_bytes(trace) is not None
+        """Tell whether the size of a slot is declared, and one was written in a later step."""
+        return slot_bytes(trace) is not None and any_row(_kept(slot_accesses(trace)))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step, with the number of slots that it disturbed, in order of time."""
@@ -120,3 +120,8 @@ def _gone_back(accesses: pl.LazyFrame) -> pl.LazyFrame:
 def _admitted(trace: Trace) -> pl.LazyFrame:
     is_claim = (pl.col("resource") == "slot") & (pl.col("op") == "claim")
     return trace.allocations.filter(is_claim).group_by(STEP).agg(admitted=pl.col("owner").sort())
+
+
+def _kept(accesses: pl.LazyFrame) -> pl.LazyFrame:
+    """Writes to slots whose owner has them since an earlier step."""
+    return accesses.filter(pl.col("op") == "write", pl.col("claim_step") < pl.col("step"))

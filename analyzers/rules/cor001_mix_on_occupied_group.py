@@ -38,7 +38,7 @@ import polars as pl
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds, is_measured, with_holder_named
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import duration
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class MixOnOccupiedGroup:
     needs: ClassVar[tuple[str, ...]] = ("core_spans.dispatch_ns",)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether any MIX block ran."""
+        return any_row(trace.core_spans.filter(pl.col("shape") == "MIX"))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per MIX block that was admitted in part, in order of time."""

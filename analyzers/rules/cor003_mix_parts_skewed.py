@@ -38,7 +38,7 @@ import polars as pl
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_label
 from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds, is_measured
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
@@ -68,8 +68,10 @@ class MixPartsSkewed:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether times between events were measured: an order alone has no lengths."""
-        return is_measured(trace)
+        """Tell whether any MIX block ran, and times were measured: an order has no lengths."""
+        return is_measured(trace) and any_row(
+            trace.core_spans.filter(pl.col("shape") == "MIX", pl.col("end_ns").is_not_null())
+        )
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per kernel, the costliest first, with the number of its skewed blocks."""

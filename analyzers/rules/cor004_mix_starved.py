@@ -37,7 +37,7 @@ import polars as pl
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_label
 from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ class MixStarved:
     max_turns: float = 2.0
     max_wait_ns: int = 10_000_000
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether any MIX block ran, or was ready to."""
+        tables = (trace.core_spans, trace.tasks)
+        return any(any_row(rows.filter(pl.col("shape") == "MIX")) for rows in tables)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per kernel, the one overtaken most first."""

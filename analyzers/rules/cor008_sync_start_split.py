@@ -38,7 +38,7 @@ import polars as pl
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel
 from stepscope.analyzers.occupancy import holds, is_whole
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class SyncStartSplit:
     grace_ns: int = 2_000
     per_part_ns: int = 500
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether any task is to start all of its blocks together."""
+        return any_row(trace.tasks.filter("is_sync_start"))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per kernel, the one split most often first."""

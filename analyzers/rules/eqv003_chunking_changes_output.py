@@ -56,8 +56,8 @@ class ChunkingChangesOutput:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether a prompt's token has the digest of a solo run beside its own."""
-        return any_row(prompt_tokens(trace))
+        """Tell whether a prompt in chunks gave a token with the digest of a solo run beside it."""
+        return any_row(prompt_tokens(trace).filter(pl.col("num_chunks") > 1))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of requests, placed at the first."""

@@ -6,8 +6,9 @@ never seen to let go of, although the trace goes on after that. All of a rank's 
 are one finding, placed at the first request.
 
 Where rows of `allocations` may be missing the rule is not applicable: the release may be one of
-them. Nothing is said of an owner that was moved (`move`): which of its places its release is for is
-not certain. An owner of which no end is recorded may still need what it has.
+them. Nor is it where all who had any ended in the last moment of the trace: nobody watched then.
+Nothing is said of an owner that was moved (`move`): which of its places its release is for is not
+certain. An owner of which no end is recorded may still need what it has.
 
 ## Why it hurts
 The pool shrinks until nothing fits any more. First requests wait longer, then they preempt each
@@ -39,7 +40,7 @@ from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.ownership import CALLED, ownerships
 from stepscope.analyzers.requests import ends, last_moment
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
@@ -61,12 +62,15 @@ class BlockLeaked:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether no release, and no end, can be missing."""
-        return is_whole(trace, "allocations", "lifecycle")
+        """Tell whether no release and no end can be missing, and it goes on after one of these."""
+        is_watched = pl.col("trace_end_ns") - pl.col("ended_ns") >= self.grace_ns
+        owners = trace.allocations.select("rank", request="owner").unique()
+        held = _ended(trace).filter(is_watched).join(owners, on=["rank", "request"], how="semi")
+        return is_whole(trace, "allocations", "lifecycle") and any_row(held)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and kind of thing, with the number that leaked."""
-        ended = ends(trace).join(last_moment(trace), on="rank", how="left")
+        ended = _ended(trace)
         moved = trace.allocations.filter(pl.col("op") == "move").select("rank", "owner").unique()
         of_request = (
             ownerships(trace)
@@ -114,3 +118,8 @@ class BlockLeaked:
             "kept_ns": ago_ns,
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _ended(trace: Trace) -> pl.LazyFrame:
+    """When each request ended, and the trace of its rank: adds trace_end_ns to `ends`."""
+    return ends(trace).join(last_moment(trace), on="rank", how="left")

@@ -34,7 +34,8 @@ import polars as pl
 
 from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.ownership import ownerships
+from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.slot_buffers import SLOT, slot_accesses, slot_writes
 from stepscope.analyzers.wording import times
 
@@ -62,8 +63,9 @@ class DirtyRecycle:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether the size of a slot is declared."""
-        return slot_bytes(trace) is not None
+        """Tell whether the size of a slot is declared, and one had anything of another owner."""
+        had_others = any_row(_taken_over(trace)) or any_row(_dirty(trace))
+        return slot_bytes(trace) is not None and had_others
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per owner of a slot, with the number of dirty reads, in order of time."""
@@ -124,3 +126,9 @@ def _dirty(trace: Trace) -> pl.LazyFrame:
         .agg(before=pl.col("owner").sort_by("ts_ns", "owner").first())
     )
     return dirty.join(writers, on=contents, how="left")
+
+
+def _taken_over(trace: Trace) -> pl.LazyFrame:
+    """Slots that several owners had, one after the other."""
+    owned = ownerships(trace).filter(pl.col("resource") == "slot").group_by("rank", "id")
+    return owned.agg(pl.col("owner").n_unique()).filter(pl.col("owner") > 1)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.declared import slot_bytes
+from stepscope.analyzers.declared import num_slots, slot_bytes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.slot_buffers import slot_writes
@@ -64,8 +64,8 @@ class AdmitCopiesAll:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether the size of a slot is declared."""
-        return slot_bytes(trace) is not None
+        """Tell whether the size of a slot is declared, and there is another one beside it."""
+        return slot_bytes(trace) is not None and num_slots(trace) != 1
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of admissions, placed at the worst step."""

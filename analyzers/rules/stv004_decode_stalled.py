@@ -77,6 +77,10 @@ class DecodeStalled:
     min_gap_ns: int = 1_000_000_000
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether any request got two tokens."""
+        return any_row(tokens(trace).group_by(REQUEST).len().filter(pl.col("len") > 1))
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step that ended stalls, the longest stall first."""
         gaps = _gaps(trace).collect().lazy()
