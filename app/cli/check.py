@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stepscope.app.check_config import FAIL_ON, CheckConfig, load_config
+from stepscope.app.cli.given import given_twice
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.app.formats import FORMATS, Asked, Checked, exit_code, format_named, with_unmet
@@ -23,11 +24,12 @@ Outputs = list[tuple[str, Path | None]]
 
 
 def _codes(
-    _ctx: click.Context, _param: click.Parameter, value: str | None
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    if value is None:
+    if not values:
         return None
-    return tuple(code.strip().upper() for code in value.split(",") if code.strip())
+    codes = (code.strip().upper() for value in values for code in value.split(","))
+    return tuple(dict.fromkeys(filter(None, codes)))
 
 
 def _outputs(
@@ -39,6 +41,8 @@ def _outputs(
         if form not in FORMATS or not file:
             raise click.BadParameter(f"{value!r} is not FORMAT=FILE, with one of {list(FORMATS)}")
         outputs.append((form, Path(file)))
+    if again := given_twice(str(file) for _, file in outputs):
+        raise click.BadParameter(f"{again}: two formats cannot be written to one file")
     return outputs
 
 
@@ -49,10 +53,13 @@ def _outputs(
 @click.option("--output", type=click.Path(path_type=Path), help="Write there, not to stdout.")
 @click.option("--also", multiple=True, callback=_outputs, metavar="FORMAT=FILE",
               help="Write them there too; may be repeated.")  # fmt: skip
-@click.option("--select", callback=_codes, help="Only these rules: COR001,STV or all of a family.")
-@click.option("--ignore", callback=_codes, help="Not these rules.")
-@click.option("--require", callback=_codes,
-              help="Rules that have to be able to judge each trace: COR001,STV.")  # fmt: skip
+@click.option("--select", multiple=True, callback=_codes, metavar="CODES",
+              help="Only these rules: COR001,STV or all of a family; may be repeated.")  # fmt: skip
+@click.option("--ignore", multiple=True, callback=_codes, metavar="CODES",
+              help="Not these rules; may be repeated.")  # fmt: skip
+@click.option("--require", multiple=True, callback=_codes, metavar="CODES",
+              help="Rules that have to be able to judge each trace: COR001,STV; may be "
+                   "repeated.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(FAIL_ON),
               help="Least severity that exits 1.  [default: error]")  # fmt: skip
 @click.option("--baseline", type=click.Path(path_type=Path), help="Leave out what this file knows.")
@@ -85,6 +92,8 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
 
     What stepscope.toml, or [tool.stepscope] in pyproject.toml, states holds where no option does.
     """
+    if output and any(file == output for _, file in also):
+        raise click.UsageError(f"{output}: two formats cannot be written to one file.")
     config = load_config().with_options(
         select=select, ignore=ignore, require=require, fail_on=fail_on, baseline=baseline
     )

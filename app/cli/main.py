@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import click
 
+from stepscope.app.cli.given import refuse_repeats
 from stepscope.app.plain import plain
 from stepscope.ingest.errors import StepscopeError, TraceError
 
@@ -52,6 +53,15 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(f"stepscope.app.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and refuse what is given to it twice."""
+        name, command, words = super().resolve_command(ctx, args)
+        if command is not None:
+            refuse_repeats(command, click.Context(command, ctx, name), words)
+        return name, command, words
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands without importing any of them."""

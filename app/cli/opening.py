@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stepscope.app.cli.given import given_twice
 from stepscope.app.cli.progress import Report
 from stepscope.ingest.limits import DEFAULTS, Limits, limits_of
 
@@ -50,6 +51,8 @@ def opens_traces(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _limits(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> Limits:
+    if again := given_twice(text.partition("=")[0] for text in texts):
+        raise click.BadParameter(f"{again} is given more than once")
     return limits_of(texts)
 
 

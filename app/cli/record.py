@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.app.cli.given import given_twice
 from stepscope.app.cli.progress import progress
 from stepscope.app.cli.tables import format_table, print_table
 from stepscope.app.plain import plain
@@ -27,6 +28,8 @@ def _settings(
     for pair in pairs:
         if "=" not in pair:
             raise ConfigError(f"--set {pair}: not of the form key=value")
+    if again := given_twice(pair.partition("=")[0] for pair in pairs):
+        raise ConfigError(f"--set {again}=... is given more than once")
     return dict(pair.split("=", 1) for pair in pairs)
 
 

@@ -73,6 +73,23 @@ def test_a_family_is_selected_by_its_letters(stepscope: Command, starved: Path) 
     assert "KVB003" in codes
 
 
+def test_what_is_selected_again_is_checked_too(stepscope: Command, starved: Path) -> None:
+    run = stepscope("check", starved, "--select", "KVB003", "--select", "STV", "--ignore", "STV002",
+                    "--ignore", "STV003", "--format", "json")  # fmt: skip
+
+    codes = set(json.loads(run.out)["counts"])
+    assert {"KVB003", "STV001"} < codes
+    assert not {"STV002", "STV003", "KVB004"} & codes
+
+
+def test_what_is_required_again_is_required_too(stepscope: Command, starved: Path) -> None:
+    run = stepscope("check", starved, "--require", "COR001", "--require", "KVB003",
+                    "--fail-on", "warning", "--select", "COR001,KVB003")  # fmt: skip
+
+    assert run.code == 1
+    assert "COR001" in run.out
+
+
 def test_an_ignored_rule_says_nothing(stepscope: Command, starved: Path) -> None:
     assert "STV001" not in stepscope("check", starved, "--ignore", "STV001").out
 

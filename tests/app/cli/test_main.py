@@ -158,3 +158,27 @@ def test_the_console_script_and_the_module_are_the_same_command() -> None:
 
     assert run.stdout.startswith("stepscope ")
     assert callable(entry)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "x.trace", "--fail-on", "never", "--fail-on", "error"),
+        ("check", "x.trace", "--output", "a", "--output=b"),
+        ("check", "x.trace", "--also", "json=a", "--also", "sarif=a"),
+        ("check", "x.trace", "--also", "json=a", "--output", "a"),
+        ("blame", "x.trace", "--limit", "3", "--limit", "4"),
+        ("info", "x.trace", "--max", "depth=3", "--max", "depth=4"),
+        ("convert", "x.trace", "-o", "a.json", "--output", "b.json"),
+        ("record", "mix-admission", "--seed", "1", "--seed", "2"),
+        ("record", "mix-admission", "--set", "groups=1", "--set", "groups=2"),
+    ],
+    ids=" ".join,
+)
+def test_an_option_that_counts_once_is_not_given_twice(
+    stepscope: Command, words: tuple[str, ...]
+) -> None:
+    run = stepscope(*words)
+
+    assert (run.code, run.out) == (2, "")
+    assert "more than once" in run.err or "to one file" in run.err
