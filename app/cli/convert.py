@@ -10,7 +10,7 @@ import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
-from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.errors import ConfigError, TraceError
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -31,11 +31,17 @@ def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
 
     Both show the spans, counters and arrows of a trace, and what an engine recorded as slices:
     steps, requests, core groups, decisions, collectives. SRC is any file that `stepscope info`
-    reads.
+    reads; of one in which nothing was read nothing is written, and it exits 3.
     """
+    from stepscope.analyzers.coverage import UNREAD, recorded
+
     write = _writer(out)
     with progress() as report:
         trace = open_trace(src, report)
+        if not recorded(trace):
+            raise TraceError(
+                UNREAD, where=str(src), todo="see what it says of itself: stepscope info"
+            )
         report(f"writing {out.name}", 0, None)
         write(trace, out)
     click.echo(f"wrote {out}", err=True)

@@ -103,6 +103,20 @@ def test_a_place_that_cannot_be_written_is_wrong_usage(
     assert "cannot be written" in run.err
 
 
+@pytest.mark.parametrize("ending", ["json", "pftrace", "trace"])
+def test_a_trace_without_rows_is_not_converted_in_silence(
+    stepscope: Command, tmp_path: Path, ending: str
+) -> None:
+    nothing, out = tmp_path / "nothing.json", tmp_path / f"out.{ending}"
+    nothing.write_text('{"traceEvents": []}')
+
+    run = stepscope("convert", nothing, "-o", out)
+
+    assert (run.code, len(run.err.splitlines())) == (3, 1)
+    assert "nothing was read: no table has a row" in run.err
+    assert not out.exists()
+
+
 def test_an_unknown_ending_is_wrong_usage(
     stepscope: Command, starved: Path, tmp_path: Path
 ) -> None:
