@@ -15,14 +15,23 @@ NEVER = 1 << 60
 
 
 def split_mix(tables: Tables, found: Finding) -> bool:
-    """COR001: a part of the block takes an idle core, while another core of it runs another."""
-    for parts in blocks(tables, "MIX"):
-        first = parts[0]
-        if (first["task"], first["group"]) == (found.task, found.group):
-            held = [_holders(tables, part) for part in parts]
-            if any(held) and not all(held):
-                return True
-    return False
+    """COR001: a part of the block takes an idle core, while another core of it runs another.
+
+    What is not listed one by one is as many such blocks as there are beside those that are.
+    """
+    if "more" in found.evidence:
+        split = sum(_is_split(tables, parts) for parts in blocks(tables, "MIX"))
+        return split - int(found.evidence["listed"] or 0) == found.evidence["more"] == found.count
+    return any(
+        _is_split(tables, parts)
+        for parts in blocks(tables, "MIX")
+        if (parts[0]["task"], parts[0]["group"]) == (found.task, found.group)
+    )
+
+
+def _is_split(tables: Tables, parts: list[Row]) -> bool:
+    takes_one = any(part["slot"] == "running" for part in parts)
+    return takes_one and any(_holders(tables, part) for part in parts)
 
 
 def skewed_parts(tables: Tables, found: Finding) -> bool:

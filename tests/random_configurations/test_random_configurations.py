@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.analyzers.run import check
 from stepscope.engine.faults import FAULTS, fault
 from stepscope.engine.scenarios import SCENARIOS, scenario
@@ -132,6 +133,16 @@ def test_a_count_confirms_what_is_so_and_nothing_else(tmp_path: Path, code: str)
 
     assert confirmed(tables, found)
     assert not confirmed(tables, _said_otherwise(found))
+
+
+def test_what_is_not_listed_one_by_one_is_counted_too(tmp_path: Path) -> None:
+    many = Configuration("mix-admission", "before", {"admission": "per-core-slot", "steps": "3"}, 0)
+    recorded(many, tmp_path / "many.trace")
+    trace = Trace.open(tmp_path / "many.trace")
+    (rest,) = [each for each in MixOnOccupiedGroup(limit=3).check(trace) if "more" in each.evidence]
+
+    assert confirmed(Tables(trace), rest)
+    assert not confirmed(Tables(trace), replace(rest, evidence={**rest.evidence, "more": 1}))
 
 
 def _said_otherwise(found: Finding) -> Finding:
