@@ -60,6 +60,16 @@ def mixes(trace: Trace) -> bool | None:
     return said if isinstance(said, bool) else None
 
 
+def decode_rounds(trace: Trace) -> int:
+    """How many steps after one with prompts are left to decodes, as far as the engine says so."""
+    return _number(trace, "scheduler", "decode_rounds") or 0
+
+
+def max_passes(trace: Trace) -> int | None:
+    """How often one who lacks KV blocks may be passed by those behind, where that is bounded."""
+    return _number(trace, "scheduler", "max_passes")
+
+
 def drafts_unmixed(trace: Trace) -> bool:
     """Tell whether the engine makes drafts, and is not to run them in mixed batches."""
     return bool(_number(trace, "scheduler", "mtp_k")) and refuses_mixed_drafts(trace)

@@ -24,6 +24,7 @@ class EngineConfig:
 
     With `deferred_output` the host learns a step late which tokens were sampled, and forms the next
     batch meanwhile; with `prefix_cache` prompts that begin alike share the KV of their beginning.
+    An engine that `parks` waits for the grammars and for the KV from elsewhere that requests need.
     """
 
     num_kv_blocks: int = 1024
@@ -37,6 +38,7 @@ class EngineConfig:
     max_actions_per_request: int = 64
     deferred_output: bool = False
     prefix_cache: bool = False
+    parks: bool = False
     faults: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:

@@ -22,8 +22,10 @@ from stepscope.engine.plan import (
     Action,
     Admit,
     Hold,
+    Load,
     PlanRefused,
     Preempt,
+    Promote,
     Reject,
     Reserve,
     Run,
@@ -105,6 +107,8 @@ class Engine:
         batch = self.schedule(dummy)
         formed = self._counts()
         execution = self._run(batch)
+        if batch.num_prefill_reqs:
+            self.state.prefilled_step = self.state.step
         self.postprocess(batch, execution)
         self.kinds.count(batch.kind, self.state.step)
         self._livelock = self._livelock or execution.stop
@@ -229,8 +233,8 @@ class Engine:
         match action:
             case Run():
                 self._seating.seat(action)
-            case Admit():
-                self._lifecycle.admit(action.request)
+            case Admit() | Load() | Promote():
+                self._bring_on(action)
             case Reserve():
                 self.state.batch.num_reserved = action.num_tokens
             case Preempt():
@@ -239,10 +243,20 @@ class Engine:
                 self._lifecycle.reject(action)
             case Hold():
                 action.request.num_holds += action.resource == "kv-block"
+                self.state.was_full |= action.resource == "seat"
                 if self._record:
                     self._record.held(action)
             case Weigh() if self._record:
                 self._record.weighed(action)
+
+    def _bring_on(self, action: Admit | Load | Promote) -> None:
+        match action:
+            case Admit():
+                self._lifecycle.admit(action.request)
+            case Load():
+                self._lifecycle.load(action.request)
+            case Promote():
+                self._lifecycle.promote(action.request)
 
     def _keep_masked_rows(self) -> None:
         for request in self._lifecycle.last_in_slot.values():

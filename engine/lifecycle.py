@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import NamedTuple
 
 from stepscope.engine.allocator import Allocator
@@ -43,6 +44,7 @@ class Lifecycle:
         self._on_end = on_end or self.ended.append
         self.last_in_slot: dict[int, Request] = {}
         self.arrivals = Arrivals(workload)
+        self._parked: list[Request] = []
         self._state = state
         self._takes_wrong_one = "victim-popped-instead-of-admitted" in state.config.faults
         self._leaks = "block-leaked" in state.config.faults
@@ -58,6 +60,47 @@ class Lifecycle:
             self._state.waiting.append(request)
             if self._record:
                 self._record.arrived(request)
+            if self._state.config.parks and request.prepare_ns and not request.remote_tokens:
+                self._park(request, request.arrival_ns)
+        if self._parked:
+            self._take_ready()
+
+    def load(self, request: Request) -> None:
+        """Give a waiting request the blocks for its KV that is elsewhere; it comes meanwhile."""
+        if request.status is not Status.WAITING or request.is_parked or request.num_computed:
+            raise PlanRefused(f"the KV of {request.id} is loaded, and it does not wait for it")
+        self._allocate.claim_blocks(request, request.remote_tokens)
+        self._park(request, self._clock.now_ns())
+
+    def promote(self, request: Request) -> None:
+        """Let a request that has what it waited for be let in like any other."""
+        if not (request.is_parked and request.is_ready):
+            raise PlanRefused(f"{request.id} is promoted, and what it waits for has not come")
+        self._unpark(request)
+        if request.block_table:
+            request.num_computed = request.num_cached = request.remote_tokens
+        if self._record:
+            place = self._state.waiting.index(request)
+            self._record.event(request, "defer", "what it waited for has come", None, place)
+
+    def _park(self, request: Request, since_ns: int) -> None:
+        request.is_parked = True
+        request.ready_ns = since_ns + request.prepare_ns
+        self._parked.append(request)
+
+    def _unpark(self, request: Request) -> None:
+        if request.is_parked:
+            self._parked.remove(request)
+        request.is_parked = request.is_ready = False
+
+    def _take_ready(self) -> None:
+        """Note whose grammar is compiled or whose KV has come; whether the policy looks or not."""
+        now_ns = self._clock.now_ns()
+        for request in self._parked:
+            if not request.is_ready and request.ready_ns is not None and request.ready_ns <= now_ns:
+                request.is_ready = True
+                if self._record:
+                    self._record.ready(request)
 
     def admit(self, request: Request) -> None:
         """Let a waiting request run, with blocks for all its tokens, and a slot."""
@@ -68,6 +111,10 @@ class Lifecycle:
             raise PlanRefused(f"{request.id} is admitted and {request.status.value}")
         if not self._state.num_free_seats:
             raise PlanRefused(f"{request.id} is admitted and every seat is taken")
+        if request.is_parked:
+            raise PlanRefused(f"{request.id} is admitted and waits for something beside room")
+        for other in takewhile(lambda other: other is not request, self._state.waiting):
+            other.num_passed += 1
         self._leave_queue(request)
         request.status = Status.RUNNING
         request.num_holds = 0
@@ -97,13 +144,19 @@ class Lifecycle:
         self._check_victim(request)
         if self._record:
             self._record.preempted(action)
-            self._record.event(request, "preempt", action.cause, action.by, 0)
-        self._state.running.remove(request)
+            place = 0
+            if request.status is Status.WAITING:
+                place = self._state.waiting.index(request)
+            self._record.event(request, "preempt", action.cause, action.by, place)
         self._allocate.release(request)
-        request.status = Status.WAITING
+        self._unpark(request)
         request.num_computed = 0
         request.num_preemptions += 1
-        self._state.waiting.appendleft(request)
+        if request.status is Status.RUNNING:
+            self._state.running.remove(request)
+            self._state.waiting.appendleft(request)
+            self._state.was_full = False
+        request.status = Status.WAITING
 
     def reject(self, action: Reject) -> None:
         """Drop a waiting request."""
@@ -141,12 +194,15 @@ class Lifecycle:
     def _check_victim(self, request: Request) -> None:
         may_be_seated = "victim-in-batch" in self._state.config.faults
         is_seated = request.id in self._state.batch.seated and not may_be_seated
-        if request.status is not Status.RUNNING or is_seated:
+        is_holder = request.status is Status.WAITING and request.block_table
+        if not (request.status is Status.RUNNING or is_holder) or is_seated:
             raise PlanRefused(f"{request.id} is preempted and {request.status.value}")
 
     def _end(self, request: Request, event: str, cause: str | None = None) -> None:
         now_ns = self._clock.now_ns()
         self._allocate.release(request)
+        self._unpark(request)
+        self._state.was_full = False
         request.status = Status.ENDED
         request.block_hashes = None
         self._on_end(Ended(request, event, now_ns, cause))

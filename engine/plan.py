@@ -25,6 +25,20 @@ class Admit:
 
 
 @dataclass(slots=True)
+class Load:
+    """Give a waiting request the blocks for its KV that is elsewhere, and let that come."""
+
+    request: Request
+
+
+@dataclass(slots=True)
+class Promote:
+    """Take note that what a waiting request waited for, beside room, has come."""
+
+    request: Request
+
+
+@dataclass(slots=True)
 class Run:
     """Put `num_tokens` tokens of a running request into this step's batch.
 
@@ -50,7 +64,8 @@ class Reserve:
 class Preempt:
     """Throw a running request's KV away and put it at the front of waiting.
 
-    `by` is the request it yields to, `needed` the blocks which that one lacked.
+    Or that of one that waits and holds blocks, which stays where it is in the queue. `by` is the
+    request it yields to, `needed` the blocks which that one lacked.
     """
 
     request: Request
@@ -67,21 +82,22 @@ class Reject:
 
     request: Request
     cause: str
-    resource: str
-    needed: int
-    available: int
+    resource: str | None = None
+    needed: int | None = None
+    available: int | None = None
 
 
 @dataclass(slots=True)
 class Hold:
     """Leave a request out of this step, where it stands, and say what it lacked.
 
-    The verdict is `deferred`, or `put-back` when it is to be looked at again in this very step.
+    Without a `resource` it was the request itself that was not ready. The verdict is `deferred`, or
+    `put-back` when it is to be looked at again in this very step.
     """
 
     request: Request
     reason: str
-    resource: str
+    resource: str | None = None
     needed: int | None = None
     available: int | None = None
     holder: str | None = None
@@ -100,4 +116,4 @@ class Weigh:
     reason: str
 
 
-Action = Admit | Run | Reserve | Preempt | Reject | Hold | Weigh
+Action = Admit | Load | Promote | Run | Reserve | Preempt | Reject | Hold | Weigh

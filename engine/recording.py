@@ -43,6 +43,13 @@ class Recording:
             request.priority, request.deadline_ns,
         )  # fmt: skip
 
+    def ready(self, request: Request) -> None:
+        """Note that what a request waits for beside room has come, at the time when it came."""
+        self._to.lifecycle(
+            self._state.step, request.ready_ns, request.id, "ready", None, None,
+            self._state.waiting.index(request), None, None, request.num_generated,
+        )  # fmt: skip
+
     def event(
         self,
         request: Request,
@@ -178,7 +185,7 @@ class Recording:
             None, None, head.id, None,
         )  # fmt: skip
 
-    def _holder(self, resource: str) -> str | None:
+    def _holder(self, resource: str | None) -> str | None:
         """Who has most of what was short; of seats and slots, who has had one for longest."""
         running, rows = self._state.running, self._state.batch.rows
         if resource == "kv-block" and running:

@@ -25,7 +25,9 @@ class Request:
     tokens: the KV pool holds `num_computed` of the request's `num_tokens`. A simulated model ends
     the output with token number `eos_after`, where that is given. `prefix` names what the prompt
     says, 512 tokens at a time: prompts whose prefixes begin with the same numbers begin alike. A
-    request with `after` is sent when that one has ended, `arrival_ns` later.
+    request with `after` is sent when that one has ended, `arrival_ns` later. It waits `prepare_ns`
+    for something beside room, in vain where `prepare_fails`: a grammar to be compiled, or the KV of
+    its first `remote_tokens` tokens, which comes from elsewhere once it has blocks for it.
 
     Where output is deferred, `num_placeholders` tokens behind the `num_generated` ones have been
     sampled and are not known to the host yet.
@@ -41,6 +43,9 @@ class Request:
     eos_after: int | None = None
     prefix: tuple[int, ...] = ()
     after: str | None = None
+    prepare_ns: int = 0
+    prepare_fails: bool = False
+    remote_tokens: int = 0
 
     status: Status = Status.PENDING
     arrival_order: int = 0
@@ -53,6 +58,10 @@ class Request:
     num_recomputed: int = 0
     num_preemptions: int = 0
     num_holds: int = 0  # times that it was first in the queue and lacked blocks
+    num_passed: int = 0  # times that somebody behind it in the queue was let in
+    is_parked: bool = False  # it waits for something beside room
+    ready_ns: int | None = None  # when that comes
+    is_ready: bool = False  # it has come, whether or not the scheduler has looked
     num_cached: int = 0  # tokens found in the prefix cache when it was last admitted
     block_hashes: list[int] | None = None
     block_table: list[int] = field(default_factory=list)

@@ -20,7 +20,9 @@ class RequestSpec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     A simulated model ends the output with token number `eos_after`, where that is given. `prefix`
     names what the prompt says, 512 tokens at a time: prompts whose prefixes begin with the same
     numbers begin alike; tokens behind the last of them are this request's own. A request with
-    `after` is sent when that one has ended, `arrival_ns` later.
+    `after` is sent when that one has ended, `arrival_ns` later. It waits `prepare_ns` for something
+    beside room, in vain where `prepare_fails`: for a grammar to be compiled, or for the KV of its
+    first `remote_tokens` tokens, which another engine has.
     """
 
     id: str
@@ -33,6 +35,9 @@ class RequestSpec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     eos_after: Int64 | None = None
     prefix: tuple[Int64, ...] = ()
     after: str | None = None
+    prepare_ns: Int64 = 0
+    prepare_fails: bool = False
+    remote_tokens: Int64 = 0
 
     def __post_init__(self) -> None:
         if not (

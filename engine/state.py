@@ -17,6 +17,8 @@ class State:
     """The queues and pools; a policy reads them, the engine alone changes them.
 
     `waiting` is in the order in which it is served, `running` in the order of admission.
+    `was_full` says that somebody lacked a seat and nobody has left since, `prefilled_step` which
+    step was the last one with a prompt.
     """
 
     def __init__(self, config: EngineConfig) -> None:
@@ -25,6 +27,8 @@ class State:
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
         self.batch = Batch()
+        self.was_full = False
+        self.prefilled_step = 0
         self.kv_blocks = KVBlocks(config.num_kv_blocks, config.block_size)
         self.slots = Slots(config.num_slots) if config.num_slots else None
 

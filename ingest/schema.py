@@ -57,7 +57,8 @@ class Table:
 STEP_KINDS = ("prefill", "decode", "mixed", "idle", "dummy")
 PHASES = ("prefill", "decode")
 LIFECYCLE_EVENTS = (
-    "arrive", "admit", "first-token", "preempt", "resume", "defer", "reject", "finish", "abort",
+    "arrive", "ready", "admit", "first-token", "preempt", "resume", "defer", "reject", "finish",
+    "abort",
 )  # fmt: skip
 VERDICTS = ("admitted", "chosen", "passed-over", "put-back", "deferred", "preempted", "rejected")
 SUBJECTS = ("request", "bucket", "task")

@@ -89,6 +89,13 @@ FIRES: dict[str, tuple[str, ...]] = {
     "slow-worker": ("COL008",),
     "full-accept-not-trimmed": ("EQV001",),
     "path-never-reached": ("BAT012",),
+    "prompts-always-first": ("STV011",),
+    "full-since-the-last-chunk": ("STV009", "STV010"),
+    "ready-not-looked-at": ("STV020",),
+    "blocked-head-holds-all": ("STV006",),
+    "passed-without-bound": ("STV002",),
+    "half-the-pool-each": ("KVB008", "STV020"),
+    "never-fits-and-waits": ("STV014",),
 }
 EXPECTED: dict[str, dict[str, str]] = {
     "bucket-preemption-with-free-blocks": {
@@ -129,6 +136,7 @@ EXPECTED: dict[str, dict[str, str]] = {
     "v2-head-v1-worker": {
         "COL001": "the worker decodes a token, and the head is still saying the command",
     },
+    "passed-without-bound": {"STV001": "whoever is passed again and again does not get anywhere"},
     "scratch-shared": {"EQV001": "all sequences but the last are computed from the last one's"},
 }
 CLEAN: tuple[tuple[str, str], ...] = (
@@ -143,6 +151,7 @@ CLEAN: tuple[tuple[str, str], ...] = (
     ("ep-multiplexing", "after"),
     ("ep-multiplexing", "v2-host-staging"),
     ("ep-multiplexing", "v2-device-staging"),
+    ("waiting-queue", "after"),
 )
 """Variants with nothing wrong in them; a `before` that a report is about is not one.
 

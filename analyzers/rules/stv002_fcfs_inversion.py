@@ -11,6 +11,9 @@ Under first come, first served:
 Who is passed over while it is not ready, is passed over by nobody: it was deferred, and no resource
 was said to be short, because its grammar is being compiled, say, or its output is still under way.
 
+Where the engine is set to let those who fit pass one who lacks KV blocks, a bounded number of times
+(`scheduler.max_passes`), and it was passed no more often, that is worth knowing and no warning.
+
 Older means: of a lower priority number, or of the same and arrived earlier. An engine that holds
 everybody behind an old request which lacks blocks inverts nothing. All inversions that a request
 suffered are one finding.
@@ -29,17 +32,20 @@ older than the request that needs room; when the oldest waiting request does not
 behind it.
 
 ## References
-mistral.rs issue 2033, "priority sorting causes First-Come-Last-Served behavior".
+mistral.rs issue 2033, "priority sorting causes First-Come-Last-Served behavior"; vLLM pull request
+33499, which lets others pass a request that lacks KV blocks, first without a bound and then eight
+times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from stepscope.analyzers.declared import max_passes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.left_out import left_out
 from stepscope.analyzers.requests import (
@@ -104,7 +110,8 @@ class FcfsInversion:
             .filter(pl.col("count") >= self.at_least)
             .sort(-pl.col("count").cast(pl.Int64), "ts_ns", *REQUEST)
         )
-        return each(self, gave_way.collect(), self._finding, FIX, self.limit)
+        found = each(self, gave_way.collect(), self._finding, FIX, self.limit)
+        return [_as_declared(one, trace) for one in found]
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         count, num_preempted = row["count"], row["num_preempted"]
@@ -120,6 +127,28 @@ class FcfsInversion:
             "first": f"{row['how']} for {row['younger']}",
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=count)
+
+
+def _as_declared(found: Finding, trace: Trace) -> Finding:
+    """To be passed no more often than the engine is set to let others pass is no warning."""
+    bound = max_passes(trace)
+    if not bound or found.evidence["times preempted for a younger"]:
+        return found
+    is_within = _num_let_in_before(found, trace) <= bound
+    return replace(found, severity=Severity.INFO) if is_within else found
+
+
+def _num_let_in_before(found: Finding, trace: Trace) -> int:
+    """How often anyone younger was let in between the arrival of a request and its own turn."""
+    of_rank = pl.col("rank") == found.rank
+    ages = requests(trace).filter(of_rank).select("request", "age", "arrive_ns", "ended_ns")
+    let_in = events(trace).filter(of_rank, pl.col("event").is_in(LEAVES)).join(ages, on="request")
+    rows = let_in.select("request", "age", "ts_ns").collect()
+    own = ages.filter(pl.col("request") == found.request).collect().row(0, named=True)
+    turns = rows.filter(pl.col("request") == found.request)["ts_ns"]
+    until = min([own["ended_ns"], *turns])
+    is_younger = (pl.col("age") > own["age"]) & pl.col("ts_ns").is_between(own["arrive_ns"], until)
+    return rows.filter(is_younger & (pl.col("ts_ns") < until)).height
 
 
 def _inversions(frame: pl.LazyFrame, how: str) -> pl.LazyFrame:

@@ -10,7 +10,8 @@ when the last of these batches was formed, is in the evidence.
 
 A step is not idle in which blocks had to be taken from somebody who ran, nor one in which those who
 wait are not ready for a reason of their own (a grammar that is being compiled), or stand behind
-such a one.
+such a one. Where the engine is set to leave some steps after each prompt to the decodes
+(`scheduler.decode_rounds`), so many steps running are not idle either.
 
 Where free KV blocks are not recorded, a full pool looks just like that: then the rule is applicable
 only if the manifest declares slots, and what a request needs is a slot.
@@ -39,7 +40,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.declared import num_slots
+from stepscope.analyzers.declared import decode_rounds, num_slots
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.idle_seats import idle_seats, is_idle, why
 from stepscope.analyzers.known import knows
@@ -87,7 +88,7 @@ class IdleCapacity:
             least,
             lost_ns=pl.col("lost_ns").sum(),
             last_formed_ns=pl.col("formed_ns").max(),
-        ).filter(pl.col("num_steps") > self.max_steps)
+        ).filter(pl.col("num_steps") > max(self.max_steps, decode_rounds(trace)))
         worst = worst_of_each_rank(runs, all_lost_ns=pl.col("lost_ns").sum())
         rows = why(worst, trace).sort("rank").collect()
         return each(self, rows, self._finding, FIX, self.limit)

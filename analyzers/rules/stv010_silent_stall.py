@@ -4,8 +4,8 @@
 Runs of more than `max_steps` steps in which requests waited, a seat was free, at least `free_share`
 of the KV blocks and of the token budget were free, and no prompt was worked on; and no decision
 that was recorded in or before that time says that a waiting request lacked anything. An engine that
-gives a reason is not silent (see STV009); but that so many KV blocks were lacking as have been free
-ever since is no reason. Without KV blocks in the trace the rule is not applicable.
+gives a reason is not silent (see STV009); but that so many KV blocks, or seats, were lacking as
+have been free ever since is no reason. Without KV blocks in the trace the rule is not applicable.
 
 ## Why it hurts
 Health checks pass, decodes that are under way go on, and new requests get no first token until a
@@ -21,8 +21,9 @@ be cleared whenever a request ends, is aborted or gives blocks back. Better, do 
 it from the pool in each step. Record why the head of the queue is left out.
 
 ## References
-SGLang's `batch_is_full`, set by one admission and not cleared on every way out; vLLM issues on
-engines that stop scheduling with an empty pool.
+SGLang's `batch_is_full`, set by one admission and not cleared on every way out: issue 35537, in
+which the last chunk of a prompt sets it, and it stays until somebody ends; vLLM issues on engines
+that stop scheduling with an empty pool.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ FIX = (
 
 # What was told to be lacking, and was there in every step of the run.
 _IS_PAST = (
-    (pl.col("told_resource") == "kv-block") & (pl.col("told_needed") <= pl.col("kv_blocks_free"))
+    ((pl.col("told_resource") == "kv-block") & (pl.col("told_needed") <= pl.col("kv_blocks_free")))
+    | ((pl.col("told_resource") == "seat") & (pl.col("told_needed") <= pl.col("num_free_seats")))
 ).fill_null(value=False)
 
 

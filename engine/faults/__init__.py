@@ -13,6 +13,7 @@ from stepscope.engine.faults.ep import EP_FAULTS
 from stepscope.engine.faults.fault import Fault
 from stepscope.engine.faults.fcfs import FCFS_FAULTS
 from stepscope.engine.faults.mixed import MIXED_FAULTS, SPLIT_FAULTS
+from stepscope.engine.faults.queue import QUEUE_FAULTS
 from stepscope.engine.faults.slots import SLOT_FAULTS
 from stepscope.ingest.errors import ConfigError
 
@@ -20,6 +21,7 @@ __all__ = ["EP_FAULTS", "FAULTS", "SPLIT_FAULTS", "Fault", "check_faults", "faul
 
 FAULTS: tuple[Fault, ...] = (
     *FCFS_FAULTS, *SLOT_FAULTS, *MIXED_FAULTS, *SPLIT_FAULTS, *DEVICE_FAULTS, *EP_FAULTS,
+    *QUEUE_FAULTS,
 )  # fmt: skip
 _NAMES = {fault.name: fault for fault in FAULTS}
 

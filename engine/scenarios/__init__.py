@@ -8,6 +8,7 @@ from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.scenarios.mix_admission import MixAdmission
 from stepscope.engine.scenarios.mixed_batches import MixedBatches
 from stepscope.engine.scenarios.slot_recycling import SlotRecycling
+from stepscope.engine.scenarios.waiting_queue import WaitingQueue
 
 SCENARIOS: tuple[Scenario, ...] = (
     MixAdmission(),
@@ -15,6 +16,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     SlotRecycling(),
     EpMultiplexing(),
     MixedBatches(),
+    WaitingQueue(),
 )
 
 

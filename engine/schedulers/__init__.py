@@ -8,6 +8,7 @@ from typing import Protocol
 from stepscope.engine.plan import Action
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.schedulers.paged import Paged
+from stepscope.engine.schedulers.queued import Queued
 from stepscope.engine.schedulers.slots import Slotted
 from stepscope.engine.state import State
 
@@ -28,6 +29,6 @@ class Scheduler(Protocol):
         ...
 
 
-SCHEDULERS: tuple[type[Scheduler], ...] = (Bucketed, Slotted, Paged)
+SCHEDULERS: tuple[type[Scheduler], ...] = (Bucketed, Slotted, Paged, Queued)
 
-__all__ = ["SCHEDULERS", "Bucketed", "Paged", "Scheduler", "Slotted"]
+__all__ = ["SCHEDULERS", "Bucketed", "Paged", "Queued", "Scheduler", "Slotted"]

@@ -136,6 +136,7 @@ LACKS: dict[str, Lack] = {
         "counters",
         pl.col("name").is_in(["#inflight-req", "#transfer-req", "#prealloc-req"]),
     ),
+    "STV020": _rows("when what requests waited for came", "lifecycle", pl.col("event") == "ready"),
     "BAT001": _needs("steps.token_budget"),
     "BAT002": _needs("batch_rows"),
     "BAT003": _needs("steps.token_budget"),

@@ -71,6 +71,7 @@ FIXED: Mapping[str, tuple[str, ...]] = {
         "flag-off",
         "mtp",
     ),
+    "waiting-queue": ("after",),
 }
 RANGES: Mapping[str, Mapping[str, Draw]] = {
     "mix-admission": {
@@ -169,6 +170,24 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "window": mostly(0, among(4, 8)),
         "attention_chunk": between(1, 32),
     },
+    "waiting-queue": {
+        "workload": among(
+            "stream", "four-prompts", "parked", "heavy-head", "half-the-pool", "too-long"
+        ),
+        "requests": between(1, 48),
+        "prompt_len": between(1, 4096),
+        "max_tokens": between(1, 128),
+        "seats": between(1, 64),
+        "budget": between(64, 8192),
+        "kv_blocks": between(64, 4096),
+        "block_size": between(1, 64),
+        "timeout_s": between(1, 600),
+        "per_minute": between(1, 2000),
+        "video_blocks": between(0, 512),
+        "decode_rounds": between(0, 8),
+        "max_passes": mostly(8, between(0, 32)),
+        "loads": among("reserved", "lateral"),
+    },
 }
 
 # Sizes of what a decoder computes, token by token, and every request alone besides.
@@ -184,6 +203,7 @@ DECODED: Mapping[str, Mapping[str, Draw]] = {
 # Sizes that runs of faults always have as drawn, because the usual ones take long.
 SIZES: Mapping[str, tuple[str, ...]] = {
     "mixed-batches": ("requests", "prompt_len", "max_tokens", "kv_blocks"),
+    "waiting-queue": ("requests",),
 }
 
 # What a fault needs so that it shows more often than once in a hundred configurations.

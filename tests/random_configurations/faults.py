@@ -13,13 +13,18 @@ from stepscope.engine.faults import FAULTS, Fault
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 from tests.matrix import FIRES
-from tests.random_configurations import shown_batches, shown_ranks, shown_requests
+from tests.random_configurations import (
+    shown_batches,
+    shown_queues,
+    shown_ranks,
+    shown_requests,
+)  # fmt: skip
 from tests.random_configurations.draw import Configuration, of_fault
 from tests.random_configurations.run import limited, recorded
 from tests.random_configurations.tables import Tables
 
 SHOWN: Mapping[str, shown_requests.Shown] = {
-    **shown_requests.SHOWN, **shown_batches.SHOWN, **shown_ranks.SHOWN,
+    **shown_requests.SHOWN, **shown_batches.SHOWN, **shown_ranks.SHOWN, **shown_queues.SHOWN,
 }  # fmt: skip
 TRIED = tuple(fault for fault in FAULTS if fault.executor is None)
 """Those that need no decoder: two are of the attention of `torch` alone."""
