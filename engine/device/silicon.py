@@ -104,8 +104,11 @@ class Silicon:
             self._run.tiles.begin(part, now_ns)
         if self._late_part == HANGS and any(_runs_another(mate) for mate in part.mates):
             self._lost.add(part.mates[0])
+        length_ns = part.task.durations_ns[part.block]
+        # What takes no time at all still ends behind whatever starts in the same instant.
+        rank = END if length_ns else START
         for each in self._can_compute(part):
-            self._loop.post(now_ns + part.task.durations_ns[part.block], END, self._end, each)
+            self._loop.post(now_ns + length_ns, rank, self._end, each)
 
     def _can_compute(self, part: Part) -> Sequence[Part]:
         """The parts that begin to compute now that this one has started."""

@@ -32,9 +32,33 @@ scheduler costs is as documented on silicon.
 `--fault predicate-of-the-one-before` (of `after`) loses work and stalls nothing: tasks count as run
 and no core ran a block of them (COR012).
 
-A split is not all loss: a part that waits in a pending slot starts sooner after the block before it
-than a scheduler could send it. That is why the policies that split are not slower here; what they
-break is the kernel author's assumption that a MIX has its group.
+A split is not all loss where hardware queues: a part that waits in a pending slot starts sooner
+after the block before it than a scheduler could send it. That is why the policies that split are
+not slower here; what they break is the kernel author's assumption that a MIX has its group.
+
+## Hardware that does not queue
+`--set late_part=corrupts` or `hangs` is a device on which nothing holds a part back until its mates
+have started. What the report calls hard to diagnose is to be seen there:
+
+- `corrupts`: `before` is a little *faster* than `after`, nothing fails, and its tokens are wrong
+  (EQV001). The tile that a MIX sends lands in the local memory of a vector block that did nothing
+  wrong; COR013 names both, from what was written and read there.
+- `hangs`: the part that comes late waits for a tile that was lost, until a watchdog gives up
+  (COR010).
+
+The guard, `barrier` and `reserve-group` lose nothing there. `uniform`, which starts all parts or
+parks all, does: parts that were parked behind blocks of different length start apart. The faults
+`late-part-overwrites-tile` and `late-part-hangs` are the guard without its look at the AIVs.
+
+## Barriers of the author
+`--set author_barriers=before-mix` puts a barrier into the graph itself, in front of every MIX:
+what the report calls user-side serialization. An author knows the order in which kernels are
+submitted, not which of them will run together, so independent micro-batches wait for each other:
+some 40% of makespan, where a scheduler's `barrier` costs 4%.
+
+## A graph of one's own
+`--workload graph.json` dispatches a task graph that you wrote, or that of a swimlane or trace of
+core groups, instead of a batch: docs/formats.md.
 
 ## The table
 Per policy: the findings of COR001 and COR003, the makespan of a decode step's graph, the share of

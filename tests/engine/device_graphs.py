@@ -10,6 +10,7 @@ from stepscope.engine.device.admission import ADMISSIONS, Admission
 from stepscope.engine.device.dispatcher import Dispatcher
 from stepscope.engine.device.rings import Rings
 from stepscope.engine.device.run import Run
+from stepscope.engine.device.silicon import WAITS
 from stepscope.engine.device.tasks import Part, Region, TaskGraph
 from stepscope.engine.device.topology import Device
 
@@ -56,8 +57,11 @@ def run_of(
     *,
     rings: Rings | None = None,
     faults: frozenset[str] = frozenset(),
+    late_part: str = WAITS,
 ) -> Run:
-    return Dispatcher(Device(groups, threads), policy, rings=rings, faults=faults).run(graph)
+    device = Device(groups, threads)
+    dispatcher = Dispatcher(device, policy, rings=rings, faults=faults, late_part=late_part)
+    return dispatcher.run(graph)
 
 
 def blocks_of(run: Run) -> dict[Block, list[Part]]:

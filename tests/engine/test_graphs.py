@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.engine.device.graph_files import graphs_in
-from stepscope.engine.device.graphs import GraphSpec, graph_of
+from stepscope.engine.device.graphs import GraphSpec, TaskSpec, graph_of
 from stepscope.engine.scenarios.mix_admission import MixAdmission
 from stepscope.ingest.errors import ConfigError, StepscopeError
 from stepscope.ingest.trace import Trace
+from tests.conftest import ROOT
 from tests.engine.asked import asked
 from tests.random_configurations.tables import Row, Tables
 
@@ -312,6 +314,27 @@ def _times(spans: list[Row]) -> dict[int, tuple[int | None, int | None]]:
         last = None if row["end_ns"] is None else max(ended or 0, row["end_ns"])
         times[row["task"]] = first, last
     return times
+
+
+def test_the_example_of_the_documents_shows_what_a_policy_does(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```json\n(.*?)```", page, flags=re.DOTALL)
+
+    conflicts = {
+        variant: SCENARIO.record(
+            variant, None, asked({}, workload=written(tmp_path, example))
+        ).metrics["admission_conflicts"]
+        for variant in ("before", "after")
+    }
+
+    assert conflicts == {"before": 1, "after": 0}
+
+
+def test_every_field_of_a_task_is_in_the_documents() -> None:
+    page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+
+    listed = re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)
+    assert {*TaskSpec.__struct_fields__} <= {*listed}
 
 
 def test_a_folder_that_is_no_trace_is_one_clear_error(tmp_path: Path) -> None:
