@@ -11,7 +11,7 @@ from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.finishing import EOS, finish_reason
 from stepscope.engine.lifecycle import Lifecycle
 from stepscope.engine.recording import Recording
-from stepscope.engine.request import EOS_TOKEN, Request, Status
+from stepscope.engine.request import Request, Status
 from stepscope.engine.state import State
 
 Sampled = tuple[tuple[int, Digest | None], ...]
@@ -58,7 +58,7 @@ class Outputs:
         """Give a request a token that the host knows."""
         request.num_generated += 1
         request.sampled_step = sampled_step
-        request.has_eos |= token == EOS_TOKEN
+        request.has_eos |= request.is_end(token, request.num_generated)
         self._time(request)
         if self._record:
             self._record.token(request, token, sampled_step, digest)

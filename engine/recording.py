@@ -9,7 +9,7 @@ from stepscope.engine.batch import PREFILL, Batch, Row
 from stepscope.engine.clock import Clock
 from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.plan import Hold, Preempt, Reject, Weigh
-from stepscope.engine.request import EOS_TOKEN, Request
+from stepscope.engine.request import Request
 from stepscope.engine.state import State
 
 if TYPE_CHECKING:
@@ -150,9 +150,10 @@ class Recording:
         self, request: Request, token: int, sampled_step: int, digest: Digest | None = None
     ) -> None:
         """Note that a token was sampled; which one stays out of the trace, unless it is the end."""
+        is_end = request.is_end(token, request.num_generated)
         self._to.outputs(
             self._state.step, self._clock.now_ns(), request.id, request.num_generated - 1,
-            token if token == EOS_TOKEN else None, False, sampled_step, *(digest or ()),
+            token if is_end else None, False, sampled_step, *(digest or ()),
         )  # fmt: skip
 
     def placeholder(self, request: Request) -> None:

@@ -22,12 +22,13 @@ class Request:
     """A request on its way through the engine; two requests are equal when they are the same.
 
     The first fields come from the workload, the rest is the engine's own state. Lengths are in
-    tokens: the KV pool holds `num_computed` of the request's `num_tokens`. A simulated model ends
-    the output with token number `eos_after`, where that is given. `prefix` names what the prompt
-    says, 512 tokens at a time: prompts whose prefixes begin with the same numbers begin alike. A
-    request with `after` is sent when that one has ended, `arrival_ns` later. It waits `prepare_ns`
-    for something beside room, in vain where `prepare_fails`: a grammar to be compiled, or the KV of
-    its first `remote_tokens` tokens, which comes from elsewhere once it has blocks for it.
+    tokens: the KV pool holds `num_computed` of the request's `num_tokens`. The output ends with
+    token number `eos_after`, where that is given, and with `ends_at_eos` where a decoder says so by
+    itself. `prefix` names what the prompt says, 512 tokens at a time: prompts whose prefixes begin
+    with the same numbers begin alike. A request with `after` is sent when that one has ended,
+    `arrival_ns` later. It waits `prepare_ns` for something beside room, in vain where
+    `prepare_fails`: a grammar to be compiled, or the KV of its first `remote_tokens` tokens, which
+    comes from elsewhere once it has blocks for it.
 
     Where output is deferred, `num_placeholders` tokens behind the `num_generated` ones have been
     sampled and are not known to the host yet.
@@ -46,6 +47,7 @@ class Request:
     prepare_ns: int = 0
     prepare_fails: bool = False
     remote_tokens: int = 0
+    ends_at_eos: bool = False
 
     status: Status = Status.PENDING
     arrival_order: int = 0
@@ -69,6 +71,10 @@ class Request:
     first_token_ns: int | None = None
     last_token_ns: int = 0
     worst_gap_ns: int = 0  # longest time between two of its tokens
+
+    def is_end(self, token: int, number: int) -> bool:
+        """Tell whether output token `number`, from 1, being `token`, ends the output."""
+        return token == EOS_TOKEN and (self.ends_at_eos or number == self.eos_after)
 
     @property
     def num_tokens(self) -> int:

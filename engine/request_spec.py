@@ -17,9 +17,10 @@ Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 class RequestSpec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """One request as its client sends it; lengths in tokens, times in ns of the run.
 
-    A simulated model ends the output with token number `eos_after`, where that is given. `prefix`
-    names what the prompt says, 512 tokens at a time: prompts whose prefixes begin with the same
-    numbers begin alike; tokens behind the last of them are this request's own. A request with
+    The output ends with token number `eos_after`, where that is given, and with `ends_at_eos` where
+    a decoder says so by itself; without it, it goes on, as benchmarks have it (`ignore_eos`).
+    `prefix` names what the prompt says, 512 tokens at a time: prompts whose prefixes begin with the
+    same numbers begin alike; tokens behind the last of them are this request's own. A request with
     `after` is sent when that one has ended, `arrival_ns` later. It waits `prepare_ns` for something
     beside room, in vain where `prepare_fails`: for a grammar to be compiled, or for the KV of its
     first `remote_tokens` tokens, which another engine has.
@@ -38,6 +39,7 @@ class RequestSpec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     prepare_ns: Int64 = 0
     prepare_fails: bool = False
     remote_tokens: Int64 = 0
+    ends_at_eos: bool = False
 
     def __post_init__(self) -> None:
         if not (

@@ -48,7 +48,7 @@ class Workload:
             yield Request(
                 spec.id, spec.arrival_ns, spec.prompt_len, spec.max_tokens, spec.priority,
                 spec.modality, spec.deadline_ns, spec.eos_after, spec.prefix, spec.after,
-                spec.prepare_ns, spec.prepare_fails, spec.remote_tokens,
+                spec.prepare_ns, spec.prepare_fails, spec.remote_tokens, spec.ends_at_eos,
             )  # fmt: skip
 
     def __len__(self) -> int:

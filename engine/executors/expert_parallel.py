@@ -232,7 +232,7 @@ class ExpertParallel:
         number = request.num_generated + num_ahead + 1
         alone = self._solo[request.id].digests if request.id in self._solo else ()
         solo = alone[number - 1] if number <= len(alone) else None
-        token = greedy(logits, number, request.eos_after)
+        token = greedy(logits, number, request.eos_after, ends_at_eos=request.ends_at_eos)
         return _Sampled(token, Digest(digest(logits), solo))
 
     def _known(self, row: Row) -> list[int]:

@@ -66,15 +66,17 @@ class ModelRunner:
         number = next_number(request) + place
         reference = self.solo(request).digests if self._refers else ()
         expected = reference[number - 1] if number <= len(reference) else None
-        return greedy(logits, number, request.eos_after), Digest(digest(logits), expected)
+        token = greedy(logits, number, request.eos_after, ends_at_eos=request.ends_at_eos)
+        return token, Digest(digest(logits), expected)
 
     def solo(self, request: Request) -> Stream:
         """Return what the request is answered alone, computed once."""
         if request.id not in self._solo:
             prompt = self.streams.prompt(request)
             self._solo[request.id] = solo(
-                self.decoder, prompt, request.max_tokens, request.eos_after
-            )
+                self.decoder, prompt, request.max_tokens, request.eos_after,
+                ends_at_eos=request.ends_at_eos,
+            )  # fmt: skip
         return self._solo[request.id]
 
     def num_equal_to_solo(self, requests: Iterable[Request]) -> int:

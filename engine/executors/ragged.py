@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.executors import Execution
 from stepscope.engine.executors.slot_model import Sampled, SlotModel, slot_of
-from stepscope.engine.request import EOS_TOKEN
 from stepscope.engine.slot_memory import DEVICE, MIRROR, Layout, SlotMemory
 
 if TYPE_CHECKING:
@@ -123,7 +122,8 @@ class Ragged:
         """Whether the row decodes, which one does not whose prompt already gave its last token."""
         if row.num_computed:
             return True
-        is_over = sampled[0][0] == EOS_TOKEN and "token-after-eos" not in self._faults
+        is_end = row.request.is_end(sampled[0][0], row.request.num_generated + 1)
+        is_over = is_end and "token-after-eos" not in self._faults
         return row.num_fed_back > 0 and not is_over
 
 

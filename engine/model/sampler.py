@@ -20,16 +20,25 @@ DIGITS = 6  # decimals of a logit that its digest sees; float64 leaves some 8 mo
 Logits = NDArray[np.float64]
 
 
-def greedy(logits: Logits | Tensor, number: int, eos_after: int | None = None) -> int:
+def greedy(
+    logits: Logits | Tensor,
+    number: int,
+    eos_after: int | None = None,
+    *,
+    ends_at_eos: bool = False,
+) -> int:
     """Return the token with the largest of `logits`, [vocab_size], as output token `number`.
 
-    Numbers begin with 1. An output is as long as its workload says: it ends with token number
-    `eos_after` and nowhere else, as benchmarks of serving engines have it (`ignore_eos`).
+    Numbers begin with 1. Token number `eos_after` is the end, whatever the logits. With
+    `ends_at_eos` any other may be, if it is the likeliest; without, none is, so that outputs are as
+    long as their workload says, as benchmarks of serving engines want them.
     """
     if number == eos_after:
         return EOS_TOKEN
-    allowed = _on_host(logits).copy()
-    allowed[EOS_TOKEN] = -np.inf
+    allowed = _on_host(logits)
+    if not ends_at_eos:
+        allowed = allowed.copy()
+        allowed[EOS_TOKEN] = -np.inf
     return int(allowed.argmax())
 
 

@@ -20,18 +20,29 @@ from stepscope.engine.model.layers import DTYPE
 from stepscope.engine.model.recurrent import Recurrent
 from stepscope.engine.model.sampler import digest, greedy, margin
 from stepscope.engine.model.stream import Stream
+from stepscope.engine.request import EOS_TOKEN
 
 
 def solo(
-    decoder: Decoder, prompt: Sequence[int], max_tokens: int, eos_after: int | None = None
+    decoder: Decoder,
+    prompt: Sequence[int],
+    max_tokens: int,
+    eos_after: int | None = None,
+    *,
+    ends_at_eos: bool = False,
 ) -> Stream:
-    """Return what `decoder` answers to `prompt` alone: `max_tokens` tokens, or up to the end."""
+    """Return what `decoder` answers to `prompt` alone: `max_tokens` tokens, or up to the end.
+
+    That is token number `eos_after`, and with `ends_at_eos` any that says so.
+    """
     tokens, digests, smallest = list(prompt), [], torch.inf
     for number in range(1, min(max_tokens, eos_after or max_tokens) + 1):
         logits = dense_logits(decoder, tokens)[-1].cpu().numpy()
-        tokens.append(greedy(logits, number, eos_after))
+        tokens.append(greedy(logits, number, eos_after, ends_at_eos=ends_at_eos))
         digests.append(digest(logits))
         smallest = min(smallest, margin(logits))
+        if ends_at_eos and tokens[-1] == EOS_TOKEN:
+            break
     return Stream(tuple(tokens[len(prompt) :]), tuple(digests), smallest)
 
 

@@ -12,6 +12,7 @@ from stepscope.engine.model.sampler import digest, greedy, margin
 from stepscope.engine.model.stream import Stream
 from stepscope.engine.parallel.costs import FUSED, GROUPED, PER_TOKEN
 from stepscope.engine.parallel.rank_model import model_config, weights_of
+from stepscope.engine.request import EOS_TOKEN
 
 
 class PlainModel:
@@ -83,7 +84,14 @@ class PlainModel:
         return out
 
 
-def solo(seed: int, prompt: Sequence[int], max_tokens: int, eos_after: int | None = None) -> Stream:
+def solo(
+    seed: int,
+    prompt: Sequence[int],
+    max_tokens: int,
+    eos_after: int | None = None,
+    *,
+    ends_at_eos: bool = False,
+) -> Stream:
     """Return what the model answers to `prompt` alone: `max_tokens` tokens, or up to the end."""
     everything = PlainModel(
         seed, 1, len(prompt) + max_tokens, range(model_config(seed).num_experts)
@@ -96,7 +104,9 @@ def solo(seed: int, prompt: Sequence[int], max_tokens: int, eos_after: int | Non
             [new], lambda layer, rows: everything.run_path(PER_TOKEN, layer, rows), is_prefill=True
         )
         logits = everything.logits(hidden[-1:])[0]
-        tokens.append(greedy(logits, number, eos_after))
+        tokens.append(greedy(logits, number, eos_after, ends_at_eos=ends_at_eos))
         digests.append(digest(logits))
         smallest = min(smallest, margin(logits))
+        if ends_at_eos and tokens[-1] == EOS_TOKEN:
+            break
     return Stream(tuple(tokens[len(prompt) :]), tuple(digests), float(smallest))

@@ -101,7 +101,10 @@ def _answers(model: str, seed: int, specs: tuple[RequestSpec, ...]) -> Mapping[s
     answer = _with_torch(seed) if model == TORCH else partial(plain_model.solo, seed)
     return {
         request.id: answer(
-            prompt_tokens(request, vocab_size), request.max_tokens, request.eos_after
+            prompt_tokens(request, vocab_size),
+            request.max_tokens,
+            request.eos_after,
+            ends_at_eos=request.ends_at_eos,
         )
         for request in Workload(specs)
     }

@@ -51,9 +51,10 @@ token that is the last makes it the prompt alone, and its row is masked.
 `--executor torch` computes the same steps on a small decoder with weights of `--seed`, in real time
 (`--profile` keeps torch.profiler's file in the trace, its spans tied to the steps). Every output is
 compared with that of its request alone: `equal_to_solo` is 6/6, and less under each fault that
-touches what is computed or kept. `skip-mirror-refresh` really loses live slots' last tokens, and
-`recycle-without-clearing` really attends to another request's. Layout and bytes are the decoder's,
-1,024 a token.
+touches what is computed or kept. An output ends where the model says so, as that of `req-00` with
+its 9th token, or at its cap; with `--set ignore_eos=true` at its cap alone, in the steps below.
+`skip-mirror-refresh` really loses live slots' last tokens, and `recycle-without-clearing` really
+attends to another request's. Layout and bytes are the decoder's, 1,024 a token.
 
 ## The table
 Steps, requests admitted, and those of them beside live ones; refreshes; masked rows; tokens; bytes
@@ -113,6 +114,7 @@ def _settings() -> dict[str, Setting]:
         "requests": Setting(6, "how many requests", at_least=1),
         "max_cap": Setting(14, "most tokens that any of them may generate", at_least=1),
         "eos_after": Setting(0, "every second output ends with this token; 0: none", at_least=0),
+        "ignore_eos": Setting(False, "with torch: whether outputs go on when the model ends them"),
         "slot_tokens": Setting(128, "tokens that a slot holds", at_least=1),
         "token_bytes": Setting(32768, "bytes of a token's KV", at_least=1),
     }
@@ -161,19 +163,27 @@ class SlotRecycling:
         return RunResult(self.name, variant, out, metrics, engine.stopped)
 
 
-def staggered(num_requests: int, max_cap: int, eos_after: int = 0) -> Workload:
-    """Return the report's requests; with `eos_after`, every second one ends with that token."""
+def staggered(
+    num_requests: int, max_cap: int, eos_after: int = 0, *, ends_at_eos: bool = True
+) -> Workload:
+    """Return the report's requests; with `eos_after`, every second one ends with that token.
+
+    With `ends_at_eos` they end where the model says so, too.
+    """
     return Workload(
         RequestSpec(
             f"req-{i:02d}", 0, 20 + 13 * i % 26, min(12 + 11 * i % 28, max_cap),
-            eos_after=eos_after if eos_after and i % 2 else None,
+            eos_after=eos_after if eos_after and i % 2 else None, ends_at_eos=ends_at_eos,
         )
         for i in range(num_requests)
     )  # fmt: skip
 
 
 def _requests(values: Mapping[str, Any]) -> Workload:
-    return staggered(values["requests"], values["max_cap"], values["eos_after"])
+    return staggered(
+        values["requests"], values["max_cap"], values["eos_after"],
+        ends_at_eos=not values["ignore_eos"],
+    )  # fmt: skip
 
 
 def _metrics(engine: Engine, device: Ragged, num_requests: int) -> dict[str, Metric]:

@@ -35,12 +35,16 @@ def test_what_the_ranks_that_share_the_experts_return_adds_up_to_the_whole(
     )
 
 
-def test_an_output_ends_where_its_workload_says_and_nowhere_else() -> None:
+def test_an_output_ends_where_its_workload_says_and_with_the_end_where_it_may_end_by_itself() -> (
+    None
+):
     logits = np.zeros(8)
     logits[EOS_TOKEN], logits[5] = 9.0, 1.0
 
     assert greedy(logits, 1) == greedy(logits, 1, eos_after=2) == 5
     assert greedy(logits, 2, eos_after=2) == EOS_TOKEN
+    assert greedy(logits, 1, ends_at_eos=True) == EOS_TOKEN
+    assert greedy(-logits, 1, ends_at_eos=True) == 0
     assert margin(logits) == 8.0
 
 

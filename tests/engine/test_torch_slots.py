@@ -11,6 +11,7 @@ import pytest
 
 from stepscope.engine.executors.profiling import KINETO_FILE
 from stepscope.engine.faults import Fault, faults_of
+from stepscope.engine.request import EOS_TOKEN
 from stepscope.engine.scenario import Metric, Options
 from stepscope.engine.scenarios.slot_recycling import SlotRecycling
 from stepscope.ingest.errors import MissingExtra
@@ -42,17 +43,38 @@ def metrics(variant: str, **settings: str) -> dict[str, Metric]:
 
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_every_stream_equals_its_solo_run_and_the_steps_are_the_reports(variant: str) -> None:
-    found = metrics(variant)
+    found = metrics(variant, ignore_eos="true")
 
     assert found["equal_to_solo"] == "6/6"
     assert [found[name] for name in COUNTS] == [26, 6, 3, 2 * (variant == "before"), 2, 82]
 
 
 def test_the_large_run_too() -> None:
-    found = metrics("after", slots="4", requests="8", max_cap="48")
+    found = metrics("after", slots="4", requests="8", max_cap="48", ignore_eos="true")
 
     assert found["equal_to_solo"] == "8/8"
     assert [found[name] for name in COUNTS] == [65, 8, 4, 0, 60, 208]
+
+
+def test_an_output_ends_where_the_model_says_so_and_its_slot_is_taken_again(tmp_path: Path) -> None:
+    found = SCENARIO.record("after", tmp_path / "run", on_torch()).metrics
+    rows = Rows.read(Trace.open(tmp_path / "run"))
+
+    ends = [(row["request"], row["num_generated"]) for row in rows.of("lifecycle", cause="eos")]
+    assert ends == [("req-00", 9)]
+    (end,) = rows.of("outputs", token=EOS_TOKEN)
+    assert (end["request"], end["position"]) == ("req-00", 8)
+    (freed,) = rows.of("allocations", op="release", owner="req-00")
+    assert rows.of("allocations", op="claim", id=freed["id"], generation=1)
+    assert (found["equal_to_solo"], found["tokens"]) == ("6/6", 79)
+
+
+def test_outputs_that_ignore_the_end_tell_of_none_and_go_on_to_their_caps(tmp_path: Path) -> None:
+    SCENARIO.record("after", tmp_path / "run", on_torch({"ignore_eos": "true"}))
+    rows = Rows.read(Trace.open(tmp_path / "run"))
+
+    assert rows.of("outputs", token=EOS_TOKEN) == rows.of("lifecycle", cause="eos") == []
+    assert len(rows.of("outputs", request="req-00")) == 12
 
 
 @pytest.mark.parametrize("fault", faults_of("slot-recycling"), ids=lambda fault: fault.name)
@@ -65,7 +87,8 @@ def test_a_fault_shows_in_the_tokens_where_it_touches_them(fault: Fault) -> None
 
 def test_torch_schedules_as_the_cost_model_does(tmp_path: Path) -> None:
     recorded = []
-    for options in (asked(), on_torch()):
+    to_caps = {"ignore_eos": "true"}
+    for options in (asked(to_caps), on_torch(to_caps)):
         path = tmp_path / str(options.executor)
         SCENARIO.record("before", path, options)
         recorded.append(Rows.read(Trace.open(path)))

@@ -130,6 +130,7 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "requests": between(1, 32),
         "max_cap": between(1, 48),
         "eos_after": between(0, 24),
+        "ignore_eos": among("true", "false"),
         "slot_tokens": between(8, 256),
         "token_bytes": between(1, 65536),
     },
