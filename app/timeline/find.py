@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.app.plain import plain
-from stepscope.app.timeline.lanes import placeable
+from stepscope.app.timeline.lanes import end_of, placeable
 from stepscope.app.timeline.places import STEPS, Places
+from stepscope.app.timeline.step_lanes import known_steps
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
@@ -72,10 +73,12 @@ class Finder:
                 yield self._lane_hit(kind, f"{kind} {number}", lane)
 
     def _steps(self, number: int) -> Iterator[Hit]:
-        found = placeable(self._trace, "steps").filter(pl.col("step") == number)
-        for rank, ts_ns, dur_ns in found.select("rank", "ts_ns", "dur_ns").collect().iter_rows():
+        found = known_steps(self._trace).filter(pl.col("step") == number)
+        last_ns = self._timeline.bounds[1]
+        end = end_of(pl.col("ts_ns"), pl.col("lasts_ns"), last_ns)
+        for rank, ts_ns, end_ns in found.select("rank", "ts_ns", end=end).collect().iter_rows():
             lane = self._places.lane(rank, STEPS)
-            yield Hit("step", f"step {number}", lane, ts_ns, ts_ns + (dur_ns or 0))
+            yield Hit("step", f"step {number}", lane, ts_ns, end_ns)
 
     def _requests(self, wanted: str) -> Iterator[Hit]:
         bare = wanted.removeprefix("request ").strip()

@@ -14,6 +14,10 @@ from stepscope.ingest.trace import Trace
 
 Row = dict[str, Any]
 
+STEP_OF_BATCH = "step of a batch"
+"""What a row of a batch stands for where no row of `steps` tells of its step."""
+PHASES = (palette.RECOMPUTE, palette.PREFILL, palette.DECODE)
+
 
 class Labels:
     """Short names of rows: `P 4` and `D 114` for steps, `qk_pv 7/8` for a block of a task."""
@@ -41,6 +45,7 @@ _COLUMNS: dict[str, Callable[[Trace], pl.LazyFrame]] = {
         "step", "kind", "num_prefill_reqs", "num_decode_reqs"
     ),
     "batch_rows": lambda trace: trace.batch_rows.select("num_tokens"),
+    STEP_OF_BATCH: lambda trace: trace.batch_rows.select("step"),
     "lifecycle": lambda trace: trace.lifecycle.select("event", "cause"),
     "core_spans": _tasks,
     "spans": lambda trace: trace.spans.select("name"),
@@ -67,6 +72,10 @@ def _batch_row(row: Row, state: int) -> str:
     return letter if row["num_tokens"] == 1 else f"{letter} {row['num_tokens']}"
 
 
+def _step_of_batch(row: Row, state: int) -> str:
+    return palette.STATES[state].glyph if state in PHASES else f"step {row['step']}"
+
+
 def _lifecycle(row: Row, state: int) -> str:
     if state == palette.IDLE:
         return "in no batch"
@@ -90,8 +99,9 @@ def _block(row: Row, state: int) -> str:
 _WORDING: dict[str, Callable[[Row, int], str]] = {
     "steps": _step,
     "batch_rows": _batch_row,
+    STEP_OF_BATCH: _step_of_batch,
     "lifecycle": _lifecycle,
     "core_spans": _block,
     "spans": lambda row, _: row["name"] or "unnamed",
 }
-assert _WORDING.keys() == _COLUMNS.keys() == set(TABLES) - {"counters"}
+assert _WORDING.keys() == _COLUMNS.keys() == {*TABLES, STEP_OF_BATCH} - {"counters"}

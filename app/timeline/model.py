@@ -14,7 +14,7 @@ from stepscope.app.timeline.bounds import bounds_of
 from stepscope.app.timeline.core_lanes import core_strips
 from stepscope.app.timeline.counters import Counter, Series, counters
 from stepscope.app.timeline.find import Finder, Hit
-from stepscope.app.timeline.labels import Labels
+from stepscope.app.timeline.labels import STEP_OF_BATCH, Labels
 from stepscope.app.timeline.lanes import TABLES, Ints, Lane, LaneName, Strips
 from stepscope.app.timeline.levels import Bytes, Levels, Sum, in_sublanes, pixel_edges
 from stepscope.app.timeline.load import Load, load_of
@@ -246,6 +246,10 @@ class Timeline:
             return None
         return self._views(lane, levels, range(first + place, first + place + 1))[0]
 
+    def _named_by(self, lane: int, table: str) -> str:
+        is_batch = table == "batch_rows" and self.lanes[lane].section == "steps"
+        return STEP_OF_BATCH if is_batch else table
+
     def _views(self, lane: int, levels: Levels, places: range) -> list[SpanView]:
         window = slice(places.start, places.stop)
         tables, rows = levels.table[window].tolist(), levels.ref[window].tolist()
@@ -253,7 +257,8 @@ class Timeline:
         labels = [""] * len(rows)
         for code in set(tables):
             own = [place for place, table in enumerate(tables) if table == code]
-            names = self._labels.of(TABLES[code], [rows[p] for p in own], [states[p] for p in own])
+            named = self._named_by(lane, TABLES[code])
+            names = self._labels.of(named, [rows[p] for p in own], [states[p] for p in own])
             for place, name in zip(own, names, strict=True):
                 labels[place] = name
         starts, ends = levels.start[window].tolist(), levels.end[window].tolist()

@@ -16,7 +16,7 @@ from stepscope.app.timeline.lanes import (
     several_ranks,
     span_rows,
 )
-from stepscope.app.timeline.recomputed import with_recomputed
+from stepscope.app.timeline.recomputed import PHASES, with_recomputed
 from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
 
@@ -27,6 +27,7 @@ STATE_OF_KIND = {
     "idle": palette.IDLE,
     "dummy": palette.IDLE,
 }
+BATCH = "batch_rows"
 STATE_OF_PART = {
     "recompute": palette.RECOMPUTE,
     "prefill": palette.PREFILL,
@@ -41,23 +42,64 @@ def step_strips(trace: Trace, last_ns: int) -> Strips:
         "prefill": "num_prefill_tokens",
         "decode": "num_decode_tokens",
     }
-    times = step_times(trace).select("rank", "step", "to_ns")
-    lasts = pl.coalesce(pl.col("dur_ns"), pl.col("to_ns") - clipped(pl.col("ts_ns")))
     steps = (
-        with_recomputed(placeable(trace, "steps"), trace)
-        .join(times, on=["rank", "step"], how="left", maintain_order="left")
+        with_recomputed(known_steps(trace), trace)
         .with_columns(
             start=clipped(pl.col("ts_ns")),
-            end=end_of(pl.col("ts_ns"), lasts, last_ns),
+            end=end_of(pl.col("ts_ns"), pl.col("lasts_ns"), last_ns),
             **{name: pl.col(column).fill_null(0).clip(0) for name, column in tokens.items()},
         )
-        .select("rank", "ref", "kind", "start", "end", *tokens)
+        .select("rank", "ref", "kind", "start", "end", "is_listed", *tokens)
         .collect()
     )
     ranks = steps["rank"].unique().sort().to_list()
     names = tuple(LaneName(rank, several_ranks("", rank, ranks), "engine", ABOUT) for rank in ranks)
     lane = pl.col("rank").replace_strict(ranks, range(len(ranks)), return_dtype=pl.UInt32)
-    return Strips(names, span_rows(_split(steps.with_columns(lane=lane)), "steps"))
+    parts = _split(steps.with_columns(lane=lane))
+    shown = (
+        span_rows(parts.filter(is_listed), table)
+        for is_listed, table in ((pl.col("is_listed"), "steps"), (~pl.col("is_listed"), BATCH))
+    )
+    return Strips(names, pl.concat(shown))
+
+
+def known_steps(trace: Trace) -> pl.LazyFrame:
+    """The rows of `steps` that have a place, and one for each step known by its batch alone.
+
+    Adds `lasts_ns`: how long it took, else until the next of its rank; null behind the last. `ref`
+    is the row of `steps`, or where not `is_listed` the first of the batch, whose rows tell tokens.
+    """
+    key = ["rank", "step"]
+    listed = placeable(trace, "steps").with_columns(is_listed=pl.lit(True))
+    found = pl.concat([listed, _of_batches(trace).join(listed, on=key, how="anti")], how="diagonal")
+    until = pl.col("to_ns") - clipped(pl.col("ts_ns"))
+    return (
+        found.join(step_times(trace).select(*key, "to_ns"), on=key, how="left")
+        .with_columns(lasts_ns=pl.coalesce("dur_ns", until))
+        .drop("to_ns")
+        .sort("rank", "ts_ns", "ref")
+    )
+
+
+def _of_batches(trace: Trace) -> pl.LazyFrame:
+    """A step for each batch: when it was formed, and what its rows add up to."""
+    tokens = {
+        phase: pl.col("num_tokens").filter(pl.col("phase") == phase).sum().cast(pl.Int64)
+        for phase in PHASES
+    }
+    has = {phase: (pl.col("phase") == phase).any() for phase in PHASES}
+    both = pl.when("prefill", "decode").then(pl.lit("mixed"))
+    kind = both.when("prefill").then(pl.lit("prefill")).when("decode").then(pl.lit("decode"))
+    return (
+        placeable(trace, BATCH, "step")
+        .group_by("rank", "step")
+        .agg(
+            pl.col("ts_ns").min(), pl.col("ref").min(), **has,
+            **{f"num_{phase}_tokens": told for phase, told in tokens.items()},
+        )
+        .with_columns(kind=kind, is_listed=pl.lit(False))
+        .drop(PHASES)
+    )  # fmt: skip
 
 
 def _split(steps: pl.DataFrame) -> pl.DataFrame:

@@ -124,3 +124,20 @@ def test_a_step_of_several_ranks_is_found_in_each() -> None:
     hits = Timeline.of(trace).find("step 4")
 
     assert [(hit.lane, hit.ts_ns) for hit in hits] == [(0, 0), (1, 1)]
+
+
+def test_a_step_that_does_not_say_how_long_it_took_is_found_as_long_as_its_lane_shows_it() -> None:
+    timeline = Timeline.of(
+        trace_of(
+            steps=[{"step": n, "ts_ns": 100 * n, "kind": "decode"} for n in (1, 2)],
+            batch_rows=[
+                {"step": 3, "ts_ns": 350, "request": "a", "phase": "decode", "num_tokens": 1}
+            ],
+            counters=[{"name": "c", "ts_ns": 399, "value": 1.0}],
+        )
+    )
+
+    hits = [timeline.find(f"step {number}")[0] for number in (1, 2, 3)]
+
+    assert [(hit.ts_ns, hit.end_ns) for hit in hits] == [(100, 200), (200, 350), (350, 400)]
+    assert {hit.lane for hit in hits} == {0}

@@ -83,6 +83,28 @@ def test_a_step_whose_kind_nobody_knows_is_named_by_its_number() -> None:
     assert drawn(Timeline.of(trace), "steps")["engine"] == [(0, 10, "span 1", "step 6")]
 
 
+def test_a_step_that_is_known_by_its_batch_alone_is_split_by_the_tokens_of_its_rows() -> None:
+    row = {"step": 2, "ts_ns": 100}
+    trace = trace_of(
+        steps=[{"step": 1, "ts_ns": 0, "dur_ns": 60, "kind": "decode", "num_decode_reqs": 1}],
+        batch_rows=[
+            {**row, "request": "a", "phase": "prefill", "num_tokens": 30},
+            {**row, "request": "b", "phase": "prefill", "num_tokens": 20, "is_recompute": True},
+            {**row, "request": "c", "phase": "decode", "num_tokens": 50},
+            {"step": 3, "ts_ns": 200, "request": "c", "phase": None, "num_tokens": 1},
+        ],
+        counters=[{"name": "c", "ts_ns": 299, "value": 1.0}],
+    )
+
+    assert drawn(Timeline.of(trace), "steps")["engine"] == [
+        (0, 60, "decode", "D 1"),
+        (100, 120, "recompute", "R"),
+        (120, 150, "prefill", "P"),
+        (150, 200, "decode", "D"),
+        (200, 300, "span 1", "step 3"),
+    ]
+
+
 def test_a_step_that_never_ended_reaches_the_end_of_the_trace() -> None:
     trace = trace_of(
         steps=[{"step": 1, "ts_ns": 5, "kind": "decode"}],
