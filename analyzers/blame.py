@@ -65,6 +65,11 @@ class Blame:
     stretches: pl.DataFrame
     notes: tuple[str, ...]
 
+    @property
+    def names_requests(self) -> bool:
+        """Whether its rows are requests, and not the whole run of each rank."""
+        return bool(self.requests["request"].is_not_null().any())
+
     @cached_property
     def total_ns(self) -> int:
         """All latencies together."""

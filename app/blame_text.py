@@ -127,7 +127,7 @@ def _how_it_ended(row: Mapping[str, Any]) -> str:
 def _how_many(blamed: Blame) -> str:
     if blamed.requests.is_empty():
         return "nothing to blame"
-    if blamed.requests["request"].is_null().all():
+    if not blamed.names_requests:
         return f"no requests, {duration(blamed.total_ns)} of steps"
     count = len(blamed.requests)
     return f"{count:,} request{'' if count == 1 else 's'}, {duration(blamed.total_ns)} together"

@@ -59,6 +59,7 @@ class BlameRows:
         self.nothing = "Nothing to blame: no request and no step is in this trace."
         self._told = told
         self._bars = bars
+        # Of the least of a column polars' stubs say only that it is a value of some type.
         self._first = int(told["arrive_ns"].min() or 0)  # type: ignore[arg-type]
         self._last = int(told["ended_ns"].max() or 0)  # type: ignore[arg-type]
 
@@ -94,8 +95,11 @@ def name_of(row: Mapping[str, Any]) -> str:
 
 
 def total_blocks(blamed: Blame) -> Iterator[Block]:
-    """What each cause took of all requests, and what the trace left unsaid."""
-    yield Heading("all requests", f"{count(len(blamed.requests))}, {duration(blamed.total_ns)}")
+    """What each cause took of all requests or of the whole run, and what the trace left unsaid."""
+    if blamed.names_requests:
+        yield Heading("all requests", f"{count(len(blamed.requests))}, {duration(blamed.total_ns)}")
+    elif len(blamed.requests):
+        yield Heading("whole run", duration(blamed.total_ns))
     for total in blamed.totals():
         yield Painted(_total(total))
     for note in blamed.notes:

@@ -44,7 +44,8 @@ def blame_pane(scene: Scene, view: View) -> Component:
     if blamed.requests.is_empty():
         return html.Div(notes)
     rows = blamed.requests.top_k(MOST_BARS, by="latency_ns").to_dicts()
-    of = f"{len(rows):,} of {len(blamed.requests):,} requests, the slowest"
+    what = "requests, the slowest" if blamed.names_requests else "ranks, the whole run of each"
+    of = f"{len(rows):,} of {len(blamed.requests):,} {what}"
     chart = dcc.Graph(
         id="waterfall",
         figure=waterfall(scene.bars, rows),
@@ -113,7 +114,13 @@ def _name(row: dict[str, Any]) -> str:
 
 def _totals(blamed: Blame) -> Component:
     """What each cause took; what it means is told when pointed at."""
-    heads = ["cause", "total", "share", *QUANTILES, "requests"]
+    heads = [
+        "cause",
+        "total",
+        "share",
+        *QUANTILES,
+        "requests" if blamed.names_requests else "ranks",
+    ]
     body = [
         html.Tr(
             [

@@ -109,15 +109,18 @@ def _answer_wishes(app: Dash, scene: Scene) -> None:
 
 
 def position(scene: Scene, asked: dict[str, Any]) -> str:
-    """Where the middle of the screen is: its step of how many, and its time."""
+    """Where the middle of the screen is: its step of how many, and its time.
+
+    It says that it is the middle, as the step that was chosen may be another.
+    """
     middle = int(asked["t0"] + asked["t1"]) // 2
     middle = min(max(middle, 0), scene.length)
     time = moment(middle, max(1, int(asked["t1"] - asked["t0"]) // 1000))
     if not scene.steps:
-        return time
+        return f"middle {time}"
     index = scene.step_index_at(middle)
     step = None if index is None else scene.steps[index]
-    return f"{step_of(step, index, len(scene.steps))} · {time}"
+    return f"middle {step_of(step, index, len(scene.steps))} · {time}"
 
 
 def _hit(scene: Scene, hit: Hit, *, first: bool) -> Component:

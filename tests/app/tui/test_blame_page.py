@@ -90,7 +90,9 @@ async def test_a_profile_without_requests_is_blamed_as_a_whole(sample_traces: Pa
     async with opened(trace, RESULT) as pilot:
         await press(pilot, "5", "enter", "5")
 
-        assert "whole run" in screen_text(pilot)
+        told = screen_text(pilot)
+        assert "WHOLE RUN" in told
+        assert "ALL REQUESTS" not in told
 
 
 async def test_a_hostile_name_is_shown_as_text() -> None:

@@ -34,6 +34,17 @@ def test_the_pane_tells_causes_totals_and_how_many_bars_it_draws() -> None:
     assert "decode" in told
 
 
+def test_a_run_that_names_no_request_is_not_called_a_request() -> None:
+    steps = [
+        {"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode", "rank": rank} for rank in (0, 1)
+    ]
+
+    told = said(blame_pane(scene_of(trace_of(steps=steps, ranks=(0, 1))), View()))
+
+    assert "2 of 2 ranks, the whole run of each" in told
+    assert "requests" not in told.split("the trace names no requests")[1]
+
+
 def test_the_pieces_of_a_bar_add_up_to_the_latency_and_do_not_overlap() -> None:
     told = blame(_served(["r0", "r1", "r2"]))
     rows = told.requests.to_dicts()

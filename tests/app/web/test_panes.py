@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 
 from stepscope.analyzers.finding import SEVERITIES
 from stepscope.app.web.about import about
+from stepscope.app.web.callbacks import position
 from stepscope.app.web.findings_pane import findings_pane
 from stepscope.app.web.layout import layout
 from stepscope.app.web.overview_pane import overview_pane
@@ -21,7 +22,7 @@ from stepscope.app.web.table_pane import PAGE_ROWS, table_pane
 from stepscope.app.web.travel import arrive
 from stepscope.app.web.view import View
 from tests.analyzers.rows import part
-from tests.app.web.scenes import conflict_trace, scene_of
+from tests.app.web.scenes import STEP_NS, conflict_trace, scene_of
 from tests.traces import trace_of
 
 
@@ -163,3 +164,9 @@ def test_a_query_that_does_not_run_is_told_why(query: str, fault: str) -> None:
 @pytest.mark.parametrize("pane", [findings_pane, overview_pane, step_pane, table_pane, sql_pane])
 def test_every_pane_stands_over_an_empty_trace(pane: Any) -> None:
     assert said(pane(scene_of(trace_of()), View()))
+
+
+def test_the_place_in_the_bar_says_that_it_is_the_middle_and_not_the_chosen_step() -> None:
+    asked = {"t0": 0, "t1": 2 * STEP_NS}
+
+    assert position(small(), asked) == "middle step 2 of 6 · 0.100 ms"
