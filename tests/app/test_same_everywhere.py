@@ -6,110 +6,21 @@ The rows are fetched by `Trace.sql`, as `stepscope sql` does, and counted in pla
 from __future__ import annotations
 
 import random
-import tarfile
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any
 
-import pytest
-
-from stepscope.analyzers.blame import Blame, blame
 from stepscope.app import palette
-from stepscope.app.debug import Session, cores_line
-from stepscope.app.timeline import Timeline
+from stepscope.app.debug import cores_line
 from stepscope.app.tui.prose import Heading
 from stepscope.app.tui.step_blocks import right_blocks
 from stepscope.app.tui.step_view import look_at_step
-from stepscope.engine.scenarios import Options, scenario
-from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.engine_slices import engine_slices
+from tests.app.looked import Looked
 
-NUM_PLACES = 25
-SCENARIOS = ("mix-admission", "fcfs-preemption", "mixed-batches", "slot-recycling")
 BATCH = {palette.PREFILL: "batch", palette.DECODE: "batch", palette.RECOMPUTE: "batch"}
 SHOWN = {palette.WAITING: "waiting", palette.PREEMPTED: "preempted", palette.IDLE: "out", **BATCH}
 IN_BATCH = ("recompute", "prefill", "decode", "communication", "dispatch")
 WORKS = (palette.AIC, palette.AIV, palette.MIX, palette.IDLE, palette.UNKNOWN)
-
-
-@dataclass(frozen=True)
-class Looked:
-    """A trace, all that looks at it, and a seed of places."""
-
-    trace: Trace
-
-    @cached_property
-    def timeline(self) -> Timeline:
-        return Timeline.of(self.trace)
-
-    @cached_property
-    def session(self) -> Session:
-        return Session(self.trace)
-
-    @cached_property
-    def blamed(self) -> Blame:
-        return blame(self.trace)
-
-    @cached_property
-    def blocks(self) -> list[dict[str, Any]]:
-        return self.rows(
-            "select rank, core, ts_ns, end_ns, coalesce(dispatch_ns, ts_ns) as given_ns "
-            "from core_spans where core is not null"
-        )
-
-    def rows(self, query: str) -> list[dict[str, Any]]:
-        """What a query gives for the session's rank."""
-        found = self.trace.sql(query).to_dicts()
-        return [row for row in found if row["rank"] == self.session.rank]
-
-    def moments(self) -> Iterator[int]:
-        """Random moments, half of them when something happens."""
-        at = random.Random(self.trace.name)  # noqa: S311 - places, not secrets
-        first, last = self.timeline.bounds
-        happened = self.session.moments.event_ns.tolist() or [first]
-        for _ in range(NUM_PLACES):
-            yield at.randrange(first, last)
-            yield at.choice(happened)
-
-    def ranges(self) -> Iterator[tuple[int, int]]:
-        moments = list(self.moments())
-        for one, other in zip(moments[::2], moments[1::2], strict=True):
-            if one != other:
-                yield min(one, other), max(one, other)
-
-
-def real_files(folder: Path) -> list[Path]:
-    return sorted(
-        path for kind in ("swimlane", "logs", "requests") for path in (folder / kind).iterdir()
-    )
-
-
-@pytest.fixture(params=SCENARIOS, scope="module")
-def scenario_run(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Looked:
-    path = tmp_path_factory.mktemp(request.param) / "before.trace"
-    scenario(request.param).record("before", path, Options())
-    return Looked(Trace.open(path))
-
-
-@pytest.fixture(scope="module")
-def real_runs(
-    shared_data: Path, sample_traces: Path, tmp_path_factory: pytest.TempPathFactory
-) -> list[Looked]:
-    unpacked = tmp_path_factory.mktemp("recorded")
-    for archive in sorted((shared_data.parent / "recorded").glob("*.tar.xz")):
-        with tarfile.open(archive) as tar:
-            tar.extractall(unpacked, filter="data")
-    paths = [
-        *real_files(shared_data),
-        *sorted(unpacked.glob("*.trace")),
-        *sorted(sample_traces.glob("*.trace")),
-    ]
-    return [Looked(Trace.open(path)) for path in paths]
 
 
 # ── cores ────────────────────────────────────────────────────────────────────────────────────────

@@ -169,4 +169,4 @@ def test_every_pane_stands_over_an_empty_trace(pane: Any) -> None:
 def test_the_place_in_the_bar_says_that_it_is_the_middle_and_not_the_chosen_step() -> None:
     asked = {"t0": 0, "t1": 2 * STEP_NS}
 
-    assert position(small(), asked) == "middle step 2 of 6 · 0.100 ms"
+    assert position(small(), asked) == "middle step 1, 2 of 6 · 0.1000 ms"

@@ -6,18 +6,15 @@ The rows are fetched by `Trace.sql`, as `stepscope sql` does, and counted in pla
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from dash import html
 from dash.development.base_component import Component
 
 from stepscope.analyzers.run import check
 from stepscope.app.debug import Session
 from stepscope.app.plain import plain
-from stepscope.app.timeline import Lane
 from stepscope.app.tui.prose import Heading
 from stepscope.app.tui.step_blocks import left_blocks, right_blocks, step_line
 from stepscope.app.tui.step_view import StepView, look_at_step
@@ -25,29 +22,16 @@ from stepscope.app.units import duration, moment
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.step_pane import step_pane
 from stepscope.app.web.view import View
-from stepscope.ingest.trace import Trace
+from tests.app.looked import Looked, Row
 from tests.app.test_same_everywhere import (
-    Looked,
     Told,
     cores_at,
     is_workload,
-    real_runs,
     requests_of,
-    scenario_run,
 )
 from tests.traces import trace_of
 
-__all__ = ["real_runs", "scenario_run"]  # fixtures
-Row = dict[str, Any]
 Texts = list[list[str]]
-
-
-@pytest.fixture(scope="module")
-def profiles(shared_data: Path, sample_traces: Path) -> list[Looked]:
-    """Profiles by PyTorch's profiler, and one by Perfetto."""
-    real = sorted((shared_data / "kineto").glob("*.json.gz"))
-    own = [*sample_traces.glob("*.json.gz"), *sample_traces.glob("*.pftrace")]
-    return [Looked(Trace.open(path)) for path in [*real, *sorted(own)]]
 
 
 # ── what a query says ────────────────────────────────────────────────────────────────────────────
@@ -221,93 +205,6 @@ def assert_line(line: str, row: Row, where: object) -> None:
         assert not number or f"{number:,} {kind}" in line, where
 
 
-# ── tracks ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def tracks_of(run: Looked) -> dict[tuple[int, str], list[Row]]:
-    found: dict[tuple[int, str], list[Row]] = {}
-    query = "select rank, track, name, form, ts_ns, dur_ns from spans where track is not null"
-    for row in run.trace.sql(query).to_dicts():
-        found.setdefault((row["rank"], plain(row["track"])), []).append(row)
-    return found
-
-
-def lanes_of(run: Looked) -> dict[tuple[int, str], list[Lane]]:
-    """Lanes by rank and the name of the track."""
-    lanes = [lane for lane in run.timeline.lanes if lane.section == "tracks"]
-    several = len({lane.rank for lane in lanes}) > 1
-    found: dict[tuple[int, str], list[Lane]] = {}
-    for lane in lanes:
-        group = lane.group
-        if several:
-            group = group.removeprefix(f"rank {lane.rank}").removeprefix(" · ")
-        track = " / ".join(part for part in (group, lane.label) if part)
-        found.setdefault((lane.rank, track), []).append(lane)
-    return found
-
-
-def end_of(row: Row, last_ns: int) -> int:
-    if row["dur_ns"] is not None:
-        return int(row["ts_ns"] + row["dur_ns"])
-    return last_ns if row["form"] == "unfinished" else int(row["ts_ns"])
-
-
-def check_tracks(run: Looked) -> int:
-    """Which spans the lanes of a track show at a moment, and how long they take of a range."""
-    tracks, lanes = tracks_of(run), lanes_of(run)
-    assert tracks.keys() == lanes.keys()
-    for ts_ns in run.moments():
-        for track, rows in tracks.items():
-            shown = [run.timeline.at(lane.id, ts_ns) for lane in lanes[track]]
-            assert Counter(
-                (span.start_ns, span.end_ns, span.label)
-                for span in shown
-                if span and span.start_ns <= ts_ns < span.end_ns
-            ) == Counter(going_on(rows, ts_ns, run.timeline.bounds[1])), (run.trace.name, track)
-    for first, last in run.ranges():
-        for track, rows in tracks.items():
-            sums = [run.timeline.sums(lane.id, first, last) for lane in lanes[track]]
-            took = sum(state.ns for each in sums for state in each.values())
-            assert took == overlap(rows, first, last, run.timeline.bounds[1]), (track, first, last)
-    return sum(map(len, tracks.values()))
-
-
-def going_on(rows: Iterable[Row], ts_ns: int, last_ns: int) -> Iterator[tuple[int, int, str]]:
-    for row in rows:
-        if row["ts_ns"] <= ts_ns < (end := end_of(row, last_ns)):
-            yield row["ts_ns"], end, plain(row["name"] or "unnamed")
-
-
-def overlap(rows: Iterable[Row], first: int, last: int, last_ns: int) -> int:
-    return sum(max(0, min(end_of(row, last_ns), last) - max(row["ts_ns"], first)) for row in rows)
-
-
-def check_step_lanes(run: Looked) -> int:
-    """Which step the lanes of the engine show at a moment."""
-    steps = run.rows("select rank, step, ts_ns, dur_ns from steps order by ts_ns")
-    lanes = [
-        lane.id
-        for lane in run.timeline.lanes
-        if lane.section == "steps" and lane.rank == run.session.rank
-    ]
-    ends = {
-        row["step"]: following["ts_ns"] if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]
-        for row, following in zip(
-            steps, [*steps, {"ts_ns": run.timeline.bounds[1]}][1:], strict=True
-        )
-    }
-    for ts_ns in run.moments():
-        spans = [run.timeline.at(lane, ts_ns) for lane in lanes]
-        shown = {
-            run.timeline.row(span.ref)["step"]
-            for span in spans
-            if span and span.start_ns <= ts_ns < span.end_ns
-        }
-        queried = {row["step"] for row in steps if row["ts_ns"] <= ts_ns < ends[row["step"]]}
-        assert shown == queried, (run.trace.name, ts_ns)
-    return len(steps)
-
-
 # ── tests ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -330,31 +227,6 @@ def test_the_terminals_step_of_real_files_says_what_a_query_says(real_runs: list
 def test_steps_of_profiles_say_in_both_fronts_what_a_query_says(profiles: list[Looked]) -> None:
     assert sum(check_step_panes(run) for run in profiles) > 50
     assert sum(check_step_pages(run) for run in profiles) > 100
-
-
-def test_lanes_of_tracks_show_at_any_moment_the_spans_of_a_query(profiles: list[Looked]) -> None:
-    assert sum(check_tracks(run) for run in profiles) > 100_000
-
-
-def test_lanes_of_the_engine_show_at_any_moment_the_step_of_a_query(
-    profiles: list[Looked], real_runs: list[Looked]
-) -> None:
-    assert sum(check_step_lanes(run) for run in [*profiles, *real_runs]) > 100
-
-
-def test_a_step_that_does_not_say_how_long_it_took_lasts_until_the_next_of_its_rank() -> None:
-    given: dict[int, Row] = {1: {}, 2: {"dur_ns": 50}, 3: {}, 4: {"kind": "mixed"}}
-    steps = [{"step": n, "ts_ns": 100 * n, "kind": "decode", **row} for n, row in given.items()]
-    others = [{"step": 1, "rank": 1, "ts_ns": 150, "kind": "decode"}]
-    run = Looked(
-        trace_of(steps=[*steps, *others], counters=[{"name": "c", "ts_ns": 899, "value": 1.0}])
-    )
-    scene = Scene(run.trace, check(run.trace, ()))
-
-    assert check_step_lanes(run) == 4
-    assert [lane.depth for lane in run.timeline.lanes if lane.section == "steps"] == [0, 0]
-    ranges = [scene.step_range(index) for index in range(4)]
-    assert ranges == [(0, 100), (100, 150), (200, 300), (300, 800)]
 
 
 def test_a_step_that_is_known_by_its_batch_alone_is_a_step_in_both_fronts() -> None:

@@ -1,0 +1,53 @@
+"""Runs that several tests look at: of the engine, of others, and profiles."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from stepscope.engine.scenarios import Options, scenario
+from stepscope.ingest.trace import Trace
+from tests.app.looked import Looked
+
+SCENARIOS = ("mix-admission", "fcfs-preemption", "mixed-batches", "slot-recycling")
+
+
+def real_files(folder: Path) -> list[Path]:
+    return sorted(
+        path for kind in ("swimlane", "logs", "requests") for path in (folder / kind).iterdir()
+    )
+
+
+@pytest.fixture(params=SCENARIOS, scope="session")
+def scenario_run(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Looked:
+    path = tmp_path_factory.mktemp(request.param) / "before.trace"
+    scenario(request.param).record("before", path, Options())
+    return Looked(Trace.open(path))
+
+
+@pytest.fixture(scope="session")
+def real_runs(
+    shared_data: Path, sample_traces: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[Looked]:
+    unpacked = tmp_path_factory.mktemp("recorded")
+    for archive in sorted((shared_data.parent / "recorded").glob("*.tar.xz")):
+        with tarfile.open(archive) as tar:
+            tar.extractall(unpacked, filter="data")
+    paths = [
+        *real_files(shared_data),
+        *sorted(unpacked.glob("*.trace")),
+        *sorted(sample_traces.glob("*.trace")),
+    ]
+    return [Looked(Trace.open(path)) for path in paths]
+
+
+@pytest.fixture(scope="session")
+def profiles(shared_data: Path, sample_traces: Path) -> list[Looked]:
+    """Profiles by PyTorch's profiler, and one by Perfetto."""
+    real = sorted((shared_data / "kineto").glob("*.json.gz"))
+    own = [*sample_traces.glob("*.json.gz"), *sample_traces.glob("*.pftrace")]
+    return [Looked(Trace.open(path)) for path in [*real, *sorted(own)]]
