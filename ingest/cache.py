@@ -25,11 +25,12 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.ingest.columns import Table
 from stepscope.ingest.errors import ConfigError, StepscopeError
 from stepscope.ingest.frames import Frame, polars_schema, table_named
 from stepscope.ingest.limits import size_of
 from stepscope.ingest.manifest import Manifest, read_manifest, write_manifest
-from stepscope.ingest.schema import TABLES, Table
+from stepscope.ingest.schema import TABLES
 from stepscope.ingest.spool import Spooled, beside, unpacked
 from stepscope.ingest.store import sink_parquet
 

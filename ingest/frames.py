@@ -8,8 +8,9 @@ from functools import cache
 
 import polars as pl
 
+from stepscope.ingest.columns import Table, Type
 from stepscope.ingest.errors import SchemaMismatch
-from stepscope.ingest.schema import BY_NAME, Table, Type
+from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.spool import Spooled
 
 Frame = pl.DataFrame | pl.LazyFrame | Spooled

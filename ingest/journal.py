@@ -15,9 +15,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from stepscope.ingest.columns import Column, Table, Type
 from stepscope.ingest.holding import hold
 from stepscope.ingest.rows import MISSING, NULLS, VOID, Segment, build_row, row_struct
-from stepscope.ingest.schema import TABLES, Column, Table, Type
+from stepscope.ingest.schema import TABLES
 from stepscope.ingest.segments import (
     HEADER_BYTES,
     STRINGS_MAGIC,

@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import Any
 
 from stepscope.ingest.background import Background, Compactor
+from stepscope.ingest.columns import Column, Table
 from stepscope.ingest.errors import ConfigError, RecordingError
 from stepscope.ingest.journal import Journal
 from stepscope.ingest.manifest import (
@@ -37,7 +38,7 @@ from stepscope.ingest.manifest import (
     write_manifest,
 )
 from stepscope.ingest.rows import Row
-from stepscope.ingest.schema import BY_NAME, TABLES, Column, Table
+from stepscope.ingest.schema import BY_NAME, TABLES
 from stepscope.ingest.segments import journal_folder
 from stepscope.ingest.spans import SPAN_COLUMNS, SpanFunction, span_function
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.ingest.columns import Table, Type
 from stepscope.ingest.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
-from stepscope.ingest.schema import BY_NAME, Table, Type
+from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.segments import HEADER_BYTES, LARGEST_BYTES, ROWS_MAGIC, STRINGS_MAGIC, Header
 
 MOST_BYTES = 4 * LARGEST_BYTES

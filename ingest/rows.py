@@ -29,7 +29,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stepscope.ingest.schema import Column, Table, Type
+from stepscope.ingest.columns import Column, Table, Type
 
 FORMATS: Mapping[Type, str] = {
     Type.I64: "q",

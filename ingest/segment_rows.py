@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from stepscope.ingest.columns import Column, Type
 from stepscope.ingest.frames import DTYPES, polars_schema
 from stepscope.ingest.rows import FORMATS, NULLS, VOID
-from stepscope.ingest.schema import BY_NAME, Column, Type
+from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.segments import HEADER_BYTES, Header
 
 _MARKER = "_marker"

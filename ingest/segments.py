@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.ingest.schema import Column
+from stepscope.ingest.columns import Column
 
 ROWS_MAGIC = b"stepseg1"
 STRINGS_MAGIC = b"stepstr1"

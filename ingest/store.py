@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.ingest.columns import Table
 from stepscope.ingest.errors import SchemaMismatch, TraceError, WriteError
 from stepscope.ingest.frames import Frame, conform, polars_schema
 from stepscope.ingest.manifest import write_manifest
-from stepscope.ingest.schema import TABLES, Table
+from stepscope.ingest.schema import TABLES
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

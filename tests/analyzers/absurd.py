@@ -7,9 +7,10 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
+from stepscope.ingest.columns import Column, Type
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.manifest import Manifest
-from stepscope.ingest.schema import BY_NAME, Column, Type
+from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 
 TABLES = tuple(name for name in BY_NAME if name not in {"spans", "flows"})  # no rule reads these

@@ -11,10 +11,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stepscope.ingest.columns import Type
 from stepscope.ingest.errors import ConfigError, RecordingError
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.recorder import Recorder
-from stepscope.ingest.schema import BY_NAME, TABLES, Type
+from stepscope.ingest.schema import BY_NAME, TABLES
 from stepscope.ingest.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[2]

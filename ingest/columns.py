@@ -1,0 +1,47 @@
+"""What a table is made of: columns with a type, a unit in their name, and a meaning.
+
+It imports the standard library only, as `schema` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Type(StrEnum):
+    """What a column holds; strings are interned in the journal and plain text in Parquet."""
+
+    I64 = "i64"
+    I32 = "i32"
+    F64 = "f64"
+    STR = "str"
+    BOOL = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name (with its unit), type, meaning, and the values it may take."""
+
+    name: str
+    type: Type
+    meaning: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: what one row is, and its columns in the order in which they are recorded.
+
+    `required` columns must be given on every row; the others default to null.
+    """
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+    required: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(column.name for column in self.columns)
