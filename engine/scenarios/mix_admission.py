@@ -63,7 +63,8 @@ core groups, instead of a batch: docs/formats.md.
 ## The table
 Per policy: the findings of COR001 and COR003, the makespan of a decode step's graph, the share of
 time in which AICs and AIVs compute, and how long MIX blocks wait from ready to their last start.
-`outcome` is how the run ended; of a graph that stalled no time is told.
+`outcome` is how the run ended, and how many tasks of decode steps computed something wrong where
+contents are known; of a graph that stalled no time is told.
 `stepscope record mix-admission --variant all` prints it.
 
 ## References
@@ -164,12 +165,18 @@ class MixAdmission:
             if graphs
             else _served(variant, out, values, options)
         )
+        how += _wrong(device.usage.num_wrong_tasks)
         metrics = {"policy": values["admission"], **device.usage.metrics(), "outcome": how}
         return RunResult(self.name, variant, out, metrics, stopped)
 
 
 Ran = tuple[Clusters, str, str | None]
 """A device, how what it ran ended, and why that was given up, None where it was not."""
+
+
+def _wrong(num_tasks: int | None) -> str:
+    """What is wrong with what was computed, for the outcome; nothing where nobody knows."""
+    return f", {num_tasks:,} task{'s' * (num_tasks > 1)} wrong" if num_tasks else ""
 
 
 def _graphs(options: Options) -> Graphs | None:

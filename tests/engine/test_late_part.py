@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,24 @@ def test_overwritten_tiles_make_tokens_differ_and_nothing_slower(tmp_path: Path)
 
     assert (decoded(spoilt), decoded(sound)) == ({False}, {True})
     assert spoilt["steps"][1]["dur_ns"] < sound["steps"][1]["dur_ns"]
+
+
+@pytest.mark.parametrize(
+    ("variant", "late_part", "outcome"),
+    [
+        ("before", "waits", "served"),
+        ("after", "corrupts", "served"),
+        ("before", "corrupts", r"served, [\d,]+ tasks wrong"),
+        ("after", "hangs", "served"),
+        ("before", "hangs", "stalled: .* no progress for 500 ms"),
+    ],
+)
+def test_the_outcome_says_what_the_makespan_does_not(
+    variant: str, late_part: str, outcome: str
+) -> None:
+    run = MixAdmission().record(variant, None, asked({"steps": "1", "late_part": late_part}))
+
+    assert re.fullmatch(outcome, str(run.metrics["outcome"]))
 
 
 def test_what_local_memories_hold_is_recorded_only_where_something_can_be_in_the_way(

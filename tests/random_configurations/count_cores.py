@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from math import isclose
 from typing import Any
 
@@ -114,25 +116,23 @@ def computed_on_others(tables: Tables, found: Finding) -> bool:
     return found.task in {task for task, _ in wrong}
 
 
-def wrong_blocks(tables: Tables) -> set[tuple[int, int]]:
+@cache
+def wrong_blocks(tables: Tables) -> frozenset[tuple[int, int]]:
     """Blocks that read in a core's memory what no part of them wrote, by their contents."""
-    running = grouped(tables["core_spans"], lambda row: f"core {row['core']}")
+    spans = sorted(tables["core_spans"], key=lambda row: row["ts_ns"])
+    running = grouped(spans, lambda row: f"core {row['core']}")
     touched = [row for row in tables["accesses"] if row["op"] in {"read", "write"}]
     own: dict[tuple[str, tuple[int, int]], str] = {}
     wrong = set()
     for row in sorted(touched, key=lambda row: (row["ts_ns"], row["op"] == "write")):
-        block = _running_at(running[row["stream"]], row["ts_ns"])
+        on_core = running[row["stream"]]
+        last = on_core[bisect_right(on_core, row["ts_ns"], key=lambda row: row["ts_ns"]) - 1]
+        block = last["task"], last["block"]
         if row["op"] == "write":
             own[row["buffer"], block] = row["digest"]
         elif own.get((row["buffer"], block)) != row["digest"]:
             wrong.add(block)
-    return wrong
-
-
-def _running_at(spans: list[Row], ts_ns: int) -> tuple[int, int]:
-    held = [row for row in spans if row["ts_ns"] <= ts_ns <= (row["end_ns"] or NEVER)]
-    last = max(held, key=lambda row: row["ts_ns"])
-    return last["task"], last["block"]
+    return frozenset(wrong)
 
 
 def read_unordered(tables: Tables, found: Finding) -> bool:
