@@ -50,7 +50,7 @@ def test_cor001_finds_the_mixes_of_which_a_part_found_its_core_held(
     held = [[raw.is_held(part) for part in block] for block in raw.mixes()]
     num_partial = sum(any(each) and not all(each) for each in held)
 
-    assert said.counts["COR001"] == num_partial
+    assert said.counts.get("COR001") == (num_partial if held else None)
     assert num_partial == {MIXED: 2, QWEN: 15}.get(case, 0)
 
 
@@ -83,7 +83,7 @@ def test_cor003_finds_the_mixes_whose_parts_start_apart(
             skews[place] = skew_ns
     told = [int(each.evidence["worst_skew_ns"] or 0) for each in findings(said, "COR003")]
 
-    assert said.counts["COR003"] == len(skews)
+    assert said.counts.get("COR003") == (len(skews) if raw.mixes() else None)
     assert max(told, default=0) == max(skews.values(), default=0)
     assert len(skews) == {MIXED: 6}.get(case, 0)
 
@@ -110,7 +110,7 @@ def test_cor004_finds_no_mix_that_younger_work_overtook_again_and_again(
             sum(since_ns < ready[p.task] and p.dispatch_ns < dispatch_ns for p in singles)
         )
 
-    assert said.counts["COR004"] == 0
+    assert said.counts.get("COR004") == (0 if raw.mixes() else None)
     assert overtaken == [0] * dict(zip(SWIMLANES, (0, 12, 0, 16, 84, 8), strict=True))[case]
 
 
