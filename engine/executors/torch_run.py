@@ -68,7 +68,9 @@ class TorchRun:
             self.clock.stop()
 
     def metrics(self, engine: Engine) -> dict[str, Metric]:
-        """Return how many outputs equal their solo runs, of all."""
+        """Return how many outputs equal their solo runs, of all; nothing where nobody got any."""
         requests = [each.request for each in engine.ended]
+        if not any(request.num_generated for request in requests):
+            return {}
         num_equal = self.runner.num_equal_to_solo(requests)
         return {"equal_to_solo": f"{num_equal}/{len(requests)}"}

@@ -203,7 +203,6 @@ class EpMultiplexing:
         metrics = {
             "protocol": f"v{parallel.head_version}",
             **_metrics(engine, executor, asked),
-            "equal_to_solo": f"{executor.equal_to_solo(engine.ended)}/{len(asked)}",
             "outcome": ranks_parted(executor.stopped, out)
             or outcome(engine.ended, len(asked), engine.stopped),
         }
@@ -276,6 +275,7 @@ def _metrics(engine: Engine, executor: ExpertParallel, asked: Workload) -> dict[
     makespan_ns = max((each.end_ns for each in engine.ended), default=0)
     widest = max((rows for rows, _ in executor.decode_steps), default=None)
     steps_ns = [dur_ns for rows, dur_ns in executor.decode_steps if rows == widest]
+    num_equal = executor.equal_to_solo(engine.ended)
     figures = {
         **served,
         **_tail(engine.ended),
@@ -286,6 +286,7 @@ def _metrics(engine: Engine, executor: ExpertParallel, asked: Workload) -> dict[
         "decode_rows": widest,
         "decode_step_ms": round(sum(steps_ns) / len(steps_ns) / 1e6, 2) if steps_ns else None,
         "collectives": executor.num_collectives,
+        "equal_to_solo": f"{num_equal}/{len(asked)}" if num_tokens else None,
     }
     return known(figures)
 

@@ -66,6 +66,7 @@ from stepscope.engine.config import EngineConfig
 from stepscope.engine.engine import Engine
 from stepscope.engine.executors.simulated import Simulated
 from stepscope.engine.metrics import kind_metrics, serving_metrics, token_metrics
+from stepscope.engine.outcome import outcome
 from stepscope.engine.queue_workloads import CASES, Case
 from stepscope.engine.scenario import (
     DEFAULTS,
@@ -126,7 +127,7 @@ class WaitingQueue:
     executors: tuple[str, ...] = ("simulated",)
     columns: tuple[str, ...] = (
         "finished", "prefill_steps", "mixed_steps", "decode_steps", "preempted", "worst_gap_s",
-        "median_ttft_s", "mean_latency_s", "makespan_s",
+        "median_ttft_s", "mean_latency_s", "makespan_s", "outcome",
     )  # fmt: skip
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
@@ -164,8 +165,9 @@ class WaitingQueue:
             **serving_metrics(engine.ended, len(asked)),
             **kind_metrics(engine.kinds),
             **token_metrics([engine]),
+            "outcome": outcome(engine.ended, len(asked), engine.stopped),
         }
-        return RunResult(self.name, variant, out, metrics)
+        return RunResult(self.name, variant, out, metrics, engine.stopped)
 
 
 def _config(case: Case, values: Mapping[str, Any], faults: frozenset[str]) -> EngineConfig:
