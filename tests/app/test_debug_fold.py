@@ -74,6 +74,8 @@ MIXED = {
         ("mixed-batches", "after", MIXED),
         ("mixed-batches", "deferred", MIXED),
         ("mixed-batches", "mtp", MIXED),
+        ("waiting-queue", "after", {"workload": "parked"}),
+        ("waiting-queue", "after", {"loads": "lateral"}),
     ],
     ids=lambda param: " ".join(param[:2]),
 )
