@@ -155,3 +155,31 @@ def test_a_running_request_left_out_of_a_batch_is_not_an_inversion() -> None:
     left_out = decision("request", "old", "deferred", 20, reason="prompts go first")
 
     assert inversions(*running, *young, decisions=[left_out]) == []
+
+
+@pytest.mark.parametrize(
+    ("bound", "severity"), [(2, "info"), (1, "warning"), (0, "warning"), (None, "warning")]
+)
+def test_to_be_passed_as_often_as_the_engine_is_set_to_allow_is_no_warning(
+    bound: int | None, severity: str
+) -> None:
+    rows = [*life("1", 0, 50, 60), *life("2", 1, 20, 30), *life("3", 2, 40, 55)]
+    config = {"scheduler": {"max_passes": bound}}
+
+    (found,) = FcfsInversion().check(trace_of(lifecycle=rows, decisions=[], config=config))
+
+    assert found.severity == severity
+
+
+def test_to_be_preempted_for_a_younger_is_a_warning_whatever_the_engine_is_set_to() -> None:
+    rows = [
+        *life("1", 0, 5, 60),
+        event("1", "preempt", 10, by_request="2"),
+        event("1", "resume", 31),
+        *life("2", 1, 20, 30),
+    ]
+    config = {"scheduler": {"max_passes": 9}}
+
+    (found,) = FcfsInversion().check(trace_of(lifecycle=rows, decisions=[], config=config))
+
+    assert found.severity == "warning"

@@ -175,3 +175,12 @@ def test_slots_that_are_filled_when_all_are_free_are_found(record: Record) -> No
 @pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert IdleCapacity().check(record(scenario)) == []
+
+
+@pytest.mark.parametrize(("rounds", "count"), [(4, 0), (3, 1), (0, 1)])
+def test_steps_that_are_the_decodes_by_declaration_are_not_idle(rounds: int, count: int) -> None:
+    pool = {"num_waiting": 1, "kv_blocks_free": 90, "kv_blocks_total": 100}
+    config = {**FOUR_SEATS, "scheduler": {"decode_rounds": rounds}}
+    trace = trace_of(steps=[decode(n, 3, **pool) for n in range(1, 5)], config=config)
+
+    assert len(IdleCapacity().check(trace)) == count
