@@ -22,8 +22,8 @@ from stepscope.engine.workload_files import read_requests, requests_of
 from stepscope.ingest.errors import ConfigError
 
 __all__ = [
-    "SECOND", "Lengths", "RequestSpec", "Workload", "bursty", "closed_loop", "fixed", "identical",
-    "log_normal", "poisson", "sharing",
+    "SECOND", "Lengths", "RequestSpec", "Workload", "bursty", "closed_loop", "distinct", "fixed",
+    "identical", "log_normal", "poisson", "sharing",
 ]  # fmt: skip
 
 SECOND = 1_000_000_000
@@ -142,6 +142,19 @@ def identical(num_requests: int, prompt_len: int, max_tokens: int, gap_ns: int =
     """Return requests that differ in nothing but their arrival, `gap_ns` after one another."""
     arrivals = (i * gap_ns for i in range(num_requests))
     return _numbered(arrivals, fixed(prompt_len, max_tokens), 0)
+
+
+def distinct(num_requests: int, prompt_len: int, max_tokens: int, stagger: int = 0) -> Workload:
+    """Return requests with prompts of their own, each `stagger` tokens longer than the one before.
+
+    The last of them may generate `max_tokens`.
+    """
+    return Workload(
+        RequestSpec(
+            f"req-{i:02d}", 0, prompt_len + i, max(1, max_tokens - stagger * (num_requests - 1 - i))
+        )
+        for i in range(num_requests)
+    )
 
 
 def poisson(num_requests: int, rate_per_s: float, lengths: Lengths, seed: int) -> Workload:

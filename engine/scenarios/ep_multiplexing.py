@@ -111,7 +111,7 @@ from stepscope.engine.scenario import (
     settled,
 )
 from stepscope.engine.schedulers.multiplexed import Multiplexed
-from stepscope.engine.workload import SECOND, RequestSpec, Workload
+from stepscope.engine.workload import SECOND, Workload, distinct
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import ClockInfo
 
@@ -209,19 +209,6 @@ class EpMultiplexing:
         return RunResult(self.name, variant, out, metrics, engine.stopped)
 
 
-def distinct(num_requests: int, prompt_len: int, max_tokens: int, stagger: int = 0) -> Workload:
-    """Return requests with prompts of their own, each `stagger` tokens longer than the one before.
-
-    The last of them may generate `max_tokens`.
-    """
-    return Workload(
-        RequestSpec(
-            f"req-{i:02d}", 0, prompt_len + i, max(1, max_tokens - stagger * (num_requests - 1 - i))
-        )
-        for i in range(num_requests)
-    )
-
-
 def _requests(values: Mapping[str, Any]) -> Workload:
     """Return them with the long one in front; its client knows that it takes long, and waits."""
     asked = distinct(
@@ -278,7 +265,7 @@ def _metrics(engine: Engine, executor: ExpertParallel, asked: Workload) -> dict[
     num_equal = executor.equal_to_solo(engine.ended)
     figures = {
         **served,
-        **_tail(engine.ended),
+        "tail_s": _tail_s(engine.ended),
         "ttft_min_s": round(min(waits_ns) / SECOND, 3) if waits_ns else None,
         "ttft_max_s": round(max(waits_ns) / SECOND, 3) if waits_ns else None,
         "tokens": num_tokens,
@@ -291,13 +278,10 @@ def _metrics(engine: Engine, executor: ExpertParallel, asked: Workload) -> dict[
     return known(figures)
 
 
-def _tail(ended: Sequence[Ended]) -> dict[str, Metric]:
-    """Return how long the last of the short requests took: of all, where none is longer.
-
-    None finished: there is no such metric.
-    """
+def _tail_s(ended: Sequence[Ended]) -> float | None:
+    """Return how long the last of the short requests took: of all, where none is longer."""
     longest = max((each.request.max_tokens for each in ended), default=0)
     finished = [each for each in ended if each.event == "finish"]
     short = [each for each in finished if each.request.max_tokens < longest] or finished
     took_ns = [each.end_ns - each.request.arrival_ns for each in short]
-    return {"tail_s": round(max(took_ns) / SECOND, 3)} if took_ns else {}
+    return round(max(took_ns) / SECOND, 3) if took_ns else None
