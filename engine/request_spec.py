@@ -52,6 +52,12 @@ class RequestSpec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
                 f"{_short(self.prompt_len)}, completion {_short(self.max_tokens)}",
                 todo=f"arrivals start at 0, lengths at 1 and end at {MAX_TOKENS}",
             )
+        if not (0 <= self.prepare_ns <= MAX_NS and 0 <= self.remote_tokens < self.prompt_len):
+            raise ConfigError(
+                f"request {self.id[:64]}: prepared in {_short(self.prepare_ns)} ns, "
+                f"{_short(self.remote_tokens)} tokens of its prompt from elsewhere",
+                todo="both start at 0, and the last token of a prompt is computed here",
+            )
 
 
 def _short(number: int) -> str:

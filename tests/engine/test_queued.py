@@ -209,3 +209,11 @@ def test_the_engine_refuses_what_is_not_due(action: Any) -> None:
 
     with pytest.raises(PlanRefused, match="json"):
         serve([request("json", 2, 2, prepare_ns=9)], Hasty(), CONFIG)
+
+
+@pytest.mark.parametrize("wrong", [{"remote_tokens": 4}, {"remote_tokens": -1}, {"prepare_ns": -1}])
+def test_a_request_whose_prompt_would_not_be_computed_at_all_is_refused(
+    wrong: dict[str, int],
+) -> None:
+    with pytest.raises(ConfigError, match="request a: prepared in"):
+        request("a", 4, **wrong)
