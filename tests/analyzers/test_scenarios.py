@@ -67,7 +67,11 @@ def test_cor001_agrees_with_the_device_on_other_workloads(
 ) -> None:
     run, result = checked("mix-admission", variant, workload=workload)
 
-    assert result.counts["COR001"] == run.metrics["admission_conflicts"]
+    if workload == "paged-attention":  # it has no MIX, so there is nothing to judge
+        assert "COR001" in result.not_applicable
+        assert run.metrics["admission_conflicts"] == 0
+    else:
+        assert result.counts["COR001"] == run.metrics["admission_conflicts"]
 
 
 def test_cor001_names_the_holder_and_why_the_block_was_admitted(
