@@ -30,7 +30,7 @@ others that fit pass it for a bounded number of times, or run its prompt in chun
 
 ## References
 Engines that serve one sequence at a time, whatever they have room for; head-of-line blocking by
-long prompts in vLLM.
+long prompts in vLLM (pull request 33499).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ reserve for decodes, unless drafts are made that the engine refuses in mixed bat
 while what runs is about to be preempted for blocks.
 
 ## References
-A public SGLang case of 2,863 prefill to 38 decode batches in 15 minutes; 494 prefill steps before
+SGLang issue 32549 (2,863 prefill to 38 decode batches in 15 minutes); 494 prefill steps before
 the first decode in the report on ATOM's mixed batches.
 """
 
