@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from math import isclose
@@ -136,29 +137,33 @@ def wrong_blocks(tables: Tables) -> frozenset[tuple[int, int]]:
 
 
 def read_unordered(tables: Tables, found: Finding) -> bool:
-    """BUF003: the stream reads what the other wrote, and had waited for nothing behind it."""
-    reader, writer = found.evidence["read by"], found.evidence["written by"]
+    """BUF003: the stream read what the other wrote, and did not know that it had."""
+    if "more" in found.evidence:
+        return found.evidence["more"] == found.count > 0
+    reader, writer = str(found.evidence["read by"]), str(found.evidence["written by"])
     order = {"wait": 0, "read": 1, "write": 2, "record": 3}
-    written_ns, recorded, waited_ns, num_unordered = -1, dict[str, int](), -1, 0
+    knows: dict[str, dict[str, int]] = defaultdict(dict)
+    recorded: dict[str, dict[str, int]] = {}
+    written_ns, num_unordered = -1, 0
     for row in sorted(tables["accesses"], key=lambda row: (row["ts_ns"], order[row["op"]])):
-        what = (row["stream"], row["op"])
-        if what == (writer, "write") and row["buffer"] == found.evidence["buffer"]:
+        stream, is_there = row["stream"], row["buffer"] == found.evidence["buffer"]
+        if row["op"] == "record":
+            recorded[row["event"]] = knows[stream] | {stream: row["ts_ns"]}
+        elif row["op"] == "wait":
+            for each, ts_ns in recorded.get(row["event"], {}).items():
+                knows[stream][each] = max(knows[stream].get(each, -1), ts_ns)
+        elif is_there and (stream, row["op"]) == (writer, "write"):
             written_ns = row["ts_ns"]
-        elif what == (writer, "record"):
-            recorded[row["event"]] = row["ts_ns"]
-        elif what == (reader, "wait"):
-            waited_ns = max(waited_ns, recorded.get(row["event"], -1))
-        elif what == (reader, "read") and row["buffer"] == found.evidence["buffer"]:
-            num_unordered += waited_ns < written_ns
-    return num_unordered > 0
+        elif is_there and (stream, row["op"]) == (reader, "read"):
+            num_unordered += knows[reader].get(writer, -1) < written_ns
+    # How often is not the same where one waits for an event that is recorded only later.
+    return num_unordered > 0 and found.count == found.evidence["reads"]
 
 
 def sampled_otherwise(tables: Tables, found: Finding) -> bool:
-    """EQV001: a token of the request was sampled from other logits than it is alone."""
-    return any(
-        row["request"] == found.request and row["digest"] != row["solo_digest"]
-        for row in tables["outputs"]
-    )
+    """EQV001: so many tokens of the request were sampled from other logits than they are alone."""
+    differ = (row["request"] for row in tables["outputs"] if row["digest"] != row["solo_digest"])
+    return Counter(differ)[found.request or ""] == found.count
 
 
 def blocks(tables: Tables, shape: str) -> Iterator[list[Row]]:
