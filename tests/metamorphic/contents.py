@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -127,6 +128,7 @@ def told_of(trace: Trace) -> Told:
     return Told(*said, blamed(trace), blamed_sums(trace))
 
 
+@cache
 def _plain(text: str | None) -> str | None:
     return None if text is None else json.dumps(_numbers(json.loads(text)), sort_keys=True)
 
