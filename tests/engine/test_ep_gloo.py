@@ -153,11 +153,17 @@ def _begun(folder: Path) -> tuple[subprocess.Popen[bytes], list[int]]:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         env={**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
-    begins = folder / "run.trace" / "manifest.rank=1.json"
+    trace = folder / "run.trace"
+    begins = trace / "manifest.rank=1.json"
     _wait_until(lambda: begins.exists() or head.poll() is not None)
-    time.sleep(0.3)
+    _wait_until(lambda: head.poll() is not None or _talks(trace))
     assert head.poll() is None, head.communicate()
     return head, _children(head.pid)
+
+
+def _talks(trace: Path) -> bool:
+    """Whether the worker has taken part in a collective by now."""
+    return bool(Rows.read(Trace.open(trace)).of("collectives", rank=1))
 
 
 def _children(pid: int) -> list[int]:
