@@ -78,6 +78,7 @@ from stepscope.analyzers.rules.stv014_never_fits import NeverFits
 from stepscope.analyzers.rules.stv015_silent_reject import SilentReject
 from stepscope.analyzers.rules.stv016_queue_with_room import QueueWithRoom
 from stepscope.analyzers.rules.stv017_transfer_backlog import TransferBacklog
+from stepscope.analyzers.rules.stv018_decode_in_buckets import DecodeInBuckets
 from stepscope.analyzers.rules.stv020_ready_not_noticed import ReadyNotNoticed
 from stepscope.analyzers.rules.trc001_not_closed import NotClosed
 from stepscope.analyzers.rules.trc002_clock_backwards import ClockBackwards
@@ -117,6 +118,7 @@ RULES: tuple[Rule, ...] = (
     SilentReject(),
     QueueWithRoom(),
     TransferBacklog(),
+    DecodeInBuckets(),
     ReadyNotNoticed(),
     MixedNeverForms(),
     LongPrefillSaturates(),

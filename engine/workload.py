@@ -65,6 +65,13 @@ class Workload:
             for number, spec in enumerate(self.specs, 1)
         )
 
+    def with_images(self, every: int) -> Workload:
+        """Return the same requests, each `every`-th one with an image."""
+        return Workload(
+            replace(spec, modality="image") if number % every == 0 else spec
+            for number, spec in enumerate(self.specs, 1)
+        )
+
     def first(self, num_requests: int) -> Workload:
         """Return the first `num_requests` to arrive."""
         return Workload(self.specs[:num_requests])

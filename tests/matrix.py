@@ -18,6 +18,7 @@ from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
 
 FIRES: dict[str, tuple[str, ...]] = {
+    "completions-in-buckets": ("STV018",),
     "shortest-bucket": ("STV003",),
     "newest-first-oldest-preempted": ("STV002",),
     "bucket-preemption-with-free-blocks": ("KVB003",),

@@ -53,6 +53,7 @@ mistral.rs issue 2033 and pull request 2034.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -74,6 +75,7 @@ from stepscope.engine.scenario import (
 )
 from stepscope.engine.schedulers.bucketed import KNOBS, Bucketed
 from stepscope.engine.workload import Workload, bursty, fixed
+from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
@@ -82,6 +84,7 @@ AS_VARIANT = "as-variant"
 COST = CostModel()
 REPORTED = frozenset(
     {
+        "completions-in-buckets",
         "shortest-bucket",
         "newest-first-oldest-preempted",
         "bucket-preemption-with-free-blocks",
@@ -99,14 +102,15 @@ FAULTS_OF = {
 def _settings() -> dict[str, Setting]:
     sizes = {
         "requests": Setting(40, "requests in all", at_least=1),
-        "prompt_len": Setting(64, "prompt tokens of each", at_least=1),
+        "prompt_len": Setting(192, "prompt tokens of each", at_least=1),
         "max_tokens": Setting(100, "completion tokens of each", at_least=1),
-        "burst": Setting(16, "requests sent at a time", at_least=1),
-        "gap_ms": Setting(4000, "milliseconds between bursts", at_least=0),
+        "burst": Setting(40, "requests sent at a time", at_least=1),
+        "gap_ms": Setting(0, "milliseconds between bursts", at_least=0),
+        "images": Setting("none", "which requests have an image: none, or every-N"),
         "urgent": Setting(0, "every so many requests is urgent, 0: none", at_least=0),
         "jitter_ms": Setting(20, "milliseconds within which a burst is sent", at_least=0),
-        "num_kv_blocks": Setting(120, "blocks of the KV pool", at_least=1),
-        "block_size": Setting(32, "tokens of a block", at_least=1),
+        "num_kv_blocks": Setting(60, "blocks of the KV pool", at_least=1),
+        "block_size": Setting(128, "tokens of a block", at_least=1),
         "patience": Setting(64, "steps that a request is held before others give way", at_least=0),
         "deadline": Setting(1.5, "deadline, in ends of the repaired run", at_least=1),
     }
@@ -183,7 +187,17 @@ def _workload(values: Mapping[str, Any], seed: int) -> Workload:
     lengths = fixed(values["prompt_len"], values["max_tokens"])
     gap_ns, jitter_ns = values["gap_ms"] * MS, values["jitter_ms"] * MS
     asked = bursty(values["requests"], values["burst"], gap_ns, lengths, seed, jitter_ns)
+    if every := _every(values["images"]):
+        asked = asked.with_images(every)
     return asked.with_urgent(values["urgent"]) if values["urgent"] else asked
+
+
+def _every(images: str) -> int:
+    """Return the N of `every-N`, 0 for none; ConfigError for anything else."""
+    every = re.fullmatch(r"every-([1-9]\d{0,8})", images)
+    if not every and images != "none":
+        raise ConfigError(f"images={images}: choose none or every-N, as every-4")
+    return int(every[1]) if every else 0
 
 
 def _config(values: Mapping[str, Any]) -> EngineConfig:

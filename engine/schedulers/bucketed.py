@@ -1,8 +1,10 @@
-"""`bucketed`: only sequences of one length run together, as padding-bound kernels want it.
+"""`bucketed`: only prompts of one length run together, as padding-bound kernels want it.
 
 The scheduler of report 004. Sequences are put in buckets by (length, modality, offset) and one
-bucket runs per step; prompts go before decodes. The knobs are the decisions that went wrong
-there; the defaults are the repaired ones, which serve first come, first served.
+bucket runs per step; prompts go before decodes. A decode has one token whatever its length, so
+completions need no bucket of one length: only images and text never share a step. The knobs are the
+decisions that went wrong there; the defaults are the repaired ones, which serve first come, first
+served.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ from stepscope.ingest.errors import ConfigError
 
 
 class Bucket(NamedTuple):
-    """What sequences must have in common to run together."""
+    """What sequences must have in common to run together; `length` None is any."""
 
-    length: int
+    length: int | None
     modality: str
     offset: int
 
     def __str__(self) -> str:
         offset = f" offset={self.offset}" if self.offset else ""
-        return f"len={self.length} {self.modality}{offset}"
+        return f"len={self.length or 'any'} {self.modality}{offset}"
 
 
 T = TypeVar("T")
@@ -37,6 +39,8 @@ Plan = Generator[Action, None, T]
 class Bucketed:
     """One bucket a step.
 
+    - `completions`: which decodes run together, `jagged` those of any length, or `bucketed` those
+      of one.
     - `bucket`: which one runs, the `shortest` sequences or those with the `oldest` request.
     - `order`: who gets blocks first and is preempted last, `newest-first` or `fcfs`.
     - `victims`: how many are preempted for a request that was held `patience` times, `one`, or
@@ -50,6 +54,7 @@ class Bucketed:
     - `latches`: whether a batch that was once too full for the head of the queue stays so for it.
     """
 
+    completions: str = "jagged"
     bucket: str = "oldest"
     order: str = "fcfs"
     victims: str = "until-it-fits"
@@ -83,15 +88,18 @@ class Bucketed:
             yield from self._decode(state)
 
     def _admit(self, state: State, prompts: list[Request]) -> Iterator[Action]:
+        place = 0
         while state.waiting:
-            request = state.waiting[0]
+            request = state.waiting[place % len(state.waiting)]
             if self.latches and request.num_holds:
                 return
             if (rejection := _never_fits(state, request)) and self.rejects:
                 yield rejection
             elif hold := self._cannot_join(state, request, prompts):
                 yield hold
-                return
+                if hold.verdict != "put-back":
+                    return
+                place += 1
             elif (yield from self._fits(state, request, prompts)):
                 was_running = request.status is Status.RUNNING
                 yield Admit(request)
@@ -156,10 +164,12 @@ class Bucketed:
     def _choose(self, requests: Sequence[Request]) -> Plan[list[Request]]:
         buckets: dict[Bucket, list[Request]] = {}
         for request in requests:
-            buckets.setdefault(_bucket_of(request), []).append(request)
+            buckets.setdefault(self._bucket_of(request), []).append(request)
         oldest = {bucket: min(members, key=_age) for bucket, members in buckets.items()}
         by_age = sorted(buckets, key=lambda bucket: _age(oldest[bucket]))
-        chosen = by_age[0] if self.bucket == "oldest" else min(by_age, key=_length)
+        chosen = by_age[0]
+        if self.bucket == "shortest":
+            chosen = min(by_age, key=lambda bucket: min(map(_length, buckets[bucket])))
         if len(buckets) > 1:
             for bucket in dict.fromkeys((chosen, *by_age[:MAX_WEIGHED])):
                 yield Weigh(
@@ -169,7 +179,7 @@ class Bucketed:
         return buckets[chosen]
 
     def _set_aside(self, requests: Sequence[Request], chosen: list[Request]) -> Iterator[Action]:
-        bucket, oldest = _bucket_of(chosen[0]), min(chosen, key=_age)
+        bucket, oldest = self._bucket_of(chosen[0]), min(chosen, key=_age)
         members = set(chosen)
         others = [request for request in reversed(requests) if request not in members]
         for request in others:
@@ -191,10 +201,15 @@ class Bucketed:
                 request, "the token budget is spent", "token-budget", request.num_tokens, budget
             )
         if prompts and self.incompatible != "preempt":
-            bucket = _bucket_of(prompts[0])
-            if _bucket_of(request) != bucket:
-                return _behind_bucket(request, bucket, prompts[0])
+            bucket = self._bucket_of(prompts[0])
+            if self._bucket_of(request) != bucket:
+                verdict = "put-back" if self.incompatible == "requeue" else "deferred"
+                return _behind_bucket(request, bucket, prompts[0], verdict)
         return None
+
+    def _bucket_of(self, request: Request) -> Bucket:
+        is_jagged = self.completions == "jagged" and not request.is_prefill
+        return Bucket(None if is_jagged else request.num_tokens, request.modality, 0)
 
     def _rank(self, request: Request) -> tuple[int, int, int]:
         arrival_ns, order = request.age
@@ -206,6 +221,7 @@ class Bucketed:
 MAX_WEIGHED = 8  # buckets told of in a step, the oldest of them
 OTHER_BUCKET = "another bucket runs"
 KNOBS = {
+    "completions": ("jagged", "bucketed"),
     "bucket": ("oldest", "shortest"),
     "order": ("fcfs", "newest-first"),
     "victims": ("until-it-fits", "one"),
@@ -213,6 +229,7 @@ KNOBS = {
     "nothing_fits": ("hold", "ignore"),
 }
 FAULTY_KNOBS: dict[str, dict[str, Any]] = {
+    "completions-in-buckets": {"completions": "bucketed"},
     "shortest-bucket": {"bucket": "shortest"},
     "newest-first-oldest-preempted": {"order": "newest-first"},
     "bucket-preemption-with-free-blocks": {"incompatible": "preempt"},
@@ -229,11 +246,6 @@ def _too_few_blocks(request: Request, needed: int, num_free: int) -> Hold:
     return Hold(request, "too few KV blocks are free", "kv-block", needed, num_free)
 
 
-def _bucket_of(request: Request) -> Bucket:
-    modality = request.modality if request.is_prefill else "text"
-    return Bucket(request.num_tokens, modality, 0)
-
-
 def _behind_bucket(
     request: Request, bucket: Bucket, oldest: Request, verdict: str = "deferred"
 ) -> Hold:
@@ -242,8 +254,8 @@ def _behind_bucket(
     )
 
 
-def _length(bucket: Bucket) -> int:
-    return bucket.length
+def _length(request: Request) -> int:
+    return request.num_tokens
 
 
 def _age(request: Request) -> tuple[int, int, int]:

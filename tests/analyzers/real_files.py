@@ -121,6 +121,7 @@ LACKS: dict[str, Lack] = {
     "STV001": _HISTORIES,
     "STV002": _HISTORIES,
     "STV003": _ABOUT_BUCKETS,
+    "STV018": _ABOUT_BUCKETS,
     "STV004": _needs("outputs"),
     "STV005": _needs("steps.reserved_tokens"),
     "STV006": _needs("batch_rows"),

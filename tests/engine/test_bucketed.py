@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.engine.serving import request, serve
 
 # `old` has decoded once when `young` comes, so the two have different lengths.
 OLD_AND_YOUNG = [request("old", 6, 6), request("young", 2, 6, arrival_ns=2)]
+BUCKETED = Bucketed(completions="bucketed")
 ROOMY = EngineConfig(num_kv_blocks=32, block_size=2)
 
 
@@ -29,8 +31,19 @@ def test_prompts_go_before_decodes() -> None:
     assert (told["resource"], told["instead"]) == ("phase", "prefill")
 
 
-def test_the_bucket_of_the_oldest_request_runs_and_the_others_keep_their_blocks() -> None:
+def test_completions_of_any_length_run_together_as_a_decode_is_one_token() -> None:
     _, rows = serve(OLD_AND_YOUNG, config=ROOMY)
+    assert scheduled(rows, 4) == ["old", "young"]
+    assert not rows.of("decisions", step=4)
+
+
+def test_prompts_of_two_lengths_do_not_share_a_step_though_completions_do() -> None:
+    _, rows = serve([request("long", 8, 2), request("short", 2, 2)], config=ROOMY)
+    assert [scheduled(rows, step) for step in (1, 2, 3)] == [["long"], ["short"], ["long", "short"]]
+
+
+def test_the_bucket_of_the_oldest_request_runs_and_the_others_keep_their_blocks() -> None:
+    _, rows = serve(OLD_AND_YOUNG, BUCKETED, ROOMY)
     assert scheduled(rows, 4) == ["old"]
     (told,) = rows.of("decisions", subject="young", step=4)
     assert told["verdict"] == "deferred"
@@ -39,7 +52,7 @@ def test_the_bucket_of_the_oldest_request_runs_and_the_others_keep_their_blocks(
 
 
 def test_the_shortest_bucket_lets_the_oldest_request_wait() -> None:
-    _, rows = serve(OLD_AND_YOUNG, Bucketed(bucket="shortest"), ROOMY)
+    _, rows = serve(OLD_AND_YOUNG, Bucketed(completions="bucketed", bucket="shortest"), ROOMY)
     assert scheduled(rows, 4) == ["young"]
     chosen, passed_over = rows.of("decisions", subject_kind="bucket", step=4)
     assert (passed_over["verdict"], passed_over["holder"]) == ("passed-over", "old")
@@ -47,18 +60,48 @@ def test_the_shortest_bucket_lets_the_oldest_request_wait() -> None:
 
 
 def test_preempting_other_buckets_throws_work_away_though_blocks_are_free() -> None:
-    _, rows = serve(OLD_AND_YOUNG, Bucketed(incompatible="preempt"), ROOMY)
+    _, rows = serve(OLD_AND_YOUNG, replace(BUCKETED, incompatible="preempt"), ROOMY)
     (told,) = rows.of("decisions", verdict="preempted", step=4)
     assert (told["subject"], told["holder"]) == ("young", "old")
     assert told["available"] >= told["needed"]
     assert rows.of("batch_rows", request="young", is_recompute=True)
 
 
-def test_buckets_of_one_length_and_different_modality_do_not_prefill_together() -> None:
+# `image` comes when `text` decodes already, so that both are prefilled and meet in a decode.
+TEXT_AND_IMAGE = [request("text", 4, 6), request("image", 4, 4, arrival_ns=2, modality="image")]
+
+
+def test_images_and_text_share_neither_a_prefill_nor_a_decode() -> None:
     _, rows = serve([request("text"), request("image", modality="image")], config=ROOMY)
-    assert scheduled(rows, 1) == ["text"]
-    assert scheduled(rows, 2) == ["image"]
-    assert sorted(scheduled(rows, 3)) == ["image", "text"]
+    assert [scheduled(rows, step) for step in (1, 2, 3)] == [["text"], ["image"], ["text"]]
+    told = rows.of("decisions", subject="image", step=3)
+    assert [(row["verdict"], row["instead"]) for row in told] == [("deferred", "len=any text")]
+
+
+def test_who_is_deferred_for_its_modality_keeps_its_blocks_and_runs_when_the_older_has_ended() -> (
+    None
+):
+    engine, rows = serve(TEXT_AND_IMAGE, config=ROOMY)
+    assert [each.request.id for each in engine.ended] == ["text", "image"]
+    assert {each.event for each in engine.ended} == {"finish"}
+    assert not rows.of("lifecycle", event="preempt")
+
+
+@pytest.mark.parametrize("arrival_ns", [0, 2], ids=["waiting", "running"])
+def test_images_put_back_on_the_queue_that_text_is_drained_from_spin_until_they_are_stopped(
+    arrival_ns: int,
+) -> None:
+    asked = [request("text", 4, 6), request("image", 4, 4, arrival_ns, modality="image")]
+    engine, rows = serve(asked, Bucketed(incompatible="requeue"), ROOMY)
+    last = engine.state.step - 1
+    assert len(rows.of("decisions", subject="image", verdict="put-back", step=last)) > 100
+    assert {each.event for each in engine.ended} == {"abort"}
+
+
+def test_text_behind_an_image_is_let_in_before_it_when_that_is_put_back() -> None:
+    asked = [request("a"), request("image", modality="image"), request("b")]
+    _, rows = serve(asked, Bucketed(incompatible="requeue"), ROOMY)
+    assert [row["request"] for row in rows.of("lifecycle", event="admit")] == ["a", "b"]
 
 
 # Three requests fill six blocks; the first of them to grow needs a seventh.
@@ -134,7 +177,7 @@ def test_seats_and_token_budget_are_named_when_they_run_out() -> None:
 
 
 def test_putting_the_incompatible_back_on_the_drained_queue_never_ends_and_is_stopped() -> None:
-    engine, rows = serve(OLD_AND_YOUNG, Bucketed(incompatible="requeue"), ROOMY)
+    engine, rows = serve(OLD_AND_YOUNG, replace(BUCKETED, incompatible="requeue"), ROOMY)
     assert {each.event for each in engine.ended} == {"abort"}
     assert len(rows.of("decisions", subject="young", verdict="put-back", step=4)) > 100
     assert "watchdog" in rows.of("lifecycle", event="abort")[0]["cause"]

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepscope.engine.faults import fault
-from stepscope.engine.scenario import RunResult
+from stepscope.engine.scenario import RunResult, parse_settings
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.workload import Workload, identical
 from stepscope.ingest.errors import ConfigError
@@ -19,27 +20,56 @@ from tests.engine.rows import Rows
 SCENARIO = FcfsPreemption()
 
 
-def run(variant: str, seed: int = 0, **settings: str) -> RunResult:
-    return SCENARIO.record(variant, None, asked(settings, seed=seed))
+def run(variant: str, settings: Mapping[str, str] | None = None, seed: int = 0) -> RunResult:
+    return SCENARIO.record(variant, None, asked(settings or {}, seed=seed))
 
 
-@pytest.mark.parametrize("seed", range(5))
+SEEDS = range(3)
+BURSTS = {
+    "burst": "16", "gap_ms": "4000", "prompt_len": "64", "num_kv_blocks": "120", "block_size": "32",
+}  # fmt: skip
+BUCKETED = {"completions": "bucketed"}
+SIXTEEN_FIT = {"prompt_len": "512", "block_size": "16", "num_kv_blocks": "624"}
+
+
+def test_forty_come_at_once_and_the_pool_is_half_of_what_they_need_at_their_end() -> None:
+    values = parse_settings(SCENARIO.settings, {})
+    needed = -(-(values["prompt_len"] + values["max_tokens"] - 1) // values["block_size"])
+    assert (values["requests"], values["burst"], values["gap_ms"]) == (40, 40, 0)
+    assert values["num_kv_blocks"] * 2 == 40 * needed
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("variant", ["before", "order-only"])
 def test_most_requests_are_late_and_turning_the_order_round_does_not_help(
     variant: str, seed: int
 ) -> None:
-    metrics = run(variant, seed).metrics
+    metrics = run(variant, seed=seed).metrics
     assert int(metrics["late"]) >= 24
     assert int(metrics["recomputed_tokens"]) > 10 * 4000
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_repaired_all_finish_in_time_and_in_cohorts_by_arrival(seed: int) -> None:
-    metrics = run("after", seed).metrics
+@pytest.mark.parametrize("variant", ["before", "order-only"])
+def test_where_sixteen_fit_they_are_served_and_the_other_twenty_four_starve(variant: str) -> None:
+    metrics = run(variant, SIXTEEN_FIT).metrics
+    assert (metrics["late"], metrics["cohorts"]) == (24, "16 at 8.5 s")
+    assert run("after", SIXTEEN_FIT).metrics["late"] == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_repaired_all_finish_in_time_and_in_cohorts_of_as_many_as_fit(seed: int) -> None:
+    metrics = run("after", seed=seed).metrics
     assert (metrics["late"], metrics["finished"]) == (0, 40)
     sizes, ends_s = _cohorts(str(metrics["cohorts"]))
-    assert sizes == [16, 16, 8]
+    assert sizes == [20, 10, 10]
     assert ends_s == sorted(ends_s)
+
+
+def test_bursts_of_sixteen_every_four_seconds_are_an_option() -> None:
+    assert int(run("before", BURSTS).metrics["late"]) >= 24
+    metrics = run("after", BURSTS).metrics
+    assert (metrics["late"], metrics["makespan_s"]) == (0, 13.714)
+    assert str(metrics["cohorts"]).startswith("16 at 6.2 s, ")
 
 
 def test_repaired_requests_finish_in_the_order_in_which_they_came() -> None:
@@ -51,18 +81,81 @@ def test_repaired_requests_finish_in_the_order_in_which_they_came() -> None:
 
 
 def test_it_is_preempting_the_incompatible_that_costs_the_time() -> None:
-    assert int(run("after", incompatible="preempt").metrics["late"]) >= 24
-    assert run("defer-only").metrics["late"] == 0
+    buckets = {**BURSTS, "completions": "bucketed"}
+    assert int(run("after", {**buckets, "incompatible": "preempt"}).metrics["late"]) >= 24
+    assert run("defer-only", BURSTS).metrics["late"] == 0
 
 
 def test_deferring_alone_still_lets_the_first_wait_for_the_last() -> None:
-    fair, unfair = (_cohorts(str(run(each).metrics["cohorts"])) for each in ("after", "defer-only"))
+    fair, unfair = (
+        _cohorts(str(run(each, BURSTS).metrics["cohorts"])) for each in ("after", "defer-only")
+    )
     assert unfair[1][0] > 1.5 * fair[1][0]
 
 
+# The report's throughput: completions of any length together, against those of one bucket a step.
+ACCELERATED = {
+    "as it is": ({}, 15.8, 13.98),
+    "bursts": (BURSTS, 17.24, 13.71),
+    "long prompts": (
+        {"prompt_len": "600", "block_size": "16", "num_kv_blocks": "420"}, 49.58, 35.24,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACCELERATED)
+def test_jagged_completions_are_served_sooner_than_those_in_buckets_and_than_by_deferring_alone(
+    name: str,
+) -> None:
+    settings, bucketed_s, jagged_s = ACCELERATED[name]
+    bucketed = run("after", {**settings, "completions": "bucketed"}).metrics
+    jagged = run("after", settings).metrics
+    deferred = run("defer-only", settings).metrics
+    assert bucketed["makespan_s"] == pytest.approx(bucketed_s, abs=0.01)
+    assert jagged["makespan_s"] == pytest.approx(jagged_s, abs=0.01)
+    assert float(jagged["makespan_s"]) < float(deferred["makespan_s"])
+    assert jagged["late"] == 0
+
+
+def test_repaired_no_completion_is_left_out_of_a_step_of_completions(tmp_path: Path) -> None:
+    SCENARIO.record("after", tmp_path / "after.trace")
+    SCENARIO.record("after", tmp_path / "bucketed.trace", asked({**BURSTS, **BUCKETED}))
+    left_out = [_left_out(tmp_path / f"{each}.trace") for each in ("after", "bucketed")]
+    assert [sum(each > 0 for each in steps) for steps in left_out] == [0, 100]
+
+
+def _left_out(path: Path) -> list[int]:
+    steps = Rows.read(Trace.open(path)).of("steps", kind="decode")
+    return [row["num_running"] - row["num_decode_reqs"] for row in steps]
+
+
+@pytest.mark.parametrize("every", [2, 4, 7])
+def test_every_nth_request_has_an_image_and_all_of_them_finish(tmp_path: Path, every: int) -> None:
+    told = asked({"images": f"every-{every}"})
+    result = SCENARIO.record("after", tmp_path / "run.trace", told)
+    manifest = Trace.open(tmp_path / "run.trace").manifest
+    modalities = [spec.modality for spec in Workload.from_dict(manifest.workload or {}).specs]
+    assert [index for index, each in enumerate(modalities, 1) if each == "image"] == [
+        *range(every, 41, every)
+    ]
+    assert (result.metrics["finished"], result.metrics["late"]) == (40, 0)
+
+
+@pytest.mark.parametrize("images", ["4", "every-0", "every-", "all", "every--1"])
+def test_images_that_are_not_every_nth_are_refused(images: str) -> None:
+    with pytest.raises(ConfigError, match="choose none or every-N"):
+        run("after", {"images": images})
+
+
+def test_images_among_text_put_back_on_the_drained_queue_spin_and_nobody_is_served() -> None:
+    requeued = run("after", {"images": "every-4", "incompatible": "requeue"}).metrics
+    assert (requeued["finished"], requeued["late"]) == (0, 40)
+    assert run("after", {"incompatible": "requeue"}).metrics["finished"] == 20
+
+
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others() -> None:
-    assert run("before", 1) == run("before", 1)
-    assert run("before", 1) != run("before", 2)
+    assert run("after", seed=0) == run("after", seed=0)
+    assert run("after", seed=0) != run("after", seed=1)
 
 
 @pytest.mark.parametrize("variant", SCENARIO.variants)
@@ -83,7 +176,7 @@ def test_the_recording_tells_the_state_at_every_step(tmp_path: Path, variant: st
 
 
 def test_a_livelock_leaves_everybody_late_and_not_only_those_who_had_come() -> None:
-    metrics = run("after", incompatible="requeue").metrics
+    metrics = run("after", {**BURSTS, **BUCKETED, "incompatible": "requeue"}).metrics
     assert (metrics["requests"], metrics["late"]) == (40, 40)
 
 
@@ -114,7 +207,7 @@ def test_an_unknown_variant_or_setting_is_refused() -> None:
     with pytest.raises(ConfigError, match="try before"):
         run("befor")
     with pytest.raises(ConfigError, match="no setting is called 'buckets'"):
-        run("after", buckets="oldest")
+        run("after", {"buckets": "oldest"})
 
 
 def _recorded(path: Path, variant: str) -> Path:
@@ -145,7 +238,7 @@ def test_a_victim_popped_in_place_of_the_admitted_one_is_in_no_queue_any_more(
 
 
 def test_an_urgent_request_does_not_wait_for_those_that_came_before_it() -> None:
-    needed = fault("victim-popped-instead-of-admitted").settings
+    needed = {**fault("victim-popped-instead-of-admitted").settings, **BUCKETED}
     seen: list[dict[str, Any]] = []
 
     SCENARIO.record("after", None, asked(needed, observer=seen.append))

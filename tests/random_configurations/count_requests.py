@@ -59,6 +59,26 @@ def bucket_passed_over(tables: Tables, found: Finding) -> bool:
     return longest == found.evidence["longest streak"]
 
 
+def left_out_for_a_bucket(tables: Tables, found: Finding) -> bool:
+    """STV018: so many steps of decodes with two buckets in which so many who could decode did not.
+
+    The same for every rank; none of these steps has decodes of two lengths.
+    """
+    rows = grouped(tables["batch_rows"], lambda row: row["step"])
+    about = {row["step"] for row in tables["decisions"] if row["subject_kind"] == "bucket"}
+    lost = [
+        step["num_running"] - len(rows[step["step"]])
+        for step in tables["steps"]
+        if step["kind"] == "decode" and step["step"] in about
+    ]
+    is_jagged = any(
+        len({row["num_computed"] for row in of_step if row["phase"] == "decode"}) > 1
+        for of_step in rows.values()
+    )
+    told = sum(each > 0 for each in lost), sum(lost), is_jagged
+    return told == (found.count, found.evidence["turns lost"], False)
+
+
 def stalled(tables: Tables, found: Finding) -> bool:
     """STV004: so long between two tokens of the request."""
     times = sorted(
@@ -229,6 +249,7 @@ COUNTS: Mapping[str, Callable[[Tables, Finding], bool]] = {
     "STV001": starved,
     "STV002": gave_way,
     "STV003": bucket_passed_over,
+    "STV018": left_out_for_a_bucket,
     "STV004": stalled,
     "STV006": waited_with_room,
     "STV007": went_round,

@@ -14,6 +14,17 @@ Shown = Callable[[Tables], bool]
 OFTEN = 16  # steps in a row; what happens less often is over before anybody sees it
 
 
+def decodes_left_out(tables: Tables) -> bool:
+    """In two of five steps of decodes a fifth of those who ran were left out for a bucket."""
+    steps = [step for step in tables["steps"] if step["kind"] == "decode"]
+    about = {row["step"] for row in tables["decisions"] if row["subject_kind"] == "bucket"}
+    num_left_out = sum(
+        step["step"] in about and step["num_decode_reqs"] < 0.8 * step["num_running"]
+        for step in steps
+    )
+    return bool(num_left_out > max(OFTEN, 0.4 * len(steps)))
+
+
 def oldest_passed_over(tables: Tables) -> bool:
     """The bucket of the oldest that competed did not run, step after step."""
     about = (row for row in tables["decisions"] if row["subject_kind"] == "bucket")
@@ -218,6 +229,7 @@ SHOWN: Mapping[str, Shown] = {
     "ignored-told-as-finished": finished_without_a_token,
     "preempted-ends-in-error": ended_in_error,
     "executor-dies": left_open,
+    "completions-in-buckets": decodes_left_out,
     "shortest-bucket": oldest_passed_over,
     "newest-first-oldest-preempted": older_for_younger,
     "bucket-preemption-with-free-blocks": preempted_with_room,
