@@ -1,39 +1,55 @@
-"""`fcfs-preemption`: forty equal requests, and most of them starve.
+"""`fcfs-preemption`: forty equal requests at once, and most of them starve.
 
 ## What happened
-A user of an engine with paged KV sent 40 identical requests that together needed about twice the
-KV pool. With the scheduler as it was, 24 or more never finished: the client gave up on them.
-Four decisions, each with a reason of its own, worked together:
+A user of an engine with paged KV sent 40 identical requests at once that together needed about
+twice the KV pool. With the scheduler as it was, 24 or more never finished: the client gave up on
+them. Five decisions, each with a reason of its own, worked together:
 
 - the batch is one *bucket* of equal lengths, and the *shortest* bucket was chosen;
-- everything outside it was *preempted*, though its blocks were not needed, and later computed
-  again from its first token;
+- completions ran in such buckets too, though a decode is one token at any length;
+- everything outside the bucket was *preempted*, though its blocks were not needed, and later
+  computed again from its first token;
 - running requests were ordered *newest first*, so the oldest were the ones to be preempted;
 - a request that waited long got *one* victim's blocks, and was *ignored* when that was too little.
 
-So whoever arrived last was the shortest, ran, and threw everybody else's work away, step after
+So whoever was let in last was the shortest, ran, and threw everybody else's work away, step after
 step: between two tokens of the shortest, all others were prefilled again and preempted again.
 Turning the order round, as was proposed first, changes nothing. Deferring instead of preempting is
-what saves the work and brings nearly all in time; but only the bucket of the *oldest* request makes
-it fair. The repair does both: it chooses the oldest bucket, *defers* the others with their blocks,
-preempts *until it fits* and only of lower priority, and lets what does not fit yet *hold*.
+what saves the work and brings all in time; but only the bucket of the *oldest* request makes it
+fair, and only completions of any length together, *jagged*, make it fast. The repair does all of
+it: it chooses the oldest bucket of prompts, decodes all lengths in one step, *defers* what is
+incompatible with its blocks, preempts *until it fits* and only of lower priority, and lets what
+does not fit yet *hold*.
+
+Images and text never share a step. They met in a loop that drained the queue of those who run, and
+put the incompatible back on that same queue: it never ended. Deferred, they take turns.
 
 ## The workload
-40 requests of 64 prompt and 100 completion tokens (4,000 in all, as in the report), which clients
-send 16 at a time, 4 s apart. The pool has 120 blocks of 32 tokens: exactly half of what all
-forty need at their end. The deadline is 1.5 times the end of the repaired run; then clients
-hang up, which the trace shows as `abort`.
+40 requests of 192 prompt and 100 completion tokens (4,000 in all, as in the report), all at once.
+The pool has 60 blocks of 128 tokens: exactly half of what all forty need at their end, so that 20
+fit. The deadline is 1.5 times the end of the repaired run; then clients hang up, which the trace
+shows as `abort`.
+
+- `--set prompt_len=512 --set block_size=16 --set num_kv_blocks=624`: 16 fit. As in the report, they
+  are served before the trouble begins, and 24 starve.
+- `--set burst=16 --set gap_ms=4000`: 16 at a time, 4 s apart; with `--set prompt_len=64 --set
+  block_size=32 --set num_kv_blocks=120` the bursts are the cohorts.
+- `--set images=every-4`: every fourth request has an image.
 
 ## What to look for
 - `before`: STV001 names the starved; KVB003 a preemption with free blocks in almost every step;
-  STV003 how long the bucket of the oldest request was passed over; STV002 older for younger.
+  KVB004 what is computed again for that; STV002 older for younger.
 - `order-only`: the order turned round and nothing else; the same numbers.
 - `defer-only`: other buckets keep their blocks and nothing else is repaired; nobody is late, yet
-  the first to come wait for the last, because those are shorter (STV003).
-- `after`: no finding; finish times rise in cohorts, in order of arrival (in the report 16 requests
-  at 90 s, 16 at 181 s, 8 at 192 s).
-- `--fault NAME` (of `after`; `record --list` has them all) also switches on bugs of the pool, of
-  admission, and of what runs the batches:
+  the first to come wait for the last, because those are shorter (STV003), and somebody is left
+  out of half of the steps of decodes (STV018).
+- `after`: no finding; finish times rise in cohorts, of as many as fit, in order of arrival (in the
+  report 16 requests at 90 s, 16 at 181 s, 8 at 192 s), and the run ends a fifth sooner than
+  `defer-only`. With `--set completions=bucketed` it does not.
+- `--fault NAME` (of `after`; `record --list` has them all) also switches on bugs of the queues, of
+  the pool, of admission, and of what runs the batches:
+  `incompatible-requeued-on-drained-queue`: images among text are put back on the queue that is
+  being drained, hundreds of times in a step, until a watchdog ends it (STV007);
   `block-given-twice`: a `claim` of a block that another request still has (KVB001);
   `block-leaked`: a `finish` with one `release` fewer than its blocks (KVB002);
   `nobody-gives-way`: idle steps in which every request that holds blocks waits for more (KVB008);
@@ -126,7 +142,7 @@ class FcfsPreemption:
     """Report 004; its page is the module's docstring."""
 
     name: str = "fcfs-preemption"
-    summary: str = "40 equal requests on half the KV they need: who starves, and why"
+    summary: str = "40 equal requests at once on half the KV they need: who starves, and why"
     variants: tuple[str, ...] = tuple(FAULTS_OF)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
     executors: tuple[str, ...] = ("simulated",)
