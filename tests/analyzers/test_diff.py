@@ -163,10 +163,10 @@ def test_who_gained_is_told_by_what_the_engine_says_became_of_them(recorded: Rec
 
     found = diff(before, after)
 
-    assert found.outcomes.totals["finished"] == (12, 40)
-    assert found.outcomes.totals["preemptions"] == (476, 4)
+    assert found.outcomes.totals["finished"] == (0, 40)
+    assert found.outcomes.totals["preemptions"] == (230, 10)
     gained = found.outcomes.requests.filter(pl.col("change") == "gained")
-    assert gained.filter(pl.col("outcome_a") == "abort").height == 28
+    assert gained.filter(pl.col("outcome_a") == "abort").height == 40
     assert dict(found.outcomes.causes)["recompute"][0] > found.outcomes.causes["recompute"][1] > 0
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from stepscope.analyzers.finding import Finding
 from stepscope.analyzers.rules.kvb001_block_double_owned import BlockDoubleOwned
+from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
@@ -140,7 +141,7 @@ def test_an_engine_that_frees_a_block_again_is_found(record: Record) -> None:
     found = BlockDoubleOwned().check(record("fcfs-preemption", fault="block-given-twice"))
 
     assert [(each.request, each.evidence["holder"]) for each in found] == [
-        ("req-16", "req-23"), ("req-22", "req-23"), ("req-21", "req-23"),
+        ("req-17", "req-16"), ("req-22", "req-15"), ("req-21", "req-23"),
     ]  # fmt: skip
-    sound = record("fcfs-preemption", requests="24", num_kv_blocks="60")
+    sound = record("fcfs-preemption", **{**BURSTS, "requests": "24", "num_kv_blocks": "60"})
     assert BlockDoubleOwned().check(sound) == []

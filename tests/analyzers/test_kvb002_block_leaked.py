@@ -104,5 +104,5 @@ def test_engines_that_release_are_clean(record: Record, scenario: str, variant: 
 def test_an_engine_whose_requests_keep_their_last_block_is_found(record: Record) -> None:
     (found,) = BlockLeaked().check(record("fcfs-preemption", fault="block-leaked"))
 
-    # The last eight end with the trace: nobody can tell yet that theirs are not released.
-    assert (found.request, found.count, found.evidence["requests"]) == ("req-00", 32, 32)
+    # The last five end with the trace: nobody can tell yet that theirs are not released.
+    assert (found.request, found.count, found.evidence["requests"]) == ("req-00", 35, 35)

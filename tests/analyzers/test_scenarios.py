@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.analyzers.finding import Severity
 from stepscope.analyzers.run import CheckResult, check
+from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.engine.scenario import RunResult
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
@@ -133,6 +134,9 @@ def test_the_guard_is_clean_under_every_rule(checked: CheckVariant, workload: st
     assert loud(result) == []
 
 
+BUCKETS = {**BURSTS, "completions": "bucketed"}
+
+
 def test_the_repaired_scheduler_is_clean_under_every_rule(checked: CheckVariant) -> None:
     run, result = checked("fcfs-preemption", "after")
 
@@ -144,12 +148,22 @@ def test_the_repaired_scheduler_is_clean_under_every_rule(checked: CheckVariant)
 def test_the_reported_scheduler_fires_every_rule_about_it(
     checked: CheckVariant, variant: str
 ) -> None:
-    run, result = checked("fcfs-preemption", variant)
+    sixteen_fit = {"prompt_len": "512", "block_size": "16", "num_kv_blocks": "624"}
+    run, result = checked("fcfs-preemption", variant, **sixteen_fit)
 
-    assert result.counts["STV001"] == run.metrics["late"]
-    assert result.counts["KVB003"] == run.metrics["preempted"]
+    assert result.counts["STV001"] == run.metrics["late"] == 24
+    assert result.counts["KVB003"] > 0.9 * int(run.metrics["preempted"])
     assert result.counts["STV002"] > 0
+
+
+def test_deferring_alone_starves_the_bucket_of_the_oldest_and_leaves_decodes_out(
+    checked: CheckVariant,
+) -> None:
+    run, result = checked("fcfs-preemption", "defer-only")
+
+    assert run.metrics["late"] == result.counts["STV001"] == 0
     assert result.counts["STV003"] > 0
+    assert result.counts["STV018"] > 0
 
 
 @pytest.mark.parametrize(
@@ -163,13 +177,13 @@ def test_the_reported_scheduler_fires_every_rule_about_it(
 def test_a_single_fault_fires_its_own_rule(
     checked: CheckVariant, knob: str, fault: str, fired: set[str]
 ) -> None:
-    _, result = checked("fcfs-preemption", "after", **{knob: fault})
+    _, result = checked("fcfs-preemption", "after", **{**BUCKETS, knob: fault})
 
     assert fired <= {code for code, count in result.counts.items() if count}
 
 
 def test_stv001_finds_that_everybody_starves_where_nobody_finishes(checked: CheckVariant) -> None:
-    settings = {"incompatible": "preempt", "burst": "4", "gap_ms": "500"}
+    settings = {**BUCKETS, "incompatible": "preempt", "burst": "4", "gap_ms": "500"}
 
     run, result = checked("fcfs-preemption", "after", **settings)
 

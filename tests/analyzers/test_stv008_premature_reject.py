@@ -60,7 +60,7 @@ def test_what_can_never_fit_or_is_not_dropped_is_clean(row: Row) -> None:
 def test_a_request_that_one_victim_was_too_little_for_is_found(record: Record) -> None:
     small = [RequestSpec(f"small-{n}", n, 16, 400) for n in range(8)]
     asked = Workload([*small, RequestSpec("large", 100, 600, 4)])
-    settings = {"num_kv_blocks": "30", "block_size": "32"}
+    settings = {"num_kv_blocks": "30", "block_size": "32", "completions": "bucketed"}
 
     (found,) = PrematureReject().check(
         record(

@@ -89,7 +89,7 @@ def test_an_engine_whose_executor_dies_is_found(record: Record) -> None:
     (found,) = RequestsLeftOpen().check(record("fcfs-preemption", fault="executor-dies"))
 
     assert found.message == (
-        "16 of 16 requests were still open when the recording was closed: 16 in the batch of "
-        "step 5, which never ended"
+        "40 of 40 requests were still open when the recording was closed: 30 in the batch of "
+        "step 5, which never ended, and 10 waiting"
     )
     assert RequestsLeftOpen().check(record("fcfs-preemption")) == []
