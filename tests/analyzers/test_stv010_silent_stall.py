@@ -102,3 +102,20 @@ def test_an_engine_that_remembers_that_its_batch_was_full_is_found(record: Recor
 
     assert found.evidence["longest run_steps"] == 1_001
     assert found.evidence["waiting at most"] == 20
+
+
+@pytest.mark.parametrize(("free", "count"), [(1, 1), (0, 0)])
+def test_that_every_seat_was_taken_is_no_reason_while_one_is_free(free: int, count: int) -> None:
+    lacked = {"reason": "every seat is taken", "resource": "seat", "needed": 1, "available": 0}
+    told = [decision("request", "r1", "deferred", 15, step=1, **lacked)]
+
+    assert len(stalled(*(decode(n, 8 - free, **ROOM) for n in range(1, 9)), told=told)) == count
+
+
+def test_an_engine_whose_last_chunk_counts_twice_is_found(record: Record) -> None:
+    (found,) = SilentStall().check(record("waiting-queue", fault="full-since-the-last-chunk"))
+
+    assert found.message == (
+        "255 steps running (6 to 260, 14.7 s) let nobody in, with up to 1 request waiting, 1 of 4 "
+        "seats and 3,484 of 4,096 KV blocks free"
+    )
