@@ -21,8 +21,8 @@ def test_diff_names_the_step_and_what_each_knew_and_what_came_of_it(
 
     assert run.code == 0
     assert "they part in step 3: batch, row 0" in run.out
-    assert "phase decode" in run.out
-    assert "waiting: 0" in run.out
+    assert "request req-29, phase decode" in run.out
+    assert "waiting: 10  req-30" in run.out
     assert "scheduler.bucket" in run.out
     assert "21" in next(line for line in run.out.splitlines() if line.startswith("STV001"))
     assert "gained by B" in run.out
@@ -110,7 +110,7 @@ def test_it_says_what_became_of_all_requests_and_that_latencies_are_of_the_finis
     told = {line[:24].strip(): line[24:].split() for line in lines}
     assert told["arrived"] == ["40", "40"]
     assert told["finished"] == ["0", "40"]
-    assert told["aborted"] == ["28", "0"]
+    assert told["aborted"] == ["40", "0"]
     assert told["open"] == ["0", "0"]
     assert "latency mean of finished" in told
 
