@@ -43,6 +43,7 @@ import polars as pl
 
 from stepscope.analyzers.batches import formed, own_times, tokens
 from stepscope.analyzers.covered import covered, merged
+from stepscope.analyzers.declared import mixes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.requests import REQUEST, events, waits
 from stepscope.analyzers.rule import any_row, each, finding
@@ -56,6 +57,7 @@ FIX = (
     "hold back budget for decodes under way and cap a prompt's share of a step; "
     "do not preempt the old for the young"
 )
+FIX_UNMIXED = "run a decode step after some prefill steps, whatever waits"
 FIX_PREEMPTED = "choose victims by age, the youngest first, and preempt only when blocks are short"
 FIX_DECODES = "let every request that is in the middle of its output run before any runs again"
 
@@ -96,7 +98,9 @@ class DecodeStalled:
         )
         longest = pl.all().exclude("rank", "last_step").sort_by("gap_ns", "request").last()
         ends = stalls.group_by("rank", "last_step").agg(longest, count=pl.len())
-        blamed = _with_preemptions(_with_steps(ends, trace), trace)
+        blamed = _with_preemptions(_with_steps(ends, trace), trace).with_columns(
+            is_unmixed=pl.lit(mixes(trace) is False)
+        )
         rows = blamed.sort(-pl.col("gap_ns"), "rank", "last_step", nulls_last=True).collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
@@ -225,7 +229,9 @@ def _fix(row: Mapping[str, Any]) -> str:
     """What to do about what took most of the stall: it was out, others decoded, or prompts ran."""
     if 2 * (row["preempted_ns"] or 0) > row["gap_ns"]:
         return FIX_PREEMPTED
-    return FIX_DECODES if 2 * row["decode_ns"] > row["gap_ns"] else FIX
+    if 2 * row["decode_ns"] > row["gap_ns"]:
+        return FIX_DECODES
+    return FIX_UNMIXED if row["is_unmixed"] else FIX
 
 
 def _blame(row: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stepscope.analyzers.finding import Finding
@@ -18,8 +20,10 @@ STEPS += [decode(n, 2) for n in (10, 11)]
 TOKENS = [token(n, name, place) for name in "ab" for place, n in enumerate((1, 2, 3, 10, 11))]
 
 
-def stalled(*tokens: Row, ratio: float = 5.0, lifecycle: list[Row] | None = None) -> list[Finding]:
-    trace = trace_of(steps=STEPS, outputs=tokens, lifecycle=lifecycle or [])
+def stalled(
+    *tokens: Row, ratio: float = 5.0, lifecycle: list[Row] | None = None, **manifest: Any
+) -> list[Finding]:
+    trace = trace_of(steps=STEPS, outputs=tokens, lifecycle=lifecycle or [], **manifest)
     return DecodeStalled(max_ratio=ratio, min_gap_ns=50).check(trace)
 
 
@@ -43,10 +47,12 @@ def test_what_is_to_be_done_goes_by_what_took_most_of_the_stall() -> None:
 
     (behind_decodes,) = DecodeStalled(max_ratio=5, min_gap_ns=50).check(decodes)
     (behind_prompts,) = stalled(*TOKENS)
+    (unmixed,) = stalled(*TOKENS, config={"scheduler": {"mixed": False}})
     (preempted,) = stalled(*TOKENS, lifecycle=out)
 
     assert behind_decodes.fix.startswith("let every request")
     assert behind_prompts.fix.startswith("hold back budget")
+    assert unmixed.fix.startswith("run a decode step after some prefill steps")
     assert preempted.fix.startswith("choose victims by age")
 
 
