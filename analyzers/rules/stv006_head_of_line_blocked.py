@@ -250,7 +250,7 @@ def _beside_free_slots(trace: Trace) -> pl.LazyFrame:
             pl.col("step").min(),
             ts_ns=pl.col("from_ns").min(),
             end_ns=pl.col("to_ns").max(),
-            room=pl.col("free_slot_ns").sum() / pl.col("free_ns").sum(),
+            room=pl.col("free_slot_ns").sum() / pl.col("blocked_ns").sum(),
             blocked_ns=pl.col("blocked_ns").sum(),
             need=pl.lit(size, pl.Int64),
         )
@@ -265,19 +265,24 @@ def _beside_free_slots(trace: Trace) -> pl.LazyFrame:
 
 
 def _with_free_slots(waited: pl.LazyFrame, steps: pl.LazyFrame) -> pl.LazyFrame:
-    """Add, of the steps that began in each wait, how long they took, and that times free slots."""
-    took_ns = pl.col("to_ns") - pl.col("from_ns")
-    sums = {"free_ns": took_ns, "free_slot_ns": took_ns * pl.col("num_free")}
-    upto = steps.select(
-        "rank", "ts_ns", *(each.cum_sum().over("rank").alias(name) for name, each in sums.items())
-    ).sort("ts_ns")
+    """Add free_slot_ns: how many slots were free in each wait, times for how long they were."""
+    free = (pl.col("to_ns") - pl.col("from_ns")).cast(pl.Float64) * pl.col("num_free")
+    upto = (
+        steps.filter(pl.col("from_ns") < pl.col("to_ns"))
+        .sort("rank", "from_ns")
+        .select(
+            "rank", "num_free", since_ns="from_ns", until_ns="to_ns",
+            before=free.cum_sum().over("rank") - free,
+        )
+        .sort("since_ns")
+    )  # fmt: skip
     for moment in ("from_ns", "to_ns"):
-        then = upto.rename({"ts_ns": f"_{moment}"} | {name: f"{name}_{moment}" for name in sums})
-        waited = waited.sort(moment).join_asof(
-            then, left_on=moment, right_on=f"_{moment}", by="rank", allow_exact_matches=False,
-            check_sortedness=False,
-        )  # fmt: skip
-    return waited.with_columns(
-        (pl.col(f"{name}_to_ns").fill_null(0) - pl.col(f"{name}_from_ns").fill_null(0)).alias(name)
-        for name in sums
-    )
+        lasted = pl.min_horizontal(moment, "until_ns") - pl.col("since_ns")
+        waited = (
+            waited.sort(moment)
+            .join_asof(upto, left_on=moment, right_on="since_ns", by="rank", check_sortedness=False)
+            .with_columns((pl.col("before") + lasted * pl.col("num_free")).alias(f"free_{moment}"))
+            .drop("num_free", "until_ns", "before", "since_ns", strict=False)
+        )
+    then, at_first = (pl.col(f"free_{moment}").fill_null(0.0) for moment in ("to_ns", "from_ns"))
+    return waited.with_columns(free_slot_ns=then - at_first)

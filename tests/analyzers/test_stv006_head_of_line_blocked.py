@@ -95,6 +95,21 @@ def test_slots_that_the_engine_does_not_use_are_room() -> None:
     )
 
 
+def test_slots_are_free_also_in_a_step_that_had_begun_before_the_wait() -> None:
+    late = [event("late", "arrive", 25), event("late", "admit", 90), event("late", "finish", 92)]
+    narrow, wide = (decode(1, 1, ts_ns=0, dur_ns=50), decode(2, 3, ts_ns=50, dur_ns=50))
+    trace = trace_of(
+        lifecycle=[*life("other", 0, 1, 99), *late],
+        config={"engine": {"max_num_seqs": 4, "num_slots": 4}},
+        steps=[narrow, wide], batch_rows=[row(2, "late")],
+    )  # fmt: skip
+
+    (found,) = HeadOfLineBlocked(max_ratio=0.5).check(trace)
+
+    assert "late, 65 ns with room" in found.message
+    assert found.evidence["free"] == pytest.approx((25 * 3 + 40 * 1) / 65)
+
+
 def test_steps_that_overlap_are_room_for_the_time_in_which_any_ran() -> None:
     (found,) = served_alone(4, dur_ns=13)
 
