@@ -108,7 +108,7 @@ class Staging:
         if recorder and len(segments) > 1:
             log = _Log(recorder, step, ts_ns)
             for at, segment in enumerate(segments):
-                _stage(segment, staged[at], first_epoch + at, log, waits=self._waits)
+                _stage(segment, staged[at], first_epoch + at, log)
             for at, segment in enumerate(segments):
                 following = segments[at + 1 : at + 2]
                 _run(segment, staged[at], first_epoch + at, following, log)
@@ -190,7 +190,7 @@ def _order(log: _Log, earlier: str, later: str, event: str) -> None:
     log(later, "wait", event=event)
 
 
-def _stage(segment: Segment, staged: Staged, epoch: int, log: _Log, *, waits: bool) -> None:
+def _stage(segment: Segment, staged: Staged, epoch: int, log: _Log) -> None:
     log.segment = segment.segment
     names = [name for name in _given(segment) if name not in staged.stale]
     for name in names:
@@ -209,7 +209,7 @@ def _stage(segment: Segment, staged: Staged, epoch: int, log: _Log, *, waits: bo
                 log(COMPUTE, "read", f"shared {name}", entries, held)
                 log(COMPUTE, "write", f"cloned {name}", entries, held)
     log(COMPUTE, "record", event=f"taken {segment.segment}")
-    if waits:
+    if staged.is_waited_for:
         log(HOST, "wait", event=f"taken {segment.segment}")
 
 

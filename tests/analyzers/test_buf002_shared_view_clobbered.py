@@ -61,7 +61,8 @@ def test_a_decode_half_that_overwrites_the_shared_view_is_found(record: Record) 
     )
 
     buffers = {each.evidence["buffer"] for each in found}
-    assert buffers == {"shared input_ids", "shared positions", "shared slot_mapping"}
+    fields = ("cu_seqlens_q", "input_ids", "positions", "slot_mapping", "block_tables")
+    assert buffers == {f"shared {name}" for name in fields}
     assert {each.count for each in found} == {46}
 
 

@@ -222,6 +222,13 @@ def test_a_mixed_batch_runs_as_often_as_its_backend_has_it_and_waits_once(
     assert (ready.num_bodies, ready.num_syncs) == (num_bodies, 1)
 
 
+def test_between_its_segments_the_host_waits_once_and_at_the_end_once_more() -> None:
+    _, rows = prepared()
+
+    waits = [row["event"] for row in rows.of("accesses", stream="host", op="wait")]
+    assert waits == ["taken 0 7", "ran 7"]
+
+
 @pytest.mark.parametrize("rows", [(LAST_CHUNK,), (TOKEN, TOKEN)])
 def test_a_batch_of_one_phase_runs_once_and_waits_for_nothing(
     rows: tuple[tuple[str, int, bool], ...],
