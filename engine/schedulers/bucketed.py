@@ -2,9 +2,9 @@
 
 The scheduler of report 004. Sequences are put in buckets by (length, modality, offset) and one
 bucket runs per step; prompts go before decodes. A decode has one token whatever its length, so
-completions need no bucket of one length: only images and text never share a step. The knobs are the
-decisions that went wrong there; the defaults are the repaired ones, which serve first come, first
-served.
+completions need no bucket of one length: only images and text never share a step, and take turns.
+The knobs are the decisions that went wrong there; the defaults are the repaired ones, which serve
+first come, first served.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Bucketed:
 
     - `completions`: which decodes run together, `jagged` those of any length, or `bucketed` those
       of one.
-    - `bucket`: which one runs, the `shortest` sequences or those with the `oldest` request.
+    - `bucket`: which one runs, the `shortest` sequences or those with the `oldest` request. Where
+      completions are jagged, text and images take turns at them.
     - `order`: who gets blocks first and is preempted last, `newest-first` or `fcfs`.
     - `victims`: how many are preempted for a request that was held `patience` times, `one`, or
       `until-it-fits`, and then only of lower priority.
@@ -167,15 +168,15 @@ class Bucketed:
             buckets.setdefault(self._bucket_of(request), []).append(request)
         oldest = {bucket: min(members, key=_age) for bucket, members in buckets.items()}
         by_age = sorted(buckets, key=lambda bucket: _age(oldest[bucket]))
-        chosen = by_age[0]
-        if self.bucket == "shortest":
+        chosen, reason = by_age[0], f"{self.bucket} goes first"
+        if chosen.length is None:
+            chosen = min(by_age, key=lambda bucket: min(map(_last_step, buckets[bucket])))
+            reason = "modalities take turns"
+        elif self.bucket == "shortest":
             chosen = min(by_age, key=lambda bucket: min(map(_length, buckets[bucket])))
         if len(buckets) > 1:
             for bucket in dict.fromkeys((chosen, *by_age[:MAX_WEIGHED])):
-                yield Weigh(
-                    str(bucket), oldest[bucket], len(buckets[bucket]), str(chosen),
-                    f"{self.bucket} goes first",
-                )  # fmt: skip
+                yield Weigh(str(bucket), oldest[bucket], len(buckets[bucket]), str(chosen), reason)
         return buckets[chosen]
 
     def _set_aside(self, requests: Sequence[Request], chosen: list[Request]) -> Iterator[Action]:
@@ -256,6 +257,11 @@ def _behind_bucket(
 
 def _length(request: Request) -> int:
     return request.num_tokens
+
+
+def _last_step(request: Request) -> int:
+    """The step of its last token: whoever has waited longest has the lowest."""
+    return request.sampled_step
 
 
 def _age(request: Request) -> tuple[int, int, int]:

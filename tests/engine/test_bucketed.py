@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -78,11 +79,22 @@ def test_images_and_text_share_neither_a_prefill_nor_a_decode() -> None:
     assert [(row["verdict"], row["instead"]) for row in told] == [("deferred", "len=any text")]
 
 
-def test_who_is_deferred_for_its_modality_keeps_its_blocks_and_runs_when_the_older_has_ended() -> (
-    None
-):
+def test_completions_of_text_and_of_images_take_turns() -> None:
     engine, rows = serve(TEXT_AND_IMAGE, config=ROOMY)
-    assert [each.request.id for each in engine.ended] == ["text", "image"]
+    ran = [scheduled(rows, step) for step in range(4, 11)]
+    assert ran == [["text"], ["image"]] * 3 + [["text"]]
+    assert [each.request.id for each in engine.ended] == ["image", "text"]
+
+
+def test_text_that_keeps_coming_leaves_older_text_and_images_their_turns() -> None:
+    late = [request(f"late-{n}", 4, 1, arrival_ns=6 + 2 * n) for n in range(3)]
+    _, rows = serve([*TEXT_AND_IMAGE, *late], config=ROOMY)
+    ran = [*chain.from_iterable(scheduled(rows, step) for step in range(6, 13))]
+    assert ran == ["text", "late-0", "image", "late-1", "text", "late-2", "image"]
+
+
+def test_who_is_deferred_for_its_modality_keeps_its_blocks() -> None:
+    engine, rows = serve(TEXT_AND_IMAGE, config=ROOMY)
     assert {each.event for each in engine.ended} == {"finish"}
     assert not rows.of("lifecycle", event="preempt")
 
