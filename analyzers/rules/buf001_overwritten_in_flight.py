@@ -18,7 +18,7 @@ seen; behind a long one they have not. A probe that synchronises makes it go awa
 
 ## Example
     the host wrote pinned slot_mapping 46 times while copy may still have been reading it: first in
-    step 4, 17 ns after the read was issued; 45 reads took the new contents
+    step 4, 28 ns after the read was issued; 44 reads took the new contents
 
 ## How to fix
 Let the host wait for an event recorded behind the copy before it writes again, give each segment a
