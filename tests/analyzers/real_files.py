@@ -158,6 +158,7 @@ LACKS: dict[str, Lack] = {
     "KVB006": _needs("accesses"),
     "KVB007": _HISTORIES,
     "KVB008": _ABOUT_REQUESTS,
+    "COR013": _needs("accesses"),
     "BUF001": _needs("accesses"),
     "BUF002": _needs("accesses"),
     "BUF003": _needs("accesses"),

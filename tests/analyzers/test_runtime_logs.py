@@ -117,4 +117,4 @@ def test_a_real_run_that_ended_is_clean(shared_data: Path) -> None:
 
     assert loud(result) == set()
     cores = {rule.code for rule in RULES if rule.code.startswith("COR")}
-    assert cores & set(result.not_applicable) == LENGTHS | {"COR004", "COR007", "COR008"}
+    assert cores & set(result.not_applicable) == LENGTHS | {"COR004", "COR007", "COR008", "COR013"}

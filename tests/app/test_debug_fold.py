@@ -162,7 +162,7 @@ def starving(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 MOVES = st.one_of(
     st.tuples(st.sampled_from(["next", "back"]), st.sampled_from(["step", "event"])),
-    st.tuples(st.just("step"), st.integers(1, 140)),
+    st.tuples(st.just("step"), st.integers(1, 80)),
     st.tuples(st.just("time"), st.integers(-(10**9), 2 * 10**10)),
 )
 

@@ -63,7 +63,8 @@ def test_a_run_that_finished_nobody_is_not_served_and_times_of_nobody_are_unknow
 
 
 def test_some_who_were_served_are_counted() -> None:
-    ran = run("fcfs-preemption", "before")
+    sixteen = {"prompt_len": "512", "block_size": "16", "num_kv_blocks": "624"}
+    ran = run("fcfs-preemption", "before", **sixteen)
 
     finished = ran.metrics["finished"]
     assert ran.metrics["outcome"] == f"{finished} of 40 served"

@@ -120,8 +120,8 @@ KNOWN = {
     "STV018": Configuration("fcfs-preemption", "after", {"completions": "bucketed"}, 0),
     "KVB003": Configuration("fcfs-preemption", "before", {}, 0),
     "KVB004": Configuration("fcfs-preemption", "before", {}, 0),
-    "STV007": of_fault(fault("incompatible-requeued-on-drained-queue"), 8),
-    "STV008": of_fault(fault("one-victim-then-ignored"), 1),
+    "STV007": of_fault(fault("incompatible-requeued-on-drained-queue"), 2),
+    "STV008": of_fault(fault("one-victim-then-ignored"), 2),
 }
 
 
