@@ -37,10 +37,13 @@ def gave_way(tables: Tables, found: Finding) -> bool:
         for row in tables.events[found.request or ""]
         if row["by_request"]
     )
+    took = {(row["ts_ns"], row["by_request"]) for row in tables.events[found.request or ""]}
     passed_by = [
         row for row in tables["lifecycle"]
         if row["event"] in ENTERS and tables.age(row["request"]) > age
-        and any(since < row["ts_ns"] < until or since < row["ts_ns"] == until
+        # Who took its place came in at the moment in which it was put out; others passed it then.
+        and (row["ts_ns"], row["request"]) not in took
+        and any(since <= row["ts_ns"] <= until
                 for since, until in _waits(tables, found.request or ""))
     ]  # fmt: skip
     is_passed = found.count == for_younger or bool(passed_by)
@@ -139,10 +142,15 @@ def no_decode_ran(tables: Tables, found: Finding) -> bool:
     """STV011: so many steps in a row ran prompts alone, with somebody there who could decode."""
     began = [(row["ts_ns"], row["request"]) for row in tables["lifecycle"]
              if row["event"] == "first-token"]  # fmt: skip
+    # What is computed again in a step cannot decode in it.
+    prompts = {(row["step"], row["request"]) for row in tables["batch_rows"]
+               if row["phase"] == "prefill"}  # fmt: skip
     longest = streak = 0
     for row in sorted(tables["steps"], key=lambda row: row["step"]):
         decoding = sum(
-            since <= row["ts_ns"] and not _is_out(tables, request, row["ts_ns"])
+            since <= row["ts_ns"]
+            and (row["step"], request) not in prompts
+            and not _is_out(tables, request, row["ts_ns"])
             for since, request in began
         )
         is_starved = row["num_prefill_reqs"] and not row["num_decode_reqs"] and decoding
