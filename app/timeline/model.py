@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -35,6 +35,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Trace, int], Strips]], ...] = (
     ("tracks", "spans", track_strips),
 )
 MAX_LISTED = 64
+Side = Literal["left", "right"]
 """Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
 
 
@@ -234,14 +235,13 @@ class Timeline:
         spans = self.spans(lane, t0, t1, MAX_LISTED + 1)
         return spans if len(spans) <= MAX_LISTED else None
 
-    def _neighbour(self, lane: int, ts_ns: int, side: str, shift: int) -> SpanView | None:
+    def _neighbour(self, lane: int, ts_ns: int, side: Side, shift: int) -> SpanView | None:
         found = self._section_of(lane)
         if found is None:
             return None
         levels, own = found
         first, last = int(levels.offsets[own]), int(levels.offsets[own + 1])
-        # numpy's stubs take no `side` that is a str, only the two literals apart.
-        place = int(np.searchsorted(levels.start[first:last], ts_ns, side)) + shift  # type: ignore[call-overload]
+        place = int(np.searchsorted(levels.start[first:last], ts_ns, side)) + shift
         if not 0 <= place < last - first:
             return None
         return self._views(lane, levels, range(first + place, first + place + 1))[0]
