@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,8 @@ def names() -> list[str]:
 def swimlane(name: str) -> Swimlane:
     """One of them, to be changed."""
     if name == "made":
-        return Swimlane(records(), deps(), {"7": "softmax", "8": "qk", "9": "pv"})
+        # Parts of it are constants of another test: what is changed here is a copy of them.
+        return Swimlane(deepcopy(records()), deps(), {"7": "softmax", "8": "qk", "9": "pv"})
     folder = _REAL / name
     told, found = (json.loads((folder / each).read_bytes()) for each in (RECORDS, DEPS))
     (named,) = folder.glob("name_map_*.json")

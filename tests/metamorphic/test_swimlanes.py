@@ -6,6 +6,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -81,6 +82,15 @@ def test_the_order_of_records_makes_no_difference(folder: Path, tmp_path: Path, 
     trace = Trace.open(shuffled(swimlane(name)).write(tmp_path / "Case1"))
 
     assert told_of(trace) == told(folder, name)
+
+
+@each_swimlane
+def test_a_swimlane_that_was_rewritten_leaves_the_next_as_it_was(name: str) -> None:
+    first = deepcopy(swimlane(name))
+
+    each_task(each_cycle(swimlane(name), lambda cycles: cycles + 1), lambda task: task + 1)
+
+    assert swimlane(name) == first
 
 
 @each_swimlane
