@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.covered import covered, merged
-from stepscope.analyzers.occupancy import FAR_NS
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.kernel_kinds import KINDS, kind_of
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

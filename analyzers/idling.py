@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.layout import configured
-from stepscope.analyzers.occupancy import FAR_NS, POOL, busy
+from stepscope.analyzers.occupancy import POOL, busy
 from stepscope.analyzers.once import once
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.once import once
 from stepscope.analyzers.requests import REQUEST, turns
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

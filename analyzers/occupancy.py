@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.once import once
-from stepscope.ingest.derive import states
 from stepscope.ingest.schema import CORE_KINDS, CORE_SLOTS, SHAPES
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
-FAR_NS = states.FAR_NS  # after any Unix time until 2043
 BLOCK = ("rank", "task", "block")
 CORE = ("rank", "core")
 POOL = ("rank", "shape")

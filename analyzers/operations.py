@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.once import once
 from stepscope.analyzers.rule import any_row
 from stepscope.ingest.derive.collective_names import BLOCKING, PAIRWISE, kind_of
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

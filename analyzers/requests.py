@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.covered import merged
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.once import once
 from stepscope.analyzers.rule import any_row
 from stepscope.ingest.derive import states
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

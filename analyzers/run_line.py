@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.stretches import CODE, NUMBER_OF
+from stepscope.ingest.times import FAR_NS
 
 
 def run_lines(steps: pl.LazyFrame) -> pl.LazyFrame:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.declared import slot_bytes
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.once import once
 from stepscope.analyzers.ownership import ownerships
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

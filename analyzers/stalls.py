@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.occupancy import FAR_NS, holds
+from stepscope.analyzers.occupancy import holds
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.causes import CAUSES, OF_RESOURCE
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.requests import REQUEST, ends, events, last_moment
 from stepscope.ingest.derive import states
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -38,9 +38,9 @@ from stepscope.analyzers.batches import STEP, formed, rows
 from stepscope.analyzers.declared import seats
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

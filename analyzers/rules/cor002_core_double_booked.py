@@ -36,7 +36,6 @@ from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import (
-    FAR_NS,
     holds,
     is_whole,
     run_in_turn,
@@ -45,6 +44,7 @@ from stepscope.analyzers.occupancy import (
 )
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -37,9 +37,10 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_label
-from stepscope.analyzers.occupancy import BLOCK, FAR_NS, holds, is_measured
+from stepscope.analyzers.occupancy import BLOCK, holds, is_measured
 from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import duration, times
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

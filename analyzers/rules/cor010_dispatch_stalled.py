@@ -49,7 +49,7 @@ from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
 from stepscope.analyzers.layout import configured
 from stepscope.analyzers.naming import with_label, with_name
-from stepscope.analyzers.occupancy import FAR_NS, holds
+from stepscope.analyzers.occupancy import holds
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.stalls import (
     COMPLETION,
@@ -64,6 +64,7 @@ from stepscope.analyzers.stalls import (
     pending_tasks,
 )
 from stepscope.analyzers.wording import duration, times
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

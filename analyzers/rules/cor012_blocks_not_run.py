@@ -34,9 +34,10 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_name
-from stepscope.analyzers.occupancy import FAR_NS, holds
+from stepscope.analyzers.occupancy import holds
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -35,10 +35,10 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.requests import REQUEST
 from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import times
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

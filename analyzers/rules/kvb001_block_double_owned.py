@@ -36,10 +36,10 @@ import polars as pl
 
 from stepscope.analyzers.declared import is_whole
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.ownership import CALLED, THING, ownerships
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration, times
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -47,7 +47,6 @@ from stepscope.analyzers.declared import block_size, num_slots
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
 from stepscope.analyzers.left_out import left_out
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.requests import (
     REQUEST,
     events,
@@ -58,6 +57,7 @@ from stepscope.analyzers.requests import (
 )
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration, times
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

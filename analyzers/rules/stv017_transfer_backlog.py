@@ -39,9 +39,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.rule import any_row, each, finding
 from stepscope.analyzers.wording import duration, times
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -43,10 +43,10 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import knows
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.operations import MEETING, blocking, meetings
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import duration, times
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

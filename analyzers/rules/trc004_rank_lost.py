@@ -38,10 +38,10 @@ import polars as pl
 
 from stepscope.analyzers.declared import is_one_run
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.occupancy import FAR_NS
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import duration
 from stepscope.ingest.schema import TABLES
+from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

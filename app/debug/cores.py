@@ -11,7 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.debug.state import Block, CoreSlots, CoreState
-from stepscope.ingest.derive.states import FAR_NS, with_held
+from stepscope.ingest.derive.states import with_held
+from stepscope.ingest.times import FAR_NS
 
 Places = npt.NDArray[np.int64]
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.ingest.times import FAR_NS
+
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
@@ -24,8 +26,6 @@ ENTERS = ("arrive", "preempt", "defer")
 LEAVES = ("admit", "resume")
 ENDS = ("finish", "reject", "abort")
 WAITING, PREEMPTED, RUNNING, ENDED = "waiting", "preempted", "running", "ended"
-FAR_NS = 2**61
-"""Times are cut to it, 73 years either way, so that the sum of three stays within an int64."""
 
 
 def is_list_of_arrivals(trace: Trace) -> bool:
