@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.analyzers.inputs import Input, inputs
-from stepscope.analyzers.known import knows
+from stepscope.analyzers.known import any_row, knows
 from stepscope.analyzers.outcomes import Outcomes, outcomes
 from stepscope.analyzers.pairing import Pairing, pair
-from stepscope.analyzers.rule import any_row
 from stepscope.analyzers.stages import STAGES, STEP, Stage, first_steps
 
 if TYPE_CHECKING:

@@ -24,6 +24,11 @@ def knows(trace: Trace, *needs: str) -> bool:
     return all(_knows(trace, *need.split(".")) for need in needs)
 
 
+def any_row(rows: pl.LazyFrame) -> bool:
+    """Tell whether there is a row."""
+    return not rows.head(1).collect().is_empty()
+
+
 def _knows(trace: Trace, table: str, column: str | None = None) -> bool:
     return trace.has(table) and (column is None or column in _with_values(trace, table))
 

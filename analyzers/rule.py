@@ -82,11 +82,6 @@ def condition(rule: Particular) -> str:
     return f"{ONLY_WHERE}{' '.join(said.split()).removeprefix(CONDITION).removesuffix('.')}"
 
 
-def any_row(rows: pl.LazyFrame) -> bool:
-    """Tell whether there is a row, for `applies`."""
-    return not rows.head(1).collect().is_empty()
-
-
 def finding(
     rule: Rule,
     message: str,

@@ -35,7 +35,8 @@ import polars as pl
 
 from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import any_row, each, finding
+from stepscope.analyzers.known import any_row
+from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.slot_buffers import slot_accesses
 from stepscope.analyzers.wording import times
 

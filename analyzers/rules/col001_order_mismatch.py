@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import any_row
 from stepscope.analyzers.operations import (
     GROUP,
     MEETING,
@@ -54,7 +55,7 @@ from stepscope.analyzers.operations import (
     operations,
     told,
 )
-from stepscope.analyzers.rule import any_row, finding
+from stepscope.analyzers.rule import finding
 from stepscope.ingest.derive.collective_names import BLOCKING, UNEVEN
 
 if TYPE_CHECKING:

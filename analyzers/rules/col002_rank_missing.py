@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import any_row
 from stepscope.analyzers.operations import (
     GROUP,
     MEETING,
@@ -44,7 +45,7 @@ from stepscope.analyzers.operations import (
     operations,
     told,
 )
-from stepscope.analyzers.rule import any_row, each, finding
+from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

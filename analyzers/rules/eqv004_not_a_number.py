@@ -32,7 +32,8 @@ import polars as pl
 
 from stepscope.analyzers.batches import tokens
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import any_row, each, finding
+from stepscope.analyzers.known import any_row
+from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.solo import NOT_A_NUMBER
 from stepscope.analyzers.wording import times
 

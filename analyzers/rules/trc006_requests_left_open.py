@@ -38,6 +38,7 @@ import polars as pl
 from stepscope.analyzers.batches import last_steps
 from stepscope.analyzers.declared import is_whole
 from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.known import any_row
 from stepscope.analyzers.requests import (
     ENDS,
     ENTERS,
@@ -48,7 +49,7 @@ from stepscope.analyzers.requests import (
     has_histories,
     requests,
 )
-from stepscope.analyzers.rule import any_row, each, finding
+from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
