@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.analyzers.wording import NUMBER
+
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
-
-NUMBER = r"\d+"
 
 
 def with_label(

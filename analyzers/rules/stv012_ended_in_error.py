@@ -36,10 +36,9 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.known import any_row
-from stepscope.analyzers.naming import NUMBER
 from stepscope.analyzers.requests import REQUEST, ends, events
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.wording import times
+from stepscope.analyzers.wording import NUMBER, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
