@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.analyzers.inputs import Input, inputs
-from stepscope.analyzers.known import any_row, knows
 from stepscope.analyzers.outcomes import Outcomes, outcomes
 from stepscope.analyzers.pairing import Pairing, pair
 from stepscope.analyzers.stages import STAGES, STEP, Stage, first_steps
+from stepscope.analyzers.views.known import any_row, knows
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

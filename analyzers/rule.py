@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import knows
+from stepscope.analyzers.views.known import knows
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

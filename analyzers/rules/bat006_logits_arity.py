@@ -33,8 +33,8 @@ import polars as pl
 
 from stepscope.analyzers.batches import STEP, formed, rows
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import any_row
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

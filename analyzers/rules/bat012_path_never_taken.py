@@ -34,8 +34,8 @@ import polars as pl
 from stepscope.analyzers.batches import formed, num_rows, path_names
 from stepscope.analyzers.declared import declared_paths
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import any_row
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.schema import PHASES
 
 if TYPE_CHECKING:

@@ -44,7 +44,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import any_row
 from stepscope.analyzers.operations import (
     GROUP,
     MEETING,
@@ -56,6 +55,7 @@ from stepscope.analyzers.operations import (
     told,
 )
 from stepscope.analyzers.rule import finding
+from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.derive.collective_names import BLOCKING, UNEVEN
 
 if TYPE_CHECKING:

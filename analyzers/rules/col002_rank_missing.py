@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import any_row
 from stepscope.analyzers.operations import (
     GROUP,
     MEETING,
@@ -46,6 +45,7 @@ from stepscope.analyzers.operations import (
     told,
 )
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import knows
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import (
     holds,
@@ -43,6 +42,7 @@ from stepscope.analyzers.occupancy import (
     with_holder_named,
 )
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import duration
 from stepscope.ingest.times import FAR_NS
 

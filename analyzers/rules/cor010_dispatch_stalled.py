@@ -46,7 +46,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import knows
 from stepscope.analyzers.layout import configured
 from stepscope.analyzers.naming import with_label, with_name
 from stepscope.analyzers.occupancy import holds
@@ -63,6 +62,7 @@ from stepscope.analyzers.stalls import (
     WAITS,
     pending_tasks,
 )
+from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 

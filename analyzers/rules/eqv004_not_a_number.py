@@ -32,9 +32,9 @@ import polars as pl
 
 from stepscope.analyzers.batches import tokens
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import any_row
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.solo import NOT_A_NUMBER
+from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

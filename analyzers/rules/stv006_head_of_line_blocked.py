@@ -45,7 +45,6 @@ from stepscope.analyzers.batches import formed, own_times
 from stepscope.analyzers.covered import covered, merged
 from stepscope.analyzers.declared import block_size, num_slots
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import knows
 from stepscope.analyzers.left_out import left_out
 from stepscope.analyzers.requests import (
     REQUEST,
@@ -56,6 +55,7 @@ from stepscope.analyzers.requests import (
     waits,
 )
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 

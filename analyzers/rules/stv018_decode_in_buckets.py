@@ -34,8 +34,8 @@ import polars as pl
 
 from stepscope.analyzers.batches import STEP, formed, rows, with_left_out
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import any_row
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.known import any_row
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -38,7 +38,6 @@ import polars as pl
 from stepscope.analyzers.batches import last_steps
 from stepscope.analyzers.declared import is_whole
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.known import any_row
 from stepscope.analyzers.requests import (
     ENDS,
     ENTERS,
@@ -50,6 +49,7 @@ from stepscope.analyzers.requests import (
     requests,
 )
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

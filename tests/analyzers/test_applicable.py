@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.analyzers.known import NUM_FIRST, knows
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.run import check
+from stepscope.analyzers.views.known import NUM_FIRST, knows
 from stepscope.ingest.schema import BY_NAME
 from tests.analyzers.least_faults import LEAST_FAULTS, LeastFault
 from tests.traces import trace_of
