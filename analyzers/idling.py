@@ -14,7 +14,7 @@ import polars as pl
 
 from stepscope.analyzers.layout import configured
 from stepscope.analyzers.occupancy import POOL, busy
-from stepscope.analyzers.once import once
+from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.once import once
+from stepscope.analyzers.views.once import once
 from stepscope.ingest.schema import CORE_KINDS, CORE_SLOTS, SHAPES
 from stepscope.ingest.times import FAR_NS
 

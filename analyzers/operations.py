@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.once import once
 from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.once import once
 from stepscope.ingest.derive.collective_names import BLOCKING, PAIRWISE, kind_of
 from stepscope.ingest.times import FAR_NS
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.once import once
+from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.covered import merged
-from stepscope.analyzers.once import once
 from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.once import once
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS
 

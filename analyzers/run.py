@@ -11,9 +11,9 @@ import polars as pl
 
 from stepscope.analyzers.coverage import Coverage, recorded
 from stepscope.analyzers.finding import Finding, by_severity_then_time
-from stepscope.analyzers.once import sharing
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.rule import Rule, lacking
+from stepscope.analyzers.views.once import sharing
 from stepscope.ingest.errors import StepscopeError
 
 if TYPE_CHECKING:

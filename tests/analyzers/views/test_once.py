@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.analyzers.once import once, sharing
+from stepscope.analyzers.views.once import once, sharing
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 
