@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.requests import REQUEST, turns
 from stepscope.analyzers.views.once import once
+from stepscope.analyzers.views.requests import REQUEST, turns
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

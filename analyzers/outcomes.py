@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.analyzers.blame import blame
-from stepscope.analyzers.requests import REQUEST
+from stepscope.analyzers.views.requests import REQUEST
 
 if TYPE_CHECKING:
     from stepscope.analyzers.blame import Blame

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.causes import CAUSES, OF_RESOURCE
-from stepscope.analyzers.requests import REQUEST, ends, events, last_moment
+from stepscope.analyzers.views.requests import REQUEST, ends, events, last_moment
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS
 

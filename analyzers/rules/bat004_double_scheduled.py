@@ -34,8 +34,8 @@ import polars as pl
 
 from stepscope.analyzers.batches import STEP, rows
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import ENTERS, LEAVES, REQUEST, events
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.requests import ENTERS, LEAVES, REQUEST, events
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import REQUEST
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.known import any_row, knows
+from stepscope.analyzers.views.requests import REQUEST
 from stepscope.analyzers.wording import times
 from stepscope.ingest.times import FAR_NS
 

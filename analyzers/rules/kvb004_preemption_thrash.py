@@ -39,9 +39,9 @@ import polars as pl
 
 from stepscope.analyzers.batches import rows
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import REQUEST, events
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.requests import REQUEST, events
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

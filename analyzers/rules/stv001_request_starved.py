@@ -41,8 +41,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import REQUEST, has_histories, neglected, requests, served, waits
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.requests import (
+    REQUEST,
+    has_histories,
+    neglected,
+    requests,
+    served,
+    waits,
+)
 from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:

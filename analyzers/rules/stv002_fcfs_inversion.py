@@ -48,7 +48,8 @@ import polars as pl
 from stepscope.analyzers.declared import max_passes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.left_out import left_out
-from stepscope.analyzers.requests import (
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.requests import (
     ENDS,
     LEAVES,
     REQUEST,
@@ -57,7 +58,6 @@ from stepscope.analyzers.requests import (
     requests,
     waits,
 )
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -46,7 +46,9 @@ from stepscope.analyzers.covered import covered, merged
 from stepscope.analyzers.declared import block_size, num_slots
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.left_out import left_out
-from stepscope.analyzers.requests import (
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.requests import (
     REQUEST,
     events,
     has_arrivals,
@@ -54,8 +56,6 @@ from stepscope.analyzers.requests import (
     served,
     waits,
 )
-from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 

@@ -34,9 +34,9 @@ import polars as pl
 
 from stepscope.analyzers.declared import is_whole
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import LEAVES, REQUEST, ends, events
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.requests import LEAVES, REQUEST, ends, events
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -38,7 +38,9 @@ import polars as pl
 from stepscope.analyzers.batches import last_steps
 from stepscope.analyzers.declared import is_whole
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.requests import (
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.requests import (
     ENDS,
     ENTERS,
     LEAVES,
@@ -48,8 +50,6 @@ from stepscope.analyzers.requests import (
     has_histories,
     requests,
 )
-from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
