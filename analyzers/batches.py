@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.left_out import not_ready, num_holding
+from stepscope.analyzers.views.left_out import not_ready, num_holding
 from stepscope.analyzers.views.once import once
 from stepscope.analyzers.views.requests import ENDS, REQUEST, events
 from stepscope.ingest.times import FAR_NS

@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.analyzers.batches import STEP, formed, own_times, when_formed
 from stepscope.analyzers.declared import seats
-from stepscope.analyzers.left_out import holding, left_out, num_holding
+from stepscope.analyzers.views.left_out import holding, left_out, num_holding
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

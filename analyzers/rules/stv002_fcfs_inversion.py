@@ -47,8 +47,8 @@ import polars as pl
 
 from stepscope.analyzers.declared import max_passes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.left_out import left_out
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.left_out import left_out
 from stepscope.analyzers.views.requests import (
     ENDS,
     LEAVES,

@@ -35,9 +35,9 @@ import polars as pl
 
 from stepscope.analyzers.batches import when_formed
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.left_out import left_out
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.left_out import left_out
 from stepscope.analyzers.views.requests import REQUEST, events, has_decisions, last_moment
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
