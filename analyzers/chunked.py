@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.batches import rows
 from stepscope.analyzers.solo import NOT_A_NUMBER, REQUEST, compared, diverged
+from stepscope.analyzers.views.batches import rows
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.batches import tokens
+from stepscope.analyzers.views.batches import tokens
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.batches import STEP, rows, tokens
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.batches import STEP, rows, tokens
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import REQUEST, ends
 from stepscope.analyzers.wording import times

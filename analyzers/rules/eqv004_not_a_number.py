@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.batches import tokens
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.solo import NOT_A_NUMBER
+from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.wording import times
 

@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.batches import formed
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.streaks import streaks
+from stepscope.analyzers.views.batches import formed
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import has_decisions
 from stepscope.analyzers.wording import duration, times

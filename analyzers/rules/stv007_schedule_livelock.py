@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.batches import STEP, formed, rows
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.streaks import streaks, worst_of_each_rank
+from stepscope.analyzers.views.batches import STEP, formed, rows
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import has_decisions
 from stepscope.analyzers.wording import times

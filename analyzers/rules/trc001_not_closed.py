@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.batches import last_steps
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import finding
+from stepscope.analyzers.views.batches import last_steps
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -194,7 +194,7 @@ def _step_lines(trace: Trace) -> list[str]:
     """
     import polars as pl
 
-    from stepscope.analyzers.batches import formed, own_times
+    from stepscope.analyzers.views.batches import formed, own_times
 
     sums = ("num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs", "num_decode_tokens")
     known = [
