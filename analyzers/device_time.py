@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.covered import covered, merged
+from stepscope.analyzers.views.interval_union import covered, merged
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.causes import BY_NAME
-from stepscope.analyzers.covered import covered, merged, shares
 from stepscope.analyzers.device_time import collectives, computing, watched
 from stepscope.analyzers.gpu_time import Layers, moments
 from stepscope.analyzers.stretches import NUMBER_OF, PREEMPTED, WAITING
+from stepscope.analyzers.views.interval_union import covered, merged, shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

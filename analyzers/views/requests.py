@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.covered import merged
+from stepscope.analyzers.views.interval_union import merged
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.derive import states
