@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.declared import seats
 from stepscope.analyzers.views.batches import STEP, formed, own_times, when_formed
+from stepscope.analyzers.views.declared import seats
 from stepscope.analyzers.views.left_out import holding, left_out, num_holding
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.ownership import ownerships
+from stepscope.analyzers.views.declared import slot_bytes
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
 

@@ -34,10 +34,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.declared import seats
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.batches import STEP, formed, rows
+from stepscope.analyzers.views.declared import seats
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import times
 from stepscope.ingest.times import FAR_NS

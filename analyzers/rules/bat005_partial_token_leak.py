@@ -35,10 +35,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.declared import eos_token
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.batches import STEP, rows, tokens
+from stepscope.analyzers.views.declared import eos_token
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import REQUEST, ends, events
 from stepscope.analyzers.wording import times

@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.declared import slot_bytes
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.slot_buffers import slot_accesses
+from stepscope.analyzers.views.declared import slot_bytes
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.wording import times
 

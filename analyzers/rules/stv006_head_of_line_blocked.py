@@ -41,10 +41,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.declared import block_size, num_slots
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.batches import formed, own_times
+from stepscope.analyzers.views.declared import block_size, num_slots
 from stepscope.analyzers.views.interval_union import covered, merged
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.left_out import left_out

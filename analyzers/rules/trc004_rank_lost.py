@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.declared import is_one_run
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import finding
+from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.wording import duration
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.times import FAR_NS

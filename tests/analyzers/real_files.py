@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.analyzers.declared import is_one_run
 from stepscope.analyzers.loads import loads
 from stepscope.analyzers.occupancy import is_measured
+from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.known import knows
 from stepscope.ingest.trace import Trace
 
