@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.analyzers.loads import loads
 from stepscope.analyzers.occupancy import is_measured
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.loads import loads
 from stepscope.ingest.trace import Trace
 
 SWIMLANES = (
