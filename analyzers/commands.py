@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.operations import operations
+from stepscope.analyzers.views.collectives import operations
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

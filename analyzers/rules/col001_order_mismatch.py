@@ -44,7 +44,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import (
+from stepscope.analyzers.rule import finding
+from stepscope.analyzers.views.collectives import (
     GROUP,
     MEETING,
     have_met,
@@ -54,7 +55,6 @@ from stepscope.analyzers.operations import (
     operations,
     told,
 )
-from stepscope.analyzers.rule import finding
 from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.derive.collective_names import BLOCKING, UNEVEN
 

@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import (
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.collectives import (
     GROUP,
     MEETING,
     expected,
@@ -44,7 +45,6 @@ from stepscope.analyzers.operations import (
     operations,
     told,
 )
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.wording import times
 

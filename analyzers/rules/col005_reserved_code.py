@@ -34,9 +34,9 @@ import polars as pl
 
 from stepscope.analyzers.commands import as_word, codebook
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import operations
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.batches import tokens
+from stepscope.analyzers.views.collectives import operations
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import times
 

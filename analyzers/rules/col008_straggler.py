@@ -39,7 +39,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import (
+from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.collectives import (
     GROUP,
     MEETING,
     blocking,
@@ -47,7 +48,6 @@ from stepscope.analyzers.operations import (
     meetings,
     of_group,
 )
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration
 
 if TYPE_CHECKING:

@@ -42,8 +42,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.operations import MEETING, blocking, meetings
 from stepscope.analyzers.rule import finding
+from stepscope.analyzers.views.collectives import MEETING, blocking, meetings
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
