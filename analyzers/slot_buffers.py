@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.ownership import ownerships
 from stepscope.analyzers.views.declared import slot_bytes
 from stepscope.analyzers.views.once import once
+from stepscope.analyzers.views.ownership import ownerships
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

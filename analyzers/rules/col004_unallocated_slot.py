@@ -31,8 +31,8 @@ import polars as pl
 
 from stepscope.analyzers.commands import ALLOCATE, SLOT, codebook, commands, num_slots
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.ownership import ownerships
 from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.views.ownership import ownerships
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.ownership import CALLED, THING, ownerships
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.declared import is_whole
+from stepscope.analyzers.views.ownership import CALLED, THING, ownerships
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 

@@ -36,10 +36,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
-from stepscope.analyzers.ownership import CALLED, ownerships
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.declared import is_whole
 from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.ownership import CALLED, ownerships
 from stepscope.analyzers.views.requests import ends, last_moment
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
