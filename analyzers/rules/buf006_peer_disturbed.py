@@ -35,9 +35,9 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.slot_buffers import slot_accesses
 from stepscope.analyzers.views.declared import slot_bytes
 from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.slot_buffers import slot_accesses
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.slot_buffers import slot_writes
 from stepscope.analyzers.views.declared import num_slots, slot_bytes
+from stepscope.analyzers.views.slot_buffers import slot_writes
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
