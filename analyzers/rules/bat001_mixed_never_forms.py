@@ -34,9 +34,9 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.views.batches import formed, with_left_out
 from stepscope.analyzers.views.declared import mixes
+from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import finding
-from stepscope.analyzers.streaks import streaks
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.loads import loads
+from stepscope.analyzers.views.streaks import streaks
 from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:

@@ -33,10 +33,10 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import finding
-from stepscope.analyzers.streaks import streaks
 from stepscope.analyzers.views.batches import formed
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import has_decisions
+from stepscope.analyzers.views.streaks import streaks
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 

@@ -31,8 +31,8 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.views.batches import formed
+from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -35,10 +35,10 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.views.batches import STEP, formed, rows
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import has_decisions
+from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ import polars as pl
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.idle_seats import idle_seats, is_idle, why
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.streaks import streaks, worst_of_each_rank
+from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:

@@ -40,9 +40,9 @@ import polars as pl
 
 from stepscope.analyzers.finding import Evidence, Finding, Severity
 from stepscope.analyzers.rule import each, finding
-from stepscope.analyzers.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.loads import loads
+from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
