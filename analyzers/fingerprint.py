@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 
 # A UUID, a run of 16 and more hexadecimal digits, with or without what stands around it, or eight
 # behind a dash at the end, of which some are letters: vLLM appends these to ids that it is given.

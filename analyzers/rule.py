@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import polars as pl
 
-from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.views.known import knows
 
 if TYPE_CHECKING:

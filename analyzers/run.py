@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.analyzers.coverage import Coverage, recorded
-from stepscope.analyzers.finding import Finding, by_severity_then_time
+from stepscope.analyzers.findings.finding import Finding, by_severity_then_time
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.rule import Rule, lacking
 from stepscope.analyzers.views.once import sharing

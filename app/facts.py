@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.palette import STATES
 from stepscope.app.places import lane_name, place, when
 from stepscope.app.timeline import Lane, SpanView, Timeline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.timeline import Lane, Timeline
 from stepscope.app.units import moment
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from stepscope.analyzers.coverage import BLIND
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rule import ONLY_WHERE
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.palette import SEVERITY_MARKS, UNJUDGED

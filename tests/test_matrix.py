@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.run import check
 from stepscope.engine.faults import FAULTS, Fault

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.registry import by_code
 from tests.analyzers.real_files import FILES
 from tests.real_findings import COUNTED, FOUND, counts, row, said

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.ordering import touches, unordered
 from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.segment_reads import with_requests

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.naming import with_kernel, with_label
 from stepscope.analyzers.occupancy import holds, is_whole
 from stepscope.analyzers.rule import each, finding

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.layout import configured
 from stepscope.analyzers.naming import with_label, with_name
 from stepscope.analyzers.occupancy import holds

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.layout import PLACE, configured, layout
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import CORE, holds, places

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rule import each, finding
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from stepscope.analyzers.coverage import BLIND
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
 from stepscope.app.plain import plain
 from stepscope.app.report_text import summed, unmet_line, where

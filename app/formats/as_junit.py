@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.registry import by_code
 from stepscope.app.formats import Asked, Checked, Rendered, clip, failing
 from stepscope.app.plain import plain

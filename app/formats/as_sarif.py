@@ -20,7 +20,7 @@ from urllib.parse import quote
 import msgspec
 
 from stepscope.analyzers.explain import explain, summary
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.fingerprint import fingerprint
 from stepscope.analyzers.registry import by_code
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked

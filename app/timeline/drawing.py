@@ -15,7 +15,7 @@ from stepscope.app.timeline.picture import SpanView
 from stepscope.app.timeline.viewport import Viewport
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.finding import Finding
+    from stepscope.analyzers.findings.finding import Finding
     from stepscope.app.timeline.model import Timeline
 
 NAMES, LANES, ROW, BAR, MARGIN = 150, 730, 22, 16, 12

@@ -26,7 +26,7 @@ from stepscope.app.timeline.track_lanes import track_strips
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.finding import Finding
+    from stepscope.analyzers.findings.finding import Finding
 
 SECTIONS: tuple[tuple[str, str, Callable[[Trace, int], Strips]], ...] = (
     ("steps", "steps", step_strips),

@@ -11,7 +11,7 @@ from stepscope.app.timeline.lanes import Lane, LaneName, Subject
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.finding import Finding
+    from stepscope.analyzers.findings.finding import Finding
 
 STEPS: Subject = ("steps", None)
 

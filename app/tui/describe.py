@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.facts import arguments, before_and_after, reasons, row_facts, whereabouts
 from stepscope.app.palette import HELD, IDLE, PREEMPTED, SEVERITY_MARKS, STATES, WAITING
 from stepscope.app.places import lane_name, when

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.tui.actions import bindings
 from stepscope.app.tui.details import Details
 from stepscope.app.tui.finding_rows import FindingRows

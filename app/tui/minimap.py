@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from stepscope.analyzers.finding import SEVERITIES
+from stepscope.analyzers.findings.finding import SEVERITIES
 from stepscope.app.palette import SEVERITY_MARKS, STATES
 from stepscope.app.timeline import Load
 from stepscope.app.tui.cells import Line

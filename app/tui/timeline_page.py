@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import reactive
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.tui.actions import bindings
 from stepscope.app.tui.axis import TimeAxis
 from stepscope.app.tui.bar import Bar, Piece

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.reactive import reactive
 
-from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.palette import SEVERITY_MARKS, UNJUDGED
 from stepscope.app.tui.bar import Bar, Piece

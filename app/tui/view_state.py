@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.timeline import Hit, SpanView, Timeline, Viewport
 from stepscope.app.tui.rows import Row, arranged
 

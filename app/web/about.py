@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dash import html
 from dash.development.base_component import Component
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.facts import arguments, before_and_after, row_facts, whereabouts
 from stepscope.app.facts import reasons as recorded
 from stepscope.app.palette import SEVERITY_MARKS, STATES

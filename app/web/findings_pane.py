@@ -5,7 +5,7 @@ from __future__ import annotations
 from dash import html
 from dash.development.base_component import Component
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.places import place, when
 from stepscope.app.plain import plain

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from stepscope.analyzers.blame import Blame, blame
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.blame_bars import Bars
 from stepscope.app.debug import Session

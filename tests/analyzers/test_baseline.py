@@ -15,7 +15,7 @@ from stepscope.analyzers.baseline import (
     new_findings,
     save_baseline,
 )
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.run import CheckResult
 from stepscope.ingest.errors import ConfigError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat001_mixed_never_forms import MixedNeverForms
 from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace

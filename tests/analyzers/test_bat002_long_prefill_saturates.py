@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat002_long_prefill_saturates import LongPrefillSaturates
 from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace

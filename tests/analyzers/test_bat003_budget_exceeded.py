@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat003_budget_exceeded import BudgetExceeded
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record

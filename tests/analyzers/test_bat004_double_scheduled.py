@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat004_double_scheduled import DoubleScheduled
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record

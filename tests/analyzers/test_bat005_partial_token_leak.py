@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat005_partial_token_leak import PartialTokenLeak
 from stepscope.engine.request import EOS_TOKEN
 from stepscope.ingest.trace import Trace

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat010_path_mismatch import PathMismatch
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row

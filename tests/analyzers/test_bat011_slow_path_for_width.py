@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat011_slow_path_for_width import SlowPathForWidth
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rules.bat012_path_never_taken import PathNeverTaken
 from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat013_masked_row_leak import MaskedRowLeak
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.buf001_overwritten_in_flight import OverwrittenInFlight
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access, ordered, sync

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.col001_order_mismatch import OrderMismatch
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record

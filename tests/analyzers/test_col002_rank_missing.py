@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.col002_rank_missing import RankMissing
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.col006_protocol_skew import ProtocolSkew
 from tests.analyzers.conftest import Record
 from tests.traces import trace_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.col008_straggler import Straggler
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.col009_kind_disagreement import KindDisagreement
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import collective

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from tests.analyzers.rows import decision, mix, part, task
 from tests.traces import trace_of

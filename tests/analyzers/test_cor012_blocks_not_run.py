@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor012_blocks_not_run import BlocksNotRun
 from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor013_tile_overwritten import TileOverwritten
 from stepscope.analyzers.run import check
 from stepscope.engine.scenarios import scenario

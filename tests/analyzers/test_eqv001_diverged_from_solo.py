@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.eqv001_diverged_from_solo import DivergedFromSolo
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import said

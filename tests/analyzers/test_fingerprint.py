@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.fingerprint import fingerprint, subject
 
 FOUND = Finding(

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb001_block_double_owned import BlockDoubleOwned
 from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.ingest.trace import Trace

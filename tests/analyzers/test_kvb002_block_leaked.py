@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb002_block_leaked import BlockLeaked
 from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace

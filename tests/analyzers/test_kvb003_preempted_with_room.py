@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb003_preempted_with_room import PreemptedWithRoom
 from tests.analyzers.rows import Row, decision, event
 from tests.traces import trace_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb004_preemption_thrash import PreemptionThrash
 from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace

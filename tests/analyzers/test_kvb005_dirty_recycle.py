@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb005_dirty_recycle import DirtyRecycle
 from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace

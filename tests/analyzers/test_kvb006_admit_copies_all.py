@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb006_admit_copies_all import AdmitCopiesAll
 from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb007_wrong_request_taken import WrongRequestTaken
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.run import CheckResult, check
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig

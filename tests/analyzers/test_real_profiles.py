@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.run import CheckResult, check
 from stepscope.ingest.trace import Trace
 from tests.analyzers import raw_profile as raw

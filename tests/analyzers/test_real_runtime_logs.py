@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Real
 

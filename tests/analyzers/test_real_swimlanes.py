@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.run import CheckResult, check
 from tests.analyzers.conftest import Real

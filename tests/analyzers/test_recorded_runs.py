@@ -12,7 +12,7 @@ from math import ceil
 
 import pytest
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rules.stv004_decode_stalled import DecodeStalled
 from stepscope.analyzers.run import CheckResult, check
 from tests.recorded import RUNS, RecordedRun, Row

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.rule import finding
 from stepscope.analyzers.run import check

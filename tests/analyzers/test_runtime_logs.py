@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.run import CheckResult, check
 from stepscope.ingest.trace import Trace

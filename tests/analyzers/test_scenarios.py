@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.run import CheckResult, check
 from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.engine.scenario import RunResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv001_request_starved import RequestStarved
 from tests.analyzers.rows import Row, event, life
 from tests.traces import trace_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv002_fcfs_inversion import FcfsInversion
 from tests.analyzers.rows import Row, decision, event, life
 from tests.traces import trace_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv003_bucket_starved import BucketStarved
 from tests.analyzers.rows import Row, decision, event
 from tests.traces import trace_of

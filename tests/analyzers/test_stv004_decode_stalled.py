@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv004_decode_stalled import DecodeStalled
 from stepscope.engine.faults.fcfs import BURSTS
 from tests.analyzers.conftest import Record

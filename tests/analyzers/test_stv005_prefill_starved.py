@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv005_prefill_starved import PrefillStarved
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row

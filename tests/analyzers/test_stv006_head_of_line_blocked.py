@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv006_head_of_line_blocked import HeadOfLineBlocked
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, decision, event, life

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv008_premature_reject import PrematureReject
 from stepscope.engine.workload import RequestSpec, Workload
 from tests.analyzers.conftest import Record

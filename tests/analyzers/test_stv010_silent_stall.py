@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv010_silent_stall import SilentStall
 from stepscope.analyzers.run import check
 from stepscope.engine.faults.fcfs import BURSTS

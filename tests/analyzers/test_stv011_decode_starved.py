@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
 from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv014_never_fits import NeverFits
 from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv015_silent_reject import SilentReject
 from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv018_decode_in_buckets import DecodeInBuckets
 from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv020_ready_not_noticed import ReadyNotNoticed
 from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record

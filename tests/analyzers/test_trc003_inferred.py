@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.rules.trc003_inferred import Inferred
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace

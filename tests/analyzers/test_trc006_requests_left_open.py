@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rule import is_applicable
 from stepscope.analyzers.rules.trc006_requests_left_open import RequestsLeftOpen
 from stepscope.ingest.manifest import ReadReport

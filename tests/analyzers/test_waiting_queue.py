@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Severity
+from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.run import CheckResult, check
 from stepscope.engine.queue_workloads import CASES
 from stepscope.engine.scenarios import Options, scenario

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.run import check
 from stepscope.app.timeline.drawing import MAX_LANES, drawing_of
 from stepscope.app.timeline.model import Timeline

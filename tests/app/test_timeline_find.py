@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.app.timeline import Timeline
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of

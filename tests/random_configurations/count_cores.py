@@ -10,7 +10,7 @@ from functools import cache
 from math import isclose
 from typing import Any
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from tests.random_configurations.tables import Row, Tables, grouped
 
 GRACE_NS = 2_000  # what a pass of a scheduler takes, by the pages of COR005 and COR006

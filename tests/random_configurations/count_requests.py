@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from tests.random_configurations.tables import Row, Tables, grouped
 
 ENDS = {"finish", "abort", "reject"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.finding import Finding
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.analyzers.run import check
 from stepscope.engine.faults import FAULTS, fault

@@ -11,7 +11,7 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from stepscope.analyzers.finding import Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.app import StepscopeApp

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dash.development.base_component import Component
 
-from stepscope.analyzers.finding import SEVERITIES
+from stepscope.analyzers.findings.finding import SEVERITIES
 from stepscope.app.web.about import about
 from stepscope.app.web.callbacks import position
 from stepscope.app.web.findings_pane import findings_pane
