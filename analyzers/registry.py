@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from operator import ne
 
-from stepscope.analyzers.rule import Rule
+from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.rules.bat001_mixed_never_forms import MixedNeverForms
 from stepscope.analyzers.rules.bat002_long_prefill_saturates import LongPrefillSaturates
 from stepscope.analyzers.rules.bat003_budget_exceeded import BudgetExceeded

@@ -11,8 +11,8 @@ import polars as pl
 
 from stepscope.analyzers.coverage import Coverage, recorded
 from stepscope.analyzers.findings.finding import Finding, by_severity_then_time
+from stepscope.analyzers.findings.rule import Rule, lacking
 from stepscope.analyzers.registry import RULES
-from stepscope.analyzers.rule import Rule, lacking
 from stepscope.analyzers.views.once import sharing
 from stepscope.ingest.errors import StepscopeError
 

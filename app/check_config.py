@@ -27,7 +27,7 @@ import msgspec
 from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.rule import Rule
+    from stepscope.analyzers.findings.rule import Rule
 
 FailOn = Literal["error", "warning", "never"]
 FAIL_ON: tuple[str, ...] = get_args(FailOn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from stepscope.analyzers.rule import Rule
+from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.thresholds import thresholds
 from stepscope.app.check_config import CheckConfig
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from stepscope.analyzers.coverage import BLIND
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.rule import ONLY_WHERE
+from stepscope.analyzers.findings.rule import ONLY_WHERE
 from stepscope.analyzers.run import CheckResult
 from stepscope.app.palette import SEVERITY_MARKS, UNJUDGED
 from stepscope.app.plain import plain

@@ -15,8 +15,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from stepscope.analyzers.explain import explain
+from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.registry import RULES
-from stepscope.analyzers.rule import Rule
 from stepscope.analyzers.run import check
 from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.timeline.model import Timeline

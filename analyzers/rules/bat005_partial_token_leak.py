@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.batches import STEP, rows, tokens
 from stepscope.analyzers.views.declared import eos_token
 from stepscope.analyzers.views.known import knows

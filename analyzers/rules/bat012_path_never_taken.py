@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.batches import formed, num_rows, path_names
 from stepscope.analyzers.views.declared import declared_paths
 from stepscope.analyzers.views.known import any_row

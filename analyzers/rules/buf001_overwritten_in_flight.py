@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.ordering import HOST, touches, unordered
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.ordering import touches, unordered
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.segment_reads import with_requests
 from stepscope.analyzers.wording import duration, times
 

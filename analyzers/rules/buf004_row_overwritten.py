@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.segment_reads import by_buffer, foreign_reads, have_company
 from stepscope.analyzers.wording import times
 

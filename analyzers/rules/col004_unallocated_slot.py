@@ -31,7 +31,7 @@ import polars as pl
 
 from stepscope.analyzers.commands import ALLOCATE, SLOT, codebook, commands, num_slots
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.ownership import ownerships
 from stepscope.analyzers.wording import times
 

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.collectives import operations, told
 from stepscope.analyzers.wording import times
 from stepscope.ingest.times import FAR_NS

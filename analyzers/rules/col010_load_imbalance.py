@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import finding
+from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.streaks import streaks

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import (
     holds,
@@ -41,7 +42,6 @@ from stepscope.analyzers.occupancy import (
     with_holder,
     with_holder_named,
 )
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import duration
 from stepscope.ingest.times import FAR_NS

@@ -37,10 +37,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.idling import MEMBERS, idle_while
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import BLOCK, POOL, holds, is_measured
-from stepscope.analyzers.rule import finding
 from stepscope.analyzers.wording import duration
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.naming import with_kernel, with_label
 from stepscope.analyzers.occupancy import holds, is_whole
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS

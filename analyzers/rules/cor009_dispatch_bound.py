@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.naming import with_kernel, with_label
 from stepscope.analyzers.occupancy import POOL, holds, is_measured, run_in_turn, with_holder
-from stepscope.analyzers.rule import finding
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.analyzers.wording import duration
 from stepscope.ingest.times import FAR_NS

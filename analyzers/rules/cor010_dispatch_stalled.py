@@ -46,10 +46,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.layout import configured
 from stepscope.analyzers.naming import with_label, with_name
 from stepscope.analyzers.occupancy import holds
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.stalls import (
     COMPLETION,
     NEVER_ENDED,

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.naming import with_kernel, with_name
 from stepscope.analyzers.occupancy import holds
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.wording import times
 from stepscope.ingest.times import FAR_NS
 

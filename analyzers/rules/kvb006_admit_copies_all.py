@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.declared import num_slots, slot_bytes
 from stepscope.analyzers.views.slot_buffers import slot_writes
 from stepscope.analyzers.wording import times

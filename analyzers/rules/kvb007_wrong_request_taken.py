@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.requests import ENTERS, LEAVES, REQUEST, events, has_histories
 from stepscope.analyzers.wording import times
 

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import finding
+from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.views.batches import formed
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import has_decisions

@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.declared import max_passes
 from stepscope.analyzers.views.left_out import left_out
 from stepscope.analyzers.views.requests import (

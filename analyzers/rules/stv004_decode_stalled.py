@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.batches import formed, own_times, tokens
 from stepscope.analyzers.views.declared import mixes
 from stepscope.analyzers.views.interval_union import covered, merged

@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.idle_seats import idle_seats, is_idle, why
-from stepscope.analyzers.rule import each, finding
 from stepscope.analyzers.views.declared import decode_rounds, num_slots
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.batches import when_formed
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.left_out import left_out

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import finding
+from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.views.batches import last_steps
 from stepscope.analyzers.wording import times
 

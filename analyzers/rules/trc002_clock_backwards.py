@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import finding
+from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.views.collectives import MEETING, blocking, meetings
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.wording import duration, times

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.rule import finding
+from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.wording import duration
 from stepscope.ingest.schema import TABLES

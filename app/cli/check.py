@@ -18,7 +18,7 @@ from stepscope.app.plain import plain
 from stepscope.ingest.errors import TraceError
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.rule import Rule
+    from stepscope.analyzers.findings.rule import Rule
 
 Outputs = list[tuple[str, Path | None]]
 

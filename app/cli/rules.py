@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.rule import each, finding
+from stepscope.analyzers.findings.rule import each, finding
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from stepscope.analyzers.explain import SECTIONS, explain
+from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.registry import RULES
-from stepscope.analyzers.rule import Rule
 from stepscope.ingest.errors import ConfigError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.rule import is_applicable
+from stepscope.analyzers.findings.rule import is_applicable
 from stepscope.analyzers.rules.stv012_ended_in_error import EndedInError
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event, life

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.rule import is_applicable
+from stepscope.analyzers.findings.rule import is_applicable
 from stepscope.analyzers.rules.trc006_requests_left_open import RequestsLeftOpen
 from stepscope.ingest.manifest import ReadReport
 from tests.analyzers.conftest import Record
