@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.wording import duration, times
+from stepscope.analyzers.findings.wording import duration, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

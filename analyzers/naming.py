@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.wording import NUMBER
+from stepscope.analyzers.findings.wording import NUMBER
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

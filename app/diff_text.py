@@ -9,9 +9,9 @@ import polars as pl
 
 from stepscope.analyzers.coverage import OF_THE_RECORDING
 from stepscope.analyzers.diff import EQUAL, INCOMPARABLE, PREFIX, Difference, Parting
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.run import CheckResult
 from stepscope.analyzers.stages import STAGES
-from stepscope.analyzers.wording import times
 from stepscope.app.diff_knew import Knowledge, facts_of
 from stepscope.app.plain import plain
 from stepscope.app.units import duration, moment

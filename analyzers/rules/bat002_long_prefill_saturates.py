@@ -34,9 +34,9 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import STEP, formed, rows, with_left_out
 from stepscope.analyzers.views.declared import mixes
-from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

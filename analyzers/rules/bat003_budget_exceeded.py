@@ -36,10 +36,10 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import STEP, formed, rows
 from stepscope.analyzers.views.declared import seats
 from stepscope.analyzers.views.known import knows
-from stepscope.analyzers.wording import times
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

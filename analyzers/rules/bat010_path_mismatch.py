@@ -39,10 +39,10 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import STEP, formed, rows
 from stepscope.analyzers.views.declared import refuses_mixed_drafts, refuses_mixed_tbo
 from stepscope.analyzers.views.known import any_row, knows
-from stepscope.analyzers.wording import times
 from stepscope.ingest.schema import PHASES
 
 if TYPE_CHECKING:

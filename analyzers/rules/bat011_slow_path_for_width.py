@@ -38,9 +38,9 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed, num_rows, path_names
 from stepscope.analyzers.views.declared import declared_paths
-from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -31,10 +31,10 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import STEP, rows, tokens
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import REQUEST, ends
-from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

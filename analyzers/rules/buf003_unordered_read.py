@@ -38,9 +38,9 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.ordering import touches, unordered
 from stepscope.analyzers.segment_reads import with_requests
-from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

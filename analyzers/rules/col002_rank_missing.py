@@ -36,6 +36,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.collectives import (
     GROUP,
     MEETING,
@@ -46,7 +47,6 @@ from stepscope.analyzers.views.collectives import (
     told,
 )
 from stepscope.analyzers.views.known import any_row
-from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -37,7 +37,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
-from stepscope.analyzers.wording import times
+from stepscope.analyzers.findings.wording import times
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.collectives import operations, told
-from stepscope.analyzers.wording import times
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -40,6 +40,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.views.collectives import (
     GROUP,
     MEETING,
@@ -48,7 +49,6 @@ from stepscope.analyzers.views.collectives import (
     meetings,
     of_group,
 )
-from stepscope.analyzers.wording import duration
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

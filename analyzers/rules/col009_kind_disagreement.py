@@ -34,10 +34,10 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import formed
 from stepscope.analyzers.views.collectives import meetings, operations
 from stepscope.analyzers.views.known import any_row
-from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -35,10 +35,10 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.streaks import streaks
-from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

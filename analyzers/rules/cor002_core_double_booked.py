@@ -34,6 +34,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import (
     holds,
@@ -43,7 +44,6 @@ from stepscope.analyzers.occupancy import (
     with_holder_named,
 )
 from stepscope.analyzers.views.known import knows
-from stepscope.analyzers.wording import duration
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -38,10 +38,10 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
+from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.idling import MEMBERS, idle_while
 from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import BLOCK, POOL, holds, is_measured
-from stepscope.analyzers.wording import duration
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

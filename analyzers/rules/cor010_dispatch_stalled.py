@@ -47,6 +47,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.layout import configured
 from stepscope.analyzers.naming import with_label, with_name
 from stepscope.analyzers.occupancy import holds
@@ -63,7 +64,6 @@ from stepscope.analyzers.stalls import (
     pending_tasks,
 )
 from stepscope.analyzers.views.known import knows
-from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.analyzers.views.requests import REQUEST
-from stepscope.analyzers.wording import times
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -34,11 +34,11 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.declared import slot_bytes
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.ownership import ownerships
 from stepscope.analyzers.views.slot_buffers import SLOT, slot_accesses, slot_writes
-from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -33,11 +33,11 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import has_decisions
 from stepscope.analyzers.views.streaks import streaks
-from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -42,6 +42,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.requests import (
     REQUEST,
     has_histories,
@@ -50,7 +51,6 @@ from stepscope.analyzers.views.requests import (
     served,
     waits,
 )
-from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

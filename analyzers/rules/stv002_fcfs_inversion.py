@@ -47,6 +47,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.declared import max_passes
 from stepscope.analyzers.views.left_out import left_out
 from stepscope.analyzers.views.requests import (
@@ -58,7 +59,6 @@ from stepscope.analyzers.views.requests import (
     requests,
     waits,
 )
-from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

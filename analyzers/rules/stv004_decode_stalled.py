@@ -43,12 +43,12 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed, own_times, tokens
 from stepscope.analyzers.views.declared import mixes
 from stepscope.analyzers.views.interval_union import covered, merged
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import REQUEST, events, waits
-from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.schema import STEP_KINDS
 
 if TYPE_CHECKING:

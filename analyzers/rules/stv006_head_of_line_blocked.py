@@ -43,6 +43,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed, own_times
 from stepscope.analyzers.views.declared import block_size, num_slots
 from stepscope.analyzers.views.interval_union import covered, merged
@@ -56,7 +57,6 @@ from stepscope.analyzers.views.requests import (
     served,
     waits,
 )
-from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -35,11 +35,11 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import STEP, formed, rows
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import has_decisions
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
-from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

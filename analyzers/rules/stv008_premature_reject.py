@@ -32,8 +32,8 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import NUMBER, times
 from stepscope.analyzers.views.requests import has_decisions
-from stepscope.analyzers.wording import NUMBER, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -42,11 +42,11 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.idle_seats import idle_seats, is_idle, why
 from stepscope.analyzers.views.declared import decode_rounds, num_slots
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
-from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -36,9 +36,9 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import NUMBER, times
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import REQUEST, ends, events
-from stepscope.analyzers.wording import NUMBER, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

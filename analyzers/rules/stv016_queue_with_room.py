@@ -40,10 +40,10 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
-from stepscope.analyzers.wording import duration, times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -35,11 +35,11 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import when_formed
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.left_out import left_out
 from stepscope.analyzers.views.requests import REQUEST, events, has_decisions, last_moment
-from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import last_steps
-from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.manifest import ReadReport

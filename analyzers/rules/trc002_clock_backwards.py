@@ -43,9 +43,9 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.collectives import MEETING, blocking, meetings
 from stepscope.analyzers.views.known import knows
-from stepscope.analyzers.wording import duration, times
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
+from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.views.declared import is_one_run
-from stepscope.analyzers.wording import duration
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.times import FAR_NS
 

@@ -37,6 +37,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import last_steps
 from stepscope.analyzers.views.declared import is_whole
 from stepscope.analyzers.views.known import any_row
@@ -50,7 +51,6 @@ from stepscope.analyzers.views.requests import (
     has_histories,
     requests,
 )
-from stepscope.analyzers.wording import times
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

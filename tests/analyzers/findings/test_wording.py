@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.wording import duration, times
+from stepscope.analyzers.findings.wording import duration, times
 
 
 @pytest.mark.parametrize(
