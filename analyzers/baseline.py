@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.fingerprint import fingerprint, subject
+from stepscope.analyzers.findings.fingerprint import fingerprint, subject
 from stepscope.analyzers.run import CheckResult
 from stepscope.ingest.errors import ConfigError
 

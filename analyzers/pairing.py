@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.analyzers.fingerprint import stem
+from stepscope.analyzers.findings.fingerprint import stem
 from stepscope.ingest.schema import TABLES
 
 if TYPE_CHECKING:

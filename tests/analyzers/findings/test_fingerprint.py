@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.fingerprint import fingerprint, subject
+from stepscope.analyzers.findings.fingerprint import fingerprint, subject
 
 FOUND = Finding(
     "COR001", "mix", Severity.ERROR, "3.0 us late", "wait", rank=0, step=3, ts_ns=7, end_ns=9,
