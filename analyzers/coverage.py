@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.rule import ONLY_WHERE, Rule, lacking
-from stepscope.analyzers.registry import RULES
 from stepscope.ingest.schema import TABLES
 
 if TYPE_CHECKING:

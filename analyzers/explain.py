@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 
+from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import by_code
 
 SECTIONS = ("What it finds", "Why it hurts", "Example", "How to fix", "References")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import by_code
 from stepscope.ingest.errors import ConfigError
 
 Stated = Mapping[str, Mapping[str, Any]]

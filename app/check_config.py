@@ -81,7 +81,7 @@ class CheckConfig:
         Raises ConfigError for a name that fits none, where none is left, and where one that is
         required is not among them.
         """
-        from stepscope.analyzers import registry
+        from stepscope.analyzers.check import registry
         from stepscope.analyzers.thresholds import tune
 
         chosen = registry.select(self.select, self.ignore)
@@ -95,7 +95,7 @@ class CheckConfig:
 
     def required(self) -> tuple[str, ...]:
         """The codes of the rules that have to be able to judge; raises ConfigError."""
-        from stepscope.analyzers import registry
+        from stepscope.analyzers.check import registry
 
         return tuple(rule.code for rule in registry.select(self.require)) if self.require else ()
 

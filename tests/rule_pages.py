@@ -14,9 +14,9 @@ from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.explain import explain
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.run import check
 from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.timeline.model import Timeline

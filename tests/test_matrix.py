@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.run import check
 from stepscope.engine.faults import FAULTS, Fault
 from stepscope.engine.scenarios import SCENARIOS, scenario

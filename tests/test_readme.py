@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope.analyzers.registry import RULES
+from stepscope.analyzers.check.registry import RULES
 from stepscope.app.cli.main import COMMANDS
 from stepscope.engine.faults import FAULTS
 from stepscope.ingest.trace import Trace

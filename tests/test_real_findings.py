@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.registry import by_code
 from tests.analyzers.real_files import FILES
 from tests.real_findings import COUNTED, FOUND, counts, row, said
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import RULES
 from tests.rule_pages import PAGES, PICTURES, fault_of, index, page, picture, shown_by
 
 AGAIN = "make docs"

@@ -97,7 +97,7 @@ _CODE, _NAME = re.compile(r"[A-Z]{3}[0-9]{3}"), re.compile(r"[a-z0-9]+(-[a-z0-9]
 def rules(ctx: click.Context) -> None:
     """List the rules, or begin a new one."""
     if ctx.invoked_subcommand is None:
-        from stepscope.analyzers.registry import RULES
+        from stepscope.analyzers.check.registry import RULES
 
         for rule in RULES:
             click.echo(f"{rule.code}  {rule.severity:<8} {rule.name}")
@@ -161,7 +161,7 @@ class NewRule:
     @property
     def registry(self) -> Path:
         """The file that lists all rules."""
-        return self.checkout / "analyzers" / "registry.py"
+        return self.checkout / "analyzers" / "check" / "registry.py"
 
     @property
     def readme(self) -> Path:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.registry import by_code
 from stepscope.app.formats import Asked, Checked, Rendered, clip, failing
 from stepscope.app.plain import plain
 from stepscope.app.report_text import lacks, unmet_line, where

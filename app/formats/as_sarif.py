@@ -19,10 +19,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.explain import explain, summary
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.findings.fingerprint import fingerprint
-from stepscope.analyzers.registry import by_code
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
 from stepscope.app.formats import sarif_log as sarif
 from stepscope.app.plain import plain

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import by_code
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.analyzers.registry import RULES
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.run import check
 from stepscope.analyzers.views.known import NUM_FIRST, knows
 from stepscope.ingest.schema import BY_NAME

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.explain import SECTIONS, explain
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import RULES
 from stepscope.ingest.errors import ConfigError
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.analyzers.rules.cor002_core_double_booked import CoreDoubleBooked
 from stepscope.analyzers.rules.cor003_mix_parts_skewed import MixPartsSkewed

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.rules.col008_straggler import Straggler
 from stepscope.analyzers.run import check
 from tests.analyzers.absurd import Rows

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.run import CheckResult, check
 from tests.analyzers.conftest import Real
 from tests.analyzers.raw_swimlane import Part, RawSwimlane

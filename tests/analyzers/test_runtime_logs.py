@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.run import CheckResult, check
 from stepscope.ingest.trace import Trace
 from tests.ingest.log_files import open_log

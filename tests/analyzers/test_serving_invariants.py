@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import RULES
 from stepscope.analyzers.rules.bat001_mixed_never_forms import MixedNeverForms
 from stepscope.analyzers.rules.bat002_long_prefill_saturates import LongPrefillSaturates
 from stepscope.analyzers.rules.bat011_slow_path_for_width import SlowPathForWidth

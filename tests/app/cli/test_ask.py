@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.registry import RULES
+from stepscope.analyzers.check.registry import RULES
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 from tests.ingest.perfetto_files import shown_by

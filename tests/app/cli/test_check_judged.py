@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from junitparser import JUnitXml
 
-from stepscope.analyzers.registry import select
+from stepscope.analyzers.check.registry import select
 from stepscope.ingest.recorder import Recorder
 from tests.app.cli.conftest import Command
 

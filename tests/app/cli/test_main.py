@@ -49,7 +49,7 @@ def test_a_check_of_our_own_trace_imports_only_what_it_needs(sample_traces: Path
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     imported = set(run.stdout.split())
-    assert "stepscope.analyzers.registry" in imported
+    assert "stepscope.analyzers.check.registry" in imported
     assert not {"numpy", "textual", "stepscope.ingest.readers.kineto"} & imported
 
 

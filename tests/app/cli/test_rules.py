@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.registry import RULES
+from stepscope.analyzers.check.registry import RULES
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
 
@@ -42,7 +42,7 @@ def test_a_new_rule_has_a_page_a_test_and_its_lines(
     module = f"{code.lower()}_draft_never_accepted"
     assert run.code == 0
     assert (checkout / "analyzers" / "rules" / f"{module}.py").is_file()
-    registry = (checkout / "analyzers" / "registry.py").read_text(encoding="utf-8")
+    registry = (checkout / "analyzers" / "check" / "registry.py").read_text(encoding="utf-8")
     imported = re.findall(r"rules\.(\w+) import (\w+)", registry)
     assert (module, "DraftNeverAccepted") in imported
     assert imported == sorted(imported)
@@ -61,7 +61,7 @@ def test_what_it_writes_is_formatted_and_its_test_passes(
     written = [
         checkout / "analyzers" / "rules" / "bat099_draft_never_accepted.py",
         checkout / "tests" / "analyzers" / "test_bat099_draft_never_accepted.py",
-        checkout / "analyzers" / "registry.py",
+        checkout / "analyzers" / "check" / "registry.py",
     ]
     for words in (["format", "--check"], ["check"]):
         ran = subprocess.run(

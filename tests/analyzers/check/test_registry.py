@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.analyzers import rules
+from stepscope.analyzers.check.registry import RULES, by_code, select
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.registry import RULES, by_code, select
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 
