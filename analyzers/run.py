@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from stepscope.analyzers.check.coverage import Coverage, recorded
 from stepscope.analyzers.check.registry import RULES
-from stepscope.analyzers.coverage import Coverage, recorded
 from stepscope.analyzers.findings.finding import Finding, by_severity_then_time
 from stepscope.analyzers.findings.rule import Rule, lacking
 from stepscope.analyzers.views.once import sharing

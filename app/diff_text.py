@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analyzers.coverage import OF_THE_RECORDING
+from stepscope.analyzers.check.coverage import OF_THE_RECORDING
 from stepscope.analyzers.diff import EQUAL, INCOMPARABLE, PREFIX, Difference, Parting
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.run import CheckResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from stepscope.analyzers.coverage import BLIND
+from stepscope.analyzers.check.coverage import BLIND
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import ONLY_WHERE
 from stepscope.analyzers.run import CheckResult

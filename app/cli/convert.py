@@ -33,7 +33,7 @@ def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
     steps, requests, core groups, decisions, collectives. SRC is any file that `stepscope info`
     reads; of one in which nothing was read nothing is written, and it exits 3.
     """
-    from stepscope.analyzers.coverage import UNREAD, recorded
+    from stepscope.analyzers.check.coverage import UNREAD, recorded
 
     write = _writer(out)
     with progress() as report:

@@ -59,7 +59,7 @@ def info(trace: Path, form: str, open_trace: OpenTrace) -> None:
 
 def as_dict(trace: Trace) -> dict[str, Any]:
     """Return what a program wants to know: the manifest, tables, and which rules could judge."""
-    from stepscope.analyzers.coverage import coverage
+    from stepscope.analyzers.check.coverage import coverage
     from stepscope.ingest.summary import (
         extents,
         kinds,
@@ -102,7 +102,7 @@ def as_text(trace: Trace) -> str:
 
 
 def _about(trace: Trace) -> Iterator[tuple[str, str]]:
-    from stepscope.analyzers.coverage import coverage
+    from stepscope.analyzers.check.coverage import coverage
     from stepscope.ingest.summary import facts, kinds
 
     yield "trace", trace.name

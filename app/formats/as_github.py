@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from stepscope.analyzers.coverage import BLIND
+from stepscope.analyzers.check.coverage import BLIND
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
 from stepscope.app.plain import plain

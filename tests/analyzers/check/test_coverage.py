@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import pytest
 
+from stepscope.analyzers.check.coverage import BLIND, OF_THE_RECORDING, UNREAD, Coverage, coverage
 from stepscope.analyzers.check.registry import RULES, by_code, select
-from stepscope.analyzers.coverage import BLIND, OF_THE_RECORDING, UNREAD, Coverage, coverage
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import CONDITION, Particular, Rule, lacking
 from stepscope.analyzers.run import check
