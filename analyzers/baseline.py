@@ -14,9 +14,9 @@ from pathlib import Path, PurePath
 
 import msgspec
 
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.findings.fingerprint import fingerprint, subject
-from stepscope.analyzers.run import CheckResult
 from stepscope.ingest.errors import ConfigError
 
 VERSION = 1

@@ -67,7 +67,7 @@ def _findings(trace: Trace | Recorder | str | Path, config: CheckConfig) -> str:
     """What fails, as `stepscope check` prints it; empty when nothing does."""
     from dataclasses import replace
 
-    from stepscope.analyzers.run import check
+    from stepscope.analyzers.check.run import check
     from stepscope.app.check_config import FAIL_ON
     from stepscope.app.formats import Checked, exit_code, failing, with_unmet
     from stepscope.app.report_text import format_result

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from stepscope.analyzers.check.coverage import BLIND
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import ONLY_WHERE
-from stepscope.analyzers.run import CheckResult
 from stepscope.app.palette import SEVERITY_MARKS, UNJUDGED
 from stepscope.app.plain import plain
 

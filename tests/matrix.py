@@ -11,8 +11,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.run import CheckResult, check
 from stepscope.engine.faults import FAULTS, Fault
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.analyzers.run import CheckResult, check
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.ingest.trace import Trace
 from tests.analyzers import (
     test_real_logs,

@@ -15,9 +15,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.explain import explain
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.run import check
 from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.timeline.model import Timeline
 from stepscope.engine.clock import WallClock

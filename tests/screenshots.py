@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import Page
 from werkzeug.serving import make_server
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.app.tui.app import StepscopeApp
 from stepscope.app.web.listen import Quiet
 from stepscope.app.web.server import create_app

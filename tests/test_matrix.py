@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.run import check
 from stepscope.engine.faults import FAULTS, Fault
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.trace import Trace

@@ -125,7 +125,7 @@ def _trace_of(path: Path) -> Path:
 
 
 def _check_one(path: Path, rules: tuple[Rule, ...], open_trace: OpenTrace) -> Checked:
-    from stepscope.analyzers.run import check as run_rules
+    from stepscope.analyzers.check.run import check as run_rules
 
     with progress() as report:
         trace = open_trace(path, report)

@@ -14,8 +14,8 @@ from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 
 if TYPE_CHECKING:
+    from stepscope.analyzers.check.run import CheckResult
     from stepscope.analyzers.diff import Difference, Parting
-    from stepscope.analyzers.run import CheckResult
     from stepscope.app.diff_knew import Knowledge
     from stepscope.ingest.trace import Trace
 
@@ -74,7 +74,7 @@ def diff(a: Path, b: Path, form: str, rules: bool, open_trace: OpenTrace) -> Non
 
 def _results(traces: tuple[Trace, Trace], report: Any) -> Results:
     """What the rules say of each trace."""
-    from stepscope.analyzers.run import check
+    from stepscope.analyzers.check.run import check
 
     return check(traces[0], progress=report), check(traces[1], progress=report)
 

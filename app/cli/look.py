@@ -39,7 +39,7 @@ def web(trace: Path, host: str, port: int, open_trace: OpenTrace) -> None:
 
     Serves this machine only unless --host says otherwise. Ctrl-C stops it.
     """
-    from stepscope.analyzers.run import check
+    from stepscope.analyzers.check.run import check
     from stepscope.app.web.server import serve
 
     with progress() as report:

@@ -219,7 +219,7 @@ def _row(chosen: Scenario, result: RunResult) -> list[object]:
     The count is null where the rule does not apply.
     """
     from stepscope.analyzers.check.registry import RULES
-    from stepscope.analyzers.run import check
+    from stepscope.analyzers.check.run import check
     from stepscope.ingest.trace import Trace
 
     asked = [rule for rule in RULES if rule.code in chosen.columns]

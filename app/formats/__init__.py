@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
+    from stepscope.analyzers.check.run import CheckResult
     from stepscope.analyzers.findings.finding import Finding
-    from stepscope.analyzers.run import CheckResult
 
 _WEIGHTS = {"error": 2, "warning": 1, "info": 0}
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.run import CheckResult
 from stepscope.app.palette import DECODE, IDLE, PREFILL, SEVERITY_MARKS, STATES, UNJUDGED
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.app.tui.bar import Piece

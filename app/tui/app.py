@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.widgets import ContentSwitcher, Static
 
-from stepscope.analyzers.run import CheckResult
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.app.debug import Session
 from stepscope.app.places import step_of, when
 from stepscope.app.timeline import Hit

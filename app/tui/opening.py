@@ -9,7 +9,7 @@ from textual import on, work
 from textual.message import Message
 from textual.widgets import Static
 
-from stepscope.analyzers.run import CheckResult, check
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app.debug import Session
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.app.tui.about import About, about

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from textual.reactive import reactive
 
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.run import CheckResult
 from stepscope.app.palette import SEVERITY_MARKS, UNJUDGED
 from stepscope.app.tui.bar import Bar, Piece
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink

@@ -17,7 +17,7 @@ from stepscope.app.web.scene import Scene
 if TYPE_CHECKING:
     from flask import Response
 
-    from stepscope.analyzers.run import CheckResult
+    from stepscope.analyzers.check.run import CheckResult
     from stepscope.ingest.trace import Trace
 
 SHELL = """<!DOCTYPE html>

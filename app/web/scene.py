@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from stepscope.analyzers.blame import Blame, blame
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.run import CheckResult
 from stepscope.app.blame_bars import Bars
 from stepscope.app.debug import Session
 from stepscope.app.timeline import Composition, Timeline

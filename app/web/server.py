@@ -11,7 +11,7 @@ from stepscope.ingest.errors import MissingExtra
 if TYPE_CHECKING:
     import dash
 
-    from stepscope.analyzers.run import CheckResult
+    from stepscope.analyzers.check.run import CheckResult
     from stepscope.ingest.trace import Trace
 
 

@@ -15,8 +15,8 @@ from stepscope.analyzers.baseline import (
     new_findings,
     save_baseline,
 )
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.run import CheckResult
 from stepscope.ingest.errors import ConfigError
 
 STARVED = Finding("STV001", "request-starved", Severity.ERROR, "m", "f", request="req-1", ts_ns=5)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat001_mixed_never_forms import MixedNeverForms
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat002_long_prefill_saturates import LongPrefillSaturates
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.serving_rows import chunk, prefill

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rules.bat012_path_never_taken import PathNeverTaken
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.serving_rows import decode, prefill

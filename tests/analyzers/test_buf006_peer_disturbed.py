@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.buf006_peer_disturbed import PeerDisturbed
-from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import owned

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.col005_reserved_code import ReservedCode
-from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import word
 from tests.analyzers.rows import Row

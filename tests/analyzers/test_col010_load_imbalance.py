@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.col010_load_imbalance import LoadImbalance
-from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.engine_reports import decode_server, log_of, prefill_server, sglang, vllm
 from tests.analyzers.serving_rows import step

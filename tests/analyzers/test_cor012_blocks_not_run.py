@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor012_blocks_not_run import BlocksNotRun
-from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, part, task
 from tests.traces import trace_of

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor013_tile_overwritten import TileOverwritten
-from stepscope.analyzers.run import check
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.analyzers.check.registry import select
-from stepscope.analyzers.run import CheckResult, check
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.engine.faults import fault
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.analyzers.rules.cor002_core_double_booked import CoreDoubleBooked
@@ -31,7 +32,6 @@ from stepscope.analyzers.rules.stv003_bucket_starved import BucketStarved
 from stepscope.analyzers.rules.trc002_clock_backwards import ClockBackwards
 from stepscope.analyzers.rules.trc004_rank_lost import RankLost
 from stepscope.analyzers.rules.trc005_recompute_mislabelled import RecomputeMislabelled
-from stepscope.analyzers.run import check
 from stepscope.ingest.manifest import manifest_name, write_manifest
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.store import parquet_name, write_parquet

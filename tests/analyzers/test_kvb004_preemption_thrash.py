@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb004_preemption_thrash import PreemptionThrash
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb008_hold_and_wait import HoldAndWait
-from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, decision
 from tests.analyzers.serving_rows import decode, owned, step

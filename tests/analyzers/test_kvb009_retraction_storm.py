@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.kvb009_retraction_storm import RetractionStorm
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.engine_reports import log_of, retraction, sglang, vllm
 from tests.traces import trace_of

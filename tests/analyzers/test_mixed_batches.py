@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.run import CheckResult, check
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.engine import Engine

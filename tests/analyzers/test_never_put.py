@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from tests.analyzers.rank_rows import access, said, slot
 from tests.analyzers.rows import event, mix, part, task
 from tests.analyzers.serving_rows import owned, segment, step, token

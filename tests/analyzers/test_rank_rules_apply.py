@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access, collective, said, slot

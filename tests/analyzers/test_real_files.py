@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from tests.analyzers import test_real_logs, test_real_profiles, test_real_swimlanes
 from tests.analyzers.conftest import Real
 from tests.analyzers.real_files import FILES, LACKS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.run import CheckResult, check
+from stepscope.analyzers.check.run import CheckResult, check
 from tests.analyzers.conftest import Real
 
 TRIED = frozenset({"STV011", "BAT011", "TRC001", "TRC002", "TRC003", "TRC005", "STV016", "KVB009"})

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.run import CheckResult, check
 from stepscope.ingest.trace import Trace
 from tests.analyzers import raw_profile as raw
 from tests.analyzers.conftest import Real

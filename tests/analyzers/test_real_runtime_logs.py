@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Real
 
 STALLED, WRAPPED, DEADLOCK = (

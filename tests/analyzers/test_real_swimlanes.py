@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.run import CheckResult, check
 from tests.analyzers.conftest import Real
 from tests.analyzers.raw_swimlane import Part, RawSwimlane
 from tests.analyzers.real_files import SWIMLANES

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.run import CheckResult, check
 from stepscope.ingest.trace import Trace
 from tests.ingest.log_files import open_log
 from tests.ingest.runtime_logs import DEADLOCK, STALLED, WHOLE, WRONG_CORE

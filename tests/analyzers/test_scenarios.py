@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.run import CheckResult, check
 from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.engine.scenario import RunResult
 from stepscope.engine.scenarios import scenario

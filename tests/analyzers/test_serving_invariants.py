@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.rules.bat001_mixed_never_forms import MixedNeverForms
 from stepscope.analyzers.rules.bat002_long_prefill_saturates import LongPrefillSaturates
@@ -22,7 +23,6 @@ from stepscope.analyzers.rules.stv007_schedule_livelock import ScheduleLivelock
 from stepscope.analyzers.rules.stv009_idle_capacity import IdleCapacity
 from stepscope.analyzers.rules.stv010_silent_stall import SilentStall
 from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
-from stepscope.analyzers.run import check
 from tests.analyzers.absurd import Rows
 from tests.analyzers.faulty_serving import faulty_serving, serving_trace
 

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv010_silent_stall import SilentStall
-from stepscope.analyzers.run import check
 from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record

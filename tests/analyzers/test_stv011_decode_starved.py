@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, decision, event

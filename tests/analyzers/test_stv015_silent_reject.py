@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv015_silent_reject import SilentReject
-from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, decision, event, life
 from tests.analyzers.serving_rows import row

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.stv016_queue_with_room import QueueWithRoom
-from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.engine_reports import busy, log_of, prefill, sglang, vllm
 from tests.analyzers.serving_rows import decode

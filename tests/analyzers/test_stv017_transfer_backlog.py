@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.stv017_transfer_backlog import TransferBacklog
-from stepscope.analyzers.run import check
 from tests.analyzers.engine_reports import decode_server, log_of, prefill_server, sglang
 
 

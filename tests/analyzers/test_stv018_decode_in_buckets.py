@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv018_decode_in_buckets import DecodeInBuckets
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, decision
 from tests.traces import trace_of

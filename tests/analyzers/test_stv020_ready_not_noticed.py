@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv020_ready_not_noticed import ReadyNotNoticed
-from stepscope.analyzers.run import check
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode

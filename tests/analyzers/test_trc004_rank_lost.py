@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.trc004_rank_lost import RankLost
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
 from tests.ingest.rank_jobs import Look, job, write_job

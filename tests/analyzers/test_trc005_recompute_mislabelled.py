@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.trc005_recompute_mislabelled import RecomputeMislabelled
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row
 from tests.traces import trace_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.run import CheckResult, check
 from stepscope.engine.queue_workloads import CASES
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.app.plain import plain
 from stepscope.app.timeline import Lane
 from stepscope.app.web.scene import Scene

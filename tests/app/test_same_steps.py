@@ -12,7 +12,7 @@ from typing import Any
 from dash import html
 from dash.development.base_component import Component
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.app.debug import Session
 from stepscope.app.plain import plain
 from stepscope.app.tui.prose import Heading

@@ -6,8 +6,8 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.run import check
 from stepscope.app.timeline.drawing import MAX_LANES, drawing_of
 from stepscope.app.timeline.model import Timeline
 from stepscope.ingest.trace import Trace

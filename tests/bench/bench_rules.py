@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.ingest.trace import Trace
 from tests.bench.long_runs import num_rows, of_rows, recorded
 

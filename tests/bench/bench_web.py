@@ -18,7 +18,7 @@ from dash import Dash, Input, Output, Patch, dcc, html
 from playwright.sync_api import Page
 from plotly import graph_objects as go
 
-from stepscope.analyzers.run import CheckResult
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.app.palette import STATES
 from stepscope.app.timeline import Timeline
 from stepscope.app.web import listen

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.engine.device.admission import ADMISSIONS
 from stepscope.engine.device.graph_files import graphs_in
 from stepscope.engine.device.graph_traces import graphs_of

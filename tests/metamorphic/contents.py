@@ -12,7 +12,7 @@ import polars as pl
 import polars.selectors as cs
 
 from stepscope.analyzers.blame import Blame, blame
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.engine.faults import FAULTS, Fault
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.run import check
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.errors import ConfigError, MissingExtra
 from stepscope.ingest.schema import BY_NAME

@@ -9,9 +9,9 @@ import pytest
 
 from stepscope.analyzers.check.coverage import BLIND, OF_THE_RECORDING, UNREAD, Coverage, coverage
 from stepscope.analyzers.check.registry import RULES, by_code, select
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import CONDITION, Particular, Rule, lacking
-from stepscope.analyzers.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, life, part
 from tests.traces import trace_of

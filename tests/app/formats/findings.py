@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.run import CheckResult
 from stepscope.app.formats import Asked, Checked
 
 CONFLICT = Finding(

@@ -11,8 +11,8 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.run import CheckResult
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.app import StepscopeApp
 from stepscope.app.tui.view_state import ViewState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.app.tui.details import Details
 from stepscope.app.tui.lanes import Lanes
 from stepscope.app.tui.minimap import Minimap

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from rich.cells import cell_len
 
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.run import CheckResult
 from stepscope.ingest.trace import Trace
 from tests.app.tui.stage import (
     NARROW,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.analyzers import run
+from stepscope.analyzers.check import run
 from stepscope.app.tui import opening
 from stepscope.app.tui.app import StepscopeApp
 from stepscope.ingest.errors import StepscopeError

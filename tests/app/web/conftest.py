@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.trace import Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.app.web.scene import Scene
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of

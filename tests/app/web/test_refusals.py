@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from tests.app.web.scenes import conflict_trace

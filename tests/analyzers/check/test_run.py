@@ -9,9 +9,9 @@ from typing import ClassVar
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import finding
-from stepscope.analyzers.run import check
 from stepscope.ingest.errors import ConfigError, StepscopeError
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, life, part

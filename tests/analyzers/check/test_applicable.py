@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
-from stepscope.analyzers.run import check
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.views.known import NUM_FIRST, knows
 from stepscope.ingest.schema import BY_NAME
 from tests.analyzers.least_faults import LEAST_FAULTS, LeastFault
