@@ -137,7 +137,7 @@ def _check_one(path: Path, rules: tuple[Rule, ...], open_trace: OpenTrace) -> Ch
 def _without_known(checked: list[Checked], baseline: Path | None) -> list[Checked]:
     if baseline is None:
         return checked
-    from stepscope.analyzers.baseline import load_baseline, new_findings
+    from stepscope.analyzers.check.baseline import load_baseline, new_findings
 
     new = new_findings([each.result for each in checked], load_baseline(baseline))
     return [
@@ -149,7 +149,7 @@ def _without_known(checked: list[Checked], baseline: Path | None) -> list[Checke
 def _update_baseline(traces: tuple[Path, ...], config: CheckConfig, open_trace: OpenTrace) -> int:
     if config.baseline is None:
         raise click.UsageError("--update-baseline needs --baseline FILE.")
-    from stepscope.analyzers.baseline import baseline_of, save_baseline
+    from stepscope.analyzers.check.baseline import baseline_of, save_baseline
 
     checked = _check_all(traces, config, open_trace)
     if unjudged := [each.result for each in checked if each.result.coverage.is_blind]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.analyzers.baseline import (
+from stepscope.analyzers.check.baseline import (
     baseline_of,
     load_baseline,
     new_findings,
