@@ -14,9 +14,9 @@ from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
+from stepscope.analyzers.check.explain import explain
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import check
-from stepscope.analyzers.explain import explain
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.timeline.model import Timeline

@@ -14,8 +14,8 @@ def explain(code: str | None) -> None:
 
     A page says what the rule finds, why it hurts, an example, and how to fix it.
     """
+    from stepscope.analyzers.check.explain import explain as page_of
     from stepscope.analyzers.check.registry import RULES
-    from stepscope.analyzers.explain import explain as page_of
 
     if code is None:
         for rule in RULES:

@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from stepscope.analyzers.check.explain import explain, summary
 from stepscope.analyzers.check.registry import by_code
-from stepscope.analyzers.explain import explain, summary
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.findings.fingerprint import fingerprint
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked

@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Markdown
 
-from stepscope.analyzers.explain import explain
+from stepscope.analyzers.check.explain import explain
 
 
 class ExplainScreen(ModalScreen[None]):

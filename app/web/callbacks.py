@@ -7,7 +7,7 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, html, no_update
 from dash.development.base_component import Component
 
-from stepscope.analyzers.explain import explain
+from stepscope.analyzers.check.explain import explain
 from stepscope.app.places import step_of
 from stepscope.app.plain import plain
 from stepscope.app.timeline import Hit

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from stepscope.analyzers.check.explain import SECTIONS, explain
 from stepscope.analyzers.check.registry import RULES
-from stepscope.analyzers.explain import SECTIONS, explain
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.ingest.errors import ConfigError
 
