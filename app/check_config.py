@@ -82,7 +82,7 @@ class CheckConfig:
         required is not among them.
         """
         from stepscope.analyzers.check import registry
-        from stepscope.analyzers.thresholds import tune
+        from stepscope.analyzers.check.thresholds import tune
 
         chosen = registry.select(self.select, self.ignore)
         if not chosen:
@@ -170,7 +170,7 @@ def _typed(name: str, value: object, file: Path) -> Any:
 def _thresholds(stated: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, dict[str, Any]]:
     if not stated:
         return {}
-    from stepscope.analyzers.thresholds import checked
+    from stepscope.analyzers.check.thresholds import checked
 
     try:
         return checked(stated)

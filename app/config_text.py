@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from stepscope.analyzers.check.thresholds import thresholds
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.thresholds import thresholds
 from stepscope.app.check_config import CheckConfig
 
 DEFAULT = "default"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from stepscope.analyzers.check.registry import RULES, by_code
+from stepscope.analyzers.check.thresholds import checked, thresholds, tune
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.thresholds import checked, thresholds, tune
 from stepscope.ingest.errors import ConfigError
 
 
