@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.causes import CAUSES, OF_RESOURCE
+from stepscope.analyzers.latency.causes import CAUSES, OF_RESOURCE
 from stepscope.analyzers.views.requests import REQUEST, ends, events, last_moment
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.analyzers.causes import CAUSES, GROUPS
+from stepscope.analyzers.latency.causes import CAUSES, GROUPS
 from stepscope.app.palette import (
     COUNTER,
     DECODE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analyzers.causes import CAUSES, QUEUE
+from stepscope.analyzers.latency.causes import CAUSES, QUEUE
 from stepscope.app.facts import decision
 from stepscope.ingest.trace import Trace
 

@@ -9,7 +9,7 @@ import click
 import polars as pl
 
 from stepscope.analyzers.blame import QUANTILES, spread
-from stepscope.analyzers.causes import CAUSES
+from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.app.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.palette import INK, TEXT
 from stepscope.app.plain import plain

@@ -78,7 +78,7 @@ def _column(sort: str) -> str:
     """Column of the table to sort by; raises ConfigError naming near matches."""
     from difflib import get_close_matches
 
-    from stepscope.analyzers.causes import CAUSES, GROUPS
+    from stepscope.analyzers.latency.causes import CAUSES, GROUPS
     from stepscope.ingest.errors import ConfigError
 
     columns = {**SORTS, **{cause.name: cause.column for cause in CAUSES}}
@@ -93,7 +93,7 @@ def _order(blamed: Blame, column: str) -> pl.DataFrame:
     """The requests, the worst first, with their place in the tables of `blamed` as `place`."""
     import polars as pl
 
-    from stepscope.analyzers.causes import CAUSES, QUEUE
+    from stepscope.analyzers.latency.causes import CAUSES, QUEUE
 
     queue = pl.sum_horizontal(cause.column for cause in CAUSES if cause.group == QUEUE)
     told = blamed.requests.with_row_index("place").with_columns(
@@ -134,7 +134,7 @@ def _spaced(lines: Any) -> list[str]:
 
 
 def _as_dict(blamed: Blame, shown: pl.DataFrame) -> dict[str, Any]:
-    from stepscope.analyzers.causes import CAUSES
+    from stepscope.analyzers.latency.causes import CAUSES
 
     return {
         "trace": blamed.trace,
@@ -159,7 +159,7 @@ def _as_dict(blamed: Blame, shown: pl.DataFrame) -> dict[str, Any]:
 
 def _request(row: dict[str, Any], blamed: Blame) -> dict[str, Any]:
     from stepscope.analyzers.blame import ABOUT
-    from stepscope.analyzers.causes import CAUSES
+    from stepscope.analyzers.latency.causes import CAUSES
 
     first = blamed.to_first_token.row(row["place"], named=True)
     return {

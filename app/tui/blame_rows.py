@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analyzers.blame import Blame, CauseTotal
-from stepscope.analyzers.causes import CAUSES
+from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.app.blame_bars import LOOKS, Bars
 from stepscope.app.blame_reasons import reasons, waits_of
 from stepscope.app.plain import plain

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.analyzers.blame import COLUMNS, Blame, blame
-from stepscope.analyzers.causes import CAUSES, OF_RESOURCE
+from stepscope.analyzers.latency.causes import CAUSES, OF_RESOURCE
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.scenarios import SCENARIOS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.causes import CAUSES
+from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import decision, event
 from tests.app.cli.conftest import Command
