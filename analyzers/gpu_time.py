@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.kernel_kinds import KINDS, kind_of
+from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
 from stepscope.ingest.derive.launches import ON_DEVICE
 from stepscope.ingest.times import FAR_NS
 

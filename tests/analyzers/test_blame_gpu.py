@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.analyzers.blame import COLUMNS, Blame, blame
-from stepscope.analyzers.kernel_kinds import KINDS, kind_of
 from stepscope.analyzers.latency.causes import CAUSES
+from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event
 from tests.traces import trace_of
