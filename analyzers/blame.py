@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.blame_notes import notes
-from stepscope.analyzers.gpu_time import executed
 from stepscope.analyzers.latency.causes import CAUSES, Cause
+from stepscope.analyzers.latency.gpu_time import executed
 from stepscope.analyzers.parts import parts, run_parts
 from stepscope.analyzers.run_line import run_lines, run_seats
 from stepscope.analyzers.stretches import lines, seats, steps, stretches

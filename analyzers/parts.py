@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.gpu_time import Layers, moments
 from stepscope.analyzers.latency.causes import BY_NAME
 from stepscope.analyzers.latency.device_time import collectives, computing, watched
+from stepscope.analyzers.latency.gpu_time import Layers, moments
 from stepscope.analyzers.stretches import NUMBER_OF, PREEMPTED, WAITING
 from stepscope.analyzers.views.interval_union import covered, merged, shares
 
