@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.gpu_notes import gpu_notes
+from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.run_line import is_split
 from stepscope.analyzers.stretches import NUMBER_OF
 from stepscope.ingest.derive.states import is_list_of_arrivals
