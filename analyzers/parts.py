@@ -15,7 +15,7 @@ import polars as pl
 from stepscope.analyzers.latency.causes import BY_NAME
 from stepscope.analyzers.latency.device_time import collectives, computing, watched
 from stepscope.analyzers.latency.gpu_time import Layers, moments
-from stepscope.analyzers.stretches import NUMBER_OF, PREEMPTED, WAITING
+from stepscope.analyzers.latency.intervals import NUMBER_OF, PREEMPTED, WAITING
 from stepscope.analyzers.views.interval_union import covered, merged, shares
 
 if TYPE_CHECKING:

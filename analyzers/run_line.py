@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analyzers.stretches import CODE, NUMBER_OF
+from stepscope.analyzers.latency.intervals import CODE, NUMBER_OF
 from stepscope.ingest.times import FAR_NS
 
 
