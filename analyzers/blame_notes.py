@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
-from stepscope.analyzers.run_line import is_split
+from stepscope.analyzers.latency.run_line import is_split
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.summary import merged_ranks
 
