@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.blame_notes import notes
 from stepscope.analyzers.latency.attribution import parts, run_parts
 from stepscope.analyzers.latency.causes import CAUSES, Cause
 from stepscope.analyzers.latency.gpu_time import executed
 from stepscope.analyzers.latency.intervals import lines, seats, steps, stretches
+from stepscope.analyzers.latency.notes import notes
 from stepscope.analyzers.latency.run_line import run_lines, run_seats
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
