@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.analyzers.blame import blame
+from stepscope.analyzers.latency.blame import blame
 from stepscope.analyzers.views.requests import REQUEST
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.blame import Blame
+    from stepscope.analyzers.latency.blame import Blame
     from stepscope.ingest.trace import Trace
 
 Pair = tuple[Any, Any]

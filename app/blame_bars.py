@@ -31,7 +31,7 @@ from stepscope.app.palette import (
 )
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.blame import Blame
+    from stepscope.analyzers.latency.blame import Blame
 
 Ints = npt.NDArray[np.int64]
 

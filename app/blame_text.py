@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
-from stepscope.analyzers.blame import QUANTILES, spread
+from stepscope.analyzers.latency.blame import QUANTILES, spread
 from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.app.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.palette import INK, TEXT
@@ -16,7 +16,7 @@ from stepscope.app.plain import plain
 from stepscope.app.units import duration
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.blame import Blame, CauseTotal
+    from stepscope.analyzers.latency.blame import Blame, CauseTotal
 
 WIDEST_NAME = 16
 ROOM_FOR_MEANINGS = 120

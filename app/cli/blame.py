@@ -15,7 +15,7 @@ from stepscope.app.cli.progress import progress
 if TYPE_CHECKING:
     import polars as pl
 
-    from stepscope.analyzers.blame import Blame
+    from stepscope.analyzers.latency.blame import Blame
     from stepscope.ingest.trace import Trace
 
 SORTS = {"latency": "latency_ns", "arrival": "arrive_ns", "ttft": "ttft_ns", "request": "request"}
@@ -56,7 +56,7 @@ def blame(
       stepscope blame run.trace --request req-07          one request, with recorded reasons
       stepscope blame run.trace --format csv --limit 0    a row per request, for a spreadsheet
     """
-    from stepscope.analyzers.blame import blame as split
+    from stepscope.analyzers.latency.blame import blame as split
 
     column = _column(sort)
     with progress() as report:
@@ -158,7 +158,7 @@ def _as_dict(blamed: Blame, shown: pl.DataFrame) -> dict[str, Any]:
 
 
 def _request(row: dict[str, Any], blamed: Blame) -> dict[str, Any]:
-    from stepscope.analyzers.blame import ABOUT
+    from stepscope.analyzers.latency.blame import ABOUT
     from stepscope.analyzers.latency.causes import CAUSES
 
     first = blamed.to_first_token.row(row["place"], named=True)
@@ -175,7 +175,7 @@ def _as_csv(blamed: Blame, shown: pl.DataFrame) -> str:
     """A row per request; columns of the time until the first token are marked as such."""
     import polars as pl
 
-    from stepscope.analyzers.blame import ABOUT, COLUMNS
+    from stepscope.analyzers.latency.blame import ABOUT, COLUMNS
     from stepscope.app.plain import plain
 
     first = blamed.to_first_token.select(

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
-from stepscope.analyzers.blame import Blame, blame
+from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.app.blame_bars import Bars
 from stepscope.app.tui.actions import bindings
 from stepscope.app.tui.blame_rows import ORDERS, BlameRows, legend, request_blocks, total_blocks

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analyzers.blame import Blame, CauseTotal
+from stepscope.analyzers.latency.blame import Blame, CauseTotal
 from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.app.blame_bars import LOOKS, Bars
 from stepscope.app.blame_reasons import reasons, waits_of

@@ -10,7 +10,7 @@ from dash import dcc, html
 from dash.development.base_component import Component
 from plotly import graph_objects as go
 
-from stepscope.analyzers.blame import QUANTILES
+from stepscope.analyzers.latency.blame import QUANTILES
 from stepscope.app.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.palette import BACKGROUND
 from stepscope.app.plain import plain
@@ -18,7 +18,7 @@ from stepscope.app.units import UNITS, duration
 from stepscope.app.web import figures
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.blame import Blame
+    from stepscope.analyzers.latency.blame import Blame
     from stepscope.app.web.scene import Scene
     from stepscope.app.web.view import View
 

@@ -9,9 +9,9 @@ from threading import Lock
 import numpy as np
 import polars as pl
 
-from stepscope.analyzers.blame import Blame, blame
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.app.blame_bars import Bars
 from stepscope.app.debug import Session
 from stepscope.app.timeline import Composition, Timeline

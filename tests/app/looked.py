@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from stepscope.analyzers.blame import Blame, blame
+from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.app.debug import Session
 from stepscope.app.timeline import Timeline
 from stepscope.ingest.trace import Trace

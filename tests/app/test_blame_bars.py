@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.analyzers.blame import Blame
+from stepscope.analyzers.latency.blame import Blame
 from stepscope.analyzers.latency.causes import BY_NAME, CAUSES, GROUPS, Cause
 from stepscope.app.blame_bars import LOOKS, Bars, Piece
 from stepscope.app.blame_text import waterfall_lines

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from stepscope.analyzers.blame import blame
+from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.trace import Trace
 from tests.bench.long_runs import laid_end_to_end
 

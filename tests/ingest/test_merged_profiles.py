@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.blame import blame
+from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.summary import facts
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from stepscope.analyzers.blame import Blame, blame
 from stepscope.analyzers.check.run import check
+from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stepscope.analyzers.blame import blame
+from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.trace import Trace
 from tests.ingest.rank_jobs import Look, job, write_job
 from tests.metamorphic.contents import (

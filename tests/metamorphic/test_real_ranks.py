@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stepscope.analyzers.blame import blame
+from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.trace import Trace
 from tests.metamorphic.contents import Told, blamed_sums, contents_of, findings_of, told_of
 from tests.metamorphic.documents import text_of

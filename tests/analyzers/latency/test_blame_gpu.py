@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.analyzers.blame import COLUMNS, Blame, blame
+from stepscope.analyzers.latency.blame import COLUMNS, Blame, blame
 from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
 from stepscope.ingest.trace import Trace

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from stepscope.analyzers.blame import blame
+from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.trace import Trace
 from tests.analyzers.raw_gpu import Event, Run, length, run_of, shares
 from tests.ingest.kineto_files import slice_

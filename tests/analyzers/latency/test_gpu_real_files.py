@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.analyzers.blame import COLUMNS, blame
+from stepscope.analyzers.latency.blame import COLUMNS, blame
 from stepscope.ingest.trace import Trace
 from tests.analyzers.raw_gpu import Run, length, run_of, shares
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.blame import blame
+from stepscope.analyzers.latency.blame import blame
 from stepscope.app.tui import blame_page
 from stepscope.app.tui.blame_page import BlamePage
 from stepscope.app.tui.prose import Prose

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.analyzers.blame import blame
+from stepscope.analyzers.latency.blame import blame
 from stepscope.app.blame_bars import LOOKS, Bars, by_group
 from stepscope.app.web.blame_pane import PATTERNS, blame_pane, waterfall
 from stepscope.app.web.view import View

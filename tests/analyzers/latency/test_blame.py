@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.analyzers.blame import COLUMNS, Blame, blame
+from stepscope.analyzers.latency.blame import COLUMNS, Blame, blame
 from stepscope.analyzers.latency.causes import CAUSES, OF_RESOURCE
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors.simulated import CostModel
