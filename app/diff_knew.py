@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analyzers.diff import Parting
+from stepscope.analyzers.diff.compare import Parting
 from stepscope.app.debug import Session, State
 from stepscope.app.facts import decision
 from stepscope.ingest.errors import ConfigError

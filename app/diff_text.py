@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.analyzers.check.coverage import OF_THE_RECORDING
 from stepscope.analyzers.check.run import CheckResult
-from stepscope.analyzers.diff import EQUAL, INCOMPARABLE, PREFIX, Difference, Parting
+from stepscope.analyzers.diff.compare import EQUAL, INCOMPARABLE, PREFIX, Difference, Parting
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.stages import STAGES
 from stepscope.app.diff_knew import Knowledge, facts_of

@@ -15,7 +15,7 @@ from stepscope.app.cli.progress import progress
 
 if TYPE_CHECKING:
     from stepscope.analyzers.check.run import CheckResult
-    from stepscope.analyzers.diff import Difference, Parting
+    from stepscope.analyzers.diff.compare import Difference, Parting
     from stepscope.app.diff_knew import Knowledge
     from stepscope.ingest.trace import Trace
 
@@ -51,7 +51,7 @@ def diff(a: Path, b: Path, form: str, rules: bool, open_trace: OpenTrace) -> Non
       stepscope diff runs/before.trace runs/after.trace
       stepscope diff runs/before.trace runs/after.trace --format json --no-rules
     """
-    from stepscope.analyzers.diff import diff as compare
+    from stepscope.analyzers.diff.compare import diff as compare
     from stepscope.app.diff_knew import knowledge
 
     with progress() as report:

@@ -12,7 +12,7 @@ from uuid import UUID
 import polars as pl
 import pytest
 
-from stepscope.analyzers.diff import diff
+from stepscope.analyzers.diff.compare import diff
 from stepscope.analyzers.pairing import LENGTHS, ORDER, PROMPT, STEM, pair
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event

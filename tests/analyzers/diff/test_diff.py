@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from stepscope.analyzers.diff import Difference, diff
+from stepscope.analyzers.diff.compare import Difference, diff
 from stepscope.engine.scenario import Scenario
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.engine.workload import RequestSpec
