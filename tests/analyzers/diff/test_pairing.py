@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from stepscope.analyzers.diff.compare import diff
-from stepscope.analyzers.pairing import LENGTHS, ORDER, PROMPT, STEM, pair
+from stepscope.analyzers.diff.pairing import LENGTHS, ORDER, PROMPT, STEM, pair
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
 from tests.traces import trace_of
