@@ -10,8 +10,8 @@ import polars as pl
 from stepscope.analyzers.check.coverage import OF_THE_RECORDING
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.diff.compare import EQUAL, INCOMPARABLE, PREFIX, Difference, Parting
+from stepscope.analyzers.diff.stages import STAGES
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.stages import STAGES
 from stepscope.app.diff_knew import Knowledge, facts_of
 from stepscope.app.plain import plain
 from stepscope.app.units import duration, moment
