@@ -40,7 +40,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.ordering import HOST, touches, unordered
+from stepscope.analyzers.rules.buf.ordering import HOST, touches, unordered
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

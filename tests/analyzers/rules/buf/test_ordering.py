@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.analyzers.ordering import HOST, knowledge, touches, unordered
+from stepscope.analyzers.rules.buf.ordering import HOST, knowledge, touches, unordered
 from tests.analyzers.rank_rows import access, ordered, sync
 from tests.analyzers.rows import Row
 from tests.traces import trace_of

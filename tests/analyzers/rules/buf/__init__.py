@@ -1,0 +1,1 @@
+"""Buffers: who reads and writes them, and in which order."""
