@@ -40,7 +40,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.buf.ordering import touches, unordered
-from stepscope.analyzers.segment_reads import with_requests
+from stepscope.analyzers.rules.buf.segment_reads import with_requests
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

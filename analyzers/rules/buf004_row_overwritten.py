@@ -34,7 +34,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.segment_reads import by_buffer, foreign_reads, have_company
+from stepscope.analyzers.rules.buf.segment_reads import by_buffer, foreign_reads, have_company
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
