@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.commands import ALLOCATE, SLOT, codebook, commands, num_slots
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
+from stepscope.analyzers.rules.col.commands import ALLOCATE, SLOT, codebook, commands, num_slots
 from stepscope.analyzers.views.ownership import ownerships
 
 if TYPE_CHECKING:

@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.commands import as_word, codebook
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
+from stepscope.analyzers.rules.col.commands import as_word, codebook
 from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.collectives import operations
 from stepscope.analyzers.views.known import knows
