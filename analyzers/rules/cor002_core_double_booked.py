@@ -35,7 +35,6 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration
-from stepscope.analyzers.naming import with_label
 from stepscope.analyzers.occupancy import (
     holds,
     is_whole,
@@ -43,6 +42,7 @@ from stepscope.analyzers.occupancy import (
     with_holder,
     with_holder_named,
 )
+from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.views.known import knows
 from stepscope.ingest.times import FAR_NS
 
