@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.layout import configured
-from stepscope.analyzers.occupancy import POOL, busy
+from stepscope.analyzers.rules.cor.occupancy import POOL, busy
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.analyzers.occupancy import CORE, CORE_KIND, places
+from stepscope.analyzers.rules.cor.occupancy import CORE, CORE_KIND, places
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.occupancy import holds
+from stepscope.analyzers.rules.cor.occupancy import holds
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

@@ -35,14 +35,14 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration
-from stepscope.analyzers.occupancy import (
+from stepscope.analyzers.rules.cor.naming import with_label
+from stepscope.analyzers.rules.cor.occupancy import (
     holds,
     is_whole,
     run_in_turn,
     with_holder,
     with_holder_named,
 )
-from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.views.known import knows
 from stepscope.ingest.times import FAR_NS
 

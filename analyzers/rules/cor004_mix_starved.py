@@ -37,8 +37,8 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.occupancy import BLOCK, holds
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
+from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds
 from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.times import FAR_NS
 

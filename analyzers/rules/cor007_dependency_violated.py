@@ -34,8 +34,8 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.occupancy import holds, is_whole
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
+from stepscope.analyzers.rules.cor.occupancy import holds, is_whole
 from stepscope.analyzers.views.known import knows
 from stepscope.ingest.times import FAR_NS
 

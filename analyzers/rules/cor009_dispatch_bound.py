@@ -35,8 +35,14 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
-from stepscope.analyzers.occupancy import POOL, holds, is_measured, run_in_turn, with_holder
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
+from stepscope.analyzers.rules.cor.occupancy import (
+    POOL,
+    holds,
+    is_measured,
+    run_in_turn,
+    with_holder,
+)
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.ingest.times import FAR_NS
 

@@ -38,8 +38,8 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.layout import PLACE, configured, layout
-from stepscope.analyzers.occupancy import CORE, holds, places
 from stepscope.analyzers.rules.cor.naming import with_label
+from stepscope.analyzers.rules.cor.occupancy import CORE, holds, places
 from stepscope.analyzers.views.known import knows
 from stepscope.ingest.times import FAR_NS
 

@@ -35,8 +35,8 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.occupancy import holds
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_name
+from stepscope.analyzers.rules.cor.occupancy import holds
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

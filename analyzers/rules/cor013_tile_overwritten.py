@@ -40,8 +40,8 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration
-from stepscope.analyzers.occupancy import BLOCK, holds
 from stepscope.analyzers.rules.cor.naming import with_label
+from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds
 from stepscope.analyzers.views.known import any_row
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.analyzers.occupancy import is_measured
+from stepscope.analyzers.rules.cor.occupancy import is_measured
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.loads import loads

@@ -9,7 +9,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.analyzers.occupancy import CORE, holds, run_in_turn, with_holder
+from stepscope.analyzers.rules.cor.occupancy import CORE, holds, run_in_turn, with_holder
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, part
 from tests.traces import trace_of

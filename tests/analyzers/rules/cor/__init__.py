@@ -1,0 +1,1 @@
+"""Core groups: which block holds which core."""
