@@ -48,7 +48,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.layout import configured
+from stepscope.analyzers.rules.cor.layout import configured
 from stepscope.analyzers.rules.cor.naming import with_label, with_name
 from stepscope.analyzers.rules.cor.occupancy import holds
 from stepscope.analyzers.stalls import (
