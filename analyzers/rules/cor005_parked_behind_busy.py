@@ -39,7 +39,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
-from stepscope.analyzers.idling import MEMBERS, idle_while
+from stepscope.analyzers.rules.cor.idling import MEMBERS, idle_while
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, POOL, holds, is_measured
 
