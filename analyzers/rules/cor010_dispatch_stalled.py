@@ -51,7 +51,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.layout import configured
 from stepscope.analyzers.rules.cor.naming import with_label, with_name
 from stepscope.analyzers.rules.cor.occupancy import holds
-from stepscope.analyzers.stalls import (
+from stepscope.analyzers.rules.cor.stalls import (
     COMPLETION,
     NEVER_ENDED,
     PART_MISSING,
