@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.chunked import prompt_tokens, wrong_by_chunks
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
+from stepscope.analyzers.rules.eqv.chunked import prompt_tokens, wrong_by_chunks
 from stepscope.analyzers.views.known import any_row
 
 if TYPE_CHECKING:
