@@ -43,7 +43,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.idle_seats import idle_seats, is_idle, why
+from stepscope.analyzers.rules.stv.idle_seats import idle_seats, is_idle, why
 from stepscope.analyzers.views.declared import decode_rounds, num_slots
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
