@@ -1,1 +1,1 @@
-"""One rule per file; the file's docstring is the rule's page."""
+"""All rules: a folder a family, a file a rule; families know nothing of each other."""

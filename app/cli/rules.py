@@ -74,7 +74,7 @@ TEST = Template('''"""$code $name."""
 
 from __future__ import annotations
 
-from stepscope.analyzers.rules.$module import $title
+from stepscope.analyzers.rules.$family.$module import $title
 from tests.traces import trace_of
 
 
@@ -142,7 +142,7 @@ class NewRule:
         if not (rule.registry.is_file() and rule.readme.is_file()):
             raise ConfigError("is not a checkout of stepscope", where=str(checkout),
                               todo="run it in one, or name one with --checkout")  # fmt: skip
-        taken = [path.stem for path in (checkout / "analyzers" / "rules").glob("*.py")]
+        taken = [path.stem for path in (checkout / "analyzers" / "rules").glob("*/*.py")]
         words = name.replace("-", "_")
         if there := [each for each in taken if each.startswith(code.lower()) or each[7:] == words]:
             raise ConfigError(f"there is {there[0]} already", todo="codes are never used again")
@@ -152,6 +152,11 @@ class NewRule:
     def module(self) -> str:
         """Name of its module: `bat014_draft_never_accepted`."""
         return f"{self.code.lower()}_{self.name.replace('-', '_')}"
+
+    @property
+    def family(self) -> str:
+        """Name of the folder of its family: `bat`."""
+        return self.code[:3].lower()
 
     @property
     def title(self) -> str:
@@ -164,28 +169,49 @@ class NewRule:
         return self.checkout / "analyzers" / "check" / "registry.py"
 
     @property
+    def packaging(self) -> Path:
+        """The file that lists all folders with code."""
+        return self.checkout / "pyproject.toml"
+
+    @property
     def readme(self) -> Path:
         """The page that lists all rules."""
         return self.checkout / "README.md"
 
     def write(self) -> list[Path]:
-        """Write the four files, and return them."""
-        words = {"code": self.code, "name": self.name, "title": self.title, "module": self.module}
-        rule = self.checkout / "analyzers" / "rules" / f"{self.module}.py"
-        test = self.checkout / "tests" / "analyzers" / f"test_{self.module}.py"
+        """Write its files, those of a new family among them, and return all."""
+        words = {"code": self.code, "name": self.name, "title": self.title, "module": self.module,
+                 "family": self.family}  # fmt: skip
+        folder = self.checkout / "analyzers" / "rules" / self.family
+        tests = self.checkout / "tests" / "analyzers" / "rules" / self.family
+        begun = [] if folder.is_dir() else self._begin_family(folder, tests)
+        rule, test = folder / f"{self.module}.py", tests / f"test_{self.module}.py"
         rule.write_text(RULE.substitute(words), encoding="utf-8")
         test.write_text(TEST.substitute(words), encoding="utf-8")
         self._register()
         self._list()
-        return [rule, test, self.registry, self.readme]
+        return [*begun, rule, test, self.registry, self.readme]
+
+    def _begin_family(self, *folders: Path) -> list[Path]:
+        """Make the folders of a family that has no rule yet, and package it."""
+        about = f'"""{self.code[:3]}: say in one line what the rules of this family look at."""\n'
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+            (folder / "__init__.py").write_text(about, encoding="utf-8")
+        text = self.packaging.read_text(encoding="utf-8")
+        name = f"stepscope.analyzers.rules.{self.family}"
+        text = _inserted(text, r'    "(stepscope\.[\w.]+)",\n', f'    "{name}",\n', name)
+        self.packaging.write_text(text, encoding="utf-8")
+        return [*(folder / "__init__.py" for folder in folders), self.packaging]
 
     def _register(self) -> None:
         """Add the import and the instance, each where its code belongs."""
         text = self.registry.read_text(encoding="utf-8")
-        line = f"from stepscope.analyzers.rules.{self.module} import {self.title}\n"
-        pattern = r"from stepscope\.analyzers\.rules\.(\w+) import \w+\n"
-        text = _inserted(text, pattern, line, self.module)
-        order = re.findall(r"from stepscope\.analyzers\.rules\.\w+ import (\w+)\n", text)
+        place = f"{self.family}.{self.module}"
+        line = f"from stepscope.analyzers.rules.{place} import {self.title}\n"
+        pattern = r"from stepscope\.analyzers\.rules\.([\w.]+) import \w+\n"
+        text = _inserted(text, pattern, line, place)
+        order = re.findall(r"from stepscope\.analyzers\.rules\.[\w.]+ import (\w+)\n", text)
         before = order[order.index(self.title) - 1]
         text = text.replace(f"    {before}(),\n", f"    {before}(),\n    {self.title}(),\n")
         self.registry.write_text(text, encoding="utf-8")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.rules.col008_straggler import Straggler
+from stepscope.analyzers.rules.col.col008_straggler import Straggler
 from tests.analyzers.absurd import Rows
 from tests.analyzers.faulty_ranks import faulty_ranks, ranks_trace
 

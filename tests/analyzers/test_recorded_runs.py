@@ -14,7 +14,7 @@ import pytest
 
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.analyzers.rules.stv004_decode_stalled import DecodeStalled
+from stepscope.analyzers.rules.stv.stv004_decode_stalled import DecodeStalled
 from tests.recorded import RUNS, RecordedRun, Row
 
 of_every_run = pytest.mark.parametrize("name", RUNS)

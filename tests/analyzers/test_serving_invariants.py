@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.rule import Rule
-from stepscope.analyzers.rules.bat001_mixed_never_forms import MixedNeverForms
-from stepscope.analyzers.rules.bat002_long_prefill_saturates import LongPrefillSaturates
-from stepscope.analyzers.rules.bat011_slow_path_for_width import SlowPathForWidth
-from stepscope.analyzers.rules.kvb004_preemption_thrash import PreemptionThrash
-from stepscope.analyzers.rules.kvb006_admit_copies_all import AdmitCopiesAll
-from stepscope.analyzers.rules.stv004_decode_stalled import DecodeStalled
-from stepscope.analyzers.rules.stv005_prefill_starved import PrefillStarved
-from stepscope.analyzers.rules.stv006_head_of_line_blocked import HeadOfLineBlocked
-from stepscope.analyzers.rules.stv007_schedule_livelock import ScheduleLivelock
-from stepscope.analyzers.rules.stv009_idle_capacity import IdleCapacity
-from stepscope.analyzers.rules.stv010_silent_stall import SilentStall
-from stepscope.analyzers.rules.stv011_decode_starved import DecodeStarved
+from stepscope.analyzers.rules.bat.bat001_mixed_never_forms import MixedNeverForms
+from stepscope.analyzers.rules.bat.bat002_long_prefill_saturates import LongPrefillSaturates
+from stepscope.analyzers.rules.bat.bat011_slow_path_for_width import SlowPathForWidth
+from stepscope.analyzers.rules.kvb.kvb004_preemption_thrash import PreemptionThrash
+from stepscope.analyzers.rules.kvb.kvb006_admit_copies_all import AdmitCopiesAll
+from stepscope.analyzers.rules.stv.stv004_decode_stalled import DecodeStalled
+from stepscope.analyzers.rules.stv.stv005_prefill_starved import PrefillStarved
+from stepscope.analyzers.rules.stv.stv006_head_of_line_blocked import HeadOfLineBlocked
+from stepscope.analyzers.rules.stv.stv007_schedule_livelock import ScheduleLivelock
+from stepscope.analyzers.rules.stv.stv009_idle_capacity import IdleCapacity
+from stepscope.analyzers.rules.stv.stv010_silent_stall import SilentStall
+from stepscope.analyzers.rules.stv.stv011_decode_starved import DecodeStarved
 from tests.analyzers.absurd import Rows
 from tests.analyzers.faulty_serving import faulty_serving, serving_trace
 

@@ -10,7 +10,7 @@ import pytest
 
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.analyzers.rules.cor001_mix_on_occupied_group import MixOnOccupiedGroup
+from stepscope.analyzers.rules.cor.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.engine.faults import FAULTS, fault
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.trace import Trace

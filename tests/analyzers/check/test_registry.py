@@ -20,13 +20,13 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 
 FOLDER = Path(str(rules.__file__)).parent
-FILES = sorted(file.stem for file in FOLDER.glob("[a-z]*.py"))
+FILES = {file.stem: file.parent.name for file in FOLDER.glob("*/[a-z][a-z][a-z][0-9]*.py")}
 
 
 def test_every_rule_file_is_registered_in_the_order_of_its_code() -> None:
     named = [f"{rule.code.lower()}_{rule.name.replace('-', '_')}" for rule in RULES]
 
-    assert sorted(named) == FILES
+    assert sorted(named) == sorted(FILES)
     assert [type(rule).__module__.rpartition(".")[2] for rule in RULES] == named
 
 
@@ -93,8 +93,14 @@ def test_an_entry_that_fits_no_rule_is_refused(entry: str) -> None:
         select([], [entry])
 
 
-def test_every_rule_has_a_test_of_its_own() -> None:
-    tests = {file.stem for file in Path(__file__).parent.glob("test_*.py")}
+def test_a_rule_lies_in_the_folder_of_its_family_and_is_imported_from_there() -> None:
+    assert {family for stem, family in FILES.items() if not stem.startswith(family)} == set()
+    assert all(importlib.import_module(f"{rules.__name__}.{FILES[stem]}.{stem}") for stem in FILES)
 
-    assert {f"test_{stem}" for stem in FILES} <= tests
-    assert all(importlib.import_module(f"{rules.__name__}.{stem}") for stem in FILES)
+
+def test_every_rule_has_a_test_of_its_own_in_the_folder_of_its_family() -> None:
+    tests = Path(__file__).parents[1] / "rules"
+
+    assert [
+        stem for stem, family in FILES.items() if not (tests / family / f"test_{stem}.py").exists()
+    ] == []

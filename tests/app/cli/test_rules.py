@@ -39,12 +39,13 @@ def test_a_new_rule_has_a_page_a_test_and_its_lines(
 ) -> None:
     run = stepscope("rules", "new", code, "draft-never-accepted", "--checkout", checkout)
 
+    family = code[:3].lower()
     module = f"{code.lower()}_draft_never_accepted"
     assert run.code == 0
-    assert (checkout / "analyzers" / "rules" / f"{module}.py").is_file()
+    assert (checkout / "analyzers" / "rules" / family / f"{module}.py").is_file()
     registry = (checkout / "analyzers" / "check" / "registry.py").read_text(encoding="utf-8")
-    imported = re.findall(r"rules\.(\w+) import (\w+)", registry)
-    assert (module, "DraftNeverAccepted") in imported
+    imported = re.findall(r"rules\.([\w.]+) import (\w+)", registry)
+    assert (f"{family}.{module}", "DraftNeverAccepted") in imported
     assert imported == sorted(imported)
     assert registry.count("    DraftNeverAccepted(),\n") == 1
     listed = re.findall(
@@ -53,14 +54,26 @@ def test_a_new_rule_has_a_page_a_test_and_its_lines(
     assert listed.count((code, "draft-never-accepted")) == 1
 
 
+def test_the_first_rule_of_a_family_makes_its_folder_and_packages_it(
+    stepscope: Command, checkout: Path
+) -> None:
+    run = stepscope("rules", "new", "ZZZ001", "draft-never-accepted", "--checkout", checkout)
+
+    packages = (checkout / "pyproject.toml").read_text(encoding="utf-8")
+    assert (checkout / "analyzers" / "rules" / "zzz" / "__init__.py").is_file()
+    assert (checkout / "tests" / "analyzers" / "rules" / "zzz" / "__init__.py").is_file()
+    assert packages.count('    "stepscope.analyzers.rules.zzz",\n') == 1
+    assert "wrote pyproject.toml" in run.out
+
+
 def test_what_it_writes_is_formatted_and_its_test_passes(
     stepscope: Command, checkout: Path
 ) -> None:
     stepscope("rules", "new", "BAT099", "draft-never-accepted", "--checkout", checkout)
 
     written = [
-        checkout / "analyzers" / "rules" / "bat099_draft_never_accepted.py",
-        checkout / "tests" / "analyzers" / "test_bat099_draft_never_accepted.py",
+        checkout / "analyzers" / "rules" / "bat" / "bat099_draft_never_accepted.py",
+        checkout / "tests" / "analyzers" / "rules" / "bat" / "test_bat099_draft_never_accepted.py",
         checkout / "analyzers" / "check" / "registry.py",
     ]
     for words in (["format", "--check"], ["check"]):
@@ -71,14 +84,8 @@ def test_what_it_writes_is_formatted_and_its_test_passes(
         assert ran.returncode == 0, ran.stdout
     space: dict[str, object] = {}
     exec(compile(ast.parse(written[0].read_text()), "rule", "exec"), space)  # noqa: S102
-    test = (
-        written[1]
-        .read_text()
-        .replace(
-            "from stepscope.analyzers.rules.bat099_draft_never_accepted import DraftNeverAccepted",
-            "",
-        )
-    )
+    imported = "from stepscope.analyzers.rules.bat.bat099_draft_never_accepted import"
+    test = written[1].read_text().replace(f"{imported} DraftNeverAccepted", "")
     exec(compile(ast.parse(test), "test", "exec"), space)  # noqa: S102 - what was just written
     for name in [name for name in space if name.startswith("test_")]:
         space[name]()  # type: ignore[operator]

@@ -1,0 +1,1 @@
+"""Batches: what a step computes, and for whom."""

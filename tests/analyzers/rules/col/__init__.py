@@ -1,0 +1,1 @@
+"""Collectives: what ranks do together."""

@@ -1,0 +1,139 @@
+"""COL008: a rank is late to collectives again and again, and what that costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.findings.finding import Finding
+from stepscope.analyzers.rules.col.col008_straggler import Straggler
+from stepscope.ingest.trace import Trace
+from tests.analyzers.conftest import Record
+from tests.analyzers.rank_rows import collective
+from tests.analyzers.rows import Row
+from tests.ingest.rank_jobs import Look, job, write_job
+from tests.traces import trace_of
+
+MS = 1_000_000
+
+
+def met(ordinal: int, *entered: int, op: str = "all-reduce", **more: object) -> list[Row]:
+    """A collective that the ranks entered so late, and left at 90 ms of its 100."""
+    ranks = ",".join(map(str, range(len(entered))))
+    begin = 100 * MS * ordinal
+    return [
+        collective(
+            rank, ordinal, op, ts_ns=begin + late, dur_ns=90 * MS - late, expected_ranks=ranks
+        ) | more
+        for rank, late in enumerate(entered)
+    ]  # fmt: skip
+
+
+def straggling(*rows: Row) -> list[Finding]:
+    return Straggler().check(trace_of(collectives=rows))
+
+
+def test_a_rank_that_comes_last_again_and_again_is_found_with_its_cost() -> None:
+    rows = [row for n in range(20) for row in met(n, 0, MS, 11 * MS)]
+
+    (found,) = straggling(*rows)
+
+    assert found.message == (
+        "rank 2 was late to 20 of 20 all-reduce collectives of ep, by 10.0 ms on average: "
+        "200.0 ms, 10% of the time"
+    )
+    assert (found.rank, found.count) == (2, 20)
+    assert found.evidence["others_waited_ns"] == 20 * (10 + 11) * MS
+
+
+def test_a_rank_that_is_the_only_one_to_be_late_may_be_in_time_most_of_the_time() -> None:
+    rows = [row for n in range(80) for row in met(n, 0, 0 if n % 4 else 9 * MS)]
+
+    (found,) = straggling(*rows)
+
+    assert (found.rank, found.count, found.evidence["collectives"]) == (1, 20, 80)
+
+
+def test_the_head_waits_for_a_worker_that_is_slow(record: Record) -> None:
+    (found,) = Straggler().check(record("ep-multiplexing", "after", "slow-worker"))
+
+    assert found.rank == 1
+    assert found.evidence["cost_share"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_clocks_that_differ_do_not_matter() -> None:
+    apart = [
+        row | {"ts_ns": row["ts_ns"] + 5 * MS * row["rank"]}
+        for n in range(20)
+        for row in met(n, 11 * MS, 0)
+    ]
+
+    (found,) = straggling(*apart)
+
+    assert (found.rank, found.evidence["cost_ns"]) == (0, 220 * MS)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([met(n, *((0, 9 * MS) if n % 2 else (9 * MS, 0))) for n in range(20)],
+                     id="now one is late, now the other"),
+        pytest.param([met(n, 0, 9 * MS) for n in range(5)], id="a few times"),
+        pytest.param([met(n, 0, MS // 10) for n in range(20)], id="by next to nothing"),
+        pytest.param([met(n, 0, 9 * MS, op="broadcast") for n in range(20)],
+                     id="waiting for what the root has to say"),
+        pytest.param([[row | {"num_elements": 64 + row["rank"]}
+                       for row in met(n, 0, 9 * MS, op="all_to_all")] for n in range(20)],
+                     id="some exchange more than others"),
+        pytest.param([met(n, 0, 9 * MS, op="sendrecv") for n in range(20)],
+                     id="between two ranks only"),
+        pytest.param([met(n, 0, 9 * MS)[:1] for n in range(20)], id="one rank alone"),
+        pytest.param([met(n, 0, 9 * MS, dur_ns=None) for n in range(20)], id="no lengths"),
+    ],
+)  # fmt: skip
+def test_ranks_that_nobody_waits_for_are_clean(rows: list[list[Row]]) -> None:
+    assert straggling(*(row for each in rows for row in each)) == []
+
+
+def test_an_exchange_of_equal_parts_is_waited_for() -> None:
+    rows = [row for n in range(20) for row in met(n, 0, 9 * MS, op="all_to_all")]
+
+    assert [found.rank for found in straggling(*rows)] == [1]
+
+
+@pytest.mark.parametrize("dialect", ["nccl", "rccl", "old"])
+@pytest.mark.parametrize("late_ms", [0, 2, 5_000])
+def test_the_device_that_is_late_is_found_whenever_the_hosts_called(
+    tmp_path: Path, dialect: str, late_ms: float
+) -> None:
+    looks = Look(dialect=dialect), Look(dialect=dialect, late_us=late_ms * 1_000)
+
+    trace = Trace.open(write_job(tmp_path / "job", job(late_rank=1, late_us=400), *looks))
+
+    (found,) = Straggler().check(trace)
+    assert (found.rank, found.count) == (1, 24)
+    assert found.evidence["cost_ns"] == pytest.approx(24 * 400_000, rel=0.02)
+
+
+def test_ranks_of_which_it_is_not_known_what_they_met_in_are_not_judged(tmp_path: Path) -> None:
+    looks = [Look(has_seq=False, tags="", late_us=late, first_step=late > 0) for late in (0, 2_500)]
+    alike = job(num_steps=8, jitter_us=0, noise_us=0, late_rank=1)
+
+    trace = Trace.open(write_job(tmp_path / "job", alike, *looks))
+
+    assert not Straggler().applies(trace)
+
+
+@pytest.mark.parametrize("variant", ["before", "after", "v2-host-staging"])
+def test_a_worker_that_waits_for_commands_is_clean(record: Record, variant: str) -> None:
+    pytest.importorskip("torch")
+
+    assert Straggler().check(record("ep-multiplexing", variant, max_tokens="5")) == []
+
+
+def test_a_group_of_processes_is_no_group_of_cores() -> None:
+    rows = [collective(rank, n, dur_ns=100 - rank) for rank in (0, 1) for n in range(3)]
+    anything = Straggler(min_late_ns=0, min_times=1, min_share=0, min_cost=0)
+
+    assert {each.group for each in anything.check(trace_of(collectives=rows))} == {None}

@@ -1,0 +1,122 @@
+"""COL010: some data-parallel ranks have far more requests than others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.check.run import check
+from stepscope.analyzers.rules.col.col010_load_imbalance import LoadImbalance
+from tests.analyzers.conftest import Record
+from tests.analyzers.engine_reports import decode_server, log_of, prefill_server, sglang, vllm
+from tests.analyzers.serving_rows import step
+from tests.traces import trace_of
+
+SECOND = 1_000_000_000
+
+
+def reports(*loads: tuple[int, int], num: int = 4) -> list[str]:
+    """Interval lines of vLLM, every ten seconds, of engines with so many running and waiting."""
+    return [
+        vllm(10 * n, running, waiting, 50.0, engine=engine)
+        for n in range(num)
+        for engine, (running, waiting) in enumerate(loads)
+    ]
+
+
+def test_requests_that_wait_on_one_rank_with_room_on_another_are_found(tmp_path: Path) -> None:
+    (found,) = LoadImbalance().check(log_of(tmp_path, *reports((51, 117), (31, 10), (20, 0))))
+
+    assert found.message == (
+        "for 30.0 s rank 0 had 168 requests (117 waiting) and rank 2 had 20 (none waiting): "
+        "8.4 times as many"
+    )
+    assert found.rank == 0
+    assert [found.evidence[f"requests of rank {rank}"] for rank in range(3)] == [168, 41, 20]
+
+
+def test_what_ranks_report_at_one_moment_has_no_order() -> None:
+    early, late = ((17, 9), (1, 0)), ((8, 0), (0, 0))
+    steps = [
+        step(n, rank=rank, ts_ns=n * SECOND, num_running=running, num_waiting=waiting)
+        for n in range(20)
+        for rank, (running, waiting) in enumerate(early if n < 9 else late)
+    ]
+
+    (found,) = LoadImbalance().check(trace_of(steps=steps))
+
+    assert found.evidence["lasted_ns"] == 19 * SECOND
+
+
+def test_a_rank_that_has_nothing_is_found(tmp_path: Path) -> None:
+    lines = [
+        line
+        for n in range(0, 30, 3)
+        for line in (sglang(n, 12, 0, 0.5, rank="DP0 TP0"), sglang(n, 0, 0, 0.0, rank="DP1 TP1"))
+    ]
+
+    (found,) = LoadImbalance().check(log_of(tmp_path, *lines))
+
+    assert found.message == (
+        "for 27.0 s rank 0 had 12 requests (none waiting) and rank 1 had 0 (none waiting)"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(reports((51, 9), (40, 0)), id="less than twice as many"),
+        pytest.param(reports((9, 0), (2, 0)), id="few requests"),
+        pytest.param(reports((51, 117), (31, 10), num=1), id="for a moment"),
+    ],
+)
+def test_ranks_that_are_about_even_are_clean(tmp_path: Path, lines: list[str]) -> None:
+    result = check(log_of(tmp_path, *lines), (LoadImbalance(),))
+
+    assert (result.findings, result.not_applicable) == ((), ())
+
+
+def test_a_rank_that_was_not_heard_of_for_long_is_not_compared(tmp_path: Path) -> None:
+    silent = vllm(0, 1, 0, 1.0, engine=1)
+    alone = [vllm(10 * n, 60, 60, 90.0) for n in range(30)]
+
+    (found,) = LoadImbalance().check(log_of(tmp_path, silent, *alone))
+
+    assert found.evidence["lasted_ns"] == 30_000_000_000
+
+
+def test_one_rank_and_several_engines_are_not_compared(tmp_path: Path) -> None:
+    one = log_of(tmp_path, *(vllm(10 * n, 60, 60, 90.0) for n in range(9)))
+    assert check(one, (LoadImbalance(),)).not_applicable == ("COL010",)
+
+    lines = [line for n in range(30) for line in (vllm(n, 60, 9, 90.0), sglang(n, 1, 0, 0.1))]
+    assert check(log_of(tmp_path, *lines), (LoadImbalance(),)).not_applicable == ("COL010",)
+
+
+def test_a_server_that_prefills_is_not_compared_with_one_that_decodes(tmp_path: Path) -> None:
+    lines = [
+        line
+        for n in range(20)
+        for line in (
+            f"prefill-1  | {prefill_server(n, 0, 1)}",
+            f"decode-1   | {decode_server(n, 9, 30)}",
+        )
+    ]
+
+    assert check(log_of(tmp_path, *lines), (LoadImbalance(),)).not_applicable == ("COL010",)
+
+
+def test_requests_that_are_all_dealt_to_one_rank_are_found(record: Record) -> None:
+    (found,) = LoadImbalance().check(
+        record("mixed-batches", "data-parallel", fault="dealt-to-one-rank")
+    )
+
+    assert found.rank == 0
+    assert found.evidence["requests of rank 1"] == 1
+
+
+def test_a_sound_engine_that_deals_in_turn_is_clean(record: Record) -> None:
+    result = check(record("mixed-batches", "data-parallel"), (LoadImbalance(),))
+
+    assert (result.findings, result.not_applicable) == ((), ())

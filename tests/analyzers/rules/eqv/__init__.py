@@ -1,0 +1,1 @@
+"""Equivalence: outputs beside those of the same request alone."""

@@ -1,0 +1,1 @@
+"""KV blocks and slots: who owns which, and when."""

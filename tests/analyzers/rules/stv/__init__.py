@@ -1,0 +1,1 @@
+"""Starvation: who waits, for how long, and for what."""

@@ -1,0 +1,83 @@
+"""STV014: a request waits for more KV blocks than there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stepscope.analyzers.check.run import check
+from stepscope.analyzers.findings.finding import Finding
+from stepscope.analyzers.rules.stv.stv014_never_fits import NeverFits
+from tests.analyzers.conftest import Record
+from tests.analyzers.rows import Row, decision, event
+from tests.analyzers.serving_rows import decode
+from tests.traces import trace_of
+
+STEPS = [decode(n, 1, kv_blocks_total=49) for n in (1, 2, 9)]
+
+
+def held(request: str, needed: int | None, **more: Any) -> Row:
+    short = {"resource": "kv-block", "needed": needed, "available": 49}
+    return decision("request", request, "deferred", 20, **short) | more
+
+
+def too_long(*told: Row, lifecycle: list[Row] | None = None) -> list[Finding]:
+    return NeverFits().check(trace_of(decisions=told, steps=STEPS, lifecycle=lifecycle or []))
+
+
+def test_a_request_that_is_larger_than_the_pool_is_found() -> None:
+    (found,) = too_long(held("a", 63), held("a", 63, ts_ns=50))
+
+    assert found.message == (
+        "1 request waits for more KV blocks than there are: a needs 63 and the pool has 49, "
+        "held for 80 ns"
+    )
+    assert (found.request, found.ts_ns, found.end_ns) == ("a", 20, 100)
+
+
+def test_how_its_wait_ended_is_told() -> None:
+    (found,) = too_long(held("a", 63), held("b", 64), lifecycle=[event("a", "abort", 70)])
+
+    assert found.message == (
+        "2 requests wait for more KV blocks than there are: first a needs 63 and the pool has 49, "
+        "held for 50 ns until it was aborted"
+    )
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        held("a", 49),
+        held("a", None),
+        held("a", 63, verdict="rejected"),
+        held("a", 4_096, resource="token-budget"),
+    ],
+    ids=["it fits", "not known", "it is turned away", "a prompt goes in chunks"],
+)
+def test_what_fits_or_is_turned_away_is_clean(told: Row) -> None:
+    assert too_long(told) == []
+
+
+def test_a_pool_of_unknown_size_cannot_be_judged() -> None:
+    trace = trace_of(decisions=[held("a", 63)], steps=[decode(1, 1)])
+
+    assert check(trace, (NeverFits(),)).not_applicable == ("STV014",)
+
+
+def test_an_engine_that_holds_what_is_too_long_is_found(record: Record) -> None:
+    (found,) = NeverFits().check(record("fcfs-preemption", fault="too-long-is-held"))
+
+    assert (found.evidence["needed_blocks"], found.evidence["pool_blocks"]) == (7, 5)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "settings"),
+    [
+        ("fcfs-preemption", {}),
+        ("fcfs-preemption", {"num_kv_blocks": "5", "prompt_len": "200", "requests": "6"}),
+        ("mixed-batches", {}),
+    ],
+)
+def test_sound_engines_are_clean(record: Record, scenario: str, settings: dict[str, str]) -> None:
+    assert NeverFits().check(record(scenario, **settings)) == []

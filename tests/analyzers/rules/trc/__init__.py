@@ -1,0 +1,1 @@
+"""Traces: how they were recorded."""
