@@ -183,7 +183,9 @@ def recomputed(tables: Tables) -> tuple[Counter[str], Counter[str]]:
         num_again = max(0, min(first + row["num_tokens"], reached.get(request, 0)) - first)
         again[request] += num_again
         anew[request] += row["num_tokens"] - num_again
-        reached[request] = max(reached.get(request, 0), first + row["num_tokens"])
+        # Of a draft it is not known whether it was accepted, where the request was preempted next.
+        certain = first + row["num_tokens"] - (row["num_draft"] or 0)
+        reached[request] = max(reached.get(request, 0), certain)
     return again, anew
 
 

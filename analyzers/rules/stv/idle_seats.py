@@ -15,13 +15,20 @@ if TYPE_CHECKING:
 
 _IS_QUEUED = pl.col("resource") == "queue"
 _IS_SHORT = pl.col("resource").is_in(["kv-block", "token-budget"])
+_IS_TAKEN = (
+    (pl.col("subject_kind") == "request")
+    & (pl.col("verdict") == "preempted")
+    & (pl.col("resource") == "kv-block")
+    & (pl.col("needed") <= pl.col("available")).fill_null(value=False).not_()
+)
 
 
 def idle_seats(trace: Trace) -> pl.LazyFrame:
     """`formed` steps with seats (declared, or the most that ever ran at once), num_free_seats and
     lost_ns, which is the time of the seats that a waiting request could have had.
 
-    Adds formed_ns, and what was told of those who waited when the batch was formed: see `_told`.
+    Adds formed_ns, and what was told of those who waited when the batch was formed: see `_told`;
+    and num_taken, of how many requests KV blocks were taken in the step because too few were free.
     """
     declared = seats(trace)
     most = pl.col("num_running").max().over("rank") if declared is None else pl.lit(declared)
@@ -33,8 +40,13 @@ def idle_seats(trace: Trace) -> pl.LazyFrame:
         .with_columns(lost_ns=lost * (pl.col("to_ns") - pl.col("from_ns")))
         .drop("from_ns", "to_ns")
         .join(when_formed(trace), on=STEP, how="left")
+        .join(_taken(trace), on=STEP, how="left")
     )
     return _told(steps, trace)
+
+
+def _taken(trace: Trace) -> pl.LazyFrame:
+    return trace.decisions.filter(_IS_TAKEN).group_by(STEP).agg(num_taken=pl.len())
 
 
 def _told(steps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
@@ -69,6 +81,7 @@ def is_idle(free_share: float) -> pl.Expr:
         (pl.col("num_free_seats") > 0)
         & (pl.col("num_waiting") > 0)
         & (pl.col("num_prefill_tokens") == 0)
+        & pl.col("num_taken").is_null()
         & blocks_left
         & _is_left("token-budget", tokens_left, "token_budget", free_share)
         & _somebody_is_ready()

@@ -146,6 +146,21 @@ def test_a_step_that_took_blocks_from_somebody_had_none_to_spare() -> None:
     assert len(held(50, lost[0])) == 1
 
 
+@pytest.mark.parametrize(("available", "count"), [(0, 0), (None, 0), (2, 1)])
+def test_blocks_that_were_free_after_a_preemption_were_not_there_for_who_waits(
+    available: int | None, count: int
+) -> None:
+    taken = [
+        decision(
+            "request", f"r{n}", "preempted", 10 * n, step=n,
+            reason="it is the youngest", resource="kv-block", needed=2, available=available,
+        )
+        for n in range(1, 5)
+    ]  # fmt: skip
+
+    assert len(held(9, told(needed=5, available=2), *taken)) == count
+
+
 def test_steps_that_are_formed_while_the_one_before_runs_have_their_own_reason() -> None:
     steps = [decode(n, 3, num_waiting=1, dur_ns=25) for n in (2, 3, 4)]
     steps += [decode(5, 4, num_waiting=1)]
