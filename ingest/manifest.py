@@ -71,6 +71,14 @@ class Manifest:
     report: ReadReport | None = None
     format_version: int = FORMAT_VERSION
 
+    def is_whole(self, *tables: str) -> bool:
+        """Tell whether no row of `tables` can be missing, so that what is not there never was."""
+        return self.closed and all(self.tables.get(table) == "complete" for table in tables)
+
+    def is_measured(self, table: str) -> bool:
+        """Tell whether times of `table` are measured: of ordered ones only the order is right."""
+        return self.tables.get(table) != "ordered"
+
     @property
     def live_ranks(self) -> tuple[str, ...]:
         """Ranks that were still being recorded when the trace was opened."""

@@ -1,4 +1,4 @@
-"""What the manifest declares of the engine, where it does: its sizes, and what was recorded whole.
+"""What the manifest declares of the engine, where it does: its sizes, and what it is set to.
 
 Other engines spell their configuration as they like. What is not found is None, never a guess.
 """
@@ -13,12 +13,6 @@ from stepscope.ingest.schema import PHASES
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
-
-
-def is_whole(trace: Trace, *tables: str) -> bool:
-    """Tell whether no row of `tables` can be missing, so that what is not there never happened."""
-    states = trace.manifest.tables
-    return trace.manifest.closed and all(states.get(table) == "complete" for table in tables)
 
 
 def is_one_run(trace: Trace) -> bool:

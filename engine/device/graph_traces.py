@@ -164,7 +164,7 @@ def _typical(
 
 def _ran(trace: Trace, guessed: Counter[str]) -> dict[int, dict[int, int]]:
     """How long each block ran, by task and block, of those that began and ended."""
-    if not _is_measured(trace):
+    if not trace.manifest.is_measured("core_spans"):
         return {}
     ran_ns = pl.col("end_ns") - pl.col("ts_ns")
     has_met = (pl.len() > 1) & (pl.col("end_ns").n_unique() == 1)
@@ -189,11 +189,6 @@ def _ran(trace: Trace, guessed: Counter[str]) -> dict[int, dict[int, int]]:
     return dict(ran)
 
 
-def _is_measured(trace: Trace) -> bool:
-    """Whether times of blocks are more than the order in which one came after the other."""
-    return trace.manifest.tables.get("core_spans") != "ordered"
-
-
 def _before(trace: Trace) -> dict[int, list[int]]:
     """What each task waits for; whatever waits twice for the same waits once."""
     edges = trace.task_edges.select("to_task", "from_task").drop_nulls().unique(maintain_order=True)
@@ -212,7 +207,7 @@ def _by_step(rows: Iterable[Row]) -> dict[int | None, list[Row]]:
 
 def _took(trace: Trace) -> dict[int | None, int]:
     """How long each step kept the cores: from its first dispatch to its last end, where known."""
-    if not _is_measured(trace):
+    if not trace.manifest.is_measured("core_spans"):
         return {}
     since = pl.coalesce("dispatch_ns", "ts_ns").min()
     took = trace.core_spans.group_by("step").agg(ns=pl.col("end_ns").max() - since)

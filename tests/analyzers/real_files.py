@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.analyzers.rules.cor.occupancy import is_measured
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.loads import loads
@@ -79,7 +78,7 @@ def _found(config: object, names: tuple[str, ...]) -> bool:
 
 _PENDING_SLOTS = Lack(
     "slots of cores in a file whose times are measured: the runtime's logs have slots and an order",
-    lambda trace: knows(trace, "core_spans.slot") and is_measured(trace),
+    lambda trace: knows(trace, "core_spans.slot") and trace.manifest.is_measured("core_spans"),
 )
 _HISTORIES = _rows(
     "events of requests other than arrivals: lists of requests have these, and a log that tells of "

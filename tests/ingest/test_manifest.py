@@ -95,3 +95,20 @@ def test_ranks_are_merged_with_the_lowest_speaking_for_what_they_share() -> None
     assert both.dropped == {"steps": 3, "spans": 3}
     assert both.recovered == {"1": {"rows": {}}}
     assert both.report == ReadReport(notes=("stopped",))
+
+
+def test_a_table_is_whole_where_the_recording_was_closed_and_says_so_of_each_table() -> None:
+    tables = {"tasks": "complete", "core_spans": "ordered"}
+    closed, torn = (Manifest("engine", tables=tables, closed=each) for each in (True, False))
+
+    assert (closed.is_whole("tasks"), torn.is_whole("tasks")) == (True, False)
+    assert not closed.is_whole("tasks", "core_spans")
+    assert not closed.is_whole("steps")
+
+
+def test_times_of_a_table_are_measured_unless_only_their_order_is_right() -> None:
+    manifest = Manifest("engine", tables={"tasks": "inferred", "core_spans": "ordered"})
+
+    assert [manifest.is_measured(each) for each in ("tasks", "core_spans", "steps")] == [
+        True, False, True,
+    ]  # fmt: skip

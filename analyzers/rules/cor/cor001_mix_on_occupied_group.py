@@ -39,7 +39,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.naming import with_label
-from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds, is_measured, with_holder_named
+from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds, with_holder_named
 from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.times import FAR_NS
 
@@ -72,7 +72,8 @@ class MixOnOccupiedGroup:
         parts = with_holder_named(holds(trace)).filter(pl.col("shape") == "MIX")
         conflicts = with_label(_conflicts(parts).collect().lazy(), trace)
         conflicts = with_label(conflicts, trace, "held_holder_task", "held_holder_block", "holder")
-        conflicts = conflicts.with_columns(is_measured=pl.lit(is_measured(trace)))
+        is_measured = pl.lit(trace.manifest.is_measured("core_spans"))
+        conflicts = conflicts.with_columns(is_measured=is_measured)
         rows = _with_reason(conflicts, trace).sort("ts_ns", *BLOCK).collect()
         return each(self, rows, self._finding, FIX, self.limit)
 

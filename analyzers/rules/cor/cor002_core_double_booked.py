@@ -38,7 +38,6 @@ from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import (
     holds,
-    is_whole,
     run_in_turn,
     with_holder,
     with_holder_named,
@@ -69,7 +68,7 @@ class CoreDoubleBooked:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether ends are recorded, or none can be missing."""
-        return knows(trace, "core_spans.end_ns") or is_whole(trace)
+        return knows(trace, "core_spans.end_ns") or trace.manifest.is_whole("core_spans")
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per block that began too early, in order of time."""
@@ -103,4 +102,6 @@ class CoreDoubleBooked:
 def _executions(trace: Trace) -> pl.LazyFrame:
     """Blocks that took time; one without an end blocks its core only if no row can be missing."""
     spans = holds(trace).filter(pl.col("ts_ns") < pl.col("end_ns"))
-    return spans if is_whole(trace) else spans.filter(pl.col("end_ns") < FAR_NS)
+    if trace.manifest.is_whole("core_spans"):
+        return spans
+    return spans.filter(pl.col("end_ns") < FAR_NS)

@@ -39,7 +39,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
-from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds, is_measured
+from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds
 from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.times import FAR_NS
 
@@ -71,7 +71,7 @@ class MixPartsSkewed:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether any MIX block ran, and times were measured: an order has no lengths."""
-        return is_measured(trace) and any_row(
+        return trace.manifest.is_measured("core_spans") and any_row(
             trace.core_spans.filter(pl.col("shape") == "MIX", pl.col("end_ns").is_not_null())
         )
 

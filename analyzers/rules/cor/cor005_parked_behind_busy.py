@@ -41,7 +41,7 @@ from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.idling import MEMBERS, idle_while
 from stepscope.analyzers.rules.cor.naming import with_label
-from stepscope.analyzers.rules.cor.occupancy import BLOCK, POOL, holds, is_measured
+from stepscope.analyzers.rules.cor.occupancy import BLOCK, POOL, holds
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -71,7 +71,7 @@ class ParkedBehindBusy:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether times between events were measured: an order alone has no lengths."""
-        return is_measured(trace)
+        return trace.manifest.is_measured("core_spans")
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and shape, placed at the worst moment."""

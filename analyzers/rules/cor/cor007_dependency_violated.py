@@ -35,7 +35,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
-from stepscope.analyzers.rules.cor.occupancy import holds, is_whole
+from stepscope.analyzers.rules.cor.occupancy import holds
 from stepscope.analyzers.views.known import knows
 from stepscope.ingest.times import FAR_NS
 
@@ -64,7 +64,7 @@ class DependencyViolated:
     def applies(self, trace: Trace) -> bool:
         """Tell whether ends are recorded, or none can be missing."""
         ends = ("core_spans.end_ns", "tasks.retired_ns")
-        return any(knows(trace, end) for end in ends) or is_whole(trace)
+        return any(knows(trace, end) for end in ends) or trace.manifest.is_whole("core_spans")
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per pair of kernels, the one with most edges first."""
@@ -149,7 +149,7 @@ def _ended(lasted: pl.LazyFrame, trace: Trace, *task: str | pl.Expr) -> pl.LazyF
     """When each task ended: its last block, or else its retirement."""
     retired = pl.col("retired_ns").clip(-FAR_NS, FAR_NS)
     pending = pl.when(pl.col("outcome") == "pending").then(FAR_NS)
-    moment = pl.coalesce(retired, pending) if is_whole(trace, "tasks") else retired
+    moment = pl.coalesce(retired, pending) if trace.manifest.is_whole("tasks") else retired
     on_cores = lasted.drop("began_ns")
     key = [name for name in on_cores.collect_schema() if name != "ended_ns"]
     elsewhere = (
@@ -160,7 +160,9 @@ def _ended(lasted: pl.LazyFrame, trace: Trace, *task: str | pl.Expr) -> pl.LazyF
         .agg(pl.col("ended_ns").max())
     )
     ended = pl.concat([on_cores, elsewhere])
-    return ended if is_whole(trace) else ended.filter(pl.col("ended_ns") < FAR_NS)
+    if trace.manifest.is_whole("core_spans"):
+        return ended
+    return ended.filter(pl.col("ended_ns") < FAR_NS)
 
 
 def _with_last_block(edges: pl.LazyFrame, spans: pl.LazyFrame) -> pl.LazyFrame:

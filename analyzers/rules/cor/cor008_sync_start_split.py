@@ -39,7 +39,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel
-from stepscope.analyzers.rules.cor.occupancy import holds, is_whole
+from stepscope.analyzers.rules.cor.occupancy import holds
 from stepscope.analyzers.views.known import any_row
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ class SyncStartSplit:
         at_first = (pl.col("dispatch_ns") <= first_ns + allowed) & ~is_later
         started = pl.col("block").n_unique().cast(pl.Int64)
         expected = pl.col("num_blocks").first().cast(pl.Int64)
+        is_whole = trace.manifest.is_whole("core_spans")
+        num_expected = pl.max_horizontal(expected, started) if is_whole else started
         return (
             holds(trace)
             .join(together, on=TASK, how="inner")
@@ -111,7 +113,7 @@ class SyncStartSplit:
                 is_apart=(spread > allowed) | is_later.any(),
                 num_at_first=pl.col("block").filter(at_first).n_unique(),
                 num_started=started,
-                num_expected=pl.max_horizontal(expected, started) if is_whole(trace) else started,
+                num_expected=num_expected,
             )
             .with_columns(
                 is_split=pl.col("is_apart") | (pl.col("num_started") < pl.col("num_expected"))

@@ -36,13 +36,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
-from stepscope.analyzers.rules.cor.occupancy import (
-    POOL,
-    holds,
-    is_measured,
-    run_in_turn,
-    with_holder,
-)
+from stepscope.analyzers.rules.cor.occupancy import POOL, holds, run_in_turn, with_holder
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.ingest.times import FAR_NS
 
@@ -71,7 +65,8 @@ class DispatchBound:
         when on blocks waited for their cores.
         """
         since = ("core_spans.ready_ns", "core_spans.dispatch_ns")
-        return is_measured(trace) and any(knows(trace, each) for each in since)
+        knows_since = any(knows(trace, each) for each in since)
+        return trace.manifest.is_measured("core_spans") and knows_since
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and shape, placed at the block that waited longest."""

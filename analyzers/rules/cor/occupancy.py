@@ -70,16 +70,6 @@ def run_in_turn(trace: Trace) -> bool:
     return not holds(trace).select((is_late | is_nothing).any()).collect().item()
 
 
-def is_whole(trace: Trace, table: str = "core_spans") -> bool:
-    """Whether no row of the table can be missing, so that what is not there did not happen."""
-    return trace.manifest.closed and trace.manifest.tables.get(table) == "complete"
-
-
-def is_measured(trace: Trace) -> bool:
-    """Whether times of blocks are more than an order in which one came after the other."""
-    return trace.manifest.tables.get("core_spans") != "ordered"
-
-
 def with_holder(spans: pl.LazyFrame, since: str) -> pl.LazyFrame:
     """Sort `spans`, and add to each block the one before it that holds its core longest.
 

@@ -37,7 +37,6 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.declared import is_whole
 from stepscope.analyzers.views.ownership import CALLED, THING, ownerships
 from stepscope.ingest.times import FAR_NS
 
@@ -78,7 +77,7 @@ class BlockDoubleOwned:
 
     def _doubled(self, trace: Trace) -> pl.LazyFrame:
         owned = ownerships(trace)
-        if not is_whole(trace, "allocations"):
+        if not trace.manifest.is_whole("allocations"):
             owned = owned.filter(pl.col("to_ns") < FAR_NS)
         owned = self._of_doubtful(owned.collect())
         lasts = pl.col("to_ns") == pl.col("to_ns").cum_max().over(THING)

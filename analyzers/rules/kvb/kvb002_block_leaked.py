@@ -38,7 +38,6 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.declared import is_whole
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.ownership import CALLED, ownerships
 from stepscope.analyzers.views.requests import ends, last_moment
@@ -67,7 +66,7 @@ class BlockLeaked:
         is_watched = pl.col("trace_end_ns") - pl.col("ended_ns") >= self.grace_ns
         owners = trace.allocations.select("rank", request="owner").unique()
         held = _ended(trace).filter(is_watched).join(owners, on=["rank", "request"], how="semi")
-        return is_whole(trace, "allocations", "lifecycle") and any_row(held)
+        return trace.manifest.is_whole("allocations", "lifecycle") and any_row(held)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and kind of thing, with the number that leaked."""

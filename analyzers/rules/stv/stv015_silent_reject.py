@@ -35,7 +35,6 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.views.declared import is_whole
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import LEAVES, REQUEST, ends, events
 
@@ -113,7 +112,7 @@ def _served(trace: Trace) -> pl.LazyFrame:
 def _knows_who_was_let_in(trace: Trace) -> bool:
     recorded = [table for table in ("batch_rows", "outputs") if trace.has(table)]
     admitted = events(trace).filter(pl.col("event").is_in(LEAVES))
-    return any_row(admitted) and is_whole(trace, "lifecycle", *recorded)
+    return any_row(admitted) and trace.manifest.is_whole("lifecycle", *recorded)
 
 
 def _never_let_in(trace: Trace) -> pl.LazyFrame:

@@ -39,7 +39,6 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import last_steps
-from stepscope.analyzers.views.declared import is_whole
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import (
     ENDS,
@@ -76,7 +75,7 @@ class RequestsLeftOpen:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether a run was recorded, whole, from when requests came until it was closed."""
-        was_recorded = trace.manifest.report is None and is_whole(trace, "lifecycle")
+        was_recorded = trace.manifest.report is None and trace.manifest.is_whole("lifecycle")
         is_run = has_histories(trace) or (has_arrivals(trace) and trace.has("steps"))
         return was_recorded and is_run
 
