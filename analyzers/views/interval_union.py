@@ -14,23 +14,33 @@ SPAN = {"rank": pl.Int32, "from_ns": pl.Int64, "to_ns": pl.Int64}
 OF_RANK = ("rank",)
 
 
-def merged(spans: pl.LazyFrame, by: tuple[str, ...] = OF_RANK) -> pl.LazyFrame:
-    """The union of `spans` (from_ns, to_ns, by); `before_ns` adds up those before each.
+def joined(spans: pl.LazyFrame, by: Sequence[str] = OF_RANK) -> pl.LazyFrame:
+    """The union of `spans` (from_ns, to_ns, by): those that touch or overlap are one.
 
-    There is one for each rank, or for each combination of the columns `by`. A span that ends before
-    it begins counts for nothing.
+    There is one for each rank, or for each combination of the columns `by`, in order of time. A
+    span of no length that touches no other stays.
     """
-    reached = pl.col("to_ns").cum_max().shift(1).over(by)
+    reached_ns = pl.col("to_ns").cum_max()
+    last = spans.group_by(by).agg(last_ns=pl.col("to_ns").max())
+    is_apart = pl.col("from_ns") > pl.col("_before_ns")
+    return (
+        spans.sort("from_ns")
+        .with_columns(_before_ns=reached_ns.shift(1).over(by))
+        .filter(is_apart.fill_null(value=True))
+        .select(*by, "from_ns", to_ns=pl.col("_before_ns").shift(-1).over(by))
+        .join(last, on=by, how="left", nulls_equal=True)
+        .with_columns(to_ns=pl.coalesce("to_ns", "last_ns"))
+        .drop("last_ns")
+    )
+
+
+def merged(spans: pl.LazyFrame, by: Sequence[str] = OF_RANK) -> pl.LazyFrame:
+    """The same of spans that have a length, with `before_ns`, which adds up those before each."""
     length = pl.col("to_ns") - pl.col("from_ns")
     return (
-        spans.select(*by, "from_ns", "to_ns")
-        .filter(length > 0)
+        joined(spans.filter(length > 0), by)
         .sort(*by, "from_ns")
-        .with_columns(_span=(pl.col("from_ns") > reached).fill_null(value=True).cum_sum())
-        .group_by(*by, "_span")
-        .agg(pl.col("from_ns").min(), pl.col("to_ns").max())
-        .sort(*by, "from_ns")
-        .select(*by, "from_ns", "to_ns", before_ns=(length.cum_sum() - length).over(by))
+        .with_columns(before_ns=(length.cum_sum() - length).over(by))
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.analyzers.views.interval_union import joined
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.schema import CORE_KINDS, CORE_SLOTS, SHAPES
 from stepscope.ingest.times import FAR_NS
@@ -141,7 +142,7 @@ def busy(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
         held = holds(trace).select(
             *CORE, "group", kind=kind, from_ns="dispatch_ns", to_ns=pl.col("end_ns") + recovery_ns
         )
-        by_core = _merged(held, [*CORE, "group", "kind"])
+        by_core = joined(held, [*CORE, "group", "kind"])
     else:
         # Back to back, the blocks of a core are one span: what is left to sort by group is little.
         by_core = _stretches(trace, recovery_ns).join(units.lazy(), on=CORE, how="left")
@@ -153,7 +154,7 @@ def busy(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
         "rank", pl.lit("MIX", SHAPE).alias("shape"), pl.col("group").alias("unit"), "from_ns",
         "to_ns",
     )  # fmt: skip
-    return _merged(pl.concat([cores, groups]), [*POOL, "unit"])
+    return joined(pl.concat([cores, groups]), [*POOL, "unit"])
 
 
 def _stretches(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
@@ -165,21 +166,6 @@ def _stretches(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
         .filter((pl.col("dispatch_ns") > until_ns).fill_null(value=True))
         .select(*CORE, from_ns="dispatch_ns", to_ns=until_ns.shift(-1).over(CORE))
         .join(last, on=CORE, how="left")
-        .with_columns(to_ns=pl.coalesce("to_ns", "last_ns"))
-        .drop("last_ns")
-    )
-
-
-def _merged(spans: pl.LazyFrame, unit: list[str]) -> pl.LazyFrame:
-    """Join the spans [from_ns, to_ns] of a unit that touch or overlap."""
-    last = spans.group_by(unit).agg(last_ns=pl.col("to_ns").max())
-    is_apart = pl.col("from_ns") > pl.col("_before_ns")
-    return (
-        spans.sort("from_ns")
-        .with_columns(_before_ns=pl.col("to_ns").cum_max().shift(1).over(unit))
-        .filter(is_apart.fill_null(value=True))
-        .select(*unit, "from_ns", to_ns=pl.col("_before_ns").shift(-1).over(unit))
-        .join(last, on=unit, how="left", nulls_equal=True)
         .with_columns(to_ns=pl.coalesce("to_ns", "last_ns"))
         .drop("last_ns")
     )
