@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 Ints = npt.NDArray[np.int64]
@@ -18,8 +19,6 @@ Subject = tuple[str, str | int | None]
 
 TABLES = ("steps", "batch_rows", "lifecycle", "core_spans", "spans", "counters")
 """Tables that spans and samples are rows of; a span's `table` column indexes them."""
-TIME_LIMIT = 2**61
-"""Times beyond it (73 years either way) are cut to it, so that differences fit an int64."""
 SPAN_COLUMNS = {
     "lane": pl.UInt32, "start": pl.Int64, "end": pl.Int64, "state": pl.UInt8, "table": pl.UInt8,
     "ref": pl.UInt32,
@@ -83,13 +82,13 @@ def ordered(seen: pl.DataFrame) -> pl.DataFrame:
 
 
 def clipped(expr: pl.Expr) -> pl.Expr:
-    """Times cut to TIME_LIMIT."""
-    return expr.clip(-TIME_LIMIT, TIME_LIMIT)
+    """Times cut to FAR_NS."""
+    return expr.clip(-FAR_NS, FAR_NS)
 
 
 def end_of(start: pl.Expr, dur_ns: pl.Expr, otherwise: int) -> pl.Expr:
     """End of what began at `start`; never before it; `otherwise` where it has no end."""
-    end = clipped(start) + dur_ns.clip(0, 2 * TIME_LIMIT)
+    end = clipped(start) + dur_ns.clip(0, 2 * FAR_NS)
     return pl.max_horizontal(clipped(end.fill_null(otherwise)), clipped(start))
 
 

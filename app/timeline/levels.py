@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.timeline.lanes import TIME_LIMIT, Ints, depths
+from stepscope.app.timeline.lanes import Ints, depths
+from stepscope.ingest.times import FAR_NS
 
 Bytes = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.uint32]
@@ -146,8 +147,8 @@ class StartIndex:
         num_lanes = len(offsets) - 1
         self._start = start
         self._num_bins = len(start) // (SPANS_PER_BIN * max(num_lanes, 1)) + 1
-        self._first = int(start.min(initial=TIME_LIMIT))
-        extent_ns = int(start.max(initial=-TIME_LIMIT)) - self._first
+        self._first = int(start.min(initial=FAR_NS))
+        extent_ns = int(start.max(initial=-FAR_NS)) - self._first
         self._bin_ns = max(extent_ns, 0) // self._num_bins + 1
         place = np.repeat(np.arange(num_lanes) * self._num_bins, np.diff(offsets))
         place += (start - self._first) // self._bin_ns

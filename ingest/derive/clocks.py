@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.ingest.times import FAR_NS
+
 LEAST_COLLECTIVES = 3
 LARGEST_RESIDUAL_NS = 1_000_000
 """Ends that are scattered more than this say nothing of the clocks."""
 AGREE_NS = 50_000
 """Ranks of one machine leave a collective no further apart: no reason to move a clock."""
-UNBOUNDED = 1 << 61
 Ints = npt.NDArray[np.int64]
 
 
@@ -124,7 +125,7 @@ def _offset(apart: Apart, base: Offset) -> Offset:
 
 def _sum(base_ns: int | None, more_ns: int) -> int | None:
     """A bound by that of another rank; None where nothing bounds it."""
-    return None if base_ns is None or abs(more_ns) >= UNBOUNDED else base_ns + more_ns
+    return None if base_ns is None or abs(more_ns) >= FAR_NS else base_ns + more_ns
 
 
 def _least(*told: int | None) -> int | None:

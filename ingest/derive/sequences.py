@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.ingest.derive.clocks import UNBOUNDED, Ints
+from stepscope.ingest.derive.clocks import Ints
+from stepscope.ingest.times import FAR_NS
 
 UNKNOWN = np.iinfo(np.int64).min
 """A time that is not known."""
@@ -62,12 +63,12 @@ def ends_apart(ours: Sequence, theirs: Sequence, mine: Ints, others: Ints) -> In
 def bounds(ours: Sequence, theirs: Sequence, mine: Ints, others: Ints) -> tuple[int, int]:
     """The least and the most that the other's clock can be ahead: nobody leaves before all enter.
 
-    That holds whatever came last; beyond `UNBOUNDED` where nothing says so.
+    That holds whatever came last; beyond `FAR_NS` where nothing says so.
     """
     known = that_block(ours, theirs, mine, others)
     mine, others = mine[known], others[known]
-    least = (theirs.start_ns[others] - ours.end_ns[mine]).max(initial=-2 * UNBOUNDED)
-    most = (theirs.end_ns[others] - ours.start_ns[mine]).min(initial=2 * UNBOUNDED)
+    least = (theirs.start_ns[others] - ours.end_ns[mine]).max(initial=-2 * FAR_NS)
+    most = (theirs.end_ns[others] - ours.start_ns[mine]).min(initial=2 * FAR_NS)
     return int(least), int(most)
 
 
