@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from stepscope.ingest.errors import TraceError, UnknownFormat
-from stepscope.ingest.readers.inflate import inflated
+from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.reader import Reader
 
 HEAD_BYTES = 64 << 10

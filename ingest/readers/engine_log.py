@@ -17,7 +17,7 @@ from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
-from stepscope.ingest.readers.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.log_atom import AtomLines
 from stepscope.ingest.readers.log_documents import documents, is_spread
 from stepscope.ingest.readers.log_format import LineFormat

@@ -25,12 +25,12 @@ import numpy as np
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
+from stepscope.ingest.readers.encodings.inflate import BLOCK_BYTES, Contents
 from stepscope.ingest.readers.event import Event, EventReader
 from stepscope.ingest.readers.event_cuts import between, exact_cut, first_object, first_value
 from stepscope.ingest.readers.event_frames import Events, events_of
 from stepscope.ingest.readers.event_pieces import events_in_piece, pieces
 from stepscope.ingest.readers.event_windows import events_in
-from stepscope.ingest.readers.inflate import BLOCK_BYTES, Contents
 
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"

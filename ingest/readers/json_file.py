@@ -13,7 +13,7 @@ from typing import Any
 
 from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
-from stepscope.ingest.readers.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import Inflater
 
 # Strings are passed over; one that is not closed takes the rest of the file.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{},]', re.DOTALL)

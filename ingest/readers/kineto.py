@@ -28,9 +28,9 @@ from stepscope.ingest.readers.chrome_batch import batch_of
 from stepscope.ingest.readers.chrome_events import gathered
 from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
 from stepscope.ingest.readers.chrome_times import LIMIT_NS
+from stepscope.ingest.readers.encodings.inflate import Contents, Inflater, contents
 from stepscope.ingest.readers.event import is_value
 from stepscope.ingest.readers.event_stream import EventStream
-from stepscope.ingest.readers.inflate import Contents, Inflater, contents
 from stepscope.ingest.readers.profiles import (
     about_merged,
     groups_of,

@@ -22,10 +22,10 @@ from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
-from stepscope.ingest.readers.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.msgpack_stream import Messages, decoded
 from stepscope.ingest.readers.log_fields import Number, whole
 from stepscope.ingest.readers.log_rows import POSITION_NS, Line, LogRows, Source
-from stepscope.ingest.readers.msgpack_stream import Messages, decoded
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress

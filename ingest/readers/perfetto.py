@@ -15,8 +15,8 @@ from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
+from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.foreign import is_xspace
-from stepscope.ingest.readers.inflate import Inflater
 from stepscope.ingest.readers.perfetto_packets import PacketStream, is_trace
 from stepscope.ingest.readers.profiles import num_inferred, rank_in_name
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stepscope.ingest.readers.protobuf_columns import Numbers, Places
+from stepscope.ingest.readers.encodings.protobuf_columns import Numbers, Places
 
 LIMIT_NS = 1 << 62
 BOOTTIME, REALTIME = 6, 1

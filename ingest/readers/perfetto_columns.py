@@ -15,8 +15,7 @@ import polars as pl
 from google.protobuf.descriptor import FieldDescriptor
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
 
-from stepscope.ingest.readers.perfetto_packets import Packets
-from stepscope.ingest.readers.protobuf_columns import (
+from stepscope.ingest.readers.encodings.protobuf_columns import (
     BYTES,
     FIXED64,
     VARINT,
@@ -26,6 +25,7 @@ from stepscope.ingest.readers.protobuf_columns import (
     Places,
     field_tag,
 )
+from stepscope.ingest.readers.perfetto_packets import Packets
 
 Flags = npt.NDArray[np.bool_]
 Columns = npt.NDArray[np.int64]

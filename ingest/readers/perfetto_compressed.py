@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterator
 
 from stepscope.ingest.limits import Limits, raised_by
+from stepscope.ingest.readers.encodings.zstd_blocks import Unzstd
 from stepscope.ingest.readers.perfetto_packets import Packets, PacketStream
-from stepscope.ingest.readers.zstd_blocks import Unzstd
 
 KINDS = ("compressed_packets", "zstd_compressed_packets")
 _FREE_BYTES = 1 << 20

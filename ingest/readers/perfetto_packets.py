@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.ingest.limits import Limits, raised_by
-from stepscope.ingest.readers.protobuf_columns import Content, Places
+from stepscope.ingest.readers.encodings.protobuf_columns import Content, Places
 
 TAG = 0x0A
 _CHAIN = 4

@@ -10,6 +10,7 @@ from struct import Struct
 import numpy as np
 import polars as pl
 
+from stepscope.ingest.readers.encodings.protobuf_columns import Content, Numbers, Places
 from stepscope.ingest.readers.perfetto_arguments import NULL, SCALARS, interned, key_of
 from stepscope.ingest.readers.perfetto_columns import (
     VALUES,
@@ -22,7 +23,6 @@ from stepscope.ingest.readers.perfetto_columns import (
 from stepscope.ingest.readers.perfetto_sequence import KEYS, Sequence
 from stepscope.ingest.readers.perfetto_text import text
 from stepscope.ingest.readers.perfetto_track_event import STEP
-from stepscope.ingest.readers.protobuf_columns import Content, Numbers, Places
 from stepscope.ingest.writers.perfetto_packets import OURS
 
 Sequences = Callable[[int], Sequence]

@@ -11,6 +11,7 @@ import polars as pl
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 from stepscope.ingest.limits import Limits
+from stepscope.ingest.readers.encodings.protobuf_columns import Numbers, Places
 from stepscope.ingest.readers.perfetto_clocks import SAME, Clock
 from stepscope.ingest.readers.perfetto_columns import SAMPLE, Columns, Flags, Plain, numbered
 from stepscope.ingest.readers.perfetto_messages import Messages, track_of
@@ -23,7 +24,6 @@ from stepscope.ingest.readers.perfetto_track_event import (
     Said,
     Unread,
 )
-from stepscope.ingest.readers.protobuf_columns import Numbers, Places
 
 FEW = 256
 """Of so few packets each is read by itself: that takes less time."""

@@ -20,7 +20,7 @@ from stepscope.ingest.errors import TraceError
 from stepscope.ingest.frames import Frame, conformed, empty
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest, ReadReport, merged
-from stepscope.ingest.readers.inflate import inflated
+from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.perfetto import PerfettoReader
 from stepscope.ingest.readers.rank_notes import (

@@ -19,7 +19,7 @@ from stepscope.ingest.errors import SchemaMismatch, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
-from stepscope.ingest.readers.inflate import Inflater, inflated
+from stepscope.ingest.readers.encodings.inflate import Inflater, inflated
 from stepscope.ingest.readers.json_file import load_json
 from stepscope.ingest.readers.log_lines import Lines
 from stepscope.ingest.readers.swimlane_records import Json, Tally, number

@@ -21,8 +21,8 @@ from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.readers import HEAD_BYTES, event_windows
+from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.engine_log import EngineLogReader
-from stepscope.ingest.readers.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.native import NativeReader

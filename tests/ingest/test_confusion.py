@@ -19,8 +19,8 @@ import pytest
 from stepscope.ingest.errors import LimitExceeded, TraceError, UnknownFormat
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers import HEAD_BYTES, reader_of, readers
+from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.foreign import FOREIGN, known_as
-from stepscope.ingest.readers.inflate import inflated
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.kineto_files import open_bytes, rows, slice_

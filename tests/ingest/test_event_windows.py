@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from stepscope.ingest.readers import event_windows
+from stepscope.ingest.readers.encodings.inflate import contents
 from stepscope.ingest.readers.event_frames import Events
 from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.event_windows import IS_COMPILED, decoded, scanned
-from stepscope.ingest.readers.inflate import contents
 
 KINETO = (
     "h100_qwen15_05b_chat", "hta_event_sync_trace", "hta_nccl_data", "hta_sampled_rank-0",

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers import inflate
-from stepscope.ingest.readers.inflate import Inflater, inflated
-from stepscope.ingest.readers.zstd_blocks import Unzstd
+from stepscope.ingest.readers.encodings import inflate
+from stepscope.ingest.readers.encodings.inflate import Inflater, inflated
+from stepscope.ingest.readers.encodings.zstd_blocks import Unzstd
 
 TEXT = b"".join(b'{"ph":"X","name":"%d"},' % number for number in range(60_000))
 NOISE = hashlib.shake_256(b"noise").digest(300_000)

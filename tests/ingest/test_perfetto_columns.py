@@ -13,8 +13,8 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers import perfetto_events, perfetto_runs
+from stepscope.ingest.readers.encodings.protobuf_columns import Content, Fields
 from stepscope.ingest.readers.perfetto import PerfettoReader
-from stepscope.ingest.readers.protobuf_columns import Content, Fields
 from stepscope.ingest.trace import Trace
 from tests.ingest.perfetto_files import event, pack
 

@@ -210,7 +210,7 @@ def _inflater_of(start: bytes) -> Callable[[Iterator[bytes]], _Inflated] | None:
     if start.startswith(_GZIP_MAGIC):
         return Gunzip
     if start.startswith(_ZSTD_MAGIC):
-        from stepscope.ingest.readers.zstd_blocks import Unzstd  # noqa: PLC0415 - few are
+        from stepscope.ingest.readers.encodings.zstd_blocks import Unzstd  # noqa: PLC0415 - few are
 
         return Unzstd
     return None

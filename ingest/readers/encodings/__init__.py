@@ -1,0 +1,1 @@
+"""What files are packed in, whatever they hold: gzip, zstd, msgpack, protobuf."""
