@@ -21,14 +21,22 @@ from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.log_atom import AtomLines
 from stepscope.ingest.readers.log_documents import documents, is_spread
 from stepscope.ingest.readers.log_format import LineFormat
-from stepscope.ingest.readers.log_lines import Lines, as_utf8, is_text, origin_of, text_of
 from stepscope.ingest.readers.log_llamacpp import LlamacppLines
 from stepscope.ingest.readers.log_mistralrs import MistralrsLines
-from stepscope.ingest.readers.log_rows import YEAR_ASSUMED, Line, LogRows
 from stepscope.ingest.readers.log_sglang import SglangLines
-from stepscope.ingest.readers.log_times import UNDATED
 from stepscope.ingest.readers.log_trtllm import TrtllmLines
 from stepscope.ingest.readers.log_vllm import VllmLines
+from stepscope.ingest.readers.text.collect import YEAR_ASSUMED, Line, LogRows
+from stepscope.ingest.readers.text.split import (
+    NO_END,
+    SNIFF_BYTES,
+    Lines,
+    as_utf8,
+    is_text,
+    origin_of,
+    text_of,
+)
+from stepscope.ingest.readers.text.times import UNDATED
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress
@@ -37,11 +45,8 @@ LINE_FORMATS: tuple[type[LineFormat], ...] = (
     VllmLines, SglangLines, AtomLines, TrtllmLines, LlamacppLines, MistralrsLines,
 )  # fmt: skip
 HEAD_BYTES = 64 << 10
-SNIFF_BYTES = 64 << 20
-"""How far into a text a line of an engine is looked for: a server says much before it serves."""
 OTHER_LINES = "lines of no engine's steps"
 CUT_OFF = "cut off by the end of the file"
-NO_END = "last line read without its end"
 LENGTHS = "lengths of steps, each until the line of the next, 10 s at most"
 _INFERRED = ("steps", "batch_rows", "lifecycle", "allocations")
 

@@ -24,8 +24,8 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.encodings.msgpack_stream import Messages, decoded
-from stepscope.ingest.readers.log_fields import Number, whole
-from stepscope.ingest.readers.log_rows import POSITION_NS, Line, LogRows, Source
+from stepscope.ingest.readers.text.collect import POSITION_NS, Line, LogRows, Source
+from stepscope.ingest.readers.text.fields import Number, whole
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from stepscope.ingest.readers.log_rows import Line, LogRows, Source
+from stepscope.ingest.readers.text.collect import Line, LogRows, Source
 
 PREFILL, MIXED, DECODE = (
     "ATOM prefill batch lines", "ATOM mixed batch lines", "ATOM decode batch lines",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from stepscope.ingest.readers.log_rows import Line, LogRows
+from stepscope.ingest.readers.text.collect import Line, LogRows
 
 
 class LineFormat(Protocol):

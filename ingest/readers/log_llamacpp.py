@@ -27,9 +27,9 @@ import re
 from dataclasses import dataclass, field
 
 from stepscope.ingest.derive.step_tags import kind_of
-from stepscope.ingest.readers.log_fields import Number, fields, number, samples
-from stepscope.ingest.readers.log_rows import Line, LogRows, Source
-from stepscope.ingest.readers.log_times import Stamp
+from stepscope.ingest.readers.text.collect import Line, LogRows, Source
+from stepscope.ingest.readers.text.fields import Number, fields, number, samples
+from stepscope.ingest.readers.text.times import Stamp
 
 PROMPTS = "llama.cpp prompt lines"
 TIMINGS, SLOTS = "llama.cpp timing lines", "llama.cpp slot lines"

@@ -8,8 +8,8 @@ The format: mistral.rs, `mistralrs-core/src/engine/logger.rs`.
 
 from __future__ import annotations
 
-from stepscope.ingest.readers.log_fields import Number, number
-from stepscope.ingest.readers.log_rows import Line, LogRows
+from stepscope.ingest.readers.text.collect import Line, LogRows
+from stepscope.ingest.readers.text.fields import Number, number
 
 INTERVAL = "mistral.rs interval lines"
 HEAD = "Throughput (T/s) "

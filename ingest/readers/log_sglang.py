@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 
-from stepscope.ingest.readers.log_fields import LAST_COUNT, fields, number, samples
-from stepscope.ingest.readers.log_rows import Line, LogRows, Source
+from stepscope.ingest.readers.text.collect import Line, LogRows, Source
+from stepscope.ingest.readers.text.fields import LAST_COUNT, fields, number, samples
 
 PREFILL, DECODE, RETRACT = (
     "SGLang Prefill batch lines", "SGLang Decode batch lines", "SGLang retractions",

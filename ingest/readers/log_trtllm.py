@@ -25,7 +25,8 @@ import msgspec
 
 from stepscope.ingest.derive.step_tags import kind_of
 from stepscope.ingest.readers.log_documents import STATISTIC, statistics_in
-from stepscope.ingest.readers.log_fields import (
+from stepscope.ingest.readers.text.collect import Line, LogRows
+from stepscope.ingest.readers.text.fields import (
     LAST_COUNT,
     Number,
     fields,
@@ -34,7 +35,6 @@ from stepscope.ingest.readers.log_fields import (
     samples,
     whole,
 )
-from stepscope.ingest.readers.log_rows import Line, LogRows
 
 ITERATION, STATISTICS = "TensorRT-LLM iteration log", "TensorRT-LLM iteration statistics"
 LAST_TOKENS = 1 << 48

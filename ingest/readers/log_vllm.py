@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 
 from stepscope.ingest.derive.step_tags import kind_of
-from stepscope.ingest.readers.log_fields import fields, millis, samples
-from stepscope.ingest.readers.log_rows import Line, LogRows, Source
+from stepscope.ingest.readers.text.collect import Line, LogRows, Source
+from stepscope.ingest.readers.text.fields import fields, millis, samples
 
 ITERATION = "vLLM Iteration lines"
 RUNNING = "Running"

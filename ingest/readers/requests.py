@@ -19,8 +19,7 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.encodings.inflate import Inflater
-from stepscope.ingest.readers.engine_log import NO_END
-from stepscope.ingest.readers.log_lines import Lines
+from stepscope.ingest.readers.text.split import NO_END, Lines
 from stepscope.ingest.request_rows import (
     AZURE_FIELDS,
     MS,

@@ -15,10 +15,16 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.encodings.inflate import Inflater
-from stepscope.ingest.readers.engine_log import NO_END, SNIFF_BYTES
-from stepscope.ingest.readers.log_lines import Lines, as_utf8, is_text, text_of
 from stepscope.ingest.readers.runtime_lines import MARKERS, RuntimeLog
 from stepscope.ingest.readers.runtime_tables import RuntimeTables
+from stepscope.ingest.readers.text.split import (
+    NO_END,
+    SNIFF_BYTES,
+    Lines,
+    as_utf8,
+    is_text,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress

@@ -21,9 +21,9 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.encodings.inflate import Inflater, inflated
 from stepscope.ingest.readers.json_file import load_json
-from stepscope.ingest.readers.log_lines import Lines
 from stepscope.ingest.readers.swimlane_records import Json, Tally, number
 from stepscope.ingest.readers.swimlane_tables import tables
+from stepscope.ingest.readers.text.split import Lines
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.ingest.errors import UnknownFormat
-from stepscope.ingest.readers.log_fields import Number, number
-from stepscope.ingest.readers.log_rows import YEAR_ASSUMED, YEAR_BEFORE
+from stepscope.ingest.readers.text.collect import YEAR_ASSUMED, YEAR_BEFORE
+from stepscope.ingest.readers.text.fields import Number, number
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import (

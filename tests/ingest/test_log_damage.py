@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.readers.engine_log import (
     CUT_OFF,
-    NO_END,
     OTHER_LINES,
     EngineLog,
     EngineLogReader,
 )
-from stepscope.ingest.readers.log_lines import Lines
+from stepscope.ingest.readers.text.split import NO_END, Lines
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import ATOM, LOGS, SGLANG, VLLM, open_log, report_of

@@ -11,9 +11,9 @@ import pytest
 from stepscope.ingest.errors import UnknownFormat
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers import engine_log
-from stepscope.ingest.readers.log_lines import Lines, origin_of
-from stepscope.ingest.readers.log_rows import Line, LogRows
-from stepscope.ingest.readers.log_times import stamp_of
+from stepscope.ingest.readers.text.collect import Line, LogRows
+from stepscope.ingest.readers.text.split import Lines, origin_of
+from stepscope.ingest.readers.text.times import stamp_of
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import LOGS, SGLANG, VLLM, open_log, report_of

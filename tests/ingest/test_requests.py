@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from stepscope.engine.workload import Workload
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers.engine_log import NO_END
 from stepscope.ingest.readers.requests import HASHES, ODD, RequestsReader
+from stepscope.ingest.readers.text.split import NO_END
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import open_log, report_of

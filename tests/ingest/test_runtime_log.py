@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers.engine_log import NO_END
-from stepscope.ingest.readers.log_lines import Lines
 from stepscope.ingest.readers.runtime_lines import ODD, OTHER, RuntimeLog
 from stepscope.ingest.readers.runtime_log import RuntimeLogReader
+from stepscope.ingest.readers.text.split import NO_END, Lines
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import open_log, report_of

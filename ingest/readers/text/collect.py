@@ -18,8 +18,8 @@ import polars as pl
 from stepscope.ingest.errors import LimitExceeded
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
-from stepscope.ingest.readers.log_fields import Number
-from stepscope.ingest.readers.log_times import UNDATED, Stamp, stamp_of
+from stepscope.ingest.readers.text.fields import Number
+from stepscope.ingest.readers.text.times import UNDATED, Stamp, stamp_of
 from stepscope.ingest.schema import BY_NAME
 
 POSITION_NS = 1_000

@@ -12,6 +12,9 @@ import msgspec
 from stepscope.ingest.limits import DEFAULTS, raised_by
 
 NO_STAMP = ""
+NO_END = "last line read without its end"
+SNIFF_BYTES = 64 << 20
+"""How far into a text a line is looked for that tells its format: a server says much before."""
 _BOM = codecs.BOM_UTF8
 # What shells and editors of Windows write; the two bytes say in which order those of a letter are.
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
