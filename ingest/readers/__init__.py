@@ -20,7 +20,7 @@ READERS = (
     "perfetto.PerfettoReader",
     "requests.RequestsReader",
     "runtime_log.RuntimeLogReader",
-    "engine_log.EngineLogReader",
+    "logs.reader.EngineLogReader",
 )
 """Module and class of each, in the order in which they are tried."""
 

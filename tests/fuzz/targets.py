@@ -22,9 +22,9 @@ from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.readers import HEAD_BYTES, event_windows
 from stepscope.ingest.readers.encodings.inflate import inflated
-from stepscope.ingest.readers.engine_log import EngineLogReader
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.kv_events import KvEventsReader
+from stepscope.ingest.readers.logs.reader import EngineLogReader
 from stepscope.ingest.readers.native import NativeReader
 from stepscope.ingest.readers.perfetto import PerfettoReader
 from stepscope.ingest.readers.reader import Reader

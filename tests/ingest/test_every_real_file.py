@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.ingest.errors import UnknownFormat
-from stepscope.ingest.readers.engine_log import OTHER_LINES
+from stepscope.ingest.readers.logs.reader import OTHER_LINES
 from stepscope.ingest.readers.requests import ODD
 from stepscope.ingest.readers.runtime_lines import ODD as ODD_LINES
 from stepscope.ingest.readers.runtime_lines import OTHER

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stepscope.ingest.errors import TraceError
-from stepscope.ingest.readers.engine_log import (
+from stepscope.ingest.readers.logs.reader import (
     CUT_OFF,
     OTHER_LINES,
     EngineLog,

@@ -10,7 +10,7 @@ import pytest
 
 from stepscope.ingest.errors import UnknownFormat
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers import engine_log
+from stepscope.ingest.readers.logs import reader as engine_log
 from stepscope.ingest.readers.text.collect import Line, LogRows
 from stepscope.ingest.readers.text.split import Lines, origin_of
 from stepscope.ingest.readers.text.times import stamp_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from stepscope.ingest.readers.engine_log import CUT_OFF
+from stepscope.ingest.readers.logs.reader import CUT_OFF
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import LOGS, STATISTICS, VLLM, open_log, report_of

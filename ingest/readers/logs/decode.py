@@ -1,9 +1,15 @@
-"""What a reader of one engine's log lines is; one file per engine, one line in `LINE_FORMATS`."""
+"""What reads one engine's lines; one file in `engines` and one line in `LINE_FORMATS` for each."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from stepscope.ingest.readers.logs.engines.atom import AtomLines
+from stepscope.ingest.readers.logs.engines.llamacpp import LlamacppLines
+from stepscope.ingest.readers.logs.engines.mistralrs import MistralrsLines
+from stepscope.ingest.readers.logs.engines.sglang import SglangLines
+from stepscope.ingest.readers.logs.engines.trtllm import TrtllmLines
+from stepscope.ingest.readers.logs.engines.vllm import VllmLines
 from stepscope.ingest.readers.text.collect import Line, LogRows
 
 
@@ -23,3 +29,8 @@ class LineFormat(Protocol):
 
     def end(self, rows: LogRows) -> None:
         """Add what was still open when the log ended."""
+
+
+LINE_FORMATS: tuple[type[LineFormat], ...] = (
+    VllmLines, SglangLines, AtomLines, TrtllmLines, LlamacppLines, MistralrsLines,
+)  # fmt: skip

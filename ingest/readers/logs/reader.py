@@ -18,14 +18,8 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.encodings.inflate import Inflater
-from stepscope.ingest.readers.log_atom import AtomLines
-from stepscope.ingest.readers.log_documents import documents, is_spread
-from stepscope.ingest.readers.log_format import LineFormat
-from stepscope.ingest.readers.log_llamacpp import LlamacppLines
-from stepscope.ingest.readers.log_mistralrs import MistralrsLines
-from stepscope.ingest.readers.log_sglang import SglangLines
-from stepscope.ingest.readers.log_trtllm import TrtllmLines
-from stepscope.ingest.readers.log_vllm import VllmLines
+from stepscope.ingest.readers.logs.decode import LINE_FORMATS, LineFormat
+from stepscope.ingest.readers.logs.split import documents, is_spread
 from stepscope.ingest.readers.text.collect import YEAR_ASSUMED, Line, LogRows
 from stepscope.ingest.readers.text.split import (
     NO_END,
@@ -41,9 +35,6 @@ from stepscope.ingest.readers.text.times import UNDATED
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress
 
-LINE_FORMATS: tuple[type[LineFormat], ...] = (
-    VllmLines, SglangLines, AtomLines, TrtllmLines, LlamacppLines, MistralrsLines,
-)  # fmt: skip
 HEAD_BYTES = 64 << 10
 OTHER_LINES = "lines of no engine's steps"
 CUT_OFF = "cut off by the end of the file"

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from stepscope.ingest.derive.step_tags import kind_of
-from stepscope.ingest.readers.log_documents import STATISTIC, statistics_in
+from stepscope.ingest.readers.logs.split import STATISTIC, statistics_in
 from stepscope.ingest.readers.text.collect import Line, LogRows
 from stepscope.ingest.readers.text.fields import (
     LAST_COUNT,

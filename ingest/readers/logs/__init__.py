@@ -1,0 +1,1 @@
+"""Logs of inference engines."""

@@ -1,0 +1,1 @@
+"""One file per engine: its lines, and what each says."""
