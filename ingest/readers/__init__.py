@@ -8,9 +8,8 @@ from pathlib import Path
 
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.readers.encodings.inflate import inflated
-from stepscope.ingest.readers.reader import Reader
+from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 
-HEAD_BYTES = 64 << 10
 READERS = (
     "native.NativeReader",
     "swimlane.SwimlaneReader",

@@ -38,6 +38,7 @@ from stepscope.ingest.readers.profiles import (
     num_inferred,
     rank_in_name,
 )
+from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.spool import Spooled
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ _KNOWN_FIELDS = re.compile(
 )
 _PH = re.compile(rb'"ph"\s*:')
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
-HEAD_BYTES = 64 << 10
 SNIFF_BYTES = 64 << 20
 """How far into a file events are searched for, to tell what it is."""
 _OVERLAP_BYTES = 256

@@ -29,7 +29,7 @@ from stepscope.ingest.readers.rank_notes import (
     said_of_clocks,
     said_of_groups,
 )
-from stepscope.ingest.readers.reader import Reader
+from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 from stepscope.ingest.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 LIMIT_FILES = 4_096
 DATED_NS = 10**18
 """Times after 2001, which none that count from a start of their own reach."""
-HEAD_BYTES = 64 << 10
 OTHER_FILES, UNREADABLE = "files of another format", "files that cannot be read"
 _NONE, _NO_STEPS = (empty(BY_NAME[name]).collect() for name in ("collectives", "steps"))
 MERGED = "files into which several ranks are merged"

@@ -21,6 +21,7 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.encodings.inflate import Inflater, inflated
 from stepscope.ingest.readers.json_file import load_json
+from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.readers.swimlane_records import Json, Tally, number
 from stepscope.ingest.readers.swimlane_tables import tables
 from stepscope.ingest.readers.text.split import Lines
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 RECORDS, DEPS, NAMES, SCOPES = (
     "chip_swimlane_records.json", "deps.json", "name_map_*.json", "scope_stats.jsonl",
 )  # fmt: skip
-HEAD_BYTES = 64 << 10
 _MARKS = {
     "records": (b'"aicore_tasks"',),
     "deps": (b'"task_id"', b'"kernel_ids"'),

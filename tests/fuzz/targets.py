@@ -20,16 +20,16 @@ from stepscope.ingest import background, segments
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
-from stepscope.ingest.readers import HEAD_BYTES, event_windows
+from stepscope.ingest.readers import event_windows
 from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.logs.reader import EngineLogReader
 from stepscope.ingest.readers.native import NativeReader
 from stepscope.ingest.readers.perfetto import PerfettoReader
-from stepscope.ingest.readers.reader import Reader
 from stepscope.ingest.readers.requests import RequestsReader
 from stepscope.ingest.readers.runtime_log import RuntimeLogReader
+from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 from stepscope.ingest.readers.swimlane import SwimlaneReader
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace

@@ -18,9 +18,10 @@ import pytest
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, UnknownFormat
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers import HEAD_BYTES, reader_of, readers
+from stepscope.ingest.readers import reader_of, readers
 from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.foreign import FOREIGN, known_as
+from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.kineto_files import open_bytes, rows, slice_

@@ -23,9 +23,9 @@ from stepscope.ingest.errors import TraceError
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.native import NativeReader
-from stepscope.ingest.readers.reader import Reader
 from stepscope.ingest.readers.requests import RequestsReader
 from stepscope.ingest.readers.runtime_log import RuntimeLogReader
+from stepscope.ingest.readers.seam import Reader
 from stepscope.ingest.readers.swimlane import SwimlaneReader
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.rows import row_struct

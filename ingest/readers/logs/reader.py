@@ -20,6 +20,7 @@ from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.logs.decode import LINE_FORMATS, LineFormat
 from stepscope.ingest.readers.logs.split import documents, is_spread
+from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.readers.text.collect import YEAR_ASSUMED, Line, LogRows
 from stepscope.ingest.readers.text.split import (
     NO_END,
@@ -35,7 +36,6 @@ from stepscope.ingest.readers.text.times import UNDATED
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress
 
-HEAD_BYTES = 64 << 10
 OTHER_LINES = "lines of no engine's steps"
 CUT_OFF = "cut off by the end of the file"
 LENGTHS = "lengths of steps, each until the line of the next, 10 s at most"

@@ -13,6 +13,9 @@ from stepscope.ingest.manifest import Manifest
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Progress
 
+HEAD_BYTES = 64 << 10
+"""Of a file, decompressed: by so much of it formats are told apart."""
+
 
 class Reader(Protocol):
     """Reads one format. `name` is how a message calls it: "stepscope trace directory"."""
