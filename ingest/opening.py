@@ -12,10 +12,10 @@ import polars as pl
 from stepscope.ingest.frames import conformed
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.progress import Progress
 
 if TYPE_CHECKING:
     from stepscope.ingest.cache import Cache, Kept
-    from stepscope.ingest.trace import Progress
 
 WORTH_BYTES = 128 << 10
 """A smaller file is read in tens of milliseconds, about what tables on disk cost more to check."""

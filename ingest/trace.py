@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,12 @@ import polars as pl
 from stepscope.ingest.frames import Frame, conformed, empty, table_named
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.opening import read
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.schema import TABLES
 
 if TYPE_CHECKING:
     from stepscope.ingest.cache import Kept
-
-Progress = Callable[[str, int, int | None], None]
 
 
 class Trace:
@@ -77,8 +77,6 @@ class Trace:
         `TraceError` (`UnknownFormat` when no reader recognises it); an unclosed trace is recovered
         as far as it goes, and its manifest says so.
         """
-        from stepscope.ingest.opening import read  # noqa: PLC0415 - readers name `Progress`
-
         file = Path(path)
         found = read(file, progress, limits, cached=cached)
         trace = cls(found.frames, found.manifest, file.resolve().name, file)

@@ -27,7 +27,7 @@ READERS = (
 def readers() -> Iterator[Reader]:
     """Give one after the other, imported in its turn: all take longer than a small file to read."""
     for name in READERS:
-        module, _, reader = name.partition(".")
+        module, _, reader = name.rpartition(".")
         yield getattr(import_module(f"{__name__}.{module}"), reader)()
 
 

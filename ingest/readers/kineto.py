@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
@@ -24,6 +24,7 @@ from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.chrome_batch import batch_of
 from stepscope.ingest.readers.chrome_events import gathered
 from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
@@ -40,9 +41,6 @@ from stepscope.ingest.readers.profiles import (
 )
 from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.spool import Spooled
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress
 
 _KNOWN_FIELDS = re.compile(
     rb'"(?:traceEvents|schemaVersion|deviceProperties|distributedInfo|displayTimeUnit'

@@ -16,19 +16,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.encodings.msgpack_stream import Messages, decoded
 from stepscope.ingest.readers.text.collect import POSITION_NS, Line, LogRows, Source
 from stepscope.ingest.readers.text.fields import Number, whole
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress
 
 STORED, REMOVED, CLEARED = "BlockStored", "BlockRemoved", "AllBlocksCleared"
 _NAMES = (STORED, REMOVED, CLEARED)

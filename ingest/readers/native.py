@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -26,6 +25,7 @@ from stepscope.ingest.manifest import (
     merged,
     read_manifest,
 )
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.recovery import (
     Loss,
     Recovered,
@@ -36,9 +36,6 @@ from stepscope.ingest.recovery import (
 )
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.store import covered_numbers, holds_trace, of_rank, parquet_files, scan
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress
 
 
 class NativeReader:

@@ -15,6 +15,7 @@ from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.foreign import is_xspace
 from stepscope.ingest.readers.perfetto_packets import PacketStream, is_trace
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from stepscope.ingest.readers.perfetto_events import Events
     from stepscope.ingest.readers.perfetto_tables import PerfettoTables
     from stepscope.ingest.readers.perfetto_tracks import Place
-    from stepscope.ingest.trace import Progress
 
 _KEPT_CHARS = 4096
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -20,6 +19,7 @@ from stepscope.ingest.errors import TraceError
 from stepscope.ingest.frames import Frame, conformed, empty
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest, ReadReport, merged
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.perfetto import PerfettoReader
@@ -31,9 +31,6 @@ from stepscope.ingest.readers.rank_notes import (
 )
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 from stepscope.ingest.schema import BY_NAME
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress
 
 LIMIT_FILES = 4_096
 DATED_NS = 10**18

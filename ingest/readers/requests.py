@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import polars as pl
@@ -18,6 +17,7 @@ from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.text.split import NO_END, Lines
 from stepscope.ingest.request_rows import (
@@ -28,9 +28,6 @@ from stepscope.ingest.request_rows import (
     is_mooncake,
     request_name,
 )
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress
 
 ARRIVALS, HEADERS = "arrivals", "headers"
 ODD = "lines that are no request"

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.runtime_lines import MARKERS, RuntimeLog
 from stepscope.ingest.readers.runtime_tables import RuntimeTables
@@ -25,9 +26,6 @@ from stepscope.ingest.readers.text.split import (
     is_text,
     text_of,
 )
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress
 
 DIGITS = "0123456789"
 """A number at the end of a line without its end may be half of one."""

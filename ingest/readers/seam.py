@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress
+from stepscope.ingest.progress import Progress
 
 HEAD_BYTES = 64 << 10
 """Of a file, decompressed: by so much of it formats are told apart."""

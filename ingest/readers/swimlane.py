@@ -13,21 +13,18 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stepscope.ingest.errors import SchemaMismatch, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater, inflated
 from stepscope.ingest.readers.json_file import load_json
 from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.readers.swimlane_records import Json, Tally, number
 from stepscope.ingest.readers.swimlane_tables import tables
 from stepscope.ingest.readers.text.split import Lines
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress
 
 RECORDS, DEPS, NAMES, SCOPES = (
     "chip_swimlane_records.json", "deps.json", "name_map_*.json", "scope_stats.jsonl",

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stepscope.ingest.derive.log_steps import with_lengths
 from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.logs.decode import LINE_FORMATS, LineFormat
 from stepscope.ingest.readers.logs.split import documents, is_spread
@@ -32,9 +32,6 @@ from stepscope.ingest.readers.text.split import (
     text_of,
 )
 from stepscope.ingest.readers.text.times import UNDATED
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Progress
 
 OTHER_LINES = "lines of no engine's steps"
 CUT_OFF = "cut off by the end of the file"
