@@ -57,7 +57,7 @@ docs: .venv/dev.stamp  ## write docs/rules/ again from the docstrings
 clean:
 	rm -rf .venv out build dist
 
-.venv/run.stamp: requirements.lock pyproject.toml $(wildcard ingest/readers/_*.[ch])
+.venv/run.stamp: requirements.lock pyproject.toml $(wildcard ingest/readers/chrome/_*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "stepscope needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

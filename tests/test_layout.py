@@ -105,7 +105,7 @@ def test_the_scanner_of_events_is_there_where_it_can_be_compiled() -> None:
     if not (compiler and shutil.which(compiler[0]) and header.exists()):
         pytest.skip("no C compiler, or no headers of Python")
 
-    assert importlib.util.find_spec("stepscope.ingest.readers._scan") is not None
+    assert importlib.util.find_spec("stepscope.ingest.readers.chrome._scan") is not None
 
 
 def test_without_a_compiler_the_wheel_is_built_without_the_scanner(tmp_path: Path) -> None:

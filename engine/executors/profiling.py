@@ -19,7 +19,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from stepscope.engine.clock import WallClock
-from stepscope.ingest.readers.kineto import KinetoReader
+from stepscope.ingest.readers.chrome.reader import ChromeReader
 
 if TYPE_CHECKING:
     from stepscope.engine.executors.model_runner import ModelRunner
@@ -55,7 +55,7 @@ def spans_of(file: Path, steps: Sequence[int], epoch_ns: int) -> pl.DataFrame:
 
     `steps` are the numbers of the steps in it, in order.
     """
-    tables, manifest = KinetoReader().read(file, None)
+    tables, manifest = ChromeReader().read(file, None)
     found = pl.Series(steps, dtype=pl.Int64)
     spans = tables["spans"].lazy().collect()
     return spans.with_columns(

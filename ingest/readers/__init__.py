@@ -13,7 +13,7 @@ from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 READERS = (
     "native.NativeReader",
     "swimlane.SwimlaneReader",
-    "kineto.KinetoReader",
+    "chrome.reader.ChromeReader",
     "rank_folder.RankFolderReader",
     "kv_events.KvEventsReader",
     "perfetto.PerfettoReader",

@@ -20,8 +20,8 @@ from stepscope.ingest.frames import Frame, conformed, empty
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest, ReadReport, merged
 from stepscope.ingest.progress import Progress
+from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.encodings.inflate import inflated
-from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.perfetto import PerfettoReader
 from stepscope.ingest.readers.rank_notes import (
     compared,
@@ -87,7 +87,7 @@ class RankFolderReader:
     name = "folder of profiles, one per rank (torch.profiler, Chrome JSON, Perfetto)"
 
     def __init__(self) -> None:
-        self._readers: tuple[Reader, ...] = (KinetoReader(), PerfettoReader())
+        self._readers: tuple[Reader, ...] = (ChromeReader(), PerfettoReader())
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell a folder by one file in it that is a profile."""

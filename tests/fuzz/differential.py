@@ -22,15 +22,15 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from stepscope.ingest.readers import event_windows
-from stepscope.ingest.readers.event_frames import Events
+from stepscope.ingest.readers.chrome import decode
+from stepscope.ingest.readers.chrome.frames import Events
 from tests.conftest import ROOT
 from tests.fuzz.windows import Windows, real_events
 
 TOGETHER = 100
 """Windows that are decoded at once: decoding one costs as much as scanning ten."""
 SANITIZED = "STEPSCOPE_SANITIZED_SCAN"
-_READERS = ROOT / "ingest" / "readers"
+_CHROME = ROOT / "ingest" / "readers" / "chrome"
 _PROFILES = ROOT.parent / "shared" / "data" / "kineto"
 _FLAGS = ("-O1", "-g", "-fPIC", "-shared", "-fsanitize=address,undefined",
           "-fno-sanitize-recover=all")  # fmt: skip
@@ -51,7 +51,7 @@ def compare(windows: Iterator[bytes], num: int, seconds: float | None = None) ->
     tally = Tally()
     while tally.num_windows < num and not (ends and time.monotonic() > ends):
         made = list(islice(windows, min(TOGETHER, num - tally.num_windows)))
-        scanned = [(each, found) for each in made if (found := event_windows.scanned(each))]
+        scanned = [(each, found) for each in made if (found := decode.scanned(each))]
         tally.num_windows += len(made)
         tally.num_scanned += len(scanned)
         if scanned and not _are_alike(scanned):
@@ -63,7 +63,7 @@ def compare(windows: Iterator[bytes], num: int, seconds: float | None = None) ->
 
 
 def _are_alike(scanned: list[tuple[bytes, Events]]) -> bool:
-    expected = event_windows.decoded(b",".join(window for window, _ in scanned))
+    expected = decode.decoded(b",".join(window for window, _ in scanned))
     if expected is None:
         return False
     return expected.whole().equals(pl.concat([found.whole() for _, found in scanned]))
@@ -89,7 +89,7 @@ def sanitized(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     built = folder / "_scan.abi3.so"
     include = sysconfig.get_path("include")
     subprocess.run(
-        ["gcc", *_FLAGS, f"-I{include}", str(_READERS / "_scan.c"), "-o", str(built)], check=True
+        ["gcc", *_FLAGS, f"-I{include}", str(_CHROME / "_scan.c"), "-o", str(built)], check=True
     )
     environment = os.environ | {
         SANITIZED: str(built),
@@ -105,12 +105,12 @@ def sanitized(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 def _use(built: str) -> None:
     """Let all that follows scan with another build."""
-    spec = importlib.util.spec_from_file_location("stepscope.ingest.readers._scan", built)
+    spec = importlib.util.spec_from_file_location("stepscope.ingest.readers.chrome._scan", built)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    vars(event_windows)["_scan"] = module
+    vars(decode)["_scan"] = module
 
 
 def main() -> int:
@@ -132,7 +132,7 @@ def main() -> int:
         return run.returncode
     if built := os.environ.get(SANITIZED):
         _use(built)
-    if not event_windows.IS_COMPILED:
+    if not decode.IS_COMPILED:
         print("windows: the pass in C is not compiled here")  # noqa: T201
         return 0
     tally = compare(windows_of(asked.seed), asked.windows, asked.seconds)

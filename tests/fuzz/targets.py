@@ -20,9 +20,9 @@ from stepscope.ingest import background, segments
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
-from stepscope.ingest.readers import event_windows
+from stepscope.ingest.readers.chrome import decode
+from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.encodings.inflate import inflated
-from stepscope.ingest.readers.kineto import KinetoReader
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.logs.reader import EngineLogReader
 from stepscope.ingest.readers.native import NativeReader
@@ -74,8 +74,8 @@ class EventsTarget(Target):
         """Read it, and its events by themselves both ways."""
         super().__call__(content, folder)
         events = content.strip().removeprefix(b"[").removesuffix(b"]")
-        if event_windows.IS_COMPILED and (found := event_windows.scanned(events)):
-            expected = event_windows.decoded(events)
+        if decode.IS_COMPILED and (found := decode.scanned(events)):
+            expected = decode.decoded(events)
             assert expected is not None
             assert_frame_equal(found.whole(), expected.whole())
 
@@ -180,7 +180,7 @@ def _texts(*texts: str) -> Callable[[], Iterator[bytes]]:
 
 
 TARGETS = {
-    "kineto": EventsTarget(KinetoReader(), _kineto, as_file("trace.json")),
+    "kineto": EventsTarget(ChromeReader(), _kineto, as_file("trace.json")),
     "journal": Target(NativeReader(), lambda: each_of(JOURNAL), as_one_of(JOURNAL)),
     "swimlane": Target(SwimlaneReader(), lambda: each_of(SWIMLANE), as_one_of(SWIMLANE)),
     "kv-events": Target(KvEventsReader(), lambda: iter([CAPTURE]), as_file("events.bin")),

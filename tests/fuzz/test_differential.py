@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.ingest.readers import event_windows
-from stepscope.ingest.readers.event_frames import Events
-from stepscope.ingest.readers.event_windows import IS_COMPILED, Window, decoded, scanned
+from stepscope.ingest.readers.chrome import decode
+from stepscope.ingest.readers.chrome.decode import IS_COMPILED, Window, decoded, scanned
+from stepscope.ingest.readers.chrome.frames import Events
 from tests.fuzz.differential import can_sanitize, compare, sanitized, windows_of
 from tests.fuzz.windows import Windows, real_events
 
@@ -44,7 +44,7 @@ def test_a_window_that_is_read_otherwise_is_named(monkeypatch: pytest.MonkeyPatc
             return events
         return replace(events, rows=events.rows.with_columns(id=pl.lit("other")))
 
-    monkeypatch.setattr(event_windows, "scanned", forgetful)
+    monkeypatch.setattr(decode, "scanned", forgetful)
 
     tally = compare(windows_of(seed=1), NUM_WINDOWS)
 

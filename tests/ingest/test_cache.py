@@ -20,7 +20,7 @@ from stepscope.ingest.cache import Cache
 from stepscope.ingest.errors import SchemaMismatch, UnknownFormat
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers import reader_of
-from stepscope.ingest.readers.kineto import KinetoReader
+from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.spool import Spooled
 from stepscope.ingest.trace import Trace
@@ -41,7 +41,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> NoReturn:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(KinetoReader, "read", fail)
+    monkeypatch.setattr(ChromeReader, "read", fail)
 
 
 def assert_equal(trace: Trace, other: Trace) -> None:
@@ -137,7 +137,7 @@ def test_the_second_open_imports_no_reader(small: Path, kept: Cache) -> None:
 
 def test_args_are_kept_as_they_were_packed(sample_traces: Path, kept: Cache) -> None:
     profile = sample_traces / "torch_profiler_cpu.json.gz"
-    frames, _ = KinetoReader().read(profile, None)
+    frames, _ = ChromeReader().read(profile, None)
     spans = frames["spans"]
     assert isinstance(spans, Spooled)
 
@@ -251,14 +251,14 @@ def test_a_file_that_comes_beside_the_records_is_read(tmp_path: Path) -> None:
 def test_a_file_that_grows_while_it_is_read_is_not_kept(
     small: Path, kept: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = KinetoReader.read
+    read = ChromeReader.read
 
-    def read_and_write(self: KinetoReader, path: Path, *rest: Any) -> Any:
+    def read_and_write(self: ChromeReader, path: Path, *rest: Any) -> Any:
         found = read(self, path, *rest)
         path.write_bytes(path.read_bytes() + b"\n")
         return found
 
-    monkeypatch.setattr(KinetoReader, "read", read_and_write)
+    monkeypatch.setattr(ChromeReader, "read", read_and_write)
     Trace.open(small)
 
     assert kept.entries() == []

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.ingest.readers.args_numbers import number_in
-from stepscope.ingest.readers.chrome_batch import batch_of
-from stepscope.ingest.readers.event import Event
-from stepscope.ingest.readers.event_frames import events_of
+from stepscope.ingest.readers.chrome.collect import collected
+from stepscope.ingest.readers.chrome.event import Event
+from stepscope.ingest.readers.chrome.frames import events_of
 from stepscope.ingest.spool import packed, unpacked
 
 KEYS = st.sampled_from(["correlation", "External id", "x correlation", '"correlation"', "a"])
@@ -61,10 +61,10 @@ def test_every_event_is_a_plain_slice_or_another(phs: list[str], dur: int | None
     made = [{"ph": ph, "ts": 1, "dur": dur, "args": {"n": n}} for n, ph in enumerate(phs)]
     events, _ = events_of(msgspec.json.decode(json.dumps(made), type=list[Event]))
 
-    batch = batch_of(events)
+    batch = collected(events)
 
     is_plain = [ph == "X" and dur is not None and dur >= 0 for ph in phs]
     assert len(batch.slices) == sum(is_plain)
     assert batch.others["event"].to_list() == [n for n, plain in enumerate(is_plain) if not plain]
-    args = unpacked("args", [batch.args] if batch.args else []).collect()["args"]
+    args = unpacked("args", batch.args).collect()["args"]
     assert args.to_list() == [f'{{"n": {n}}}' for n, plain in enumerate(is_plain) if plain]

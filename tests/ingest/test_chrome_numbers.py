@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.ingest.readers.chrome_times import nanoseconds
+from stepscope.ingest.readers.chrome.times import nanoseconds
 from tests.ingest.kineto_files import open_bytes, rows
 
 # What is written, and its nanoseconds; none where it stands for no time of this era.

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from stepscope.ingest.readers import event_windows
+from stepscope.ingest.readers.chrome import decode
+from stepscope.ingest.readers.chrome.decode import IS_COMPILED, decoded, scanned
+from stepscope.ingest.readers.chrome.frames import Events
+from stepscope.ingest.readers.chrome.split import EventStream
 from stepscope.ingest.readers.encodings.inflate import contents
-from stepscope.ingest.readers.event_frames import Events
-from stepscope.ingest.readers.event_stream import EventStream
-from stepscope.ingest.readers.event_windows import IS_COMPILED, decoded, scanned
 
 KINETO = (
     "h100_qwen15_05b_chat", "hta_event_sync_trace", "hta_nccl_data", "hta_sampled_rank-0",
@@ -191,7 +191,7 @@ def test_a_real_file_in_one_pass_is_the_file_one_by_one(
 ) -> None:
     file = shared_data / "kineto" / f"{name}.json.gz"
     in_one_pass = every_event(file)
-    monkeypatch.setattr(event_windows, "IS_COMPILED", False)
+    monkeypatch.setattr(decode, "IS_COMPILED", False)
 
     assert_frame_equal(in_one_pass, every_event(file))
 

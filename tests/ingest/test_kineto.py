@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.manifest import ReadReport
-from stepscope.ingest.readers.chrome_times import nanoseconds
+from stepscope.ingest.readers.chrome.times import nanoseconds
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import num_accounted, open_bytes, open_events, rows, slice_
 

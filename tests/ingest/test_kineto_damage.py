@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers import event_stream, event_windows
-from stepscope.ingest.readers.event_frames import Events
-from stepscope.ingest.readers.event_stream import EventStream
-from stepscope.ingest.readers.kineto import KinetoReader
+from stepscope.ingest.readers.chrome import decode, split
+from stepscope.ingest.readers.chrome.frames import Events
+from stepscope.ingest.readers.chrome.reader import ChromeReader
+from stepscope.ingest.readers.chrome.split import EventStream
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import num_accounted, open_bytes, rows, slice_
 
@@ -173,8 +173,8 @@ def test_block_borders_make_no_difference(layout: str, size: int, is_compiled: b
     batches = EventStream(InBlocks(LAYOUTS[layout], size), "file", Events.whole)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(event_stream, "WINDOW_BYTES", 1)
-        patch.setattr(event_windows, "IS_COMPILED", is_compiled and event_windows.IS_COMPILED)
+        patch.setattr(split, "WINDOW_BYTES", 1)
+        patch.setattr(decode, "IS_COMPILED", is_compiled and decode.IS_COMPILED)
         assert pl.concat(batches).equals(at_once)
     assert not batches.reader.skipped
 
@@ -189,7 +189,7 @@ def test_what_must_be_read_one_by_one_does_not_change_what_is_read_beside_it(
     stream = EventStream(InBlocks(json.dumps(events).encode(), size), "file", Events.whole)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(event_stream, "WINDOW_BYTES", 1)
+        patch.setattr(split, "WINDOW_BYTES", 1)
         found = pl.concat(stream)
 
     assert found["name"].to_list() == [event["name"] for event in events]
@@ -201,7 +201,7 @@ def test_what_must_be_read_one_by_one_does_not_change_what_is_read_beside_it(
 def test_an_event_larger_than_the_limit_is_an_error_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(split, "BLOCK_BYTES", 1_000)
     file = tmp_path / "huge.json"
     file.write_text(json.dumps([slice_("x" * 100_000, 1, 1)]))
 
@@ -227,7 +227,7 @@ def open_or_refuse(folder: Path, content: bytes) -> None:
     file = folder / "hostile.json"
     file.write_bytes(content)
     try:
-        tables, manifest = KinetoReader().read(file, None)
+        tables, manifest = ChromeReader().read(file, None)
     except TraceError as error:
         assert str(error)  # noqa: PT017 - any TraceError will do
         return

@@ -20,7 +20,7 @@ import zstandard
 
 from stepscope.ingest import background, segments
 from stepscope.ingest.errors import TraceError
-from stepscope.ingest.readers.kineto import KinetoReader
+from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.native import NativeReader
 from stepscope.ingest.readers.requests import RequestsReader
@@ -90,7 +90,7 @@ def _swimlane() -> Written:
 
 
 WRITTEN = {
-    "kineto": Written(KinetoReader(), "spans", b'{"traceEvents": [', SEPARATED, b"]}"),
+    "kineto": Written(ChromeReader(), "spans", b'{"traceEvents": [', SEPARATED, b"]}"),
     "kv-events": Written(
         KvEventsReader(), "allocations", b"", tuple(message(at, stored(at)) for at in range(4))
     ),

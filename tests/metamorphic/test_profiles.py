@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.ingest.readers.event_stream import BEHIND
+from stepscope.ingest.readers.chrome.split import BEHIND
 from tests.metamorphic.contents import (
     Rows,
     blamed,

@@ -10,7 +10,7 @@ import polars.selectors as cs
 import pytest
 
 from stepscope.ingest.errors import UnknownFormat
-from stepscope.ingest.readers.event_stream import BEHIND
+from stepscope.ingest.readers.chrome.split import BEHIND
 from stepscope.ingest.trace import Trace
 from tests.metamorphic.contents import (
     Rows,

@@ -50,7 +50,7 @@ def test_a_check_of_our_own_trace_imports_only_what_it_needs(sample_traces: Path
 
     imported = set(run.stdout.split())
     assert "stepscope.analyzers.check.registry" in imported
-    assert not {"numpy", "textual", "stepscope.ingest.readers.kineto"} & imported
+    assert not {"numpy", "textual", "stepscope.ingest.readers.chrome.reader"} & imported
 
 
 def test_an_unknown_command_is_wrong_usage(stepscope: Command) -> None:

@@ -3,7 +3,7 @@
 A window of bytes is read in the first of three ways that succeeds:
 
 whole   cut after what looks like the last end of an event, and take all of it apart
-        (`event_windows`). What is JSON was cut in the right place: no need to look inside strings.
+        (`decode`). What is JSON was cut in the right place: no need to look inside strings.
         Several windows are read like that at a time.
 exact   count quotes and brackets to find the commas between events; decode all between them, or
         each by itself.
@@ -25,12 +25,12 @@ import numpy as np
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
+from stepscope.ingest.readers.chrome.cuts import between, exact_cut, first_object, first_value
+from stepscope.ingest.readers.chrome.decode import events_in
+from stepscope.ingest.readers.chrome.event import Event, EventReader
+from stepscope.ingest.readers.chrome.frames import Events, events_of
+from stepscope.ingest.readers.chrome.pieces import events_in_piece, pieces
 from stepscope.ingest.readers.encodings.inflate import BLOCK_BYTES, Contents
-from stepscope.ingest.readers.event import Event, EventReader
-from stepscope.ingest.readers.event_cuts import between, exact_cut, first_object, first_value
-from stepscope.ingest.readers.event_frames import Events, events_of
-from stepscope.ingest.readers.event_pieces import events_in_piece, pieces
-from stepscope.ingest.readers.event_windows import events_in
 
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"

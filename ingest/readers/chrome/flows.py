@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Raw
 
-from stepscope.ingest.readers.event import Event
+from stepscope.ingest.readers.chrome.event import Event
 
 UNDIRECTED = "bind_id without flow_in or flow_out"
 BOUND_ENDS = {

@@ -25,13 +25,12 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.chrome_batch import batch_of
-from stepscope.ingest.readers.chrome_events import gathered
-from stepscope.ingest.readers.chrome_tables import ChromeTables, chrome_tables
-from stepscope.ingest.readers.chrome_times import LIMIT_NS
+from stepscope.ingest.readers.chrome.collect import collected, together
+from stepscope.ingest.readers.chrome.event import is_value
+from stepscope.ingest.readers.chrome.split import EventStream
+from stepscope.ingest.readers.chrome.tables import ChromeTables, chrome_tables
+from stepscope.ingest.readers.chrome.times import LIMIT_NS
 from stepscope.ingest.readers.encodings.inflate import Contents, Inflater, contents
-from stepscope.ingest.readers.event import is_value
-from stepscope.ingest.readers.event_stream import EventStream
 from stepscope.ingest.readers.profiles import (
     about_merged,
     groups_of,
@@ -55,7 +54,7 @@ _KEPT_CHARS = 4096
 Metadata = dict[str, Any]
 
 
-class KinetoReader:
+class ChromeReader:
     """Reads trace events, whole or damaged, and counts every one that it skips or repairs."""
 
     name = "torch.profiler or Chrome JSON (.json, .json.gz, .json.zst)"
@@ -83,8 +82,8 @@ class KinetoReader:
         """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
         reading = progress and partial(progress, "reading")
         with contents(path, reading, limits) as held:
-            stream = EventStream(held, str(path), partial(batch_of, limits=limits), limits)
-            events = gathered(stream, limits)
+            stream = EventStream(held, str(path), partial(collected, limits=limits), limits)
+            events = together(stream, limits)
         cut_off = stream.cut_off or held.damage is not None
         if not events.num_events and cut_off:
             if stream.beyond:

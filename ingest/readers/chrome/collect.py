@@ -1,26 +1,28 @@
-"""What is kept of a window of events: slices as numbers, their args packed, and all the rest."""
+"""What is kept of events, of a window or a file: slices as numbers, args packed, the rest."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
 
 from stepscope.ingest.derive.collectives import tells_of_collectives
-from stepscope.ingest.limits import DEFAULTS, Limits
-from stepscope.ingest.readers.bounded import within
-from stepscope.ingest.readers.event_frames import NUMBERS, Events
+from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
+from stepscope.ingest.readers.chrome.bounded import on_few_tracks, within
+from stepscope.ingest.readers.chrome.frames import NUMBERS, Events, events_of
 from stepscope.ingest.spool import packed
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Events of a window.
+class Collected:
+    """Events of a window, or of a file; numbers of events, forms and rows count through it.
 
     forms   as `Events.forms`
     slices  complete events as they should be: event, form, ts_ns, dur_ns, correlation, is_external
             (of the latter: it is the other number that may serve)
-    args    the args of `slices`, packed
+    args    the args of `slices`, packed in parts that follow each other
     telling row and args of slices that tell of collectives
     others  all other events: their number (`event`) and the columns of `Events.rows` but `NUMBERS`
     repaired    how many events were cut to the limits, by reason
@@ -29,13 +31,13 @@ class Batch:
     num_events: int
     forms: pl.DataFrame
     slices: pl.DataFrame
-    args: bytes | None
+    args: list[bytes]
     telling: pl.DataFrame
     others: pl.DataFrame
-    repaired: dict[str, int]
+    repaired: Counter[str]
 
 
-def batch_of(events: Events, limits: Limits = DEFAULTS) -> Batch:
+def collected(events: Events, limits: Limits = DEFAULTS) -> Collected:
     """Sort the events of a window into what is kept of them."""
     events, repaired = within(events, limits)
     told = events.forms.select(is_complete=pl.col("ph") == "X").with_columns(
@@ -52,15 +54,44 @@ def batch_of(events: Events, limits: Limits = DEFAULTS) -> Batch:
     if not is_plain.all():
         slices, others = rows.filter(is_plain), rows.filter(~is_plain)
     telling = told["telling"].gather(slices["form"])
-    return Batch(
+    return Collected(
         len(rows),
         events.forms,
         slices.select("event", "form", "ts_ns", "dur_ns", *_correlation(slices)),
-        packed(slices["args"]) if len(slices) else None,
+        [packed(slices["args"])] if len(slices) else [],
         slices.select("args").with_row_index("row").filter(telling).with_columns(_copied("args")),
         others.drop(NUMBERS).with_columns(_copied("id", "id2", "args")),
-        repaired,
+        Counter(repaired),
     )
+
+
+def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collected:
+    """Put what is kept of windows one after the other, on as many tracks as there may be."""
+    none, _ = events_of([])
+    empty = collected(none)
+    forms, slices, telling, others = [empty.forms], [empty.slices], [empty.telling], [empty.others]
+    args: list[bytes] = []
+    repaired: Counter[str] = Counter()
+    num_events = num_forms = num_slices = 0
+    for each in windows:
+        event = (pl.col("event") + num_events).cast(pl.UInt32)
+        row = (pl.col("row") + num_slices).cast(pl.UInt32)
+        form = (pl.col("form") + num_forms).cast(pl.UInt32)
+        forms.append(each.forms)
+        slices.append(each.slices.with_columns(event, form))
+        telling.append(each.telling.with_columns(row))
+        others.append(each.others.with_columns(event, form))
+        args += each.args
+        repaired.update(each.repaired)
+        num_events += each.num_events
+        num_forms += len(each.forms)
+        num_slices += len(each.slices)
+    tables = [pl.concat(frames) for frames in (slices, telling, others)]
+    placed, is_stray = on_few_tracks(pl.concat(forms), limits.tracks)
+    if is_stray.any():
+        num = sum(int(is_stray.gather(tables[at]["form"]).sum()) for at in (0, 2))
+        repaired[f"tracks beyond {limits.tracks:,} shown as one ({raised_by('tracks')})"] = num
+    return Collected(num_events, placed, tables[0], args, tables[1], tables[2], repaired)
 
 
 def _copied(*names: str) -> pl.Expr:

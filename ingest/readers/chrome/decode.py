@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import msgspec
 import polars as pl
 
-from stepscope.ingest.readers.chrome_times import EMPTY, nanoseconds
-from stepscope.ingest.readers.event import Event
-from stepscope.ingest.readers.event_frames import FORM, Events, events_of
+from stepscope.ingest.readers.chrome.event import Event
+from stepscope.ingest.readers.chrome.frames import FORM, Events, events_of
+from stepscope.ingest.readers.chrome.times import EMPTY, nanoseconds
 
 try:
-    from stepscope.ingest.readers import _scan
+    from stepscope.ingest.readers.chrome import _scan
 except ImportError:  # no compiler was at hand
     _scan = None  # type: ignore[assignment]
 

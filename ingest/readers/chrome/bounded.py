@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from stepscope.ingest.limits import Limits, raised_by
-from stepscope.ingest.readers.event_frames import NUMBERS, Events
+from stepscope.ingest.readers.chrome.frames import NUMBERS, Events
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKETS = bytes(1 if c in b"[{" else 255 if c in b"]}" else 0 for c in range(256))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
-from stepscope.ingest.readers.chrome_times import EMPTY, nanoseconds
-from stepscope.ingest.readers.event import Event
-from stepscope.ingest.readers.event_flows import with_flows
+from stepscope.ingest.readers.chrome.event import Event
+from stepscope.ingest.readers.chrome.flows import with_flows
+from stepscope.ingest.readers.chrome.times import EMPTY, nanoseconds
 
 _TEXTS = ("ph", "name", "cat")
 _RAWS = ("pid", "tid", "ts", "dur", "id", "id2", "args")

@@ -12,11 +12,11 @@ from stepscope.ingest.derive.axis import NONE, latest, numbered
 from stepscope.ingest.derive.collectives import tells_of_collectives
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
-from stepscope.ingest.readers.chrome_counters import counter_rows
-from stepscope.ingest.readers.chrome_events import ChromeEvents
-from stepscope.ingest.readers.chrome_slices import NO_NAME, slices_of
-from stepscope.ingest.readers.event_flows import BOUND_ENDS, UNDIRECTED
-from stepscope.ingest.readers.tracks import NAMING, with_tracks
+from stepscope.ingest.readers.chrome.collect import Collected
+from stepscope.ingest.readers.chrome.counters import counter_rows
+from stepscope.ingest.readers.chrome.flows import BOUND_ENDS, UNDIRECTED
+from stepscope.ingest.readers.chrome.slices import NO_NAME, slices_of
+from stepscope.ingest.readers.chrome.tracks import NAMING, with_tracks
 from stepscope.ingest.schema import SPAN_FORMS
 from stepscope.ingest.spool import packed
 
@@ -52,7 +52,7 @@ class ChromeTables:
     repaired: dict[str, int]
 
 
-def chrome_tables(events: ChromeEvents) -> ChromeTables:
+def chrome_tables(events: Collected) -> ChromeTables:
     """Sort events into tables, tracks named and slices in lanes."""
     forms = events.forms.with_columns(_role())
     is_name, is_flow = (
@@ -94,9 +94,7 @@ def _judged(events: pl.DataFrame) -> pl.DataFrame:
     return events.with_columns(_reason_to_skip(events["ph"]))
 
 
-def _repaired(
-    events: ChromeEvents, forms: pl.DataFrame, repaired: dict[str, int]
-) -> dict[str, int]:
+def _repaired(events: Collected, forms: pl.DataFrame, repaired: dict[str, int]) -> dict[str, int]:
     nameless = int(forms["name"].is_null().gather(events.slices["form"]).sum())
     return dict(Counter(repaired) + events.repaired + Counter({"no name": nameless}))
 
@@ -186,7 +184,7 @@ def _enum(said: pl.DataFrame, name: str) -> pl.Series:
     return said[name].cast(pl.Enum(said[name].drop_nulls().unique(maintain_order=True)))
 
 
-def _telling(events: ChromeEvents, slices: pl.DataFrame) -> pl.DataFrame:
+def _telling(events: Collected, slices: pl.DataFrame) -> pl.DataFrame:
     """Spans that tell of collectives, and their args."""
     others = slices.select("args").with_row_index("row", offset=len(events.slices))
     found = pl.concat([events.telling, others.filter(tells_of_collectives(slices["name"]))])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stepscope.ingest.readers.event import Event, EventReader
-from stepscope.ingest.readers.event_cuts import first_value
+from stepscope.ingest.readers.chrome.cuts import first_value
+from stepscope.ingest.readers.chrome.event import Event, EventReader
 
 _KEYS = rb'"(?:ph|name|cat|pid|tid|ts|dur|id|args)"'
 _BORDER = re.compile(rb"(?<=[}\]])\s*,\s*(?=\{\s*" + _KEYS + rb")")

@@ -1,0 +1,1 @@
+"""Chrome JSON: the trace events of torch.profiler and of whatever else writes them."""
