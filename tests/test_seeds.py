@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tests.command_server import ready_commands
 from tests.conftest import ROOT
 from tests.transcripts import Command, Entry, entries
 
@@ -14,10 +16,18 @@ ENTRIES = entries((ROOT / "docs" / "seeds.md").read_text(encoding="utf-8"))
 NOT_HERE = "**Not on a simulated device.**"
 
 
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Path]:
+    with ready_commands() as folder:
+        yield folder
+
+
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.number)
-def test_each_command_prints_what_the_page_shows(entry: Entry, tmp_path: Path) -> None:
+def test_each_command_prints_what_the_page_shows(
+    entry: Entry, tmp_path: Path, commands: Path
+) -> None:
     for command in entry.commands:
-        output = command.run(tmp_path)
+        output = command.run(tmp_path, commands)
         assert command.is_met_by(output), f"$ {command.line}\n{output}"
 
 

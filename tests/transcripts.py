@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from tests.command_server import ready_commands
+
 _HEADING = re.compile(r"^### (\d{3}\.\d+) (.+)$", flags=re.MULTILINE)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 _SECONDS = 240
@@ -30,10 +32,13 @@ class Command:
     line: str
     printed: str
 
-    def run(self, folder: Path) -> str:
-        """Return what the line prints in `folder`, errors as well, without blanks at line ends."""
+    def run(self, folder: Path, commands: Path) -> str:
+        """Return what the line prints in `folder`, errors as well, without blanks at line ends.
+
+        A command is looked for in `commands` first, then beside this Python.
+        """
         scripts = sysconfig.get_path("scripts")
-        path = os.pathsep.join((scripts, os.environ.get("PATH", os.defpath)))
+        path = os.pathsep.join((str(commands), scripts, os.environ.get("PATH", os.defpath)))
         done = subprocess.run(
             ["sh", "-c", self.line],
             cwd=folder,
@@ -101,15 +106,19 @@ def _line(line: str) -> str:
 
 def main(page: str, begins: str = "") -> None:
     """Print what the commands of the entries whose number begins with `begins` print now."""
-    for entry in entries(Path(page).read_text(encoding="utf-8")):
-        if not entry.number.startswith(begins):
-            continue
-        _tell(f"### {entry.number} {entry.title}")
-        with tempfile.TemporaryDirectory() as folder:
-            for command in entry.commands:
-                output = command.run(Path(folder))
-                same = "" if command.is_met_by(output) else "   <- not as on the page"
-                _tell(f"$ {command.line}{same}\n{output}")
+    with ready_commands() as commands:
+        for entry in entries(Path(page).read_text(encoding="utf-8")):
+            if entry.number.startswith(begins):
+                _print_again(entry, commands)
+
+
+def _print_again(entry: Entry, commands: Path) -> None:
+    _tell(f"### {entry.number} {entry.title}")
+    with tempfile.TemporaryDirectory() as folder:
+        for command in entry.commands:
+            output = command.run(Path(folder), commands)
+            same = "" if command.is_met_by(output) else "   <- not as on the page"
+            _tell(f"$ {command.line}{same}\n{output}")
 
 
 def _tell(text: str) -> None:
