@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.registry import all_rules
 from stepscope.analyzers.findings.rule import ONLY_WHERE, Rule, lacking
 from stepscope.ingest.schema import TABLES
 
@@ -100,9 +100,10 @@ class Coverage:
         return f"more of {table}" if table in self.tables else table
 
 
-def coverage(trace: Trace, rules: Sequence[Rule] = RULES) -> Coverage:
-    """Ask the rules whether they can judge a trace, without letting them."""
-    lacks = {rule.code: lacking(rule, trace) for rule in rules}
+def coverage(trace: Trace, rules: Sequence[Rule] | None = None) -> Coverage:
+    """Ask rules, by default all, whether they can judge a trace, without letting them."""
+    asked = all_rules() if rules is None else rules
+    lacks = {rule.code: lacking(rule, trace) for rule in asked}
     judged = tuple(code for code, needs in lacks.items() if not needs)
     return Coverage(judged, {code: lacks[code] for code in lacks if lacks[code]}, recorded(trace))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
 from operator import ne
 
+from stepscope.analyzers.check.plugins import installed
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.rules.bat.bat001_mixed_never_forms import MixedNeverForms
 from stepscope.analyzers.rules.bat.bat002_long_prefill_saturates import LongPrefillSaturates
@@ -171,15 +173,27 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Ours, then those that other packages bring; raises ConfigError where one of these is none."""
+    return (*RULES, *installed(RULES))
+
+
 def by_code(code: str) -> Rule:
     """The rule of that code or name, in upper or lower case.
 
-    Raises ConfigError, naming near matches, when there is none.
+    Raises ConfigError, naming near matches, when there is none. Whoever asks for one of ours is
+    answered without a look at what else is installed.
     """
-    for rule in RULES:
-        if code.upper() == rule.code or code.lower() == rule.name:
-            return rule
-    raise ConfigError(f"there is no rule {code!r}", todo=_near(code))
+    found = _named(code, RULES) or _named(code, all_rules())
+    if found is None:
+        raise ConfigError(f"there is no rule {code!r}", todo=_near(code))
+    return found
+
+
+def _named(code: str, rules: Iterable[Rule]) -> Rule | None:
+    fits = (rule for rule in rules if code.upper() == rule.code or code.lower() == rule.name)
+    return next(fits, None)
 
 
 def select(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
@@ -188,20 +202,22 @@ def select(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule
     An entry is a code, a name, or the letters that a family of codes starts with (`COR`, `STV0`).
     Raises ConfigError when an entry fits no rule.
     """
-    chosen = {code for entry in select for code in _codes(entry)} or {rule.code for rule in RULES}
+    chosen = {code for entry in select for code in _codes(entry)} or {
+        rule.code for rule in all_rules()
+    }
     left_out = {code for entry in ignore for code in _codes(entry)}
-    return tuple(rule for rule in RULES if rule.code in chosen - left_out)
+    return tuple(rule for rule in all_rules() if rule.code in chosen - left_out)
 
 
 def _codes(entry: str) -> tuple[str, ...]:
     prefix = entry.strip().upper()
-    family = tuple(rule.code for rule in RULES if prefix and rule.code.startswith(prefix))
+    family = tuple(rule.code for rule in all_rules() if prefix and rule.code.startswith(prefix))
     return family or (by_code(entry.strip()).code,)
 
 
 def _near(code: str) -> str:
-    codes = {rule.code: rule for rule in RULES}
-    names = {rule.name: rule for rule in RULES}
+    codes = {rule.code: rule for rule in all_rules()}
+    names = {rule.name: rule for rule in all_rules()}
     alike = get_close_matches(code.upper(), codes, n=len(codes), cutoff=0.5)
     near = sorted(alike, key=lambda each: sum(map(ne, each, code.upper())))[:3]
     near = near or [names[name].code for name in get_close_matches(code.lower(), names)]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import polars as pl
 
 from stepscope.analyzers.check.coverage import Coverage, recorded
-from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.registry import all_rules
 from stepscope.analyzers.findings.finding import Finding, by_severity_then_time
 from stepscope.analyzers.findings.rule import Rule, lacking
 from stepscope.analyzers.views.once import sharing
@@ -61,13 +62,15 @@ class CheckResult:
 
 
 def check(
-    trace: Trace, rules: Sequence[Rule] = RULES, progress: Progress | None = None
+    trace: Trace, rules: Sequence[Rule] | None = None, progress: Progress | None = None
 ) -> CheckResult:
-    """Apply `rules` to `trace`; `progress` is told a rule's code, how many are done, of how many.
+    """Apply `rules`, by default all, to `trace`.
 
+    `progress` is told a rule's code, how many are done, of how many.
     Rules of one family share what they make of the trace, which takes memory until they are done.
     Raises StepscopeError, naming the rule, when a rule itself fails.
     """
+    rules = all_rules() if rules is None else rules
     findings: list[Finding] = []
     absent: dict[str, tuple[str, ...]] = {}
     counts: dict[str, int] = {}
@@ -94,11 +97,20 @@ def _apply(rule: Rule, trace: Trace) -> tuple[list[Finding], tuple[str, ...]]:
     """Return what the rule finds, and what it lacks where it is not applicable."""
     try:
         lacks = lacking(rule, trace)
-        return ([] if lacks else rule.check(trace)), lacks
+        return ([] if lacks else _found(rule, trace)), lacks
     except (StepscopeError, pl.exceptions.ComputeError):
         # The latter is a damaged file, which no rule can help.
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = f"rule {rule.code} failed: {type(error).__name__}: {error}".splitlines()[0]
         todo = f"leave it out with --ignore {rule.code}, and report this as a bug"
         raise StepscopeError(what, where=trace.name, todo=todo) from error
+
+
+def _found(rule: Rule, trace: Trace) -> list[Finding]:
+    """What a rule finds, held against what a finding is: rules are other people's code, too."""
+    found = rule.check(trace)
+    for each in found:
+        if msgspec.convert(each.as_dict(), Finding).code != rule.code:
+            raise ValueError(f"it found {each.code}, which is another rule's")
+    return found

@@ -1,0 +1,248 @@
+"""Rules of other packages: found where they are installed, and refused in one line if none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.check.registry import RULES, all_rules, by_code, select
+from stepscope.analyzers.check.run import check
+from stepscope.ingest.errors import ConfigError, StepscopeError
+from tests.app.cli.conftest import Run
+from tests.traces import trace_of
+
+RULE = '''"""QUE001: steps are slow.
+
+## What it finds
+Steps of a second and more.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.findings.finding import Severity
+from stepscope.analyzers.findings.rule import finding
+
+
+@dataclass(frozen=True, slots=True)
+class SlowStep:
+    code: ClassVar[str] = "QUE001"
+    name: ClassVar[str] = "slow-step"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ("steps.dur_ns",)
+
+    min_dur_ns: int = 1_000_000_000
+
+    def check(self, trace):
+        slow = trace.steps.filter(pl.col("dur_ns") >= self.min_dur_ns)
+        rows = slow.collect().iter_rows(named=True)
+        return [finding(self, f"step {row['step']} is slow", "be quick", at=row) for row in rows]
+'''
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Install a package with a module of rules, as pip would, into a folder on the path."""
+    made = []
+
+    def installed(package: str, source: str, *points: str) -> Path:
+        module = package.replace("-", "_")
+        made.append(module)
+        about = tmp_path / f"{module}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        listed = "".join(f"{point}\n" for point in points or [f"one = {module}:SlowStep"])
+        (about / "entry_points.txt").write_text(f"[stepscope.rules]\n{listed}")
+        (tmp_path / f"{module}.py").write_text(source)
+        all_rules.cache_clear()
+        return tmp_path
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield installed
+    all_rules.cache_clear()
+    for module in made:
+        sys.modules.pop(module, None)
+
+
+def stepscope(folder: Path, *words: object) -> Run:
+    """The command as a user has it, with what is installed in `folder`."""
+    run = subprocess.run(
+        [sys.executable, "-m", "stepscope.app", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return Run(run.returncode, run.stdout, run.stderr)
+
+
+def test_a_rule_of_an_installed_package_is_checked_explained_and_selected(
+    install: Install, sample_traces: Path
+) -> None:
+    source = RULE.replace("int = 1_000_000_000", "int = 0")
+    folder = install("acme-rules", source)
+    trace = sample_traces / "fcfs-preemption-before.trace"
+
+    checked = stepscope(folder, "check", "--format", "json", trace)
+    selected = stepscope(folder, "check", "--select", "QUE", "--format", "json", trace)
+    page = stepscope(folder, "explain", "QUE001")
+
+    assert json.loads(checked.out)["counts"]["QUE001"] > 0
+    assert list(json.loads(selected.out)["counts"]) == ["QUE001"]
+    assert selected.code == 1
+    assert page.out.startswith("# QUE001 slow-step\n\nerror · needs steps.dur_ns")
+    assert "QUE001  error    slow-step" in stepscope(folder, "rules").out
+
+
+@pytest.mark.parametrize("form", ["text", "sarif", "junit", "github"])
+def test_every_format_tells_its_findings(install: Install, sample_traces: Path, form: str) -> None:
+    folder = install("acme-rules", RULE.replace("int = 1_000_000_000", "int = 0"))
+    trace = sample_traces / "fcfs-preemption-before.trace"
+
+    run = stepscope(folder, "check", "--select", "QUE001", "--format", form, trace)
+
+    assert (run.code, "QUE001" in run.out, run.err) == (1, True, "")
+
+
+def test_rules_of_others_come_behind_ours_in_the_order_of_their_codes(install: Install) -> None:
+    install("zeta", RULE.replace("QUE001", "AAA001"))
+    install("acme", RULE.replace("slow-step", "slower-step"))
+
+    assert [rule.code for rule in select()] == [*(rule.code for rule in RULES), "AAA001", "QUE001"]
+
+
+def test_its_thresholds_are_stated_as_those_of_ours(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = install("acme", RULE)
+    (tmp_path / "stepscope.toml").write_text("[rules.QUE001]\nmin_dur_ns = 7\n")
+    monkeypatch.chdir(tmp_path)
+
+    run = stepscope(folder, "check", "--select", "QUE001", "--show-config")
+
+    assert (run.code, "min_dur_ns" in run.out, "7" in run.out) == (0, True, True)
+
+
+BROKEN = {
+    "fails as it is imported": ("1 / 0", "ZeroDivisionError: division by zero"),
+    "ends the program as it is imported": ("raise SystemExit(0)", "SystemExit: 0"),
+    "is no Python": ("def (", "SyntaxError"),
+    "has no such name": ("", "has no attribute 'SlowStep'"),
+    "is no rule at all": ("SlowStep = 7", "it is no frozen dataclass"),
+    "is not frozen": (RULE.replace("frozen=True, ", ""), "it is no frozen dataclass"),
+    "wants arguments": (RULE.replace("int = 1_000_000_000", "int"), "TypeError"),
+    "has no code": (RULE.replace('code: ClassVar[str] = "QUE001"', "codes = 1"), "AttributeError"),
+    "has a code that hides": (RULE.replace('"QUE001"', '"\\x1b[2J"'), "is no code"),
+    "has a name that is markup": (RULE.replace('"slow-step"', '"<b>slow"'), "is no name"),
+    "has a severity of its own": (RULE.replace("Severity.ERROR", '"fatal"'), "is no Severity"),
+    "needs what no trace has": (RULE.replace("steps.dur_ns", "steps.joy"), "it needs 'steps.joy'"),
+    "has no check": (RULE.replace("def check", "def chek"), "AttributeError"),
+    "has a threshold that cannot be stated": (
+        RULE.replace("min_dur_ns: int", "min_dur_ns: complex"), "Expected `complex`",
+    ),
+    "has no page": (RULE.replace('"""QUE001: steps are slow.', '_ = """', 1), "no docstring"),
+    "has an error that fails": (
+        "class Bad(Exception):\n    def __str__(self):\n        1 / 0\nraise Bad()",
+        "Bad: it cannot say what",
+    ),
+    "takes a code of ours": (RULE.replace("QUE001", "COR001"), "COR001 begins as codes of"),
+    "takes a family of ours": (RULE.replace("QUE001", "COR777"), "COR777 begins as codes of"),
+    "takes a name of ours": (RULE.replace("slow-step", "mix-starved"), "taken by stepscope"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_what_is_no_rule_is_refused_in_one_line_that_names_its_package(
+    install: Install, how: str
+) -> None:
+    source, why = BROKEN[how]
+    install("acme-rules", source)
+
+    with pytest.raises(ConfigError) as caught:
+        select()
+
+    said = str(caught.value)
+    module = "acme_rules:SlowStep"
+    assert said.startswith(f"acme-rules: its rule one ({module}) cannot be used: ")
+    assert why in said
+    assert said.endswith("; mend or uninstall acme-rules")
+    assert len(said.splitlines()) == 1
+
+
+def test_two_packages_with_one_code_are_refused_with_both_names(install: Install) -> None:
+    install("acme", RULE)
+    install("beta", RULE.replace("slow-step", "slower-step"))
+
+    with pytest.raises(ConfigError, match=r"^beta: .* QUE001 is taken by acme; mend or uninstall"):
+        select()
+
+
+def test_the_command_says_it_in_one_line_and_explains_ours_all_the_same(
+    install: Install, sample_traces: Path
+) -> None:
+    folder = install("acme-rules", "import no_such_module")
+
+    run = stepscope(folder, "check", sample_traces / "mix-admission-after.trace")
+
+    assert (run.code, run.out) == (2, "")
+    assert run.err.startswith("stepscope: acme-rules: its rule one")
+    assert run.err.count("\n") == 1
+    assert stepscope(folder, "explain", "COR001").code == 0
+
+
+@pytest.mark.parametrize("command", ["blame", "sql"])
+def test_what_needs_no_rule_runs_beside_a_package_that_is_broken(
+    install: Install, sample_traces: Path, command: str
+) -> None:
+    folder = install("acme-rules", "import no_such_module")
+    query = ["select count(*) from steps"] if command == "sql" else []
+
+    run = stepscope(folder, command, sample_traces / "mix-admission-after.trace", *query)
+
+    assert (run.code, run.err) == (0, "")
+
+
+FAILS = {
+    "raises": ("raise KeyError('layout')", "KeyError"),
+    "ends the program": ("raise SystemExit(0)", "SystemExit: 0"),
+    "finds nothing that can be gone through": ("return 7", "TypeError"),
+    "finds what is no finding": ("return ['wrong']", "AttributeError"),
+    "finds in the name of another rule": (
+        "from stepscope.analyzers.check.registry import by_code; "
+        "return [finding(by_code('COR001'), 'wrong', 'mend it')]", "it found COR001",
+    ),
+    "finds with a place that is none": (
+        "return [finding(self, 'wrong', 'mend it', at={'ts_ns': 'soon'})]", "ts_ns",
+    ),
+    "finds with evidence that cannot be written": (
+        "return [finding(self, 'wrong', 'mend it', evidence={'what': object()})]", "evidence",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", FAILS)
+def test_a_rule_of_others_that_fails_is_one_line_and_never_clean(
+    install: Install, how: str
+) -> None:
+    body, why = FAILS[how]
+    head, _, _ = RULE.partition("        slow =")
+    install("acme", f"{head}        {body}\n")
+
+    with pytest.raises(StepscopeError, match=r"^.*rule QUE001 failed: ") as caught:
+        check(trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}]), (by_code("QUE001"),))
+
+    assert why in str(caught.value)
+
+
+def test_who_asks_for_one_of_our_rules_is_answered_without_a_look_at_what_is_installed(
+    install: Install,
+) -> None:
+    install("acme", "1 / 0")
+
+    assert by_code("COR001") is RULES[0]
