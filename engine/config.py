@@ -17,8 +17,8 @@ class EngineConfig:
     """Sizes and limits of an engine, and the faults that are switched on in it.
 
     `num_slots` 0 means that requests need no slot; `num_kv_blocks` 0, which takes slots, that the
-    KV is not paged. `horizon_ns` ends the run: what is unfinished
-    then is aborted. `idle_ns` is how long a step lasts in which nothing could be scheduled,
+    KV is not paged. `horizon_ns` ends the run: clients have timed out by then, and what is
+    unfinished is aborted. `idle_ns` is how long a step lasts in which nothing could be scheduled,
     `max_idle_steps` in a row, and `max_actions_per_request` in one step, are what the watchdog
     allows a scheduler that makes no progress.
 

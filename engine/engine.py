@@ -40,7 +40,7 @@ from stepscope.engine.state import State
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
 
-HORIZON = "horizon: the run ends here"
+TIMED_OUT = "the client timed out"  # what the horizon of a run is
 DIES_IN = 5  # the step of the fault `executor-dies`: some run by then, and others wait
 
 Observer = Callable[[dict[str, Any]], None]
@@ -161,13 +161,13 @@ class Engine:
 
     def abort(self, cause: str) -> None:
         """End whatever runs or waits."""
-        self.stopped = None if cause == HORIZON else cause
+        self.stopped = None if cause == TIMED_OUT else cause
         self._lifecycle.abort_all(cause)
 
     def cause_to_stop(self) -> str | None:
         """Return why the run must not go on, None if it may."""
         if self.config.horizon_ns is not None and self.clock.now_ns() >= self.config.horizon_ns:
-            return HORIZON
+            return TIMED_OUT
         if self._num_idle_steps > self.config.max_idle_steps:
             return f"watchdog: nothing was scheduled in {self._num_idle_steps} steps"
         return self._livelock

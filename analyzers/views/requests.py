@@ -117,13 +117,20 @@ def turns(trace: Trace) -> pl.LazyFrame:
 def served(trace: Trace) -> pl.LazyFrame:
     """How long each request was in a batch: rank, request, served_ns; without batches no row.
 
-    Where two steps that it was in overlap, that time counts once.
+    `again_ns` of it was for nothing but to compute again what a preemption threw away. Where two
+    steps that it was in overlap, that time counts once.
     """
-    lasted = pl.col("to_ns") - pl.col("from_ns")
     batches = _in_batches(trace)
-    none = batches.select(REQUEST).unique().with_columns(served_ns=pl.lit(0, pl.Int64))
-    some = merged(batches, REQUEST).group_by(REQUEST).agg(served_ns=lasted.sum())
-    return pl.concat([none, some]).group_by(REQUEST).agg(pl.col("served_ns").max())
+    again = _lasted(batches.filter("is_again"), "again_ns")
+    in_all = _lasted(batches, "served_ns").join(again, on=REQUEST, how="left")
+    return in_all.with_columns(pl.col("again_ns").fill_null(0))
+
+
+def _lasted(batches: pl.LazyFrame, name: str) -> pl.LazyFrame:
+    none = batches.select(REQUEST).unique().with_columns(pl.lit(0, pl.Int64).alias(name))
+    length = pl.col("to_ns") - pl.col("from_ns")
+    some = merged(batches, REQUEST).group_by(REQUEST).agg(length.sum().alias(name))
+    return pl.concat([none, some]).group_by(REQUEST).agg(pl.col(name).max())
 
 
 def neglected(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
@@ -132,7 +139,7 @@ def neglected(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
     Columns: rank, request, from_ns, to_ns. A request waits in the queue, and also while it runs and
     is left out of batch after batch.
     """
-    batches = _in_batches(trace).join(requests, on=REQUEST, how="semi")
+    batches = _in_batches(trace).drop("is_again").join(requests, on=REQUEST, how="semi")
     were_in_one = requests.join(batches.select(REQUEST).unique(), on=REQUEST, how="semi")
     ends = (
         were_in_one.select(*REQUEST, from_ns=moment, to_ns=moment)
@@ -154,12 +161,14 @@ def neglected(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _in_batches(trace: Trace) -> pl.LazyFrame:
-    """When each request was in a batch: rank, request, from_ns, to_ns."""
+    """When each request was in a batch: rank, request, from_ns, to_ns, is_again."""
     begins = pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS)
     lasts = pl.col("dur_ns").max().clip(0, FAR_NS).fill_null(0)
     steps = trace.steps.group_by("rank", "step").agg(from_ns=begins, to_ns=begins + lasts)
-    rows = trace.batch_rows.filter(pl.col("request").is_not_null()).select(*REQUEST, "step")
-    return rows.unique().join(steps, on=["rank", "step"]).drop("step")
+    rows = trace.batch_rows.filter(pl.col("request").is_not_null())
+    is_again = pl.col("is_recompute").fill_null(value=False).all()
+    seats = rows.group_by(*REQUEST, "step").agg(is_again=is_again)
+    return seats.join(steps, on=["rank", "step"]).select(*REQUEST, "from_ns", "to_ns", "is_again")
 
 
 def ends(trace: Trace) -> pl.LazyFrame:

@@ -45,7 +45,8 @@ class Bucketed:
       completions are jagged, text and images take turns at them.
     - `order`: who gets blocks first and is preempted last, `newest-first` or `fcfs`.
     - `victims`: how many are preempted for a request that was held `patience` times, `one`, or
-      `until-it-fits`, and then only of lower priority.
+      `until-it-fits`, and then only of lower priority. Then a victim comes back to stay: when the
+      room that is left lets everybody who runs grow by a block, or when it was held so often.
     - `incompatible`: what happens to those of other buckets, `preempt`, `defer`, or `requeue`,
       which puts them back on the very queue that is being drained.
     - `nothing_fits`: what happens to a request for which that was too little, `ignore` drops it,
@@ -115,6 +116,8 @@ class Bucketed:
         if is_overdue and self.gives_way and needed > state.kv_blocks.num_free:
             yield from self._make_room(state, request, needed, prompts)
         num_free = state.kv_blocks.num_free
+        if request.num_preemptions and self.victims == "until-it-fits" and not is_overdue:
+            needed += len(state.running)
         if needed <= num_free:
             return True
         if self.nothing_fits == "hold" or not is_overdue:

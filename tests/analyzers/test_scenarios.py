@@ -156,6 +156,15 @@ def test_the_reported_scheduler_fires_every_rule_about_it(
     assert result.counts["STV002"] > 0
 
 
+@pytest.mark.parametrize("variant", ["before", "order-only"])
+def test_stv001_names_each_of_the_forty_though_most_are_computed_again_and_again(
+    checked: CheckVariant, variant: str
+) -> None:
+    run, result = checked("fcfs-preemption", variant)
+
+    assert result.counts["STV001"] == run.metrics["late"] == 40
+
+
 def test_deferring_alone_starves_the_bucket_of_the_oldest_and_leaves_decodes_out(
     checked: CheckVariant,
 ) -> None:

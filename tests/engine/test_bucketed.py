@@ -138,6 +138,27 @@ FULL = EngineConfig(num_kv_blocks=10, block_size=2, max_num_seqs=8)
 WAITER = [*(small(name) for name in "abc"), request("wide", 16, 1, arrival_ns=2, priority=-1)]
 
 
+def test_a_victim_comes_back_when_the_others_have_room_to_grow_beside_it() -> None:
+    crowd = [request("a", 4, 8), request("b", 4, 3), request("c", 4, 4)]
+
+    _, rows = serve(crowd, Bucketed(), CROWDED)
+
+    (held,) = (row for row in rows.of("decisions", subject="c", step=4) if row["needed"])
+    assert (held["verdict"], held["needed"], held["available"]) == ("deferred", 4, 3)
+    assert len(rows.of("lifecycle", event="preempt")) == 1
+    _, rows = serve(crowd, Bucketed(victims="one"), CROWDED)
+    assert len(rows.of("lifecycle", event="preempt")) == 2
+
+
+def test_a_victim_that_was_held_long_comes_back_as_soon_as_it_fits() -> None:
+    crowd = [request("a", 4, 8), request("b", 4, 3), request("c", 4, 4)]
+
+    _, rows = serve(crowd, Bucketed(patience=1), CROWDED)
+
+    (back,) = rows.of("lifecycle", event="resume")[:1]
+    assert (back["request"], back["step"]) == ("c", 4)
+
+
 def test_a_request_that_waited_long_gets_one_victim_and_is_then_ignored() -> None:
     _, rows = serve(WAITER, Bucketed(victims="one", nothing_fits="ignore", patience=1), FULL)
     (reject,) = rows.of("lifecycle", event="reject")

@@ -72,7 +72,7 @@ def test_a_rank_that_gets_nowhere_ends_the_run_of_all() -> None:
     ranks = lock_stepped([[request("a", 20, 9)], [request("b", 4, 9)]], Paged(), config)
     for engine, rows in ranks:
         assert [each.event for each in engine.ended] == ["abort"]
-        assert "horizon" in rows.of("lifecycle", event="abort")[0]["cause"]
+        assert "timed out" in rows.of("lifecycle", event="abort")[0]["cause"]
 
 
 @given(specs, specs, mixing | plain, sizes)

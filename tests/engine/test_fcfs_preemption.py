@@ -117,6 +117,14 @@ def test_jagged_completions_are_served_sooner_than_those_in_buckets_and_than_by_
     assert jagged["late"] == 0
 
 
+@pytest.mark.parametrize("num_kv_blocks", ["560", "624", "780"])
+def test_repaired_is_never_slower_than_deferring_alone(num_kv_blocks: str) -> None:
+    settings = {**SIXTEEN_FIT, "num_kv_blocks": num_kv_blocks}
+    repaired, deferred = (run(each, settings).metrics for each in ("after", "defer-only"))
+    for name in ("makespan_s", "mean_latency_s"):
+        assert float(repaired[name]) <= float(deferred[name])
+
+
 def test_repaired_no_completion_is_left_out_of_a_step_of_completions(tmp_path: Path) -> None:
     SCENARIO.record("after", tmp_path / "after.trace")
     SCENARIO.record("after", tmp_path / "bucketed.trace", asked({**BURSTS, **BUCKETED}))

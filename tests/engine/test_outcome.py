@@ -62,6 +62,12 @@ def test_a_run_that_finished_nobody_is_not_served_and_times_of_nobody_are_unknow
     assert not of_somebody & ran.metrics.keys()
 
 
+def test_a_run_in_which_no_client_waited_long_enough_says_so() -> None:
+    ran = run("fcfs-preemption", "before")
+
+    assert ran.metrics["outcome"] == "nobody served: the client timed out"
+
+
 def test_some_who_were_served_are_counted() -> None:
     sixteen = {"prompt_len": "512", "block_size": "16", "num_kv_blocks": "624"}
     ran = run("fcfs-preemption", "before", **sixteen)

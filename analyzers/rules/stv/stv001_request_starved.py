@@ -5,7 +5,7 @@ Requests that got nothing, or were overtaken, for too long, by one of two measur
 
 - a request with a deadline that did not finish by it, although others finished while it was there.
   Where nobody else did, everybody may starve: then it is one that spent more than `waited_share` of
-  its time in no batch;
+  its time in no batch, or in batches that only computed again what a preemption had thrown away;
 - a request without one that waited in the queue `max_shares` times as long as it would have been
   there under first come, first served. That share is read from the trace itself: the request that
   came n-th would have been gone at the n-th finish. In order of arrival no request waits that long,
@@ -108,6 +108,7 @@ class RequestStarved:
             "outcome": ended,
             "time in system_ns": row["ended_ns"] - row["arrive_ns"],
             "served_ns": row["served_ns"],
+            "recomputed_ns": row["again_ns"],
             "waited_ns": waited_ns,
             "longest_in_no_batch_ns": row["end_ns"] - row["ts_ns"],
             "times preempted": row["num_preempted"],
@@ -136,9 +137,12 @@ def _fair_shares() -> pl.Expr:
 
 
 def _waiting_share() -> pl.Expr:
-    """The share of its time that a request was in no batch, or in the queue where none is known."""
+    """The share of its time in which a request got no further.
+
+    That is in no batch, or where none is known in the queue, and wherever it was computed again.
+    """
     here = pl.col("ended_ns") - pl.col("arrive_ns")
-    kept = pl.coalesce(here - pl.col("served_ns"), "waited_ns").fill_null(0)
+    kept = pl.coalesce(here - pl.col("served_ns") + pl.col("again_ns"), "waited_ns").fill_null(0)
     return pl.when(here > 0).then(kept / here).otherwise(0.0)
 
 
@@ -207,6 +211,8 @@ def _what_it_did(row: Mapping[str, Any]) -> str:
     if row["served_ns"] is None:
         return waited
     here = f"{duration(row['served_ns'])} of {duration(row['ended_ns'] - row['arrive_ns'])}"
+    if row["again_ns"]:
+        here += f", {duration(row['again_ns'])} of them to compute again what was thrown away"
     return f"was in a batch for {here}, {waited}"
 
 

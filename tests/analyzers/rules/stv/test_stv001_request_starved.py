@@ -133,6 +133,24 @@ def test_one_alone_that_was_let_in_and_left_out_of_batches_starved() -> None:
     assert [len(seen(num)) for num in (1, 2, 3, 6)] == [1, 1, 0, 0]
 
 
+def test_one_alone_that_is_computed_again_and_again_gets_no_further_and_starved() -> None:
+    rows = [event("r", "arrive", 0, deadline_ns=50), event("r", "abort", 60)]
+    steps = [{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "prefill"} for n in range(6)]
+
+    def seen(num_again: int) -> list[Finding]:
+        batch = [
+            {"step": n, "request": "r", "phase": "prefill", "num_tokens": 1,
+             "is_recompute": n < num_again}
+            for n in range(6)
+        ]  # fmt: skip
+        return RequestStarved().check(trace_of(lifecycle=rows, steps=steps, batch_rows=batch))
+
+    assert [len(seen(num)) for num in (0, 3, 4)] == [0, 0, 1]
+    (found,) = seen(4)
+    assert "was in a batch for 60 ns of 60 ns, 40 ns of them to compute again" in found.message
+    assert (found.evidence["served_ns"], found.evidence["recomputed_ns"]) == (60, 40)
+
+
 def test_how_much_of_its_time_it_has_to_wait_is_a_threshold() -> None:
     rows = life("r", 0, 30, 90, deadline_ns=50)
 
