@@ -16,7 +16,7 @@ READERS = (
     "chrome.reader.ChromeReader",
     "rank_folder.RankFolderReader",
     "kv_events.KvEventsReader",
-    "perfetto.PerfettoReader",
+    "perfetto.reader.PerfettoReader",
     "requests.RequestsReader",
     "runtime_log.RuntimeLogReader",
     "logs.reader.EngineLogReader",

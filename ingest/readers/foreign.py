@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stepscope.ingest.readers.perfetto_packets import field_at
+from stepscope.ingest.readers.perfetto.split import field_at
 
 _PRINTABLE = re.compile(rb"[ -~]+")
 _HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\w ,]*throughput[\w ,]*\r?\n\s*[-\d.]+,")

@@ -22,7 +22,7 @@ from stepscope.ingest.manifest import Manifest, ReadReport, merged
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.encodings.inflate import inflated
-from stepscope.ingest.readers.perfetto import PerfettoReader
+from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.readers.rank_notes import (
     compared,
     ranks_told,

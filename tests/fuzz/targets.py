@@ -26,7 +26,7 @@ from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.kv_events import KvEventsReader
 from stepscope.ingest.readers.logs.reader import EngineLogReader
 from stepscope.ingest.readers.native import NativeReader
-from stepscope.ingest.readers.perfetto import PerfettoReader
+from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.readers.requests import RequestsReader
 from stepscope.ingest.readers.runtime_log import RuntimeLogReader
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers import perfetto_events, perfetto_runs
 from stepscope.ingest.readers.encodings.protobuf_columns import Content, Fields
-from stepscope.ingest.readers.perfetto import PerfettoReader
+from stepscope.ingest.readers.perfetto import decode
+from stepscope.ingest.readers.perfetto.packets import runs
+from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.trace import Trace
 from tests.ingest.perfetto_files import event, pack
 
@@ -95,7 +96,7 @@ OTHERS = st.sampled_from([
 
 
 def read(file: Path, few: int, monkeypatch: pytest.MonkeyPatch) -> Trace:
-    for module in (perfetto_events, perfetto_runs):
+    for module in (decode, runs):
         monkeypatch.setattr(module, "FEW", few)
     return Trace.from_tables(*PerfettoReader().read(file, None, Limits(text=40)))
 

@@ -18,13 +18,13 @@ from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.foreign import is_xspace
-from stepscope.ingest.readers.perfetto_packets import PacketStream, is_trace
+from stepscope.ingest.readers.perfetto.split import PacketStream, is_trace
 from stepscope.ingest.readers.profiles import num_inferred, rank_in_name
 
 if TYPE_CHECKING:
-    from stepscope.ingest.readers.perfetto_events import Events
-    from stepscope.ingest.readers.perfetto_tables import PerfettoTables
-    from stepscope.ingest.readers.perfetto_tracks import Place
+    from stepscope.ingest.readers.perfetto.decode import Events
+    from stepscope.ingest.readers.perfetto.packets.tracks import Place
+    from stepscope.ingest.readers.perfetto.tables import PerfettoTables
 
 _KEPT_CHARS = 4096
 
@@ -47,8 +47,8 @@ class PerfettoReader:
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
         # The messages take longer to import than a small file to read.
-        from stepscope.ingest.readers.perfetto_events import Events  # noqa: PLC0415
-        from stepscope.ingest.readers.perfetto_tables import perfetto_tables  # noqa: PLC0415
+        from stepscope.ingest.readers.perfetto.decode import Events  # noqa: PLC0415
+        from stepscope.ingest.readers.perfetto.tables import perfetto_tables  # noqa: PLC0415
 
         blocks = Inflater(
             path, progress and (lambda done, total: progress("reading", done, total)), limits

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers.perfetto_clocks import Clock, Clocks
-from stepscope.ingest.readers.perfetto_sequence import Sequence
-from stepscope.ingest.readers.perfetto_text import text
-from stepscope.ingest.readers.perfetto_track_event import Unread
-from stepscope.ingest.readers.perfetto_tracks import Tracks
+from stepscope.ingest.readers.perfetto.packets.sequence import Sequence
+from stepscope.ingest.readers.perfetto.packets.snapshots import Clock, Clocks
+from stepscope.ingest.readers.perfetto.packets.texts import text
+from stepscope.ingest.readers.perfetto.packets.track_event import Unread
+from stepscope.ingest.readers.perfetto.packets.tracks import Tracks
 
 STATE_CLEARED = 1  # TracePacket.sequence_flags
 

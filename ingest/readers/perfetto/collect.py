@@ -8,8 +8,8 @@ import polars as pl
 
 from stepscope.ingest.derive.collectives import tells_of_collectives
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
-from stepscope.ingest.readers.perfetto_rows import Rows
-from stepscope.ingest.readers.perfetto_track_event import Event, Form
+from stepscope.ingest.readers.perfetto.gathered import Rows
+from stepscope.ingest.readers.perfetto.packets.track_event import Event, Form
 from stepscope.ingest.spool import packed
 
 BEGUN = ("begin", "instant", "slice", "async begin", "async instant")

@@ -15,9 +15,9 @@ from stepscope.ingest.derive.gpu_times import derived_steps
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.derive.steps import unread_tags
 from stepscope.ingest.frames import Frame
-from stepscope.ingest.readers.perfetto_event_rows import EventTables
-from stepscope.ingest.readers.perfetto_slices import slices_of, with_end_args
-from stepscope.ingest.readers.perfetto_tracks import Place
+from stepscope.ingest.readers.perfetto.collect import EventTables
+from stepscope.ingest.readers.perfetto.packets.tracks import Place
+from stepscope.ingest.readers.perfetto.slices import slices_of, with_end_args
 from stepscope.ingest.readers.rank_notes import said_of_groups
 from stepscope.ingest.spool import Spooled, beside, unpacked
 

@@ -10,11 +10,11 @@ from itertools import pairwise
 import numpy as np
 
 from stepscope.ingest.limits import Limits, raised_by
-from stepscope.ingest.readers.perfetto_columns import plain
-from stepscope.ingest.readers.perfetto_compressed import KINDS, Compressed
-from stepscope.ingest.readers.perfetto_messages import Messages
-from stepscope.ingest.readers.perfetto_packets import Packets
-from stepscope.ingest.readers.perfetto_runs import FEW, Runs
+from stepscope.ingest.readers.perfetto.compressed import KINDS, Compressed
+from stepscope.ingest.readers.perfetto.packets.messages import Messages
+from stepscope.ingest.readers.perfetto.packets.plain import plain
+from stepscope.ingest.readers.perfetto.packets.runs import FEW, Runs
+from stepscope.ingest.readers.perfetto.split import Packets
 
 AT_A_TIME = 1 << 15
 """So many packets are read at a time, and so many of their events put in order."""

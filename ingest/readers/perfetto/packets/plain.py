@@ -25,7 +25,7 @@ from stepscope.ingest.readers.encodings.protobuf_columns import (
     Places,
     field_tag,
 )
-from stepscope.ingest.readers.perfetto_packets import Packets
+from stepscope.ingest.readers.perfetto.split import Packets
 
 Flags = npt.NDArray[np.bool_]
 Columns = npt.NDArray[np.int64]

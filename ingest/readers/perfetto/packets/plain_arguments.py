@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from stepscope.ingest.readers.encodings.protobuf_columns import Content, Numbers, Places
-from stepscope.ingest.readers.perfetto_arguments import NULL, SCALARS, interned, key_of
-from stepscope.ingest.readers.perfetto_columns import (
+from stepscope.ingest.readers.perfetto.packets.arguments import NULL, SCALARS, interned, key_of
+from stepscope.ingest.readers.perfetto.packets.plain import (
     VALUES,
     Annotations,
     Columns,
@@ -20,9 +20,9 @@ from stepscope.ingest.readers.perfetto_columns import (
     numbered,
     texts,
 )
-from stepscope.ingest.readers.perfetto_sequence import KEYS, Sequence
-from stepscope.ingest.readers.perfetto_text import text
-from stepscope.ingest.readers.perfetto_track_event import STEP
+from stepscope.ingest.readers.perfetto.packets.sequence import KEYS, Sequence
+from stepscope.ingest.readers.perfetto.packets.texts import text
+from stepscope.ingest.readers.perfetto.packets.track_event import STEP
 from stepscope.ingest.writers.perfetto_packets import OURS
 
 Sequences = Callable[[int], Sequence]

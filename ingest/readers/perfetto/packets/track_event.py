@@ -11,9 +11,20 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 
-from stepscope.ingest.readers.perfetto_arguments import TooDeep, joined, other, text_of, values_of
-from stepscope.ingest.readers.perfetto_sequence import CATEGORIES, CORRELATIONS, NAMES, Sequence
-from stepscope.ingest.readers.perfetto_text import text, texts
+from stepscope.ingest.readers.perfetto.packets.arguments import (
+    TooDeep,
+    joined,
+    other,
+    text_of,
+    values_of,
+)
+from stepscope.ingest.readers.perfetto.packets.sequence import (
+    CATEGORIES,
+    CORRELATIONS,
+    NAMES,
+    Sequence,
+)
+from stepscope.ingest.readers.perfetto.packets.texts import text, texts
 from stepscope.ingest.writers.perfetto_packets import OURS
 
 _FIELDS = TrackEvent.DESCRIPTOR.fields_by_name

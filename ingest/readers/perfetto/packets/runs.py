@@ -12,18 +12,18 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.encodings.protobuf_columns import Numbers, Places
-from stepscope.ingest.readers.perfetto_clocks import SAME, Clock
-from stepscope.ingest.readers.perfetto_columns import SAMPLE, Columns, Flags, Plain, numbered
-from stepscope.ingest.readers.perfetto_messages import Messages, track_of
-from stepscope.ingest.readers.perfetto_packets import Packets
-from stepscope.ingest.readers.perfetto_plain_arguments import told_by
-from stepscope.ingest.readers.perfetto_sequence import Sequence
-from stepscope.ingest.readers.perfetto_track_event import (
+from stepscope.ingest.readers.perfetto.packets.messages import Messages, track_of
+from stepscope.ingest.readers.perfetto.packets.plain import SAMPLE, Columns, Flags, Plain, numbered
+from stepscope.ingest.readers.perfetto.packets.plain_arguments import told_by
+from stepscope.ingest.readers.perfetto.packets.sequence import Sequence
+from stepscope.ingest.readers.perfetto.packets.snapshots import SAME, Clock
+from stepscope.ingest.readers.perfetto.packets.track_event import (
     KINDS,
     TYPE,
     Said,
     Unread,
 )
+from stepscope.ingest.readers.perfetto.split import Packets
 
 FEW = 256
 """Of so few packets each is read by itself: that takes less time."""

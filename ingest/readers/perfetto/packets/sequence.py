@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepscope.ingest.readers.perfetto_text import text
-from stepscope.ingest.readers.perfetto_tracks import Key
+from stepscope.ingest.readers.perfetto.packets.texts import text
+from stepscope.ingest.readers.perfetto.packets.tracks import Key
 
 NAMES, CATEGORIES, KEYS = "event_names", "event_categories", "debug_annotation_names"
 STRINGS, CORRELATIONS = "debug_annotation_string_values", "correlation_id_str"

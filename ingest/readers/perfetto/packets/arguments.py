@@ -9,8 +9,14 @@ from typing import Any
 
 import msgspec
 
-from stepscope.ingest.readers.perfetto_sequence import KEYS, LOCATIONS, STRINGS, TYPES, Sequence
-from stepscope.ingest.readers.perfetto_text import text, texts
+from stepscope.ingest.readers.perfetto.packets.sequence import (
+    KEYS,
+    LOCATIONS,
+    STRINGS,
+    TYPES,
+    Sequence,
+)
+from stepscope.ingest.readers.perfetto.packets.texts import text, texts
 
 NULL = "null"
 _encode = msgspec.json.Encoder().encode

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from stepscope.ingest.readers.perfetto_text import text, texts
+from stepscope.ingest.readers.perfetto.packets.texts import text, texts
 
 UNITS = {1: "ns", 2: "count", 3: "bytes"}
 _RANK = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)

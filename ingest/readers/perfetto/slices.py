@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.ingest.derive.brackets import NO_END, Flags, Ints, brackets
 from stepscope.ingest.derive.pairs import pair
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
-from stepscope.ingest.readers.perfetto_event_rows import EventTables
+from stepscope.ingest.readers.perfetto.collect import EventTables
 from stepscope.ingest.schema import SPAN_FORMS
 
 _HALVES = ("begin", "end", "async begin", "async end")

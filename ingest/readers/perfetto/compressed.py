@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stepscope.ingest.limits import Limits, raised_by
 from stepscope.ingest.readers.encodings.zstd_blocks import Unzstd
-from stepscope.ingest.readers.perfetto_packets import Packets, PacketStream
+from stepscope.ingest.readers.perfetto.split import Packets, PacketStream
 
 KINDS = ("compressed_packets", "zstd_compressed_packets")
 _FREE_BYTES = 1 << 20

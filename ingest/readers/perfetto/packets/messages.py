@@ -9,12 +9,12 @@ from google.protobuf.message import DecodeError
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 from stepscope.ingest.limits import Limits, raised_by
-from stepscope.ingest.readers.perfetto_clocks import LIMIT_NS
-from stepscope.ingest.readers.perfetto_event_rows import EventRows
-from stepscope.ingest.readers.perfetto_rows import Rows
-from stepscope.ingest.readers.perfetto_sequence import Sequence
-from stepscope.ingest.readers.perfetto_state import State
-from stepscope.ingest.readers.perfetto_track_event import (
+from stepscope.ingest.readers.perfetto.collect import EventRows
+from stepscope.ingest.readers.perfetto.gathered import Rows
+from stepscope.ingest.readers.perfetto.packets.sequence import Sequence
+from stepscope.ingest.readers.perfetto.packets.snapshots import LIMIT_NS
+from stepscope.ingest.readers.perfetto.packets.state import State
+from stepscope.ingest.readers.perfetto.packets.track_event import (
     EXTRA,
     EXTRA_DOUBLE,
     TIMES,
@@ -25,7 +25,7 @@ from stepscope.ingest.readers.perfetto_track_event import (
     Unread,
     role_of,
 )
-from stepscope.ingest.readers.perfetto_tracks import Key
+from stepscope.ingest.readers.perfetto.packets.tracks import Key
 
 _FIELDS = TracePacket.DESCRIPTOR.fields_by_name
 _EVENT, _STAMP = _FIELDS["track_event"], _FIELDS["timestamp"]
