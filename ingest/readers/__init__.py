@@ -11,14 +11,14 @@ from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 
 READERS = (
-    "native.NativeReader",
-    "swimlane.SwimlaneReader",
+    "native.reader.NativeReader",
+    "swimlane.reader.SwimlaneReader",
     "chrome.reader.ChromeReader",
     "rank_folder.RankFolderReader",
-    "kv_events.KvEventsReader",
+    "kv_events.reader.KvEventsReader",
     "perfetto.reader.PerfettoReader",
-    "requests.RequestsReader",
-    "runtime_log.RuntimeLogReader",
+    "requests.reader.RequestsReader",
+    "core_runtime.reader.RuntimeLogReader",
     "logs.reader.EngineLogReader",
 )
 """Module and class of each, in the order in which they are tried."""

@@ -22,15 +22,15 @@ from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.readers.chrome import decode
 from stepscope.ingest.readers.chrome.reader import ChromeReader
+from stepscope.ingest.readers.core_runtime.reader import RuntimeLogReader
 from stepscope.ingest.readers.encodings.inflate import inflated
-from stepscope.ingest.readers.kv_events import KvEventsReader
+from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.readers.logs.reader import EngineLogReader
-from stepscope.ingest.readers.native import NativeReader
+from stepscope.ingest.readers.native.reader import NativeReader
 from stepscope.ingest.readers.perfetto.reader import PerfettoReader
-from stepscope.ingest.readers.requests import RequestsReader
-from stepscope.ingest.readers.runtime_log import RuntimeLogReader
+from stepscope.ingest.readers.requests.reader import RequestsReader
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
-from stepscope.ingest.readers.swimlane import SwimlaneReader
+from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT

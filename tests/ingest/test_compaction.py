@@ -14,7 +14,7 @@ import pytest
 
 from stepscope.ingest import compaction, store
 from stepscope.ingest.compaction import compact_rank, compact_segment
-from stepscope.ingest.readers import native
+from stepscope.ingest.readers.native import reader
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recovery import segment_files
 from stepscope.ingest.trace import Trace
@@ -95,14 +95,14 @@ def test_a_segment_whose_parquet_stands_is_not_read_again(trace: Path) -> None:
 def test_a_segment_compacted_while_the_trace_is_opened_counts_once(
     trace: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    look = getattr(native, moment)
+    look = getattr(reader, moment)
 
     def compact_and_look(*args: object) -> object:
         for file in segment_files(trace / "journal.rank=0"):
             compact_segment(file)
         return look(*args)
 
-    monkeypatch.setattr(native, moment, compact_and_look)
+    monkeypatch.setattr(reader, moment, compact_and_look)
 
     assert_every_row_once(trace)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from stepscope.ingest.errors import UnknownFormat
+from stepscope.ingest.readers.core_runtime.decode import ODD as ODD_LINES
+from stepscope.ingest.readers.core_runtime.decode import OTHER
 from stepscope.ingest.readers.logs.reader import OTHER_LINES
-from stepscope.ingest.readers.requests import ODD
-from stepscope.ingest.readers.runtime_lines import ODD as ODD_LINES
-from stepscope.ingest.readers.runtime_lines import OTHER
+from stepscope.ingest.readers.requests.reader import ODD
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import report_of

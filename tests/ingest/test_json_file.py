@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
-from stepscope.ingest.readers.json_file import load_json
+from stepscope.ingest.readers.swimlane.split import load_json
 
 WHOLE = {"a": [[1, 2], [3, 4]], "b": {"c": 'x,]}"\\'}, "d": [None, 12.5]}
 

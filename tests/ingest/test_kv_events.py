@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stepscope.ingest.errors import TraceError, TruncatedTrace
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.encodings.msgpack_stream import Messages, message_end
-from stepscope.ingest.readers.kv_events import KvEventsReader
+from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of

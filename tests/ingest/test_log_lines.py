@@ -10,7 +10,7 @@ import pytest
 
 from stepscope.ingest.errors import UnknownFormat
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers.logs import reader as engine_log
+from stepscope.ingest.readers.logs import reader
 from stepscope.ingest.readers.text.collect import Line, LogRows
 from stepscope.ingest.readers.text.split import Lines, origin_of
 from stepscope.ingest.readers.text.times import stamp_of
@@ -205,7 +205,7 @@ def test_many_engines_that_ask_for_one_rank_each_get_the_next() -> None:
 def test_how_far_a_line_of_an_engine_is_looked_for_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_log, "SNIFF_BYTES", 70_000)
+    monkeypatch.setattr(reader, "SNIFF_BYTES", 70_000)
 
     with pytest.raises(UnknownFormat):
         open_log(tmp_path, "loading weights\n" * 9_000 + VLLM)

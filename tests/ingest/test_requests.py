@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stepscope.engine.workload import Workload
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers.requests import HASHES, ODD, RequestsReader
+from stepscope.ingest.readers.requests.reader import HASHES, ODD, RequestsReader
 from stepscope.ingest.readers.text.split import NO_END
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers.runtime_lines import ODD, OTHER, RuntimeLog
-from stepscope.ingest.readers.runtime_log import RuntimeLogReader
+from stepscope.ingest.readers.core_runtime.decode import ODD, OTHER, RuntimeLog
+from stepscope.ingest.readers.core_runtime.reader import RuntimeLogReader
 from stepscope.ingest.readers.text.split import NO_END, Lines
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows

@@ -21,12 +21,12 @@ import zstandard
 from stepscope.ingest import background, segments
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.readers.chrome.reader import ChromeReader
-from stepscope.ingest.readers.kv_events import KvEventsReader
-from stepscope.ingest.readers.native import NativeReader
-from stepscope.ingest.readers.requests import RequestsReader
-from stepscope.ingest.readers.runtime_log import RuntimeLogReader
+from stepscope.ingest.readers.core_runtime.reader import RuntimeLogReader
+from stepscope.ingest.readers.kv_events.reader import KvEventsReader
+from stepscope.ingest.readers.native.reader import NativeReader
+from stepscope.ingest.readers.requests.reader import RequestsReader
 from stepscope.ingest.readers.seam import Reader
-from stepscope.ingest.readers.swimlane import SwimlaneReader
+from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.rows import row_struct
 from stepscope.ingest.schema import BY_NAME

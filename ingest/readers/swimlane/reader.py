@@ -20,10 +20,10 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater, inflated
-from stepscope.ingest.readers.json_file import load_json
 from stepscope.ingest.readers.seam import HEAD_BYTES
-from stepscope.ingest.readers.swimlane_records import Json, Tally, number
-from stepscope.ingest.readers.swimlane_tables import tables
+from stepscope.ingest.readers.swimlane.decode import Json, Tally, number
+from stepscope.ingest.readers.swimlane.split import load_json
+from stepscope.ingest.readers.swimlane.tables import tables
 from stepscope.ingest.readers.text.split import Lines
 
 RECORDS, DEPS, NAMES, SCOPES = (

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import polars as pl
 
-from stepscope.ingest.readers.swimlane_records import Json, Tally
+from stepscope.ingest.readers.swimlane.decode import Json, Tally
 
 RINGS = (("task_window", "tasks"), ("heap", "bytes"), ("dep_pool", "entries"))
 SCOPE_NS = 1_000

@@ -15,9 +15,9 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
+from stepscope.ingest.readers.core_runtime.decode import MARKERS, RuntimeLog
+from stepscope.ingest.readers.core_runtime.tables import RuntimeTables
 from stepscope.ingest.readers.encodings.inflate import Inflater
-from stepscope.ingest.readers.runtime_lines import MARKERS, RuntimeLog
-from stepscope.ingest.readers.runtime_tables import RuntimeTables
 from stepscope.ingest.readers.text.split import (
     NO_END,
     SNIFF_BYTES,

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from stepscope.ingest.frames import polars_schema
-from stepscope.ingest.readers.runtime_blocks import (
+from stepscope.ingest.readers.core_masks import SHAPE_OF
+from stepscope.ingest.readers.core_runtime.blocks import (
     Cores,
     dispatched,
     identity,
@@ -17,8 +18,7 @@ from stepscope.ingest.readers.runtime_blocks import (
     shape_of,
     shown,
 )
-from stepscope.ingest.readers.runtime_lines import RuntimeLog
-from stepscope.ingest.readers.swimlane_tables import SHAPE_OF
+from stepscope.ingest.readers.core_runtime.decode import RuntimeLog
 from stepscope.ingest.schema import BY_NAME, CORE_KINDS
 
 LIMIT_GIVEN = 1 << 16

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.ingest.readers.runtime_lines import RuntimeLog
-from stepscope.ingest.readers.swimlane_tables import SHAPE_OF
+from stepscope.ingest.readers.core_masks import SHAPE_OF
+from stepscope.ingest.readers.core_runtime.decode import RuntimeLog
 
 RUN_BITS = 48
 """Tasks are numbered anew in every run: those of the n-th, from 0, are shown n * 2^48 higher."""

@@ -25,7 +25,7 @@ from typing import Any
 
 from stepscope.ingest.errors import LimitExceeded
 from stepscope.ingest.limits import DEFAULTS, raised_by
-from stepscope.ingest.readers.runtime_runs import Places, Run
+from stepscope.ingest.readers.core_runtime.runs import Places, Run
 
 LIMIT_CHARS = 1_024
 LAST_NUMBER = 2**63 - 1

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from stepscope.ingest.readers import swimlane_records as records
-from stepscope.ingest.readers.swimlane_records import Json, Tally, in_ns
-from stepscope.ingest.readers.swimlane_rings import first_ns, rings, scope_slices
+from stepscope.ingest.readers.core_masks import SHAPE_OF
+from stepscope.ingest.readers.swimlane import decode
+from stepscope.ingest.readers.swimlane.decode import Json, Tally, in_ns
+from stepscope.ingest.readers.swimlane.rings import first_ns, rings, scope_slices
 
 QUEUES = ("AIC", "AIV", "MIX")
-SHAPE_OF = {0: "DUMMY", 1: "AIC", 2: "AIV", 4: "AIV"}
 
 
 def tables(
@@ -26,14 +26,14 @@ def tables(
     """All tables that have rows; `names` are those of kernels."""
     metadata = found.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    hz = records.clock_hz(metadata, tally) if found else records.UNKNOWN_HZ
-    spans = _in_ns(records.core_spans(found, tally), hz, tally)
-    cores = records.cores(metadata, tally if found else Tally())
+    hz = decode.clock_hz(metadata, tally) if found else decode.UNKNOWN_HZ
+    spans = _in_ns(decode.core_spans(found, tally), hz, tally)
+    cores = decode.cores(metadata, tally if found else Tally())
     spans = spans.join(cores, on="core", how="left")
-    phases = _in_ns(records.phases(found, tally), hz, tally)
-    submits = _in_ns(records.submits(found, tally), hz, tally)
-    edges = records.edges(deps, tally)
-    listed = _tasks(records.tasks(deps, tally), spans, tally)
+    phases = _in_ns(decode.phases(found, tally), hz, tally)
+    submits = _in_ns(decode.submits(found, tally), hz, tally)
+    edges = decode.edges(deps, tally)
+    listed = _tasks(decode.tasks(deps, tally), spans, tally)
     ended = _ended(listed, spans, phases, submits)
     ready = _ready(listed, ended, edges, submits, knows_edges=bool(deps))
     listed = listed.join(ready, on="task", how="left")

@@ -1,0 +1,1 @@
+"""Captured KV cache events, as vLLM and SGLang publish them."""

@@ -1,0 +1,1 @@
+"""The `.trace` directory that the recorder writes."""

@@ -1,0 +1,1 @@
+"""Published lists of requests: each line an arrival."""

@@ -1,0 +1,1 @@
+"""Core-group swimlanes: what the simpler runtime writes about a run on a device."""
