@@ -1,4 +1,9 @@
-"""The formats that a trace can be read from: one file each, one line in `READERS`."""
+"""The formats that a trace can be read from: a folder each, one line in `READERS`.
+
+Each folder has the same stages, as far as the format needs them: `split` finds records in bytes,
+`decode` says what a record tells, `collect` keeps what is needed of all, `tables` makes the tables;
+`reader` runs them and says what became of every record. What formats share lies beside them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,6 @@ READERS = (
     "native.reader.NativeReader",
     "swimlane.reader.SwimlaneReader",
     "chrome.reader.ChromeReader",
-    "rank_folder.RankFolderReader",
     "kv_events.reader.KvEventsReader",
     "perfetto.reader.PerfettoReader",
     "requests.reader.RequestsReader",
@@ -25,10 +29,16 @@ READERS = (
 
 
 def readers() -> Iterator[Reader]:
-    """Give one after the other, imported in its turn: all take longer than a small file to read."""
+    """Give one after the other, imported in its turn: all take longer than a small file to read.
+
+    The last reads folders of files that the others have one of per rank.
+    """
+    found: list[Reader] = []
     for name in READERS:
         module, _, reader = name.rpartition(".")
-        yield getattr(import_module(f"{__name__}.{module}"), reader)()
+        found.append(getattr(import_module(f"{__name__}.{module}"), reader)())
+        yield found[-1]
+    yield import_module(f"{__name__}.rank_folder").RankFolderReader(found)
 
 
 def reader_of(path: Path) -> Reader:

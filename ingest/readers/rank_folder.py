@@ -6,7 +6,7 @@ is free. Clocks are aligned by the ends of collectives where these agree among t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -20,9 +20,7 @@ from stepscope.ingest.frames import Frame, conformed, empty
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest, ReadReport, merged
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.encodings.inflate import inflated
-from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.readers.rank_notes import (
     compared,
     ranks_told,
@@ -82,12 +80,13 @@ class _File:
 
 
 class RankFolderReader:
-    """Reads every profile of a folder; the other files are counted."""
+    """Reads every file of a folder that one of `readers` has one of per rank; counts the others."""
 
     name = "folder of profiles, one per rank (torch.profiler, Chrome JSON, Perfetto)"
+    one_per_rank = False
 
-    def __init__(self) -> None:
-        self._readers: tuple[Reader, ...] = (ChromeReader(), PerfettoReader())
+    def __init__(self, readers: Iterable[Reader]) -> None:
+        self._readers = tuple(reader for reader in readers if reader.one_per_rank)
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell a folder by one file in it that is a profile."""

@@ -22,6 +22,10 @@ class Reader(Protocol):
     def name(self) -> str:
         """How a message calls the format."""
 
+    @property
+    def one_per_rank(self) -> bool:
+        """Whether its files are of one rank each: a folder of them is then one trace."""
+
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell by content whether the file is of this format.
 

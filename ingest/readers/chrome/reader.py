@@ -58,6 +58,7 @@ class ChromeReader:
     """Reads trace events, whole or damaged, and counts every one that it skips or repairs."""
 
     name = "torch.profiler or Chrome JSON (.json, .json.gz, .json.zst)"
+    one_per_rank = True
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell an object with traceEvents, or an array of events.

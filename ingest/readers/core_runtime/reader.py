@@ -40,6 +40,7 @@ class RuntimeLogReader:
     """Reads runs, tasks, dispatches, stall reports and host spans; counts every other line."""
 
     name = "log of the core-group runtime (dispatches, stall reports, [STRACE])"
+    one_per_rank = False
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell a text in which a line of the runtime is; looks beyond the head where it must."""

@@ -63,6 +63,7 @@ class KvEventsReader:
     """Reads which blocks a prefix cache stored and removed, as allocations and a counter."""
 
     name = "KV cache events of vLLM (msgpack)"
+    one_per_rank = False
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell lists in msgpack in whose first 64 KiB an event is named."""

@@ -79,6 +79,7 @@ class EngineLogReader:
     """Reads steps, counters and what is told of requests; names every log line it is from."""
 
     name = f"log of an engine ({', '.join(made.name for made in LINE_FORMATS)})"  # type: ignore[misc]
+    one_per_rank = False
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell a text in which a line of an engine is; looks beyond the head where it must."""

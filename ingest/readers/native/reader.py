@@ -42,6 +42,7 @@ class NativeReader:
     """Reads a trace directory, finished or not; an unclosed one is recovered and says so."""
 
     name = "stepscope trace directory (.trace)"
+    one_per_rank = False
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell whether the directory holds a manifest or a journal of ours."""

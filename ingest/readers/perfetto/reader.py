@@ -33,6 +33,7 @@ class PerfettoReader:
     """Reads tracks, slices, counters and flows, and counts every packet that holds others."""
 
     name = "Perfetto protobuf (.pftrace, .pftrace.gz)"
+    one_per_rank = True
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell packets of known fields, one after the other, by its first bytes."""

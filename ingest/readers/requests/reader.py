@@ -99,6 +99,7 @@ class RequestsReader:
     """Reads when requests arrived and how long they are; what is no request is counted."""
 
     name = "list of requests (Azure's CSV, Mooncake's JSON lines)"
+    one_per_rank = False
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell by the first line."""

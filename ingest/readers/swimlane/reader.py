@@ -60,6 +60,7 @@ class SwimlaneReader:
     """Reads the folder, or a file of it; what is damaged is kept as far as it goes."""
 
     name = "core-group swimlane (folder with chip_swimlane_records.json, or a file of it)"
+    one_per_rank = False
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell a folder by the records in it, and a file by what only that kind of file names."""
