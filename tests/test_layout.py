@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import tomllib
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,13 @@ import pytest
 from tests.conftest import ROOT
 
 ROOMS = ("app", "ingest", "analyzers", "engine")
+DIVIDED = ("analyzers",)
+MOST_MODULES = 15
+WIDE = {
+    "analyzers/rules/cor": "a family is one list of rules, with what they alone look at",
+    "analyzers/rules/stv": "a family is one list of rules, with what they alone look at",
+}
+"""Folders with more modules, and why; none with more than twenty."""
 
 
 def packaging() -> dict[str, Any]:
@@ -40,6 +48,26 @@ def test_every_folder_that_holds_code_is_a_package(room: str) -> None:
     folders = {path.parent for path in (ROOT / room).rglob("*.py")}
 
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+@pytest.mark.parametrize("room", DIVIDED)
+def test_no_folder_has_more_modules_than_can_be_taken_in_at_once(room: str) -> None:
+    folders = Counter(path.parent.relative_to(ROOT).as_posix() for path in modules(room))
+    wide = {folder for folder, number in folders.items() if number > MOST_MODULES}
+
+    assert wide == {folder for folder in WIDE if folder.startswith(f"{room}/")}
+    assert all(folders[folder] <= MOST_MODULES + 5 for folder in wide)
+
+
+@pytest.mark.parametrize("room", DIVIDED)
+def test_no_two_modules_of_a_room_have_one_name(room: str) -> None:
+    names = Counter(path.stem for path in modules(room))
+
+    assert [name for name, number in names.items() if number > 1] == []
+
+
+def modules(room: str) -> list[Path]:
+    return [path for path in (ROOT / room).rglob("*.py") if path.stem != "__init__"]
 
 
 @pytest.mark.parametrize("room", ROOMS)
