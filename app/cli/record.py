@@ -84,8 +84,8 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     is skipped.
 
     Exits 0 when the run came to its end, or has a fault that was asked for; 1 when it was given
-    up, as where the device stalled: what was recorded until then is in the trace; 2 on wrong
-    usage or configuration.
+    up, as where the device stalled or a batch could not be run: what was recorded until then is in
+    the trace; 2 on wrong usage or configuration.
 
     Examples:
 
@@ -130,11 +130,24 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
 def _recorded(chosen: Scenario, name: str, path: Path, options: Options) -> RunResult:
     with progress() as report:
         report(f"recording {chosen.name} {name}", 0, None)
-        result = chosen.record(name, path, options)
+        result = _run(chosen, name, path, options)
     click.echo(f"recorded {path}", err=True)
     if result.stopped:
         click.echo(f"warning: {name} was given up: {plain(result.stopped)}", err=True)
     return result
+
+
+def _run(chosen: Scenario, name: str, path: Path, options: Options) -> RunResult:
+    """Run a variant; one whose batch cannot be run is given up there, and its trace ends there."""
+    from stepscope.engine.executors import ExecutionFailed
+    from stepscope.engine.outcome import in_short
+    from stepscope.engine.scenarios import RunResult
+
+    try:
+        return chosen.record(name, path, options)
+    except ExecutionFailed as failed:
+        why = str(failed)
+        return RunResult(chosen.name, name, path, {"outcome": in_short(why)}, why)
 
 
 def _variants(chosen: Scenario, wanted: str | None, faults: Sequence[str]) -> tuple[str, ...]:
