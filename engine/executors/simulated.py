@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from stepscope.engine.executors import Execution
-from stepscope.engine.executors.split import Prepared, Split, sampled_rows
+from stepscope.engine.executors.split import Prepared, Split
 from stepscope.engine.request import EOS_TOKEN
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class CostModel:
         self, batch: Batch, *, overlaps_host: bool = False, num_bodies: int = 1, num_syncs: int = 0
     ) -> int:
         """Return what `batch` costs; with `overlaps_host` the host works while the device does."""
-        num_kv_tokens = sum(row.num_computed + row.num_tokens for row in batch.rows)
+        num_kv_tokens = sum([row.num_computed + row.num_tokens for row in batch.rows])
         device_ns = (
             self.base_ns
             + self.body_ns * (num_bodies - 1)
@@ -83,7 +83,7 @@ class Simulated:
             num_syncs=prepared.num_syncs,
         )
         clock.advance(dur_ns)
-        num_draft = sum(row.num_draft for row in batch.rows)
+        num_draft = sum([row.num_draft for row in batch.rows])
         if num_draft and recorder:
             num_accepted = sum(
                 len(tokens[row.request.id]) - 1 for row in batch.rows if row.num_draft
@@ -105,7 +105,7 @@ class Simulated:
         if batch.dummy or not self.split or not batch.rows:
             return Prepared(
                 f"dummy-{batch.dummy}" if batch.dummy else batch.kind, (), (), (),
-                sampled_rows(batch),
+                tuple([row for row in batch.rows if row.samples]),
             )  # fmt: skip
         return self.split.prepare(batch, step, clock.now_ns(), recorder)
 

@@ -136,8 +136,9 @@ class Split:
             record(segments, step, ts_ns, recorder)
         staged = self._staging.stage(segments, step, ts_ns, recorder)
         path = f"{batch.kind}{TBO}" if is_halved else _path(batch, segments)
-        sampling = sampled_rows(batch, self._faults)
-        asked = logits_tokens(batch, self._faults)
+        sampled = _sampled(batch, self._faults)
+        sampling = tuple([row for row, _ in sampled])
+        asked = _asked(batch, sampled, self._faults)
         return Prepared(path, segments, staged, asked, sampling, min(num_bodies, len(segments)))
 
     def _is_halved(self, batch: Batch) -> bool:
@@ -194,7 +195,7 @@ def _part(phase: str, rows: Sequence[Row]) -> _Part:
 
 
 def _fields(rows: Sequence[Row], tokens: range, ratio: int) -> dict[str, range | None]:
-    num_blocks = max((len(row.request.block_table) for row in rows), default=0)
+    num_blocks = max([len(row.request.block_table) for row in rows], default=0)
     num_pooled = sum(row.num_kv_tokens // ratio for row in rows) if ratio else 0
     return {
         "cu_seqlens_q": range(len(rows) + 1),
@@ -218,32 +219,32 @@ def _path(batch: Batch, segments: Sequence[Segment]) -> str:
     return segments[0].path if len(segments) == 1 else batch.kind
 
 
-def sampled_rows(batch: Batch, faults: frozenset[str] = frozenset()) -> tuple[Row, ...]:
-    """Return the rows of `batch` that logits are computed for.
+def _sampled(batch: Batch, faults: frozenset[str]) -> list[tuple[Row, int]]:
+    """The rows of `batch` that logits are computed for, and where the tokens of each end.
 
     A mixed batch that is taken for a prefill has those of its prompts alone: what gathers the last
     token of each row takes the prompts' lengths, and no decode is among them.
     """
-    sampling = (row for row in batch.rows if row.samples)
-    if batch.kind == "mixed" and "mixed-taken-for-prefill" in faults:
-        return tuple(row for row in sampling if row.phase is PREFILL)
-    return tuple(sampling)
+    loses_decodes = batch.kind == "mixed" and "mixed-taken-for-prefill" in faults
+    ends = accumulate([row.num_tokens for row in batch.rows])
+    return [
+        (row, end) for row, end in zip(batch.rows, ends, strict=True)
+        if row.samples and not (loses_decodes and row.phase is not PREFILL)
+    ]  # fmt: skip
 
 
-def logits_tokens(batch: Batch, faults: frozenset[str] = frozenset()) -> tuple[int, ...]:
-    """Return the tokens of `batch` that logits are computed for, counted over all its rows."""
+def _asked(
+    batch: Batch, sampled: Sequence[tuple[Row, int]], faults: frozenset[str]
+) -> tuple[int, ...]:
+    """The tokens of `batch` that logits are computed for, counted over all its rows."""
     if batch.kind == "mixed" and "logits-per-token" in faults:
         return tuple(range(batch.num_batched_tokens))
     if batch.kind == "mixed" and "logits-per-batch" in faults:
         return (batch.num_batched_tokens - 1,)
-    sampling = {id(row) for row in sampled_rows(batch, faults)}
-    ends = accumulate(row.num_tokens for row in batch.rows)
-    return tuple(
-        token
-        for row, end in zip(batch.rows, ends, strict=True)
-        if id(row) in sampling
-        for token in range(end - 1 - row.num_draft, end)
-    )
+    tokens: list[int] = []
+    for row, end in sampled:
+        tokens.extend(range(end - 1 - row.num_draft, end))
+    return tuple(tokens)
 
 
 def record(segments: Sequence[Segment], step: int, ts_ns: int, recorder: Recorder) -> None:
