@@ -16,6 +16,7 @@ import polars as pl
 from stepscope.app.debug.batches import Batches
 from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
+from stepscope.app.debug.empty import has_only_empty_batches, has_only_free_blocks
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.pools import Pool
@@ -54,11 +55,12 @@ class Session:
         self.rank = _first_rank(trace) if rank is None else rank
         self.moments = Moments(trace, self.rank)
         self._reasons = Reasons(trace, self.rank)
-        self._batches = Batches(self._rows("batch_rows")) if trace.has("batch_rows") else None
+        knows_batches = trace.has("batch_rows") or has_only_empty_batches(trace, self.rank)
+        self._batches = Batches(self._rows("batch_rows")) if knows_batches else None
         is_told = trace.has("lifecycle") and not is_list_of_arrivals(trace)
         self._queues = Queues(self._rows("lifecycle")) if is_told else None
         self._slots = self._pool("slot")
-        self._kv_blocks = self._pool("kv-block")
+        self._kv_blocks = self._pool("kv-block", is_free=has_only_free_blocks(trace, self.rank))
         self._cores = Cores(self._rows("core_spans")) if trace.has("core_spans") else None
         self.position: Position = self._first()
 
@@ -197,9 +199,9 @@ class Session:
     def _first_ns(self) -> int:
         return bounds_of(self.trace)[0]
 
-    def _pool(self, resource: str) -> Pool | None:
+    def _pool(self, resource: str, *, is_free: bool = False) -> Pool | None:
         rows = self._rows("allocations").filter(pl.col("resource") == resource)
-        return Pool(rows) if len(rows) else None
+        return Pool(rows) if len(rows) or is_free else None
 
     def _requests(self) -> list[str]:
         names = [self.trace.table(table).select("request") for table in ("lifecycle", "batch_rows")]

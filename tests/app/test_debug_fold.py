@@ -191,3 +191,21 @@ def test_a_state_is_the_same_whichever_way_it_is_reached(
     assert newcomer.detail() == wanderer.detail()
     if truth := at_step.get(wanderer.position.ts_ns):
         assert wanderer.state.as_dict() == truth
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "settings"),
+    [
+        ("fcfs-preemption", "before", {"num_kv_blocks": "1", "requests": "2"}),
+        ("mixed-batches", "before", {"kv_blocks": "1", "requests": "2"}),
+    ],
+)
+def test_a_run_in_which_nobody_is_let_in_is_what_the_engine_held(
+    name: str, variant: str, settings: dict[str, str], tmp_path: Path
+) -> None:
+    run = recorded(name, variant, tmp_path / "run.trace", settings)
+    session = Session(run.trace)
+
+    for snapshot in run.truth.of_steps():
+        session.goto(step=snapshot["step"])
+        assert session.state.as_dict() == snapshot
