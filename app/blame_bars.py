@@ -88,7 +88,7 @@ class Bars:
     def __init__(self, blamed: Blame) -> None:
         names = {cause.name: GROUPS.index(cause.group) for cause in CAUSES}
         group = pl.col("cause").cast(pl.String).replace_strict(names, return_dtype=pl.Int64)
-        parts = blamed.stretches.select("rank", "request", "ns", group=group)
+        parts = blamed.intervals.select("rank", "request", "ns", group=group)
         # The parts of a request are its whole time in order, so they lie where those before end.
         placed = parts.with_columns(end=pl.col("ns").cum_sum().over("rank", "request"))
         keys = placed.select("rank", "request").with_row_index("place")
@@ -100,8 +100,8 @@ class Bars:
     def pieces(self, row: Mapping[str, Any]) -> list[Piece]:
         """The pieces of a request's bar, in nanoseconds from its arrival on, in order of time.
 
-        Of a stretch with several parts, a batch that was in a collective for a while, they lie side
-        by side: which part was when is not known.
+        Of an interval that went to several causes, a batch that was in a collective for a while,
+        they lie side by side: which of them was when is not known.
         """
         groups, ends = self._of(row)
         if not len(ends):

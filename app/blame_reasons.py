@@ -14,10 +14,10 @@ from stepscope.ingest.trace import Trace
 OUTSIDE = (QUEUE, "preempted", "gpu-wait", "idle", "unknown")
 
 
-def waits_of(stretches: pl.DataFrame) -> pl.DataFrame:
-    """Those of a request's stretches, as `Blame.stretches` has them, in which it waits."""
+def waits_of(intervals: pl.DataFrame) -> pl.DataFrame:
+    """Those of a request's intervals, as `Blame.intervals` has them, in which it waits."""
     outside = [cause.name for cause in CAUSES if cause.group in OUTSIDE]
-    return stretches.filter(pl.col("cause").is_in(outside))
+    return intervals.filter(pl.col("cause").is_in(outside))
 
 
 def reasons(trace: Trace, waits: pl.DataFrame) -> list[str]:

@@ -1,9 +1,9 @@
-"""The cause of each stretch, and of what in it has another cause than the rest.
+"""The cause of each interval, and of what in it has another cause than the rest.
 
-One stretch, several parts: of a stretch in a batch, its step may have spent some in a collective;
-of one without budget, some while a chunk ran. A part is a share of its stretch, not a piece that
-lies somewhere in it. The parts of a stretch add up to it exactly, as the first is what the others
-leave. A run as a whole is cut finer than its steps, so that what was when can be seen.
+One interval, several attributions: of one in a batch, its step may have spent some in a collective;
+of one without budget, some while a chunk ran. Each is a share of its interval, not a piece that
+lies somewhere in it. They add up to the interval exactly, as the first is what the others leave. A
+run as a whole is cut finer than its steps, so that what was when can be seen.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ OPEN = (NUMBER_OF["unknown"], NUMBER_OF["step"])
 NUM_CELLS = 2_000  # of a run: no screen is wider
 
 
-def parts(
-    trace: Trace, stretches: pl.LazyFrame, steps: pl.LazyFrame, ran: pl.DataFrame
+def attributions(
+    trace: Trace, intervals: pl.LazyFrame, steps: pl.LazyFrame, ran: pl.DataFrame
 ) -> pl.DataFrame:
-    """Parts of `stretches`: line, rank, from_ns, to_ns, is_before_first, cause (its number), ns.
+    """What `intervals` went to: line, rank, from_ns, to_ns, is_before_first, cause (a number), ns.
 
     `ran` is what GPUs executed; of their ranks, a batch is as long as that lasts.
     """
-    caused = _caused(trace, stretches).collect().lazy()
+    caused = _caused(trace, intervals).collect().lazy()
     seated, left_out = caused.filter("is_seated"), caused.filter(~pl.col("is_seated"))
     has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
     is_open = pl.col("cause").is_in(OPEN)
@@ -50,31 +50,31 @@ def parts(
     return pl.concat(every).collect()
 
 
-def run_parts(
-    trace: Trace, stretches: pl.LazyFrame, steps: pl.LazyFrame, ran: pl.DataFrame
+def run_attributions(
+    trace: Trace, intervals: pl.LazyFrame, steps: pl.LazyFrame, ran: pl.DataFrame
 ) -> pl.DataFrame:
     """The same of a run as a whole: by what its GPU did, where that is known."""
     if ran.is_empty():
-        return parts(trace, stretches, steps, ran)
+        return attributions(trace, intervals, steps, ran)
     has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
-    on_gpu = stretches.filter(has_gpu).with_columns(cause=NUMBER_OF["idle"]).collect().lazy()
+    on_gpu = intervals.filter(has_gpu).with_columns(cause=NUMBER_OF["idle"]).collect().lazy()
     under_way = steps.filter(~pl.col("kind").is_in(["idle", "dummy"]).fill_null(value=False))
     layers = [*moments(trace, ran), ("unknown", under_way)]
     found = [
-        parts(trace, stretches.filter(~has_gpu), steps, ran.clear()),
+        attributions(trace, intervals.filter(~has_gpu), steps, ran.clear()),
         _rejoined(pl.concat(_by_layer(_in_cells(on_gpu), layers)), on_gpu).collect(),
     ]
     return pl.concat(found)
 
 
-def _in_cells(stretches: pl.LazyFrame) -> pl.LazyFrame:
+def _in_cells(intervals: pl.LazyFrame) -> pl.LazyFrame:
     """Cut what is longer than a cell, of which the whole of a line has `NUM_CELLS`."""
     whole = (pl.col("to_ns").max() - pl.col("from_ns").min()).over("line")
     number = pl.int_ranges(pl.max_horizontal(-(-LENGTH // pl.col("cell_ns")), 1))
     begins = pl.col("from_ns") + pl.col("cell") * pl.col("cell_ns")
     ends = pl.min_horizontal(begins + pl.col("cell_ns"), "to_ns")
     return (
-        stretches.with_columns(cell_ns=(whole // NUM_CELLS).clip(lower_bound=1))
+        intervals.with_columns(cell_ns=(whole // NUM_CELLS).clip(lower_bound=1))
         .with_columns(cell=number)
         .explode("cell")
         .with_columns(from_ns=begins, to_ns=ends)
@@ -82,9 +82,9 @@ def _in_cells(stretches: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _rejoined(parts: pl.LazyFrame, stretches: pl.LazyFrame) -> pl.LazyFrame:
-    """Make one part of neighbours of one stretch that have one cause and no other."""
-    starts = stretches.select("line", "from_ns", is_start=pl.lit(value=True))
+def _rejoined(attributed: pl.LazyFrame, intervals: pl.LazyFrame) -> pl.LazyFrame:
+    """Make one of neighbours of one interval that have one cause and no other."""
+    starts = intervals.select("line", "from_ns", is_start=pl.lit(value=True))
     is_whole = pl.col("ns") == LENGTH
     of_one = ("line", "cause", "is_before_first")
     goes_on = (
@@ -95,7 +95,7 @@ def _rejoined(parts: pl.LazyFrame, stretches: pl.LazyFrame) -> pl.LazyFrame:
         & pl.col("is_start").is_null()
     )
     return (
-        parts.filter((pl.col("ns") > 0) | (LENGTH == 0))
+        attributed.filter((pl.col("ns") > 0) | (LENGTH == 0))
         .join(starts.unique(), on=["line", "from_ns"], how="left")
         .sort("line", "from_ns", "cause")
         .with_columns(_part=(~goes_on.fill_null(value=False)).cum_sum())
@@ -110,7 +110,7 @@ def _rejoined(parts: pl.LazyFrame, stretches: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _caused(trace: Trace, stretches: pl.LazyFrame) -> pl.LazyFrame:
+def _caused(trace: Trace, intervals: pl.LazyFrame) -> pl.LazyFrame:
     """Whoever waits, and of whom nothing was decided, waits for those before it in the queue.
 
     An engine that tells of the queue tells it of those at its head (docs/decisions/0002).
@@ -129,7 +129,7 @@ def _caused(trace: Trace, stretches: pl.LazyFrame) -> pl.LazyFrame:
         .otherwise(NUMBER_OF["unknown"])
     )
     kept = ("line", "rank", "from_ns", "to_ns", "is_before_first")
-    return stretches.select(*kept, cause=cause, is_seated=pl.col("seat") > 0)
+    return intervals.select(*kept, cause=cause, is_seated=pl.col("seat") > 0)
 
 
 def _on_the_device(
@@ -161,16 +161,16 @@ def _on_the_gpu(trace: Trace, seated: pl.LazyFrame, ran: pl.DataFrame) -> Sequen
 
 
 def _by_layer(
-    stretches: pl.LazyFrame, layers: Layers, kept: Sequence[str] | None = None
+    intervals: pl.LazyFrame, layers: Layers, kept: Sequence[str] | None = None
 ) -> Sequence[pl.LazyFrame]:
-    """Parts by the layers of causes that cover each other; those not `kept` are the stretch's."""
+    """By the layers of causes that cover each other; those not `kept` are the interval's."""
     named = [(BY_NAME[cause].column, spans) for cause, spans in layers]
     causes = [cause for cause, _ in layers] if kept is None else kept
-    return _split(shares(stretches, named), causes)
+    return _split(shares(intervals, named), causes)
 
 
 def _behind_a_chunk(
-    trace: Trace, stretches: pl.LazyFrame, steps: pl.LazyFrame
+    trace: Trace, intervals: pl.LazyFrame, steps: pl.LazyFrame
 ) -> Sequence[pl.LazyFrame]:
     """Of the time without budget, that of the steps in which a chunk of a prompt was computed."""
     goes_on = (pl.col("num_computed") > pl.col("num_cached").fill_null(0)).fill_null(value=False)
@@ -178,27 +178,27 @@ def _behind_a_chunk(
     is_prefill = (pl.col("phase") == "prefill") & ~pl.col("is_recompute").fill_null(value=False)
     chunked = trace.batch_rows.filter(is_prefill, is_chunk).select("rank", "step").unique()
     union = merged(steps.join(chunked, on=["rank", "step"], how="semi"))
-    return _split(covered(stretches, union, "chunk_ns"), ("chunk",))
+    return _split(covered(intervals, union, "chunk_ns"), ("chunk",))
 
 
-def _idle(stretches: pl.LazyFrame, steps: pl.LazyFrame) -> Sequence[pl.LazyFrame]:
+def _idle(intervals: pl.LazyFrame, steps: pl.LazyFrame) -> Sequence[pl.LazyFrame]:
     """Of the time that nothing explains, that in which no step ran."""
     ran = merged(steps.filter(pl.col("kind").ne_missing("idle")))
     idle = LENGTH - pl.col("_ran_ns")
-    told = covered(stretches, ran, "_ran_ns").with_columns(idle_ns=idle).drop("_ran_ns")
+    told = covered(intervals, ran, "_ran_ns").with_columns(idle_ns=idle).drop("_ran_ns")
     return _split(told, ("idle",))
 
 
-def _split(stretches: pl.LazyFrame, causes: Sequence[str]) -> Sequence[pl.LazyFrame]:
-    """Parts of stretches: what the columns of `causes` say, and the rest with the stretch's own."""
+def _split(intervals: pl.LazyFrame, causes: Sequence[str]) -> Sequence[pl.LazyFrame]:
+    """What the columns of `causes` say of intervals, and the rest with the interval's own."""
     kept = ("line", "rank", "from_ns", "to_ns", "is_before_first")
     columns = [BY_NAME[name].column for name in causes]
     rest = LENGTH - sum((pl.col(column) for column in columns), pl.lit(0))
     number = pl.col("cause").cast(pl.UInt8)
     return [
-        stretches.select(*kept, cause=number, ns=rest),
+        intervals.select(*kept, cause=number, ns=rest),
         *(
-            stretches.select(
+            intervals.select(
                 *kept, cause=pl.lit(NUMBER_OF[name], pl.UInt8), ns=pl.col(column)
             ).filter(pl.col("ns") > 0)
             for name, column in zip(causes, columns, strict=True)

@@ -1,6 +1,6 @@
 """Where each request's time went: its latency split into causes that add up to it exactly.
 
-A request's time is cut into stretches in which one thing holds (`stretches.py`). A stretch in a
+A request's time is cut into intervals in which one thing holds (`intervals.py`). An interval in a
 batch is prefill, decode or recompute, less what its step waited for a collective or for its
 device; one outside of a batch has the cause that the last decision about the request gives. A run
 that names no request is split by what its GPU did, where that is known (`gpu_time.py`). What the
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.latency.attribution import parts, run_parts
+from stepscope.analyzers.latency.attribution import attributions, run_attributions
 from stepscope.analyzers.latency.causes import CAUSES, Cause
 from stepscope.analyzers.latency.gpu_time import executed
-from stepscope.analyzers.latency.intervals import lines, seats, steps, stretches
+from stepscope.analyzers.latency.intervals import intervals, lines, seats, steps
 from stepscope.analyzers.latency.notes import notes
 from stepscope.analyzers.latency.run_line import run_lines, run_seats
 from stepscope.ingest.derive.states import is_list_of_arrivals
@@ -55,14 +55,14 @@ class Blame:
     none and the run as a whole is blamed), arrive_ns, first_token_ns, ended_ns, outcome, latency_ns
     and a column per cause, `no_blocks_ns` to `unknown_ns`, which add up to latency_ns.
     `to_first_token` has the same rows and the causes' time until the first token, or all of it
-    where there was none. `stretches` has rank, request, from_ns, to_ns, cause and the parts of it,
-    `ns` each, in order of time. `notes` say what the trace did not tell.
+    where there was none. `intervals` has rank, request, from_ns, to_ns, cause and what of it went
+    there, `ns`, in order of time. `notes` say what the trace did not tell.
     """
 
     trace: str
     requests: pl.DataFrame
     to_first_token: pl.DataFrame
-    stretches: pl.DataFrame
+    intervals: pl.DataFrame
     notes: tuple[str, ...]
 
     @property
@@ -107,8 +107,8 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
         asked = asked.filter(pl.col("request") == request)
     if is_list_of_arrivals(trace):
         asked = asked.clear()
-    cut = stretches(trace, asked.lazy(), every_step, in_batches)
-    caused = (parts if names_requests else run_parts)(trace, cut, every_step, ran)
+    cut = intervals(trace, asked.lazy(), every_step, in_batches)
+    caused = (attributions if names_requests else run_attributions)(trace, cut, every_step, ran)
     return Blame(
         trace.name,
         _table(asked, caused),

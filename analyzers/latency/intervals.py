@@ -2,8 +2,8 @@
 
 Whatever happened to a request is a point of its own line: it arrived, was admitted, was preempted,
 something was decided about it, a batch that it was in began or ended. Sorted, and with what holds
-carried forward, two points next to each other are a stretch in which one thing holds. The first
-point is the arrival and the last the end, so the stretches of a request add up to its latency to
+carried forward, two points next to each other are an interval in which one thing holds. The first
+point is the arrival and the last the end, so the intervals of a request add up to its latency to
 the nanosecond, whatever else the trace says or leaves out.
 
 A trace that names no request has one line for each rank: that of its steps.
@@ -89,10 +89,10 @@ def lines(trace: Trace, seats: pl.LazyFrame) -> pl.LazyFrame:
     )  # fmt: skip
 
 
-def stretches(
+def intervals(
     trace: Trace, lines: pl.LazyFrame, steps: pl.LazyFrame, seats: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """The stretches of `lines`: line, rank, from_ns, to_ns, state, seat, reason, is_before_first.
+    """The intervals of `lines`: line, rank, from_ns, to_ns, state, seat, reason, is_before_first.
 
     `seat` and `reason` are numbers of causes, 0 for none; `is_before_first` is true until the first
     token.

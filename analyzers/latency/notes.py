@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def notes(
-    trace: Trace, lines: pl.DataFrame, parts: pl.DataFrame, ran: pl.DataFrame
+    trace: Trace, lines: pl.DataFrame, attributed: pl.DataFrame, ran: pl.DataFrame
 ) -> Iterator[str]:
     """What was counted otherwise than a reader expects, and why anything is unknown.
 
@@ -52,7 +52,7 @@ def notes(
     yield from gpu_notes(trace, ran)
     if named.is_empty():
         yield from _cut_in_two(trace, ran)
-    yield from _unknown(trace, lines, parts)
+    yield from _unknown(trace, lines, attributed)
 
 
 def _inferred(trace: Trace) -> Iterator[str]:
@@ -71,8 +71,8 @@ def _cut_in_two(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
         )
 
 
-def _unknown(trace: Trace, lines: pl.DataFrame, parts: pl.DataFrame) -> Iterator[str]:
-    spent = int(parts.filter(pl.col("cause") == NUMBER_OF["unknown"])["ns"].sum())
+def _unknown(trace: Trace, lines: pl.DataFrame, attributed: pl.DataFrame) -> Iterator[str]:
+    spent = int(attributed.filter(pl.col("cause") == NUMBER_OF["unknown"])["ns"].sum())
     whole = int((lines["to_ns"] - lines["from_ns"]).sum())
     if spent and whole:
         yield f"{spent / whole:.1%} is unknown: {_why(trace, lines)}"

@@ -14,7 +14,7 @@ from stepscope.ingest.times import FAR_NS
 
 
 def run_lines(steps: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per rank, with the columns of `stretches.lines`; the request is null.
+    """One row per rank, with the columns of `intervals.lines`; the request is null.
 
     A last step of which no end is known does not count: nobody knows when the run ended.
     """
@@ -42,7 +42,7 @@ def is_split() -> pl.Expr:
 
 
 def run_seats(steps: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:
-    """What each step was for, with the columns of `stretches.seats`; `ran` is what GPUs executed.
+    """What each step was for, with the columns of `intervals.seats`; `ran` is what GPUs executed.
 
     What was executed tells more of a step than its kind, and is not cut.
     """

@@ -1,7 +1,7 @@
-"""How much of a stretch of time is covered by spans, without pairing the two up.
+"""How much of an interval is covered by spans, without pairing the two up.
 
 Spans are merged until none touches another. What is covered up to a moment is then a sum, and what
-is covered of a stretch the difference of two: the cost grows with the rows, not with their pairs.
+is covered of an interval the difference of two: the cost grows with the rows, not with their pairs.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def merged(spans: pl.LazyFrame, by: Sequence[str] = OF_RANK) -> pl.LazyFrame:
 
 
 def covered(
-    stretches: pl.LazyFrame, union: pl.LazyFrame, into: str, by: tuple[str, ...] = OF_RANK
+    intervals: pl.LazyFrame, union: pl.LazyFrame, into: str, by: tuple[str, ...] = OF_RANK
 ) -> pl.LazyFrame:
-    """Add to `stretches` (from_ns, to_ns, by, ...) how much of each its `union` covers."""
+    """Add to `intervals` (from_ns, to_ns, by, ...) how much of each its `union` covers."""
     until_from, until_to = f"_{into}_from", f"_{into}_to"
-    begun = _with_sum(stretches, union, by, "from_ns", until_from)
+    begun = _with_sum(intervals, union, by, "from_ns", until_from)
     return (
         _with_sum(begun, union, by, "to_ns", until_to)
         .with_columns((pl.col(until_to) - pl.col(until_from)).alias(into))
@@ -57,10 +57,10 @@ def covered(
     )
 
 
-def shares(stretches: pl.LazyFrame, layers: Sequence[tuple[str, pl.LazyFrame]]) -> pl.LazyFrame:
-    """Add to `stretches` a column per layer: what its spans cover and no layer before it does."""
+def shares(intervals: pl.LazyFrame, layers: Sequence[tuple[str, pl.LazyFrame]]) -> pl.LazyFrame:
+    """Add to `intervals` a column per layer: what its spans cover and no layer before it does."""
     union = pl.LazyFrame(schema=SPAN)
-    told, names = stretches.with_columns(_none=pl.lit(0, pl.Int64)), ["_none"]
+    told, names = intervals.with_columns(_none=pl.lit(0, pl.Int64)), ["_none"]
     for column, spans in layers:
         more = spans.select(*SPAN).collect()
         if more.is_empty():
@@ -74,12 +74,12 @@ def shares(stretches: pl.LazyFrame, layers: Sequence[tuple[str, pl.LazyFrame]]) 
 
 
 def _with_sum(
-    stretches: pl.LazyFrame, union: pl.LazyFrame, by: tuple[str, ...], at: str, into: str
+    intervals: pl.LazyFrame, union: pl.LazyFrame, by: tuple[str, ...], at: str, into: str
 ) -> pl.LazyFrame:
     spans = union.sort("from_ns").rename({"from_ns": "_from", "to_ns": "_to", "before_ns": "_sum"})
     since = pl.min_horizontal(at, "_to") - pl.col("_from")
     return (
-        stretches.sort(at)
+        intervals.sort(at)
         .join_asof(spans, left_on=at, right_on="_from", by=list(by), check_sortedness=False)
         .with_columns((pl.col("_sum") + since).fill_null(0).alias(into))
         .drop("_from", "_to", "_sum", strict=False)

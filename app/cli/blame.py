@@ -123,7 +123,7 @@ def _one(trace: Trace, blamed: Blame, width: int) -> list[str]:
     from stepscope.app.blame_text import request_lines, wait_lines
 
     row, to_first = blamed.requests.row(0, named=True), blamed.to_first_token.row(0, named=True)
-    waits = waits_of(blamed.stretches)
+    waits = waits_of(blamed.intervals)
     longest = wait_lines(waits, reasons(trace, waits), MOST_WAITS, row["arrive_ns"])
     return [*request_lines(Bars(blamed), row, to_first, width), *_spaced(longest)]
 

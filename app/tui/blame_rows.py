@@ -159,7 +159,7 @@ def _swatch(group: str, text: str) -> tuple[Piece, Piece]:
 
 
 def _waits(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Block]:
-    own = blamed.stretches.filter(
+    own = blamed.intervals.filter(
         pl.col("request").eq_missing(pl.lit(row["request"], pl.String)),
         pl.col("rank") == row["rank"],
     )

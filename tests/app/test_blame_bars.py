@@ -18,7 +18,7 @@ requests = st.lists(st.tuples(st.integers(0, 10**12), parts), min_size=1, max_si
 
 def blamed(given: list[tuple[int, list[tuple[Cause, int]]]]) -> Blame:
     """Requests by their arrival and what they were in one after the other."""
-    rows, stretches = [], []
+    rows, intervals = [], []
     for number, (arrive_ns, spent) in enumerate(given):
         who = {"rank": 0, "request": f"r{number}"}
         length = sum(ns for _, ns in spent)
@@ -26,14 +26,14 @@ def blamed(given: list[tuple[int, list[tuple[Cause, int]]]]) -> Blame:
         at = arrive_ns
         for cause, ns in spent:
             took[cause.column] += ns
-            stretches.append(
+            intervals.append(
                 {**who, "from_ns": at, "to_ns": at + ns, "cause": cause.name, "ns": ns}
             )
             at += ns
         times = {"arrive_ns": arrive_ns, "ended_ns": at, "latency_ns": length}
         rows.append({**who, **times, **took})
     schema = dict.fromkeys(("rank", "from_ns", "to_ns", "ns"), pl.Int64)
-    frame = pl.DataFrame(stretches, schema={**schema, "request": pl.String, "cause": pl.String})
+    frame = pl.DataFrame(intervals, schema={**schema, "request": pl.String, "cause": pl.String})
     return Blame("t", pl.DataFrame(rows), pl.DataFrame(rows), frame, ())
 
 

@@ -187,7 +187,7 @@ def exported(run: Looked) -> dict[str, list[tuple[int, int, str]]]:
 
 def blamed_by(run: Looked) -> dict[str, list[tuple[int, int, str]]]:
     found: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
-    for row in run.blamed.stretches.to_dicts():
+    for row in run.blamed.intervals.to_dicts():
         if row["rank"] == run.session.rank:
             cause = "batch" if row["cause"] in IN_BATCH else row["cause"]
             found[row["request"]].append((row["from_ns"], row["to_ns"], cause))

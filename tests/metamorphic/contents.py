@@ -99,7 +99,7 @@ def blamed(trace: Trace, later_ns: int = 0) -> dict[str, Rows]:
     frames = {
         "requests": found.requests,
         "to first token": found.to_first_token,
-        "stretches": found.stretches,
+        "intervals": found.intervals,
     }
     return {name: Counter(frame.with_columns(when).rows()) for name, frame in frames.items()}
 

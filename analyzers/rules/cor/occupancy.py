@@ -145,7 +145,7 @@ def busy(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
         by_core = joined(held, [*CORE, "group", "kind"])
     else:
         # Back to back, the blocks of a core are one span: what is left to sort by group is little.
-        by_core = _stretches(trace, recovery_ns).join(units.lazy(), on=CORE, how="left")
+        by_core = _intervals(trace, recovery_ns).join(units.lazy(), on=CORE, how="left")
     by_core = by_core.collect().lazy()
     cores = by_core.filter(pl.col("kind").is_in(["AIC", "AIV"])).select(
         "rank", pl.col("kind").alias("shape"), pl.col("core").alias("unit"), "from_ns", "to_ns"
@@ -157,7 +157,7 @@ def busy(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
     return joined(pl.concat([cores, groups]), [*POOL, "unit"])
 
 
-def _stretches(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
+def _intervals(trace: Trace, recovery_ns: int) -> pl.LazyFrame:
     """When each core was held or within `recovery_ns` of it: rank, core, from_ns, to_ns."""
     until_ns = pl.col("holder_end_ns") + recovery_ns
     last = holds(trace).group_by(CORE).agg(last_ns=pl.col("end_ns").max() + recovery_ns)

@@ -36,12 +36,12 @@ KINETO = (
 
 
 def adds_up(blamed: Blame) -> bool:
-    """Whether causes add up to latencies, and stretches to causes, to the nanosecond."""
+    """Whether causes add up to latencies, and intervals to causes, to the nanosecond."""
     told = blamed.requests
     sums = told.select(pl.sum_horizontal(COLUMNS))["no_blocks_ns"]
-    assert blamed.stretches["ns"].min() is None or (blamed.stretches["ns"] > 0).all()
+    assert blamed.intervals["ns"].min() is None or (blamed.intervals["ns"] > 0).all()
     assert (told.select((pl.col(COLUMNS) >= 0).all()).row(0)) == (True,) * len(COLUMNS)
-    spent = blamed.stretches.group_by("cause").agg(pl.col("ns").sum())
+    spent = blamed.intervals.group_by("cause").agg(pl.col("ns").sum())
     totals = {each.cause.name: each.total_ns for each in blamed.totals()}
     return sums.equals(told["latency_ns"], check_names=False) and dict(spent.rows()) == totals
 
