@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+from stepscope.ingest.times import MS, SECOND, US
+
+UNITS = ((SECOND, "s"), (MS, "ms"), (US, "µs"), (1, "ns"))
 
 
 def duration(ns: int) -> str:

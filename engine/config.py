@@ -8,8 +8,7 @@ from typing import Any
 from stepscope.engine.faults import check_faults
 from stepscope.engine.request import EOS_TOKEN
 from stepscope.ingest.errors import ConfigError
-
-MS = 1_000_000
+from stepscope.ingest.times import MS
 
 
 @dataclass(frozen=True, slots=True)

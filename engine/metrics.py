@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stepscope.engine.batch import StepKinds
 from stepscope.engine.lifecycle import Ended
 from stepscope.engine.scenario import Metric
-from stepscope.engine.workload import SECOND
+from stepscope.ingest.times import SECOND
 
 if TYPE_CHECKING:
     from stepscope.engine.engine import Engine

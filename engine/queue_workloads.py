@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from stepscope.engine.config import MS
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.request_spec import RequestSpec
-from stepscope.engine.workload import SECOND, Workload
+from stepscope.engine.workload import Workload
+from stepscope.ingest.times import MS, SECOND
 
 # A prompt batch of 8,192 tokens took 314 ms where report 32549 was measured: 2,863 in 15 minutes.
 STREAM_COST = CostModel(base_ns=12_000_000, prefill_token_ns=37_200, kv_token_ns=10)

@@ -20,13 +20,13 @@ from stepscope.engine.request import Request
 from stepscope.engine.request_spec import RequestSpec
 from stepscope.engine.workload_files import read_requests, requests_of
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.times import SECOND
 
 __all__ = [
-    "SECOND", "Lengths", "RequestSpec", "Workload", "bursty", "closed_loop", "distinct", "fixed",
+    "Lengths", "RequestSpec", "Workload", "bursty", "closed_loop", "distinct", "fixed",
     "identical", "log_normal", "poisson", "sharing",
 ]  # fmt: skip
 
-SECOND = 1_000_000_000
 Lengths = Callable[[Random], tuple[int, int]]
 
 

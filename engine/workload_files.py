@@ -29,13 +29,13 @@ from stepscope.engine.request_spec import RequestSpec
 from stepscope.ingest.errors import ConfigError, RecordingError
 from stepscope.ingest.request_rows import (
     BEYOND,
-    MS,
     AzureRow,
     MooncakeRow,
     is_azure,
     is_mooncake,
     request_name,
 )
+from stepscope.ingest.times import MS
 
 LIMIT_BYTES = 256 << 20
 MAX_LISTED = 1_000  # requests in a manifest; the longer workload is kept beside it

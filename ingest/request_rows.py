@@ -15,7 +15,6 @@ from msgspec import Meta, Struct, field
 
 BEYOND = "fields beyond the header"
 AZURE_FIELDS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
-MS = 1_000_000
 Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 

@@ -1,6 +1,12 @@
-"""Times that stand for something else: one constant, whoever adds them up."""
+"""Units of time, and times that stand for something else: one constant, whoever adds them up."""
 
 from __future__ import annotations
+
+US, MS, SECOND = 1_000, 1_000_000, 1_000_000_000
+"""In nanoseconds, as all times are."""
+
+EARLIEST_NS = -(2**63)
+"""The first time that there is: nothing can be before it."""
 
 FAR_NS = 2**61
 """A time after everything, of what has no end: Unix times reach it in 2043.

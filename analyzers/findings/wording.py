@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+from stepscope.ingest.times import MS, SECOND, US
+
+_UNITS = ((SECOND, "s"), (MS, "ms"), (US, "us"))
 NUMBER = r"\d+"  # what stands for one in a text: of texts that differ in these alone, one is told
 
 

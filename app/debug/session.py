@@ -27,6 +27,7 @@ from stepscope.app.debug.why import LeftOut, Reasons
 from stepscope.app.timeline.bounds import bounds_of
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.times import EARLIEST_NS
 from stepscope.ingest.trace import Trace
 
 GRAINS = ("step", "event")
@@ -38,7 +39,6 @@ FOLDED: dict[str, list[str]] = {
 }
 
 
-EARLIEST_NS = -(2**63)
 NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task")
 
 

@@ -34,12 +34,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stepscope.ingest.times import MS, US
+
 FUSED, PER_TOKEN, GROUPED = "fused", "per-token", "grouped-gemm"
 PATHS = (FUSED, PER_TOKEN, GROUPED)
 RECURRENT, ATTENTION = "recurrent", "attention"
 KINDS = (RECURRENT, ATTENTION)
 NUM_EXPERTS, EXPERTS_PER_TOKEN = 256, 8
-US, MS = 1_000, 1_000_000
 
 
 def distinct_experts(num_rows: int) -> float:

@@ -111,9 +111,10 @@ from stepscope.engine.scenario import (
     settled,
 )
 from stepscope.engine.schedulers.multiplexed import Multiplexed
-from stepscope.engine.workload import SECOND, Workload, distinct
+from stepscope.engine.workload import Workload, distinct
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import ClockInfo
+from stepscope.ingest.times import SECOND
 
 if TYPE_CHECKING:
     from stepscope.engine.executors.expert_parallel import ExpertParallel

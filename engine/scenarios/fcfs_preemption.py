@@ -76,7 +76,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.clock import VirtualClock
-from stepscope.engine.config import MS, EngineConfig
+from stepscope.engine.config import EngineConfig
 from stepscope.engine.engine import Engine, Observer
 from stepscope.engine.executors.simulated import CostModel, Simulated
 from stepscope.engine.metrics import cohorts_text, serving_metrics
@@ -92,6 +92,7 @@ from stepscope.engine.scenario import (
 from stepscope.engine.schedulers.bucketed import KNOBS, Bucketed
 from stepscope.engine.workload import Workload, bursty, fixed
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.times import MS
 
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder

@@ -77,8 +77,9 @@ from stepscope.engine.scenario import (
     settled,
 )
 from stepscope.engine.schedulers.queued import LOADS, NO_BOUND, Queued
-from stepscope.engine.workload import SECOND, Workload
+from stepscope.engine.workload import Workload
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.times import SECOND
 
 AS_WORKLOAD, AS_IT_SAYS = 0, -1
 VARIANTS = ("before", "after")

@@ -21,15 +21,8 @@ from stepscope.engine.executors.split import Split
 from stepscope.engine.scenario import recorder_for
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.schedulers.paged import Paged
-from stepscope.engine.workload import (
-    SECOND,
-    Workload,
-    bursty,
-    fixed,
-    identical,
-    log_normal,
-    poisson,
-)
+from stepscope.engine.workload import Workload, bursty, fixed, identical, log_normal, poisson
+from stepscope.ingest.times import SECOND
 
 WORKLOADS = {
     "bursts": bursty(1280, 128, 20 * SECOND, fixed(64, 100), seed=0),

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 
 from stepscope.engine.workload import (
-    SECOND,
     RequestSpec,
     Workload,
     bursty,
@@ -16,6 +15,7 @@ from stepscope.engine.workload import (
     poisson,
 )
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.times import SECOND
 from tests.engine.workloads import requests
 
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.engine.scenario import recorder_for
-from stepscope.engine.workload import SECOND, RequestSpec, Workload, identical
+from stepscope.engine.workload import RequestSpec, Workload, identical
 from stepscope.engine.workload_files import KEPT_IN, LIMIT_BYTES, MAX_LISTED
 from stepscope.ingest.errors import ConfigError, StepscopeError, TraceError
 from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.times import SECOND
 from stepscope.ingest.trace import Trace
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"

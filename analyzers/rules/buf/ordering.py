@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analyzers.views.once import once
-from stepscope.ingest.times import FAR_NS
+from stepscope.ingest.times import EARLIEST_NS, FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -220,6 +220,6 @@ def _awaited(
 
 def _join(clock: Clock, other: Clock) -> bool:
     """Let `clock` know what `other` knows; tell whether that was news."""
-    news = {name: ns for name, ns in other.items() if ns > clock.get(name, -(2**63))}
+    news = {name: ns for name, ns in other.items() if ns > clock.get(name, EARLIEST_NS)}
     clock.update(news)
     return bool(news)

@@ -39,6 +39,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.streaks import streaks
+from stepscope.ingest.times import SECOND
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -61,8 +62,8 @@ class LoadImbalance:
 
     max_ratio: float = 2.0
     min_reqs: int = 8
-    min_ns: int = 10_000_000_000
-    stale_ns: int = 30_000_000_000
+    min_ns: int = 10 * SECOND
+    stale_ns: int = 30 * SECOND
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether two ranks or more, alike and of one engine, say how much they have to do."""

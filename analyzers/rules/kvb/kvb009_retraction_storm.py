@@ -40,7 +40,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.loads import loads
-from stepscope.ingest.times import FAR_NS
+from stepscope.ingest.times import FAR_NS, SECOND
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -66,7 +66,7 @@ class RetractionStorm:
     needs: ClassVar[tuple[str, ...]] = ()
 
     min_rounds: int = 4
-    max_gap_ns: int = 12_000_000_000
+    max_gap_ns: int = 12 * SECOND
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:

@@ -50,6 +50,7 @@ from stepscope.analyzers.views.interval_union import covered, merged
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import REQUEST, events, waits
 from stepscope.ingest.schema import STEP_KINDS
+from stepscope.ingest.times import SECOND
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -77,7 +78,7 @@ class DecodeStalled:
 
     max_ratio: float = 50.0
     max_turn_ratio: float = 100.0
-    min_gap_ns: int = 1_000_000_000
+    min_gap_ns: int = SECOND
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:

@@ -44,6 +44,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
+from stepscope.ingest.times import SECOND
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -69,7 +70,7 @@ class QueueWithRoom:
 
     max_usage: float = 0.5
     min_reports: int = 3
-    min_ns: int = 10_000_000_000
+    min_ns: int = 10 * SECOND
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:

@@ -42,7 +42,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.known import any_row
-from stepscope.ingest.times import FAR_NS
+from stepscope.ingest.times import FAR_NS, SECOND
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -74,7 +74,7 @@ class TransferBacklog:
 
     min_reqs: int = 8
     min_reports: int = 5
-    min_ns: int = 10_000_000_000
+    min_ns: int = 10 * SECOND
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:

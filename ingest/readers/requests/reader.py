@@ -22,12 +22,12 @@ from stepscope.ingest.readers.encodings.inflate import Inflater
 from stepscope.ingest.readers.text.split import NO_END, Lines
 from stepscope.ingest.request_rows import (
     AZURE_FIELDS,
-    MS,
     MooncakeRow,
     is_azure,
     is_mooncake,
     request_name,
 )
+from stepscope.ingest.times import MS
 
 ARRIVALS, HEADERS = "arrivals", "headers"
 ODD = "lines that are no request"

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-SECOND_NS = 1_000_000_000
+from stepscope.ingest.times import SECOND
+
 UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 """The year and the day of a time that says none, where no time is known that it is close to."""
 HEAD_CHARS = 400
@@ -87,7 +88,7 @@ def _stamp(match: re.Match[str], near: datetime | None) -> Stamp | None:
         return None
     moment = min(days, key=lambda day: abs(day - (near or UNDATED))) - _offset(said.get("zone"))
     whole = (moment - _EPOCH) // timedelta(seconds=1)
-    ns = whole * SECOND_NS + int(fraction.ljust(9, "0"))
+    ns = whole * SECOND + int(fraction.ljust(9, "0"))
     return Stamp(ns, 10 ** (9 - len(fraction)), has_year=bool(said.get("year")))
 
 
