@@ -107,8 +107,7 @@ class Engine:
         batch = self.schedule(dummy)
         formed = self._counts()
         execution = self._run(batch)
-        if batch.num_prefill_reqs:
-            self.state.prefilled_step = self.state.step
+        self._count_prefills(batch)
         self.postprocess(batch, execution)
         self.kinds.count(batch.kind, self.state.step)
         self._livelock = self._livelock or execution.stop
@@ -171,6 +170,11 @@ class Engine:
         if self._num_idle_steps > self.config.max_idle_steps:
             return f"watchdog: nothing was scheduled in {self._num_idle_steps} steps"
         return self._livelock
+
+    def _count_prefills(self, batch: Batch) -> None:
+        if batch.num_prefill_reqs:
+            self.state.prefilled_step = self.state.step
+        self.state.num_prefills = self.state.num_prefills + 1 if batch.num_prefill_reqs else 0
 
     def _dies(self) -> bool:
         """Whether the executor is about to die: when it has run for a little while."""

@@ -18,7 +18,7 @@ class State:
 
     `waiting` is in the order in which it is served, `running` in the order of admission.
     `was_full` says that somebody lacked a seat and nobody has left since, `prefilled_step` which
-    step was the last one with a prompt.
+    step was the last one with a prompt, `num_prefills` how many in a row had one until now.
     """
 
     def __init__(self, config: EngineConfig) -> None:
@@ -29,6 +29,7 @@ class State:
         self.batch = Batch()
         self.was_full = False
         self.prefilled_step = 0
+        self.num_prefills = 0
         self.kv_blocks = KVBlocks(config.num_kv_blocks, config.block_size)
         self.slots = Slots(config.num_slots) if config.num_slots else None
 

@@ -24,7 +24,8 @@ held by those who wait, and in either case somebody waits whom a loop over the q
 ## The variants
 - `before`: the engine with the report's bug; `after`: without it. So `--variant all` compares them.
 - Alternatives are settings: `decode_rounds`, the steps that are the decodes' after one with
-  prompts; `max_passes`, 0 for strictly in order and -1 for no bound; `loads=lateral`, which takes
+  prompts (sglang 35017); `max_prefills`, after how many with prompts one is the decodes' (32775);
+  `max_passes`, 0 for strictly in order and -1 for no bound; `loads=lateral`, which takes
   blocks from those who wait where `reserved` does not give them out (vLLM 40968 did the one and
   44560 the other); `video_blocks=0`, with which the long request fits.
 
@@ -110,6 +111,9 @@ def _settings() -> dict[str, Setting]:
         "decode_rounds": Setting(
             AS_IT_SAYS, "steps of decodes after one with prompts; -1: as it says", at_least=-1
         ),
+        "max_prefills": Setting(
+            0, "steps with prompts in a row before one of decodes; 0: no bound", at_least=0
+        ),
         "max_passes": Setting(
             8, "times that one that lacks blocks is passed; -1: no bound", at_least=NO_BOUND
         ),
@@ -146,6 +150,7 @@ class WaitingQueue:
         scheduler = Queued(
             case.prefill_first,
             case.decode_rounds if values["decode_rounds"] < 0 else values["decode_rounds"],
+            values["max_prefills"],
             values["max_passes"],
             values["loads"],
         ).with_faults(faults)

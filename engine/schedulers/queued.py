@@ -23,7 +23,7 @@ NO_BOUND = -1
 # Those in whose engine a request that is ready is promoted when the loop comes to it, or never.
 ONLY_IN_LINE = frozenset({"ready-not-looked-at", "half-the-pool-each"})
 FAULTY_KNOBS: dict[str, dict[str, Any]] = {
-    "prompts-always-first": {"decode_rounds": 0},
+    "prompts-always-first": {"decode_rounds": 0, "max_prefills": 0},
     "blocked-head-holds-all": {"max_passes": 0},
     "passed-without-bound": {"max_passes": NO_BOUND},
     "half-the-pool-each": {"loads": "greedy", "max_passes": 0},
@@ -39,6 +39,8 @@ class Queued:
 
     - `prefill_first`: whether decodes run only in steps in which no prompt can.
     - `decode_rounds`: steps after one with prompts that are the decodes', whatever waits.
+    - `max_prefills`: steps with prompts in a row after which one is the decodes', as soon as no
+      prompt is in the middle of its chunks; 0: no bound.
     - `max_passes`: how often those behind a request that lacks KV blocks may be let in before it;
       -1: as often as they fit.
     - `loads`: when blocks are given for KV that comes from elsewhere: `reserved`, when those that
@@ -48,6 +50,7 @@ class Queued:
 
     prefill_first: bool = False
     decode_rounds: int = 0
+    max_prefills: int = 0
     max_passes: int = 0
     loads: str = "reserved"
     faults: Set[str] = field(default_factory=frozenset)
@@ -83,7 +86,10 @@ class Queued:
 
     def _is_decodes_turn(self, state: State) -> bool:
         since = state.step - state.prefilled_step
-        return state.prefilled_step > 0 and since <= self.decode_rounds
+        if state.prefilled_step > 0 and since <= self.decode_rounds:
+            return True
+        is_chunked = any(request.is_prefill for request in state.running)
+        return 0 < self.max_prefills <= state.num_prefills and not is_chunked
 
     def _run(self, state: State, requests: Iterable[Request]) -> Iterator[Action]:
         for request in requests:

@@ -48,6 +48,23 @@ def test_prompts_that_always_go_first_leave_decodes_the_end() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("max_prefills", "steps"), [(1, "pd" * 12), (2, "ppd" * 6), (3, "pppd" * 4)]
+)
+def test_after_so_many_steps_with_prompts_one_is_the_decodes(max_prefills: int, steps: str) -> None:
+    knobs = {"prefill_first": True, "max_prefills": max_prefills}
+
+    assert kinds(served(*STREAM, knobs=knobs, max_num_seqs=8)) == steps
+
+
+def test_a_prompt_in_the_middle_of_its_chunks_goes_on_before_the_decodes_turn() -> None:
+    knobs = {"prefill_first": True, "max_prefills": 1}
+
+    steps = kinds(served(*STREAM, knobs=knobs, max_num_seqs=8, max_num_batched_tokens=12))
+
+    assert steps.startswith("pdppdppd")  # every other step begins one and leaves it in the middle
+
+
 def test_who_waits_while_it_is_the_decodes_turn_is_told_so() -> None:
     rows = served(*STREAM[:2], knobs={"prefill_first": True, "decode_rounds": 1})
 

@@ -188,6 +188,7 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "per_minute": between(1, 2000),
         "video_blocks": between(0, 512),
         "decode_rounds": between(0, 8),
+        "max_prefills": mostly(0, between(1, 8)),
         "max_passes": mostly(8, between(0, 32)),
         "loads": among("reserved", "lateral"),
     },
