@@ -31,8 +31,8 @@ from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.rings import Ring, Rings
 from stepscope.engine.device.run import Run
 from stepscope.engine.device.silicon import WAITS, Silicon
-from stepscope.engine.device.tasks import Part, Task, TaskGraph
-from stepscope.engine.device.topology import Core, Device, Thread
+from stepscope.engine.device.tasks import Task, TaskGraph
+from stepscope.engine.device.topology import Core, Device, Part, Thread
 
 _SINGLES = (("AIC", "AIV"), ("AIV", "AIC"))
 

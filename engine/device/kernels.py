@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from stepscope.engine.device.tasks import MIX_MASK, Region, Task, TaskGraph
-from stepscope.engine.device.topology import AIC, AIV0
+from stepscope.engine.device.tasks import AIC, AIV0, MIX_MASK, Region, Task, TaskGraph
 
 MASKS = {"AIC": AIC, "AIV": AIV0, "MIX": MIX_MASK}
 TILE_BYTES = {"AIC": 128 * 128 * 4, "AIV": 128 * 128 * 2, "MIX": 128 * 128 * 4}

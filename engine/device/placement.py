@@ -24,8 +24,8 @@ from itertools import islice
 
 from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.decision_log import DecisionLog
-from stepscope.engine.device.tasks import Part, Task
-from stepscope.engine.device.topology import ROLES, Core, Device, Group, Thread
+from stepscope.engine.device.tasks import ROLES, Task
+from stepscope.engine.device.topology import Core, Device, Group, Part, Thread
 from stepscope.ingest.errors import ConfigError
 
 AIV_NOT_ASKED = frozenset({"late-part-overwrites-tile", "late-part-hangs"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.engine.device.run import Run
-from stepscope.engine.device.tasks import Part, TaskGraph
-from stepscope.engine.device.topology import ROLE_NAMES
+from stepscope.engine.device.tasks import ROLE_NAMES, TaskGraph
+from stepscope.engine.device.topology import Part
 
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder

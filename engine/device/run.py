@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stepscope.engine.device.tasks import Part, Task
+from stepscope.engine.device.tasks import Task
 from stepscope.engine.device.tiles import Tiles, digest_of, right_results
+from stepscope.engine.device.topology import Part
 
 
 @dataclass(frozen=True, slots=True)

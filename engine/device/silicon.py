@@ -30,9 +30,9 @@ from collections.abc import Callable, Sequence
 from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.events import END, START, EventLoop
 from stepscope.engine.device.run import Conflict, Run
-from stepscope.engine.device.tasks import Part
+from stepscope.engine.device.tasks import AIC
 from stepscope.engine.device.tiles import Tiles
-from stepscope.engine.device.topology import AIC, Core
+from stepscope.engine.device.topology import Core, Part
 
 WAITS, CORRUPTS, HANGS = LATE_PARTS = ("waits", "corrupts", "hangs")
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from stepscope.engine.device.topology import AIC, AIV0, AIV1
 from stepscope.ingest.errors import ConfigError
 
-if TYPE_CHECKING:
-    from stepscope.engine.device.topology import Core
-
+AIC, AIV0, AIV1 = 1, 2, 4
+"""The cores of a group, as the bits of a mask."""
+ROLES = (AIC, AIV0, AIV1)
+ROLE_NAMES = {AIC: "AIC", AIV0: "AIV0", AIV1: "AIV1"}
 MIX_MASK = AIC | AIV0 | AIV1
 UNKNOWN = -1
 
@@ -85,30 +84,6 @@ class Task:
     def blocks_left(self) -> int:
         """How many blocks no core was found for yet."""
         return self.num_blocks - self.next_block
-
-
-@dataclass(slots=True, eq=False)
-class Part:
-    """The share of one block that runs on one core; AIC-only and AIV-only blocks have one part.
-
-    `mates` holds all parts of the block. `slot` is the slot that it was dispatched to. `group` is
-    the group that the scheduler chose and `role` the place in it that the kernel was built for.
-    """
-
-    task: Task
-    block: int
-    core: Core
-    role: int
-    group: int
-    slot: str
-    thread: int
-    mates: list[Part]
-    dispatch_ns: int = UNKNOWN
-    start_ns: int = UNKNOWN
-    end_ns: int = UNKNOWN
-
-    def __str__(self) -> str:
-        return f"{self.task.name} {self.block}/{self.task.num_blocks}"
 
 
 def shape_of(mask: int) -> str:

@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from stepscope.engine.device.tasks import Part, Task
-from stepscope.engine.device.topology import ROLES
+from stepscope.engine.device.tasks import ROLES, Task
+from stepscope.engine.device.topology import Part
 
 
 @dataclass(frozen=True, slots=True)

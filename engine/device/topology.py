@@ -1,4 +1,4 @@
-"""Cores, core groups and the scheduler threads that own them.
+"""Cores with what they run, core groups, and the scheduler threads that own them.
 
 A device has N groups of one cube core (AIC) and two vector cores (AIV0, AIV1), "1C2V". Group ci
 holds the cores {ci, N + 2ci, N + 2ci + 1} and belongs to scheduler thread `ci mod threads`.
@@ -15,16 +15,33 @@ A core has two slots: one block runs, one waits behind it. Two views of them are
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from stepscope.engine.device.tasks import AIC, ROLES, UNKNOWN, Task
 from stepscope.ingest.errors import ConfigError
 
-if TYPE_CHECKING:
-    from stepscope.engine.device.tasks import Part
 
-AIC, AIV0, AIV1 = 1, 2, 4
-ROLES = (AIC, AIV0, AIV1)
-ROLE_NAMES = {AIC: "AIC", AIV0: "AIV0", AIV1: "AIV1"}
+@dataclass(slots=True, eq=False)
+class Part:
+    """The share of one block that runs on one core; AIC-only and AIV-only blocks have one part.
+
+    `mates` holds all parts of the block. `slot` is the slot that it was dispatched to. `group` is
+    the group that the scheduler chose and `role` the place in it that the kernel was built for.
+    """
+
+    task: Task
+    block: int
+    core: Core
+    role: int
+    group: int
+    slot: str
+    thread: int
+    mates: list[Part]
+    dispatch_ns: int = UNKNOWN
+    start_ns: int = UNKNOWN
+    end_ns: int = UNKNOWN
+
+    def __str__(self) -> str:
+        return f"{self.task.name} {self.block}/{self.task.num_blocks}"
 
 
 @dataclass(slots=True, eq=False)

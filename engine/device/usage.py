@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stepscope.engine.device.run import Run
-from stepscope.engine.device.tasks import Part
-from stepscope.engine.device.topology import AIC, Device
+from stepscope.engine.device.tasks import AIC
+from stepscope.engine.device.topology import Device, Part
 
 
 @dataclass(slots=True)

@@ -20,14 +20,14 @@ prepares, and so gets its faults as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
 from stepscope.engine.batch import PREFILL
 from stepscope.engine.executors import ExecutionFailed
-from stepscope.engine.executors.staging import CopyQueue, Staged, Staging
+from stepscope.engine.executors.staging import CopyQueue, Segment, Staged, Staging
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
@@ -40,29 +40,6 @@ BACKENDS = {"v4": 2, "mla": 1, "mha": None}
 """How often each layer's projections run for a mixed batch; None: the backend takes none."""
 _Part = tuple[str, "tuple[Row, ...]", list[int]]
 """A phase, its rows, and how many tokens each of them is taken to have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of a batch that runs by itself: `rows`, the first of them row `first_row`.
-
-    `cu_lens` are cumulative lengths: row i has the tokens `cu_lens[i]` to `cu_lens[i + 1]` of the
-    segment. `fields` says which of the batch's tokens the segment gets of each per-token field,
-    None where it gets none, and which of its own entries of each other field.
-    """
-
-    segment: int
-    phase: str
-    path: str
-    first_row: int
-    rows: tuple[Row, ...]
-    cu_lens: tuple[int, ...]
-    fields: Mapping[str, range | None]
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens of its rows, whatever its metadata says."""
-        return sum(row.num_tokens for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,35 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepscope.engine.executors.split import Segment
+    from stepscope.engine.batch import Row
     from stepscope.ingest.recorder import Recorder
 
 HOST, COPY, COMPUTE = "host", "copy", "compute"
 ENTRY_BYTES = 8  # fields are 64-bit integers
 IDS, PLAN = "input_ids", "compress_plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a batch that runs by itself: `rows`, the first of them row `first_row`.
+
+    `cu_lens` are cumulative lengths: row i has the tokens `cu_lens[i]` to `cu_lens[i + 1]` of the
+    segment. `fields` says which of the batch's tokens the segment gets of each per-token field,
+    None where it gets none, and which of its own entries of each other field.
+    """
+
+    segment: int
+    phase: str
+    path: str
+    first_row: int
+    rows: tuple[Row, ...]
+    cu_lens: tuple[int, ...]
+    fields: Mapping[str, range | None]
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of its rows, whatever its metadata says."""
+        return sum(row.num_tokens for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)

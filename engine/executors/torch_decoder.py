@@ -19,7 +19,8 @@ from stepscope.engine.batch import PREFILL
 from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.executors.field_buffers import FieldBuffers, Fields, Values
 from stepscope.engine.executors.model_runner import ModelRunner
-from stepscope.engine.executors.split import TOKEN_FIELDS, Prepared, Segment, Split
+from stepscope.engine.executors.split import TOKEN_FIELDS, Prepared, Split
+from stepscope.engine.executors.staging import Segment
 from stepscope.engine.model.drafts import lookup_draft, num_accepted
 from stepscope.engine.model.inputs import ModelInput
 from stepscope.engine.model.kv_cache import KVCache

@@ -11,8 +11,8 @@ from stepscope.engine.device.dispatcher import Dispatcher
 from stepscope.engine.device.rings import Rings
 from stepscope.engine.device.run import Run
 from stepscope.engine.device.silicon import WAITS
-from stepscope.engine.device.tasks import Part, Region, TaskGraph
-from stepscope.engine.device.topology import Device
+from stepscope.engine.device.tasks import Region, TaskGraph
+from stepscope.engine.device.topology import Device, Part
 
 Block = tuple[int, int]
 Launch = tuple[int, list[int], bool, bool, list[tuple[str, int]], list[tuple[str, int]]]

@@ -11,8 +11,8 @@ import pytest
 from stepscope.engine.device.admission import ADMISSIONS, admission
 from stepscope.engine.device.kernels import Share, whole
 from stepscope.engine.device.run import Run
-from stepscope.engine.device.tasks import Part, TaskGraph
-from stepscope.engine.device.topology import Device, Group
+from stepscope.engine.device.tasks import TaskGraph
+from stepscope.engine.device.topology import Device, Group, Part
 from stepscope.engine.device.workloads import workload
 from stepscope.ingest.errors import ConfigError
 from tests.engine.device_graphs import blocks_of, run_of, split_blocks

@@ -10,8 +10,8 @@ from stepscope.engine.device.events import EventLoop
 from stepscope.engine.device.kernels import whole
 from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.run import Run
-from stepscope.engine.device.tasks import Part, TaskGraph
-from stepscope.engine.device.topology import Device
+from stepscope.engine.device.tasks import TaskGraph
+from stepscope.engine.device.topology import Device, Part
 from tests.engine.device_graphs import run_of
 
 COSTS = Costs()

@@ -14,8 +14,8 @@ from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.events import RESUME, EventLoop
 from stepscope.engine.device.run import Run
 from stepscope.engine.device.silicon import Silicon
-from stepscope.engine.device.tasks import Part, TaskGraph
-from stepscope.engine.device.topology import Device
+from stepscope.engine.device.tasks import TaskGraph
+from stepscope.engine.device.topology import Device, Part
 from stepscope.engine.scenarios.mix_admission import MixAdmission
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked

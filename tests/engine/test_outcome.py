@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from stepscope.engine.device.run import Run
-from stepscope.engine.device.tasks import Part, Task
-from stepscope.engine.device.topology import AIC, Device
+from stepscope.engine.device.tasks import AIC, Task
+from stepscope.engine.device.topology import Device, Part
 from stepscope.engine.device.usage import Usage
 from stepscope.engine.outcome import outcome
 from stepscope.engine.scenario import RunResult
