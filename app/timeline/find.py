@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import polars as pl
 
 from stepscope.app.plain import plain
-from stepscope.app.timeline.lanes import end_of, placeable
+from stepscope.app.timeline.lanes import Lane, end_of, placeable
+from stepscope.app.timeline.picture import Ref, SpanView
 from stepscope.app.timeline.places import STEPS, Places
 from stepscope.app.timeline.step_lanes import known_steps
 from stepscope.ingest.trace import Trace
-
-if TYPE_CHECKING:
-    from stepscope.app.timeline.model import Timeline
 
 KINDS = ("step", "request", "core", "group", "task", "span")
 MAX_NAMES = 200
@@ -38,10 +36,26 @@ class Hit:
     count: int = 1
 
 
+class Searched(Protocol):
+    """What a search asks of a timeline."""
+
+    bounds: tuple[int, int]
+
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        """All lanes, in order."""
+
+    def spans(self, lane: int, t0: int, t1: int, limit: int) -> Sequence[SpanView]:
+        """The first `limit` spans of a lane that touch [t0, t1), by time."""
+
+    def sublane_of(self, lane: int | None, ref: Ref, ts_ns: int) -> int | None:
+        """The sub-lane, from `lane` down, on which the span of a row begins at a time."""
+
+
 class Finder:
     """Searches a timeline's lanes and the names in its trace."""
 
-    def __init__(self, trace: Trace, timeline: Timeline, places: Places) -> None:
+    def __init__(self, trace: Trace, timeline: Searched, places: Places) -> None:
         self._trace = trace
         self._timeline = timeline
         self._places = places

@@ -136,6 +136,15 @@ class Levels:
         state[alone] = np.where(np.isin(last, list(hidden)), 0, last)
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The lanes `first_lane` and on, in order, and their spans."""
+
+    name: str
+    first_lane: int
+    levels: Levels
+
+
 class StartIndex:
     """Finds how many spans of a lane began before a time.
 

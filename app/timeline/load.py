@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +11,9 @@ import polars as pl
 
 from stepscope.app import palette
 from stepscope.app.timeline.lanes import Ints, clipped, end_of, placeable
+from stepscope.app.timeline.levels import Section
 from stepscope.app.timeline.recomputed import with_recomputed
 from stepscope.ingest.trace import Trace
-
-if TYPE_CHECKING:
-    from stepscope.app.timeline.model import Section
 
 Shares = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +15,7 @@ from stepscope.app.timeline.counters import Counter, Series, counters
 from stepscope.app.timeline.find import Finder, Hit
 from stepscope.app.timeline.labels import STEP_OF_BATCH, Labels
 from stepscope.app.timeline.lanes import TABLES, Ints, Lane, LaneName, Strips
-from stepscope.app.timeline.levels import Bytes, Levels, Sum, in_sublanes, pixel_edges
+from stepscope.app.timeline.levels import Bytes, Levels, Section, Sum, in_sublanes, pixel_edges
 from stepscope.app.timeline.load import Load, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.places import Places
@@ -37,15 +36,6 @@ SECTIONS: tuple[tuple[str, str, Callable[[Trace, int], Strips]], ...] = (
 MAX_LISTED = 64
 Side = Literal["left", "right"]
 """Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """The lanes `first_lane` and on, in order, and their spans."""
-
-    name: str
-    first_lane: int
-    levels: Levels
 
 
 class Timeline:
