@@ -9,22 +9,16 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.ingest.columns import Table
-from stepscope.ingest.errors import SchemaMismatch, TraceError, WriteError
+from stepscope.ingest.errors import SchemaMismatch, TraceError
 from stepscope.ingest.frames import Frame, conform, polars_schema
-from stepscope.ingest.manifest import write_manifest
 from stepscope.ingest.schema import TABLES
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
 
 ROW_GROUP_ROWS = 256 << 10
 SINK_ROWS = 16 << 10
@@ -138,42 +132,6 @@ def _types(table: Table) -> dict[str, str]:
     file = io.BytesIO()
     pl.DataFrame(schema=polars_schema(table)).write_parquet(file)
     return pl.read_parquet_metadata(file.getvalue())
-
-
-def save_trace(trace: Trace, out: Path) -> None:
-    """Write a whole trace beside `out` and put it there in one rename; raises `WriteError`."""
-    if out.exists() and not (out.is_dir() and (holds_trace(out) or not any(out.iterdir()))):
-        raise WriteError("something else is in the way", where=str(out), todo="choose another name")
-    draft = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        draft.mkdir(parents=True)
-        _write_tables(trace, draft)
-        write_manifest(trace.manifest, draft / "manifest.json")
-        _swap(draft, out)
-    except OSError as error:
-        raise WriteError(f"cannot be written: {error.strerror}", where=str(out)) from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _write_tables(trace: Trace, folder: Path) -> None:
-    for table in TABLES:
-        rows = trace.table(table.name).collect()
-        for (rank,), part in rows.group_by("rank", maintain_order=True):
-            write_parquet(part, folder / table.name / f"rank={rank}" / parquet_name(0, 0))
-
-
-def _swap(draft: Path, out: Path) -> None:
-    old = out.with_name(f".{out.name}.{os.getpid()}.old")
-    if out.exists():
-        out.rename(old)
-    try:
-        draft.rename(out)
-    except OSError:
-        if old.exists():
-            old.rename(out)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _check(table: Table, file: Path) -> None:

@@ -117,6 +117,10 @@ class Trace:
             )
         return self._num_rows[name]
 
+    def rows_by_table(self) -> dict[str, int]:
+        """Count the rows of all tables."""
+        return {table.name: self.num_rows(table.name) for table in TABLES}
+
     def has(self, name: str) -> bool:
         """Tell whether the trace has a row of that table."""
         return self.num_rows(name) > 0
@@ -133,22 +137,12 @@ class Trace:
 
         return run_sql({table.name: self.table(table.name) for table in TABLES}, query)
 
-    def save(self, out: str | Path) -> None:
-        """Write the trace as a `.trace` directory: the old one stands until the new one is whole.
-
-        Raises `WriteError` where something else than a trace is in the way, or it cannot be
-        written. The same rows give the same bytes.
-        """
-        from stepscope.ingest.store import save_trace  # noqa: PLC0415 - only who saves pays for it
-
-        save_trace(self, Path(out))
-
     def __repr__(self) -> str:
-        from stepscope.ingest import summary  # noqa: PLC0415 - as a notebook does
+        from stepscope.ingest.display import as_text  # noqa: PLC0415 - few ask
 
-        return summary.as_text(self)
+        return as_text(self.name, self.manifest, self.steps, self.rows_by_table())
 
     def _repr_html_(self) -> str:
-        from stepscope.ingest import summary  # noqa: PLC0415
+        from stepscope.ingest.display import as_html  # noqa: PLC0415 - as a notebook does
 
-        return summary.as_html(self)
+        return as_html(self.name, self.manifest, self.steps, self.rows_by_table())

@@ -12,7 +12,7 @@ from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.run_line import is_split
 from stepscope.ingest.derive.states import is_list_of_arrivals
-from stepscope.ingest.summary import merged_ranks
+from stepscope.ingest.display import merged_ranks
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -48,8 +48,6 @@ def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
 
 
 def _writer(out: Path) -> Callable[[Trace, Path], None]:
-    from stepscope.ingest.trace import Trace
-
     if out.name.endswith((".pftrace", ".pftrace.gz")):
         from stepscope.ingest.writers.perfetto import write_perfetto
 
@@ -59,6 +57,8 @@ def _writer(out: Path) -> Callable[[Trace, Path], None]:
 
         return write_chrome
     if out.suffix == ".trace":
-        return Trace.save
+        from stepscope.ingest.saving import save_trace
+
+        return save_trace
     todo = "use .trace, .pftrace, .pftrace.gz, .json or .json.gz"
     raise ConfigError("no format has this ending", where=str(out), todo=todo)

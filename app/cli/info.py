@@ -60,14 +60,8 @@ def info(trace: Path, form: str, open_trace: OpenTrace) -> None:
 def as_dict(trace: Trace) -> dict[str, Any]:
     """Return what a program wants to know: the manifest, tables, and which rules could judge."""
     from stepscope.analyzers.check.coverage import coverage
-    from stepscope.ingest.summary import (
-        extents,
-        kinds,
-        lengths,
-        rings,
-        steps_by_kind,
-        table_rows,
-    )
+    from stepscope.ingest.display import steps_by_kind, table_rows
+    from stepscope.ingest.summary import extents, kinds, lengths, rings
 
     manifest = asdict(trace.manifest)
     del manifest["tables"]
@@ -77,7 +71,7 @@ def as_dict(trace: Trace) -> dict[str, Any]:
         **manifest,
         "start_ns": min((first for first, _ in times.values()), default=None),
         "end_ns": max((last for _, last in times.values()), default=None),
-        "steps": steps_by_kind(trace),
+        "steps": steps_by_kind(trace.steps),
         "tasks": kinds(trace, "tasks", "shape"),
         "task_edges": kinds(trace, "task_edges", "source"),
         "lifecycle": kinds(trace, "lifecycle", "event"),
@@ -85,7 +79,7 @@ def as_dict(trace: Trace) -> dict[str, Any]:
         "rings": [asdict(ring) for ring in rings(trace)],
         "tables": {
             name: {"rows": rows, "state": state or "complete"}
-            for name, rows, state in table_rows(trace)
+            for name, rows, state in table_rows(trace.manifest, trace.rows_by_table())
         },
         "coverage": coverage(trace).as_dict(),
     }
@@ -103,10 +97,13 @@ def as_text(trace: Trace) -> str:
 
 def _about(trace: Trace) -> Iterator[tuple[str, str]]:
     from stepscope.analyzers.check.coverage import coverage
-    from stepscope.ingest.summary import facts, kinds
+    from stepscope.ingest.display import facts
+    from stepscope.ingest.summary import kinds
 
     yield "trace", trace.name
-    yield from (fact for fact in facts(trace) if fact[0] not in ("steps", "sources"))
+    yield from (
+        fact for fact in facts(trace.manifest, trace.steps) if fact[0] not in ("steps", "sources")
+    )
     yield from _when(trace)
     yield from _device(trace)
     for name, table, column in COUNTED:
@@ -175,13 +172,14 @@ def _listed(names: list[str]) -> str:
 
 
 def _table_lines(trace: Trace) -> list[str]:
-    from stepscope.ingest.summary import extents, table_rows
+    from stepscope.ingest.display import table_rows
+    from stepscope.ingest.summary import extents
 
     times = extents(trace)
     began = min((first for first, _ in times.values()), default=0)
     rows = [
         (name, num, state or "complete", *(_length(ns - began) for ns in times.get(name, ())))
-        for name, num, state in table_rows(trace)
+        for name, num, state in table_rows(trace.manifest, trace.rows_by_table())
     ]
     filled = [(*row, *("-",) * (5 - len(row))) for row in rows]
     return format_table(("table", "rows", "state", "from", "to"), filled) if rows else ["no rows"]
@@ -217,7 +215,7 @@ def _step_lines(trace: Trace) -> list[str]:
 def _rank_lines(trace: Trace) -> list[str]:
     """Say from where each of several ranks is, and how well its clock agrees with the first's."""
     from stepscope.app.units import duration
-    from stepscope.ingest.summary import sources
+    from stepscope.ingest.display import sources
 
     named = sources(trace.manifest)
     if len(named) < 2:
@@ -272,6 +270,6 @@ def _spelt(what: str) -> str:
 
 
 def _note_lines(trace: Trace) -> list[str]:
-    from stepscope.ingest.summary import doubts
+    from stepscope.ingest.display import doubts
 
     return [f"- {plain(note)}" for note in doubts(trace.manifest)]

@@ -12,14 +12,10 @@ one is *pending*. A core that is neither running nor held is *idle*.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 REQUEST = ("rank", "request")
 ENTERS = ("arrive", "preempt", "defer")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.analyzers.check.run import check
+from stepscope.ingest.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.bench.long_runs import num_rows, of_rows, recorded
 
@@ -43,7 +44,7 @@ def measure(rows: tuple[int, ...] = ROWS) -> list[dict[str, Any]]:
 
 
 def _record(name: str, variant: str, table: str, rows: int, path: Path) -> None:
-    of_rows(recorded(name, variant), rows, table).save(path)
+    save_trace(of_rows(recorded(name, variant), rows, table), path)
 
 
 def _measured(path: Path) -> dict[str, Any]:

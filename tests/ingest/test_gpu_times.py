@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stepscope.ingest.saving import save_trace
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from stepscope.ingest.writers.perfetto import write_perfetto
@@ -59,7 +60,7 @@ def test_a_profile_without_correlations_is_tied_by_external_ids(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("name", "write"),
-    [("out.json", write_chrome), ("out.pftrace", write_perfetto), ("out.trace", Trace.save)],
+    [("out.json", write_chrome), ("out.pftrace", write_perfetto), ("out.trace", save_trace)],
     ids=["Chrome JSON", "Perfetto", "our own"],
 )
 def test_a_step_is_as_long_after_it_was_exported(

@@ -15,6 +15,7 @@ from stepscope.ingest import background, segments
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.rows import row_struct
+from stepscope.ingest.saving import save_trace
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.segments import HEADER_BYTES
 from stepscope.ingest.trace import Trace
@@ -206,7 +207,7 @@ def test_a_file_that_was_made_and_not_begun_is_no_loss(trace: Path) -> None:
 
 
 def test_an_unclosed_trace_can_be_saved_and_is_then_whole(trace: Path, tmp_path: Path) -> None:
-    Trace.open(trace).save(tmp_path / "saved.trace")
+    save_trace(Trace.open(trace), tmp_path / "saved.trace")
 
     assert rows_of(tmp_path / "saved.trace") == list(range(NUM_ROWS))
     assert not list((tmp_path / "saved.trace").glob("journal*"))

@@ -14,6 +14,7 @@ from stepscope.ingest.readers.logs import reader
 from stepscope.ingest.readers.text.collect import Line, LogRows
 from stepscope.ingest.readers.text.split import Lines, origin_of
 from stepscope.ingest.readers.text.times import stamp_of
+from stepscope.ingest.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import LOGS, SGLANG, VLLM, open_log, report_of
@@ -244,7 +245,7 @@ def test_what_is_no_time_is_none(text: str) -> None:
 def test_a_trace_of_a_log_can_be_saved_and_opened_again(tmp_path: Path) -> None:
     trace = open_log(tmp_path, VLLM + SGLANG)
 
-    trace.save(tmp_path / "out.trace")
+    save_trace(trace, tmp_path / "out.trace")
 
     again = Trace.open(tmp_path / "out.trace")
     assert again.manifest.report == trace.manifest.report

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stepscope.analyzers.latency.blame import blame
-from stepscope.ingest.summary import facts
+from stepscope.ingest.display import facts
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.kineto_files import open_events, rows, slice_
@@ -69,7 +69,9 @@ def test_beside_the_files_that_it_was_merged_of_a_merged_one_is_left_out(tmp_pat
 def test_what_is_said_of_a_merged_file_is_said_of_several_ranks(tmp_path: Path) -> None:
     trace = open_events(tmp_path, *merged("TP00-DP00", "TP01-DP00"))
 
-    assert ("ranks", "2, not told apart (TP00-DP00, TP01-DP00)") in facts(trace)
+    assert ("ranks", "2, not told apart (TP00-DP00, TP01-DP00)") in facts(
+        trace.manifest, trace.steps
+    )
     assert blame(trace).notes == (
         "profiles of several ranks are merged into one file, in which their steps are not told "
         "apart: there is no time to be blamed for",

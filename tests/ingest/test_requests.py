@@ -17,6 +17,7 @@ from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.requests.reader import HASHES, ODD, RequestsReader
 from stepscope.ingest.readers.text.split import NO_END
+from stepscope.ingest.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import open_log, report_of
@@ -125,7 +126,7 @@ def test_requests_up_to_the_limit_are_kept_and_the_option_is_named(tmp_path: Pat
 
 @pytest.mark.parametrize("text", [AZURE, MOONCAKE])
 def test_a_trace_of_it_is_the_workload_that_the_file_is(tmp_path: Path, text: str) -> None:
-    open_log(tmp_path, text).save(tmp_path / "arrivals.trace")
+    save_trace(open_log(tmp_path, text), tmp_path / "arrivals.trace")
 
     again = Workload.load(tmp_path / "arrivals.trace").specs
     told = Workload.load(tmp_path / "server.txt").specs

@@ -7,10 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.ingest import frames, store
+from stepscope.ingest import frames, saving, store
 from stepscope.ingest.errors import SchemaMismatch, TraceError, WriteError
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.manifest import ReadReport
+from stepscope.ingest.saving import save_trace
 from stepscope.ingest.schema import COUNTERS
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
@@ -29,7 +30,7 @@ def some_trace(rows: int = 50) -> Trace:
 def test_what_is_saved_is_what_was_there(tmp_path: Path) -> None:
     trace = some_trace()
 
-    trace.save(tmp_path / "out.trace")
+    save_trace(trace, tmp_path / "out.trace")
 
     back = Trace.open(tmp_path / "out.trace")
     assert back.manifest == trace.manifest
@@ -39,7 +40,7 @@ def test_what_is_saved_is_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_file_per_table_and_rank_is_readable_by_itself(tmp_path: Path) -> None:
-    some_trace().save(tmp_path / "out.trace")
+    save_trace(some_trace(), tmp_path / "out.trace")
 
     files = sorted(str(f.relative_to(tmp_path / "out.trace")) for f in tmp_path.rglob("*.parquet"))
     assert files == [
@@ -54,7 +55,7 @@ def test_a_file_per_table_and_rank_is_readable_by_itself(tmp_path: Path) -> None
 
 def test_the_same_trace_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a.trace", "b.trace"):
-        some_trace(3_000).save(tmp_path / name)
+        save_trace(some_trace(3_000), tmp_path / name)
 
     a, b = (
         {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
@@ -64,9 +65,9 @@ def test_the_same_trace_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_trace_can_be_saved_over_itself(tmp_path: Path) -> None:
-    some_trace().save(tmp_path / "out.trace")
+    save_trace(some_trace(), tmp_path / "out.trace")
 
-    Trace.open(tmp_path / "out.trace").save(tmp_path / "out.trace")
+    save_trace(Trace.open(tmp_path / "out.trace"), tmp_path / "out.trace")
 
     assert Trace.open(tmp_path / "out.trace").num_rows("steps") == 50
     assert [file.name for file in tmp_path.iterdir()] == ["out.trace"]
@@ -79,7 +80,7 @@ def test_what_is_no_trace_is_not_overwritten(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder" / "thesis.tex").write_text("mine")
 
     with pytest.raises(WriteError, match="something else is in the way"):
-        some_trace().save(tmp_path / name)
+        save_trace(some_trace(), tmp_path / name)
 
     assert (tmp_path / "folder" / "thesis.tex").read_text() == "mine"
     assert (tmp_path / "thesis.tex").read_text() == "mine"
@@ -88,21 +89,21 @@ def test_what_is_no_trace_is_not_overwritten(tmp_path: Path, name: str) -> None:
 def test_a_save_that_fails_leaves_the_old_trace_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some_trace(10).save(tmp_path / "out.trace")
+    save_trace(some_trace(10), tmp_path / "out.trace")
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store, "write_parquet", fail)
+    monkeypatch.setattr(saving, "write_parquet", fail)
     with pytest.raises(WriteError, match=r"out.trace: cannot be written: No space left"):
-        some_trace(20).save(tmp_path / "out.trace")
+        save_trace(some_trace(20), tmp_path / "out.trace")
 
     assert Trace.open(tmp_path / "out.trace").num_rows("steps") == 10
     assert [file.name for file in tmp_path.iterdir()] == ["out.trace"]
 
 
 def test_a_folder_named_like_a_partition_confuses_nobody(tmp_path: Path) -> None:
-    some_trace().save(tmp_path / "date=2026-11-21" / "x=[*]?" / "out.trace")
+    save_trace(some_trace(), tmp_path / "date=2026-11-21" / "x=[*]?" / "out.trace")
 
     found = Trace.open(tmp_path / "date=2026-11-21" / "x=[*]?" / "out.trace")
 
@@ -111,7 +112,7 @@ def test_a_folder_named_like_a_partition_confuses_nobody(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("size", [0, 3, 100, -20])
 def test_a_cut_parquet_file_is_named_when_the_trace_is_opened(tmp_path: Path, size: int) -> None:
-    some_trace().save(tmp_path / "out.trace")
+    save_trace(some_trace(), tmp_path / "out.trace")
     file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
     file.write_bytes(file.read_bytes()[:size])
 
@@ -120,7 +121,7 @@ def test_a_cut_parquet_file_is_named_when_the_trace_is_opened(tmp_path: Path, si
 
 
 def test_a_parquet_file_of_another_shape_is_named(tmp_path: Path) -> None:
-    some_trace().save(tmp_path / "out.trace")
+    save_trace(some_trace(), tmp_path / "out.trace")
     file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
     pl.DataFrame({"step": ["one"], "ts_ns": [1], "kind": ["x"]}).write_parquet(file)
 
@@ -129,7 +130,7 @@ def test_a_parquet_file_of_another_shape_is_named(tmp_path: Path) -> None:
 
 
 def test_columns_that_an_older_version_did_not_write_are_null(tmp_path: Path) -> None:
-    some_trace().save(tmp_path / "out.trace")
+    save_trace(some_trace(), tmp_path / "out.trace")
     file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
     pl.read_parquet(file, hive_partitioning=False).drop("tag", "inferred").write_parquet(file)
 
@@ -138,7 +139,7 @@ def test_columns_that_an_older_version_did_not_write_are_null(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["0-x.parquet", "9-1.parquet", "0-99999999999.parquet"])
 def test_a_parquet_file_with_an_absurd_name_is_refused(tmp_path: Path, name: str) -> None:
-    some_trace().save(tmp_path / "out.trace")
+    save_trace(some_trace(), tmp_path / "out.trace")
     file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
     file.rename(file.with_name(name))
 
@@ -147,7 +148,7 @@ def test_a_parquet_file_with_an_absurd_name_is_refused(tmp_path: Path, name: str
 
 
 def test_a_directory_without_a_manifest_opens_and_says_so(tmp_path: Path) -> None:
-    some_trace().save(tmp_path / "out.trace")
+    save_trace(some_trace(), tmp_path / "out.trace")
     (tmp_path / "out.trace" / "manifest.json").unlink()
 
     found = Trace.open(tmp_path / "out.trace")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.analyzers.latency.causes import CAUSES
+from stepscope.ingest.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import decision, event
 from tests.app.cli.conftest import Command
@@ -22,7 +23,7 @@ HOSTILE = "\x1b[31mevil\n=1+1"
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trace whose names would steer a terminal."""
     path = tmp_path_factory.mktemp("hostile") / "hostile.trace"
-    trace_of(
+    save_trace(trace_of(
         steps=[{"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}],
         lifecycle=[
             event(name, what, at)
@@ -32,7 +33,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         decisions=[
             decision("request", HOSTILE, "deferred", 0, reason=HOSTILE, resource="seat")
         ],
-    ).save(path)  # fmt: skip
+    ), path)  # fmt: skip
     return path
 
 
@@ -131,7 +132,7 @@ def test_a_profile_without_requests_has_its_run_blamed(
 
 
 def test_a_trace_with_nothing_in_it_says_so(stepscope: Command, tmp_path: Path) -> None:
-    trace_of(counters=[{"name": "x", "value": 1.0}]).save(tmp_path / "empty.trace")
+    save_trace(trace_of(counters=[{"name": "x", "value": 1.0}]), tmp_path / "empty.trace")
 
     run = stepscope("blame", tmp_path / "empty.trace")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.ingest.saving import save_trace
 from tests.analyzers.rows import decision, event
 from tests.app.cli.conftest import Command
 from tests.traces import trace_of
@@ -76,15 +77,18 @@ def test_names_out_of_a_trace_do_not_steer_a_terminal(
     stepscope: Command, tmp_path: Path, form: str
 ) -> None:
     for name, request in (("a", HOSTILE), ("b", f"{HOSTILE}2")):
-        trace_of(
-            variant=HOSTILE + name,
-            steps=[{"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}],
-            batch_rows=[
-                {"step": 1, "ts_ns": 0, "request": request, "phase": "decode", "num_tokens": 1}
-            ],
-            lifecycle=[event(request, "arrive", 0), event(request, "finish", 10)],
-            decisions=[decision("bucket", HOSTILE, "chosen", 0, reason=HOSTILE, step=1)],
-        ).save(tmp_path / f"{name}.trace")
+        save_trace(
+            trace_of(
+                variant=HOSTILE + name,
+                steps=[{"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}],
+                batch_rows=[
+                    {"step": 1, "ts_ns": 0, "request": request, "phase": "decode", "num_tokens": 1}
+                ],
+                lifecycle=[event(request, "arrive", 0), event(request, "finish", 10)],
+                decisions=[decision("bucket", HOSTILE, "chosen", 0, reason=HOSTILE, step=1)],
+            ),
+            tmp_path / f"{name}.trace",
+        )
 
     run = stepscope("diff", tmp_path / "a.trace", tmp_path / "b.trace", "--format", form)
 
@@ -119,7 +123,7 @@ def test_where_no_rule_could_judge_both_they_do_not_find_as_much(
     stepscope: Command, starved: Path, tmp_path: Path
 ) -> None:
     spans = [{"span": 1, "track": "main", "name": "work", "dur_ns": 5}]
-    trace_of(spans=spans).save(tmp_path / "spans.trace")
+    save_trace(trace_of(spans=spans), tmp_path / "spans.trace")
 
     for other in (starved, tmp_path / "spans.trace"):
         out = stepscope("diff", tmp_path / "spans.trace", other).out
@@ -141,8 +145,9 @@ def test_requests_under_other_ids_are_paired_and_that_is_said(
 ) -> None:
     for run, name in (("a", "0-9ab12cd3"), ("b", "0-77aa00ff")):
         batch = [{"step": 1, "request": name, "phase": "decode", "num_tokens": 1}]
-        trace_of(lifecycle=[event(name, "arrive", 0)], batch_rows=batch).save(
-            tmp_path / f"{run}.trace"
+        save_trace(
+            trace_of(lifecycle=[event(name, "arrive", 0)], batch_rows=batch),
+            tmp_path / f"{run}.trace",
         )
     pair = tmp_path / "a.trace", tmp_path / "b.trace"
 

@@ -15,6 +15,7 @@ import pytest
 from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import ConfigError, MissingExtra
+from stepscope.ingest.saving import save_trace
 from tests.app.web.scenes import conflict_trace, scene_of
 
 
@@ -87,7 +88,7 @@ def test_it_says_where_it_is_and_ends_quietly_when_told_to(
     how: signal.Signals, tmp_path: Path
 ) -> None:
     trace = tmp_path / "small.trace"
-    conflict_trace().save(trace)
+    save_trace(conflict_trace(), trace)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -9,7 +9,6 @@ from pathlib import Path
 from stepscope.analyzers.rules.trc.trc001_not_closed import NotClosed
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.recorder import Recorder
-from stepscope.ingest.summary import as_text
 from stepscope.ingest.trace import Trace
 from tests.analyzers.serving_rows import row, step
 from tests.traces import trace_of
@@ -94,8 +93,8 @@ def test_a_recording_that_its_program_still_writes_has_not_ended(tmp_path: Path)
 
         assert NotClosed().check(live) == []
         assert live.manifest.live_ranks == ("0",)
-        assert "still recording" in as_text(live)
-        assert "ended before it was finished" not in as_text(live)
+        assert "still recording" in repr(live)
+        assert "ended before it was finished" not in repr(live)
     assert Trace.open(tmp_path / "run.trace").manifest.live_ranks == ()
 
 
@@ -111,4 +110,4 @@ def test_a_recording_whose_program_was_killed_has_ended(tmp_path: Path) -> None:
 
     assert trace.manifest.live_ranks == ()
     assert [found.code for found in NotClosed().check(trace)] == ["TRC001"]
-    assert "ended before it was finished" in as_text(trace)
+    assert "ended before it was finished" in repr(trace)
