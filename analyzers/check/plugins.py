@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.findings.rule import Rule
+from stepscope.analyzers.findings.rule import CONDITION, Particular, Rule
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 
@@ -88,6 +88,8 @@ def _lacks(rule: Any) -> Iterator[str]:
         yield "its module has no docstring, which is its page"
     if not callable(rule.check):
         yield "it has no check(trace)"
+    if isinstance(rule, Particular) and not (rule.applies.__doc__ or "").startswith(CONDITION):
+        yield f"the docstring of its applies does not begin with {CONDITION.strip()!r}"
     stated = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}
     msgspec.convert(stated, type(rule))  # as its thresholds are, when a project states them
 

@@ -109,7 +109,7 @@ def _apply(rule: Rule, trace: Trace) -> tuple[list[Finding], tuple[str, ...]]:
 
 def _found(rule: Rule, trace: Trace) -> list[Finding]:
     """What a rule finds, held against what a finding is: rules are other people's code, too."""
-    found = rule.check(trace)
+    found = list(rule.check(trace))
     for each in found:
         if msgspec.convert(each.as_dict(), Finding).code != rule.code:
             raise ValueError(f"it found {each.code}, which is another rule's")

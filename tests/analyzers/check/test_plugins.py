@@ -147,6 +147,10 @@ BROKEN = {
         RULE.replace("min_dur_ns: int", "min_dur_ns: complex"), "Expected `complex`",
     ),
     "has no page": (RULE.replace('"""QUE001: steps are slow.', '_ = """', 1), "no docstring"),
+    "does not say when it applies": (
+        f"{RULE}\n    def applies(self, trace):\n        return True\n",
+        "does not begin with 'Tell whether'",
+    ),
     "has an error that fails": (
         "class Bad(Exception):\n    def __str__(self):\n        1 / 0\nraise Bad()",
         "Bad: it cannot say what",
@@ -238,6 +242,15 @@ def test_a_rule_of_others_that_fails_is_one_line_and_never_clean(
         check(trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}]), (by_code("QUE001"),))
 
     assert why in str(caught.value)
+
+
+def test_findings_that_come_one_by_one_are_all_told(install: Install) -> None:
+    head, _, _ = RULE.partition("        slow =")
+    install("acme", f"{head}        yield finding(self, 'wrong', 'mend it')\n")
+
+    result = check(trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}]), select(["QUE"]))
+
+    assert (len(result.findings), result.counts) == (1, {"QUE001": 1})
 
 
 def test_who_asks_for_one_of_our_rules_is_answered_without_a_look_at_what_is_installed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -52,6 +53,49 @@ def test_a_new_rule_has_a_page_a_test_and_its_lines(
         r"^\| (\w+) ([\w-]+) \|", (checkout / "README.md").read_text(), re.MULTILINE
     )
     assert listed.count((code, "draft-never-accepted")) == 1
+
+
+def test_a_new_rule_touches_what_contributing_names_and_runs_at_once(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    rooms = ["app", "analyzers", "engine", "ingest", "tests/analyzers"]
+    copied = tmp_path / "stepscope"  # as it is imported
+    for room in rooms:
+        shutil.copytree(ROOT / room, copied / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / file, copied / file)
+    before = contents(copied)
+
+    stepscope("rules", "new", "BAT099", "draft-never-accepted", "--checkout", copied)
+
+    after = contents(copied)
+    assert {path for path in after if after[path] != before.get(path)} == {
+        "analyzers/rules/bat/bat099_draft_never_accepted.py",
+        "analyzers/check/registry.py",
+        "tests/analyzers/rules/bat/test_bat099_draft_never_accepted.py",
+        "README.md",
+    }
+    listed = subprocess.run(
+        [sys.executable, "-P", "-m", "stepscope.app", "rules"], cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "BAT099  warning  draft-never-accepted" in listed.stdout
+
+
+def test_contributing_names_the_files_that_a_new_rule_touches() -> None:
+    said = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+    assert "`analyzers/rules/abc/abc001_what_is_wrong.py`" in said
+    assert "`RULES` in `analyzers/check/registry.py`, and one in the README's table" in said
+    assert "`tests/analyzers/rules/abc/`" in said
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_the_first_rule_of_a_family_makes_its_folder_and_packages_it(
