@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
 
 HOST_MIRROR, DEVICE_WRITE = "host-mirror", "device-write"
+PER_ADMISSION, PER_STEP = ROUND_TRIPS = ("per-admission", "per-step")
 
 
 @dataclass(slots=True)
 class SlotUsage:
-    """What the steps of a run came to; `admit_bytes` is for each step that admitted anybody.
+    """What the steps of a run came to; `admit_bytes` is for each time that anybody was let in.
 
     Its pairs are bytes copied and requests admitted; `num_midstream` is how many of these found
     another slot live.
@@ -46,7 +47,8 @@ class Ragged:
 
     `admission` is how prompts get to the device. `host-mirror` writes them to a mirror of all slots
     on the host, which is refreshed before and committed after; `device-write` copies the admitted
-    slots alone.
+    slots alone. With the `round_trip` `per-admission` the mirror goes there and back for each of
+    them, with `per-step` once for all that a step lets in.
     """
 
     def __init__(
@@ -55,12 +57,14 @@ class Ragged:
         layout: Layout,
         admission: str = HOST_MIRROR,
         faults: frozenset[str] = frozenset(),
+        round_trip: str = PER_ADMISSION,
     ) -> None:
         self.usage = SlotUsage()
         self._model = model
         self._memory = SlotMemory(layout, clears="recycle-without-clearing" not in faults)
         self._admission = admission
         self._faults = faults
+        self._is_per_step = round_trip == PER_STEP
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Write the prompts of `batch`, then decode a token in every row that goes on."""
@@ -69,7 +73,9 @@ class Ragged:
         sampled: dict[str, list[Sampled]] = {row.request.id: [] for row in batch.rows}
         with self._model.step(batch, step, clock):
             if admitted := [row for row in batch.rows if not row.num_computed]:
-                self._admit(admitted, sampled, has_live=len(admitted) < len(batch.rows))
+                has_live = len(admitted) < len(batch.rows)
+                for together in [admitted] if self._is_per_step else ([row] for row in admitted):
+                    self._admit(together, sampled, has_live=has_live)
             live = [row for row in batch.rows if self._goes_on(row, sampled[row.request.id])]
             if live:
                 self._decode(live, sampled)

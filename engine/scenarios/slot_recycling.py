@@ -19,9 +19,11 @@ that of Llama-3.2-1B in bf16, 16 layers x 8 heads x 64 x K and V x 2 B = 32 KiB 
 of 128 tokens; the times are a roofline of it on an NVIDIA L4 (300 GB/s, 32 GB/s to the host).
 
 ## One step
-Admit as many as are queued and fit, first come first served, lowest slot first; refresh the
-mirror once, if any other slot is live; write each prompt, which gives the first token; commit once;
-decode one token in all B rows; let go of who is done. A freed slot is filled in the next step.
+Admit as many as are queued and fit, first come first served, lowest slot first; for each of them
+refresh the mirror, if any slot was live before this step, write the prompt, which gives the first
+token, and commit; decode one token in all B rows; let go of who is done. A freed slot is filled in
+the next step. With `--set round_trip=per-step` those who are let in together share one refresh and
+one commit.
 So the row of an admitted request is its prompt *and* one token more, and gives two tokens; a first
 token that is the last makes it the prompt alone, and its row is masked.
 
@@ -60,7 +62,7 @@ attends to another request's. Layout and bytes are the decoder's, 1,024 a token.
 Steps, requests admitted, and those of them beside live ones; refreshes; masked rows; tokens; bytes
 copied between host and device for each admission, on average and at most (one request beside
 live ones: all slots twice, 2 x 3 x 4 MiB, against its own, 4 MiB); the end of the run.
-The 6 requests on 3 slots take 26 steps, 6 admissions (3 beside live ones), 2 refreshes, 2 masked
+The 6 requests on 3 slots take 26 steps, 6 admissions (3 beside live ones), 3 refreshes, 2 masked
 rows and 82 tokens; `--set slots=4 --set requests=8 --set max_cap=48` 65, 8 (4), 4, 60 and 208.
 
 ## References
@@ -76,7 +78,13 @@ from typing import Any
 
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.engine import Engine
-from stepscope.engine.executors.ragged import DEVICE_WRITE, HOST_MIRROR, Ragged
+from stepscope.engine.executors.ragged import (
+    DEVICE_WRITE,
+    HOST_MIRROR,
+    PER_ADMISSION,
+    ROUND_TRIPS,
+    Ragged,
+)
 from stepscope.engine.executors.runs import TORCH, run_for
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.metrics import known, serving_metrics
@@ -117,6 +125,9 @@ def _settings() -> dict[str, Setting]:
         "ignore_eos": Setting(False, "with torch: whether outputs go on when the model ends them"),
         "slot_tokens": Setting(128, "tokens that a slot holds", at_least=1),
         "token_bytes": Setting(32768, "bytes of a token's KV", at_least=1),
+        "round_trip": Setting(
+            PER_ADMISSION, "when the mirror is refreshed and committed", ROUND_TRIPS
+        ),
     }
 
 
@@ -145,7 +156,7 @@ class SlotRecycling:
         admission = ADMISSION_OF[variant]
         run = run_for(executor, options, options.cost or COST, model, asked)
         computed = run.slot_model(layout, is_mirrored=admission == HOST_MIRROR)
-        device = Ragged(computed, layout, admission, config.faults)
+        device = Ragged(computed, layout, admission, config.faults, values["round_trip"])
         scheduler = Slotted(layout.slot_tokens).with_faults(config.faults)
         described = {
             "engine": config.as_dict(), "scheduler": asdict(scheduler),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,13 +38,30 @@ def recorded(folder: Path, variant: str, **settings: str) -> Rows:
 
 
 def test_the_reports_small_run_has_its_counts() -> None:
-    assert counts("before") == (26, 6, 3, 2, 2, 82)
+    assert counts("before") == (26, 6, 3, 3, 2, 82)
     assert counts("after") == (26, 6, 3, 0, 2, 82)
 
 
 def test_the_reports_large_run_has_its_counts() -> None:
     assert counts("before", **LARGE) == (65, 8, 4, 4, 60, 208)
     assert counts("after", **LARGE) == (65, 8, 4, 0, 60, 208)
+
+
+def test_each_admission_beside_live_ones_has_a_refresh_and_every_one_a_commit(
+    tmp_path: Path,
+) -> None:
+    rows = recorded(tmp_path, "before")
+
+    assert _round_trips(rows, "host-mirror") == {12: 1, 14: 2}
+    assert _round_trips(rows, "device-kv") == {1: 3, 12: 1, 14: 2}
+
+
+def test_those_who_are_let_in_together_can_share_a_round_trip(tmp_path: Path) -> None:
+    rows = recorded(tmp_path, "before", round_trip="per-step")
+
+    assert _round_trips(rows, "host-mirror") == {12: 1, 14: 1}
+    assert _round_trips(rows, "device-kv") == {1: 1, 12: 1, 14: 1}
+    assert counts("before", round_trip="per-step") == (26, 6, 3, 2, 2, 82)
 
 
 @pytest.mark.parametrize(("settings", "slots"), [({}, 3), (LARGE, 4)])
@@ -179,6 +198,7 @@ def test_without_its_refresh_a_commit_takes_live_slots_back_in_time(tmp_path: Pa
     gone_back = _went_back(rows)
     assert [(row["step"], row["first"] // (4 * MIB)) for row in gone_back] == [
         (12, 1), (12, 2), (14, 0),
+        (14, 2),  # nobody's any more, and about to be written
     ]  # fmt: skip
     assert counts("before", fault="skip-mirror-refresh") == (26, 6, 3, 0, 2, 82)
 
@@ -274,6 +294,16 @@ def _ending_at_once() -> Workload:
 
 def _without_times(rows: list[Row]) -> list[Row]:
     return [{name: value for name, value in row.items() if name != "ts_ns"} for row in rows]
+
+
+def _round_trips(rows: Rows, buffer: str) -> dict[int, int]:
+    """How often, by step, all three slots of a buffer were written from the other one."""
+    found: Counter[int] = Counter()
+    accesses = rows.of("accesses")
+    for one, other in pairwise(accesses):
+        is_copy = (one["op"], other["op"]) == ("read", "write") and one["first"] == other["first"]
+        found[one["step"]] += is_copy and one["buffer"] != other["buffer"] == buffer
+    return {step: copies // 3 for step, copies in found.items() if copies}
 
 
 def _went_back(rows: Rows) -> list[Row]:

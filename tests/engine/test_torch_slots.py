@@ -46,7 +46,7 @@ def test_every_stream_equals_its_solo_run_and_the_steps_are_the_reports(variant:
     found = metrics(variant, ignore_eos="true")
 
     assert found["equal_to_solo"] == "6/6"
-    assert [found[name] for name in COUNTS] == [26, 6, 3, 2 * (variant == "before"), 2, 82]
+    assert [found[name] for name in COUNTS] == [26, 6, 3, 3 * (variant == "before"), 2, 82]
 
 
 def test_the_large_run_too() -> None:

@@ -12,7 +12,7 @@ The price of an admission grows with the number of slots, and everybody who is d
 it. With 32 slots, one admission moves 64 times the bytes that it needs to.
 
 ## Example
-    3 admissions in 2 steps copied 50,331,648 bytes of other slots, 4.0 times their own: worst step
+    3 admissions in 2 steps copied 33,554,432 bytes of other slots, 2.7 times their own: worst step
     12, with 16,777,216 bytes beside 4,194,304
 
 ## How to fix
