@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stepscope.engine.device.tasks import Task
+from stepscope.engine.device.tasks import Left, Task
 from stepscope.engine.device.tiles import Tiles, digest_of, right_results
 from stepscope.engine.device.topology import Part
 
@@ -43,14 +43,15 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """How many tasks computed something wrong; digests of what nobody waits for, and of the right.
+    """How many tasks computed something wrong; what is left of those that nobody waits for.
 
-    The right contents are those of the same graph where no tile is in the way of another.
+    The right contents are those of the same graph where no tile is in the way of another, nor was
+    in the way in a graph before. `is_spoilt` says that one was in this very graph.
     """
 
     num_wrong_tasks: int
-    digest: str
-    right_digest: str
+    left: Left
+    is_spoilt: bool
 
 
 @dataclass(slots=True)
@@ -77,10 +78,11 @@ class Run:
         if self.tiles is None or self.stall:
             return None
         right = right_results(tasks)
+        undisturbed = right_results(tasks, was_right=False)
         found = {task: self.tiles.result(task) for task in tasks}
         last = [task for task in tasks if not task.followers]
         return Contents(
-            sum(found[task] != right[task] for task in tasks),
-            digest_of(found[task] for task in last),
-            digest_of(right[task] for task in last),
+            sum(found[task] != right[task] for task in tasks if task.outcome == "run"),
+            Left(*(digest_of(each[task] for task in last) for each in (found, right))),
+            any(found[task] != undisturbed[task] for task in last),
         )

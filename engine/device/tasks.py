@@ -40,6 +40,19 @@ class Edge:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Digests of what has been left to read: what is there, and what should be."""
+
+    found: str = ""
+    right: str = ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether something else is there than should be."""
+        return self.found != self.right
+
+
 @dataclass(slots=True, eq=False)
 class Task:
     """A kernel launched as `num_blocks` blocks, each dispatched by itself.
@@ -48,7 +61,7 @@ class Task:
     AIV-only block runs on either AIV. `durations_ns` holds one execution time per block. A task
     that is not `enabled` is predicated off: it retires without being dispatched. `is_sync_start`
     starts all blocks together or none. Its outputs take `heap_bytes`; tasks of one `scope` are kept
-    until all of them have been submitted.
+    until all of them have been submitted. `given` is what it reads that earlier graphs have left.
     """
 
     id: int
@@ -60,6 +73,7 @@ class Task:
     predecessors: list[Task] = field(default_factory=list)
     heap_bytes: int = 0
     scope: int | None = None
+    given: Left = Left()
 
     shape: str = field(init=False)
     followers: list[Task] = field(default_factory=list, init=False)
@@ -105,12 +119,14 @@ class _Access:
 class TaskGraph:
     """Tasks in program order and the edges between them.
 
-    `first_id` lets the graphs of successive steps share one numbering.
+    `first_id` lets the graphs of successive steps share one numbering. `given` is what the tasks
+    that are submitted from now on read of earlier graphs.
     """
 
     def __init__(self, first_id: int = 0) -> None:
         self.tasks: list[Task] = []
         self.edges: list[Edge] = []
+        self.given = Left()
         self._first_id = first_id
         self._accesses: dict[str, list[_Access]] = {}
         self._ordered: set[tuple[int, int]] = set()
@@ -149,7 +165,7 @@ class TaskGraph:
             )
         task = Task(
             self._first_id + len(self.tasks), name, mask, durations_ns, is_sync_start, enabled,
-            heap_bytes=heap_bytes, scope=self._scope,
+            heap_bytes=heap_bytes, scope=self._scope, given=self.given,
         )  # fmt: skip
         self.tasks.append(task)
         for region in reads:

@@ -8,9 +8,9 @@ Where a part waits until its mates have started, nobody's tile is in the way. Wh
 the mate's core still executes another block, the tile that is sent lands on that block's: it
 computes on what the MIX sent, and the late part of the MIX reads what that block left.
 
-Contents are digests: of a task's name and all that it reads, so that whatever is computed from a
-wrong tile is wrong as well. `Contents.right` are those of the same graph where nothing is in the
-way.
+Contents are digests: of a task's name and all that it reads, what earlier graphs have left among
+it, so that whatever is computed from a wrong tile is wrong as well. `Contents.right` are those of
+the same graph where nothing is in the way, or ever was.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Tiles:
         return self._results[task]
 
     def _inputs(self, task: Task) -> str:
-        return _digest(*(self.result(before) for before in task.predecessors))
+        return _inputs(task.given.found, (self.result(before) for before in task.predecessors))
 
     def _write(self, now_ns: int, core: int, by: Part, tile: str) -> None:
         self._held[core] = tile
@@ -84,11 +84,15 @@ class Tiles:
         self.accesses.append(Access(now_ns, None, op, by.core.id, event))
 
 
-def right_results(tasks: Iterable[Task]) -> dict[Task, str]:
-    """What each task leaves where no tile is in the way; tasks come after those they wait for."""
+def right_results(tasks: Iterable[Task], *, was_right: bool = True) -> dict[Task, str]:
+    """What each task leaves where no tile is in the way; tasks come after those they wait for.
+
+    Unless all `was_right` they read what earlier graphs have left as it is.
+    """
     results: dict[Task, str] = {}
     for task in tasks:
-        inputs = _digest(*(results[before] for before in task.predecessors))
+        given = task.given.right if was_right else task.given.found
+        inputs = _inputs(given, (results[before] for before in task.predecessors))
         stored = _right_stored(task, inputs) if task.outcome == "run" else ()
         results[task] = _result(task, inputs, stored)
     return results
@@ -116,6 +120,10 @@ def _before(part: Part) -> Part:
 
 def _event(sender: Part) -> str:
     return f"tile of task {sender.task.id} block {sender.block} from core {sender.core.id}"
+
+
+def _inputs(given: str, results: Iterable[str]) -> str:
+    return _digest(*([given] if given else ()), *results)
 
 
 def _tile(task: Task, block: int, role: int, inputs: str) -> str:

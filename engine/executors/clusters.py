@@ -2,6 +2,10 @@
 
 Decode rows are lowered to the chosen workload. Prompts are lowered to paged attention, tile by
 tile: what the report is about happens while decoding.
+
+A decode reads what the steps before have left of its request, its KV and its last token. So where a
+tile was overwritten once, all that the step's requests get from then on is wrong, and nothing of
+others that came later.
 """
 
 from __future__ import annotations
@@ -15,10 +19,11 @@ from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.barriers import NO_BARRIER, SerializedGraph
 from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.dispatcher import Dispatcher
+from stepscope.engine.device.histories import Histories
 from stepscope.engine.device.kernels import Share
 from stepscope.engine.device.recording import record_run
 from stepscope.engine.device.rings import Rings, RingSizes
-from stepscope.engine.device.run import Contents, Run
+from stepscope.engine.device.run import Run
 from stepscope.engine.device.silicon import WAITS
 from stepscope.engine.device.tasks import TaskGraph
 from stepscope.engine.device.topology import Device
@@ -67,6 +72,7 @@ class Clusters:
         self._seed = seed
         self._faults = faults
         self._next_task = 0
+        self._histories = Histories()
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Lower the batch to one graph, dispatch it, and write down what the device did.
@@ -83,8 +89,10 @@ class Clusters:
         if run.stall:
             return Execution(dur_ns, f"stalled: {run.stall}", {}, stop=f"device: {run.stall}")
         path = self._workloads[DECODE if batch.num_decode_reqs else PREFILL].name
+        if contents := run.contents(graph.tasks):
+            self._histories.add((row.request.id for row in batch.rows), contents)
         tokens = sampled(batch)
-        return Execution(dur_ns, path, tokens, digests=_digests(tokens, run.contents(graph.tasks)))
+        return Execution(dur_ns, path, tokens, digests=self._digests(tokens))
 
     def run_graph(
         self, graph: TaskGraph, step: int, clock: Clock, recorder: Recorder | None
@@ -115,8 +123,18 @@ class Clusters:
         for phase, work in self._workloads.items():
             rows = [row for row in batch.rows if row.phase == phase]
             if rows:
+                graph.given = self._histories.given(row.request.id for row in rows)
                 work.lower(graph, _share(rows), random, self._shape[0])
         return graph
+
+    def _digests(self, tokens: Mapping[str, Sequence[int]]) -> dict[str, tuple[Digest, ...]]:
+        """Tokens are sampled from what is left of their requests; none where that is not known."""
+        left = {request: self._histories.of(request) for request in tokens}
+        return {
+            request: (Digest(of.found, of.right),) * len(tokens[request])
+            for request, of in left.items()
+            if of
+        }
 
     def _dispatch(self, graph: TaskGraph, clock: Clock) -> Run:
         self._next_task += len(graph.tasks)
@@ -143,13 +161,3 @@ def _share(rows: Sequence[Row]) -> Share:
         num_tokens=sum(row.num_tokens for row in rows),
         context_len=sum(row.num_kv_tokens for row in rows) // len(rows),
     )
-
-
-def _digests(
-    tokens: Mapping[str, Sequence[int]], contents: Contents | None
-) -> dict[str, tuple[Digest, ...]]:
-    """A step's tokens are sampled from what its graph leaves; none where that is not known."""
-    if contents is None:
-        return {}
-    found = Digest(contents.digest, contents.right_digest)
-    return {request: (found,) * len(given) for request, given in tokens.items()}

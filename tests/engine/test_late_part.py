@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from stepscope.engine.device.admission import Admission, admission
 from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.events import RESUME, EventLoop
+from stepscope.engine.device.histories import Histories
 from stepscope.engine.device.run import Run
 from stepscope.engine.device.silicon import Silicon
 from stepscope.engine.device.tasks import TaskGraph
@@ -31,6 +34,7 @@ from tests.engine.device_graphs import (
 )
 from tests.random_configurations.tables import Tables
 
+T = TypeVar("T")
 bounded = settings(max_examples=40, deadline=None)
 together = st.sampled_from([admission(each) for each in ("all-free", "barrier", "reserve-group")])
 
@@ -69,7 +73,7 @@ def test_policies_that_start_all_parts_together_run_as_where_hardware_queues(
     if late_part == "corrupts":
         assert contents is not None
         assert contents.num_wrong_tasks == 0
-        assert contents.digest == contents.right_digest
+        assert not contents.left.is_wrong
 
 
 @bounded
@@ -109,7 +113,7 @@ def test_what_is_computed_is_wrong_only_behind_a_tile_that_was_in_the_way(
     contents = run.contents(graph.tasks)
     assert contents is not None
     assert apart or contents.num_wrong_tasks == 0
-    assert (contents.digest == contents.right_digest) or contents.num_wrong_tasks > 0
+    assert contents.left.is_wrong == contents.is_spoilt == (contents.num_wrong_tasks > 0)
 
 
 def record(folder: Path, variant: str, late_part: str) -> Tables:
@@ -157,6 +161,11 @@ def test_what_local_memories_hold_is_recorded_only_where_something_can_be_in_the
     assert len(record(tmp_path, "after", "corrupts")["accesses"]) > 1_000
 
 
+def known(found: T | None) -> T:
+    assert found is not None
+    return found
+
+
 def late_by(published_ns: int, late_part: str) -> tuple[Part, Run, TaskGraph]:
     """A vector block runs on AIV0 from 350 to 1,350 ns; then a MIX of AIC and AIV0 is published."""
     graph, run, loop = TaskGraph(), Run(0), EventLoop()
@@ -188,6 +197,41 @@ def test_a_tile_is_overwritten_by_a_part_that_comes_before_the_block_has_ended_a
     assert late.start_ns == 2_160 > late.mates[0].start_ns
     assert contents is not None
     assert contents.num_wrong_tasks == num_wrong
+
+
+def test_what_reads_a_wrong_result_of_an_earlier_graph_is_wrong_and_who_was_not_in_it_is_not() -> (
+    None
+):
+    _, run, graph = late_by(900, "corrupts")
+    histories = Histories()
+    histories.add(["hit"], known(run.contents(graph.tasks)))
+    following = TaskGraph()
+    following.given = histories.given(["hit", "other"])
+    following.submit("mix", 7, [20_000])
+    following.submit("switched off", 2, [1_000], enabled=False)
+
+    contents = known(
+        run_of(following, admission("all-free"), 1, 1, late_part="corrupts").contents(
+            following.tasks
+        )
+    )
+    histories.add(["hit", "other"], contents)
+
+    assert (contents.num_wrong_tasks, contents.is_spoilt) == (1, False)
+    assert [known(histories.of(each)).is_wrong for each in ("hit", "other")] == [True, False]
+
+
+def test_a_request_that_got_a_wrong_token_gets_no_right_one_behind_it(tmp_path: Path) -> None:
+    """One step in five has a tile overwritten, the last but one."""
+    settings = {"late_part": "corrupts", "steps": "4", "requests": "2", "prompt_len": "32"}
+    device = {"admission": "per-core-slot", "groups": "64"}
+    out = tmp_path / "run.trace"
+    MixAdmission().record("before", out, asked(settings | device))
+
+    is_right: defaultdict[str, list[bool]] = defaultdict(list)
+    for row in Tables(Trace.open(out))["outputs"]:
+        is_right[row["request"]].append(row["digest"] == row["solo_digest"])
+    assert set(map(tuple, is_right.values())) == {(True, True, True, False, False)}
 
 
 @pytest.mark.parametrize(("published_ns", "hangs"), [(900, True), (1_250, False)])
