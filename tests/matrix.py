@@ -116,7 +116,6 @@ EXPECTED: dict[str, dict[str, str]] = {
     "token-of-partial-prefill": {"BAT006": "a chunk that samples has a row of logits for it"},
     "late-part-overwrites-tile": {
         "COR001": "the MIX was admitted to a group of which a vector core was held",
-        "BUF003": "nothing orders what a MIX sends and the block that it lands on",
         "EQV001": "what was computed from an overwritten tile is wrong, up to the tokens",
     },
     "late-part-hangs": {"COR001": "the MIX was admitted to a group with a vector core held"},

@@ -8,6 +8,9 @@ read. That is told by recorded events and the order of each stream, never by tim
 looked at, and the last one to the place where the read begins. Reads of a buffer are one finding
 for each pair of streams.
 
+Where blocks are recorded, what cores read in each other's local memory is left to COR013, which
+knows whose tile it was: cores that share a memory are no queues that an event could be put into.
+
 `found older contents` counts the reads that are known to have come too early.
 
 ## Why it hurts
@@ -41,6 +44,8 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.buf.ordering import touches, unordered
 from stepscope.analyzers.rules.buf.segment_reads import with_requests
+from stepscope.analyzers.views.core_memory import is_core_memory
+from stepscope.analyzers.views.known import any_row
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -59,9 +64,13 @@ class UnorderedRead:
 
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether anything but what COR013 looks at is read or written."""
+        return any_row(_of_streams(trace))
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per buffer and pair of streams, with the number of reads, by time."""
-        accesses = touches(trace)
+        accesses = _of_streams(trace)
         reads = accesses.filter(~pl.col("is_write"))
         raced = unordered(reads, accesses.filter("is_write"), "backward", trace)
         first = ("ts_ns", "step", "segment", "epoch", "other_epoch", "other_ts_ns")
@@ -98,3 +107,9 @@ class UnorderedRead:
             "epoch written": row["other_epoch"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _of_streams(trace: Trace) -> pl.LazyFrame:
+    """Reads and writes, but for those of cores of which it is known what they executed."""
+    accesses = touches(trace)
+    return accesses.filter(~is_core_memory()) if trace.has("core_spans") else accesses

@@ -38,10 +38,10 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration
+from stepscope.analyzers.rules.cor.admitted_in_part import admitted_in_part
 from stepscope.analyzers.rules.cor.naming import with_label
-from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds, with_holder_named
+from stepscope.analyzers.rules.cor.occupancy import BLOCK
 from stepscope.analyzers.views.known import any_row
-from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
@@ -69,25 +69,21 @@ class MixOnOccupiedGroup:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per MIX block that was admitted in part, in order of time."""
-        parts = with_holder_named(holds(trace)).filter(pl.col("shape") == "MIX")
-        conflicts = with_label(_conflicts(parts).collect().lazy(), trace)
-        conflicts = with_label(conflicts, trace, "held_holder_task", "held_holder_block", "holder")
         is_measured = pl.lit(trace.manifest.is_measured("core_spans"))
-        conflicts = conflicts.with_columns(is_measured=is_measured)
+        conflicts = admitted_in_part(trace).with_columns(is_measured=is_measured)
         rows = _with_reason(conflicts, trace).sort("ts_ns", *BLOCK).collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
-        left_ns, took = row["holder_left_ns"], row["took"] or "its cores"
+        left_ns = row["holder_left_ns"]
         for_more = f" for {duration(left_ns)} more" if left_ns and row["is_measured"] else ""
         message = (
-            f"{row['label']} took {took} of group {row['group']} while {row['holder']} "
-            f"held {row['held_core_kind']}{' and never ended' if left_ns is None else for_more}"
+            f"{row['label']} {row['conflict']}{' and never ended' if left_ns is None else for_more}"
         )
         known = row if row["is_measured"] else {}
         evidence: Evidence = {
             "block": row["label"],
-            "took": took,
+            "took": row["took"],
             "holder": row["holder"],
             "holder core": f"{row['held_core_kind']} (core {row['core']})",
             "holder_ends_after_ns": known.get("holder_left_ns"),
@@ -97,43 +93,6 @@ class MixOnOccupiedGroup:
             "free and not tried": row["instead"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence)
-
-
-def _conflicts(parts: pl.LazyFrame) -> pl.LazyFrame:
-    """The blocks of which one part took its core at once while another found its core held."""
-    left_ns = pl.col("holder_end_ns") - pl.col("dispatch_ns")
-    held = pl.col("_is_held")
-    last_held = held & (left_ns == left_ns.filter(held).max())
-    of_holder = pl.col("core", "core_kind", "holder_task", "holder_block").filter(last_held)
-    return (
-        parts.with_columns(_is_held=(left_ns > 0).fill_null(value=False))
-        .with_columns(_at_once=pl.coalesce(pl.col("slot") == "running", ~held))
-        .sort(*BLOCK, "core", "ts_ns", "dispatch_ns")
-        .group_by(*BLOCK)
-        .agg(
-            of_holder.first().name.prefix("held_"),
-            pl.col("holder_task", "holder_block").filter(held).first().name.prefix("first_"),
-            pl.col("step", "group").min(),
-            ts_ns=pl.col("dispatch_ns").min(),
-            end_ns=pl.col("ts_ns").max(),
-            took=pl.col("core_kind")
-            .cast(pl.String)
-            .filter(pl.col("_at_once") & ~held)
-            .str.join(" "),
-            kinds=pl.col("core_kind"),
-            starts_ns=pl.col("ts_ns"),
-            held_idle_ns=pl.col("ts_ns").max() - pl.col("ts_ns").min(),
-            holder_left_ns=_unless_far(left_ns.filter(held).max()),
-            is_conflict=pl.col("_at_once").any() & held.any() & (pl.len() > 1),
-        )
-        .filter("is_conflict")
-        .rename({"held_core": "core"})
-    )
-
-
-def _unless_far(time_ns: pl.Expr) -> pl.Expr:
-    """Null where a block never ended."""
-    return pl.when(time_ns < FAR_NS // 2).then(time_ns)
 
 
 def _with_reason(conflicts: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:

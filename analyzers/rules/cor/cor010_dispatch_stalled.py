@@ -6,7 +6,8 @@ after the last dispatch, start, end or retirement of their step. One finding per
 class of the stall, the first of these that a task of the step is in:
 
 - *a part of a MIX never started*: the other parts hold their cores and wait for it
-- *a block never ended*: its core is stuck
+- *a block never ended*: its core is stuck; of one that was admitted to a group of which a core was
+  held (COR001), the message says who was in the way
 - *a completion was lost*: all blocks of a task ended, and it did not retire
 - *a release was lost*: all that a task waits for is over, and it did not become ready
 - *ready and not dispatched*: nobody looks at the queue, or no group is ever admitted
@@ -48,9 +49,10 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
+from stepscope.analyzers.rules.cor.admitted_in_part import admitted_in_part
 from stepscope.analyzers.rules.cor.layout import configured
 from stepscope.analyzers.rules.cor.naming import with_label, with_name
-from stepscope.analyzers.rules.cor.occupancy import holds
+from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds
 from stepscope.analyzers.rules.cor.stalls import (
     COMPLETION,
     NEVER_ENDED,
@@ -83,6 +85,7 @@ FIX_OF_STRUCTURE = (
     "make the rings larger, or end scopes early: the oldest task is kept until its own scope ends, "
     "and the scope does not fit"
 )
+FIX_OF_CONFLICT = "mend the admission that COR001 tells: a part of the block came to a core in use"
 SCOPE_DEADLOCK = re.compile("scope.?deadlock", re.IGNORECASE)
 
 
@@ -123,6 +126,9 @@ class DispatchStalled:
         if trace.manifest.closed:
             stalled |= pl.col("stall_ns") > self.min_stall_ns
         named = with_name(with_label(steps.filter(stalled).collect().lazy(), trace), trace)
+        is_told = pl.lit(knows(trace, "core_spans.dispatch_ns"))
+        conflicts = admitted_in_part(trace).filter(is_told).select(*BLOCK, "conflict")
+        named = named.join(conflicts, on=BLOCK, how="left")
         rows = named.with_columns(ts_ns=pl.coalesce("last_ns", "ts_ns")).sort("ts_ns", *STEP)
         return each(self, rows.collect(), self._finding, FIX, self.limit)
 
@@ -134,7 +140,7 @@ class DispatchStalled:
         at_least = "" if row["lists_all"] else "at least "
         message = (
             f"{where} stalled with {at_least}{times(row['num_left'], 'task')} left, {state}: "
-            f"{which}{on_core} is the first; {_how_long(row)}"
+            f"{which}{on_core} is the first{_led_to_by(row)}; {_how_long(row)}"
         )
         evidence: Evidence = {
             "class": state,
@@ -146,7 +152,19 @@ class DispatchStalled:
             "recorded": row["executed_path"],
         }
         fix = FIX_OF_STRUCTURE if _is_structural(row) else FIXES[state]
+        if _is_led_to(row):
+            evidence["conflict"] = row["conflict"]
+            fix = FIX_OF_CONFLICT
         return finding(self, message, fix, at=row, evidence=evidence)
+
+
+def _is_led_to(row: Mapping[str, Any]) -> bool:
+    """Whether the block that never ended was admitted to a group of which a core was held."""
+    return row["state"] == NEVER_ENDED and row["conflict"] is not None
+
+
+def _led_to_by(row: Mapping[str, Any]) -> str:
+    return f", which {row['conflict']} (COR001)" if _is_led_to(row) else ""
 
 
 def _is_structural(row: Mapping[str, Any]) -> bool:

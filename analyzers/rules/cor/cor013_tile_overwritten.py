@@ -42,6 +42,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds
+from stepscope.analyzers.views.core_memory import STREAM, is_core_memory
 from stepscope.analyzers.views.known import any_row
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ FIX = (
     "admit a MIX only when every core that it needs has ended what it executes, "
     "or hold its parts back until all of them can start"
 )
-TILE, STREAM = r"^tile of core \d+$", r"^core (\d+)$"
 MEMORY = ("rank", "buffer")
 
 
@@ -98,8 +98,7 @@ class TileOverwritten:
 def _tiles(trace: Trace) -> pl.LazyFrame:
     """Reads and writes of local memories by cores, of which the time is known."""
     return trace.accesses.filter(
-        pl.col("buffer").str.contains(TILE),
-        pl.col("stream").str.contains(STREAM),
+        is_core_memory(),
         pl.col("op").is_in(["read", "write"]),
         pl.col("ts_ns").is_not_null(),
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.buf.buf003_unordered_read import UnorderedRead
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access, ordered
-from tests.analyzers.rows import Row
+from tests.analyzers.rows import Row, part
 from tests.traces import trace_of
 
 WRITE = access("compute", "write", 10, epoch=2)
@@ -49,6 +50,29 @@ def test_reads_in_order_are_clean(rows: list[Row]) -> None:
 
 def test_a_host_that_does_not_wait_for_the_device_is_found() -> None:
     assert len(raced(WRITE, READ | {"stream": "host"})) == 1
+
+
+TILE = [
+    WRITE | {"buffer": "tile of core 2", "stream": "core 0"},
+    READ | {"buffer": "tile of core 2", "stream": "core 2"},
+]
+
+
+def test_a_core_that_reads_its_memory_is_no_stream_where_its_blocks_are_known() -> None:
+    trace = trace_of(accesses=TILE, core_spans=[part(1, 2, 5, 40)])
+
+    assert not UnorderedRead().applies(trace)
+    assert UnorderedRead().check(trace) == []
+
+
+def test_where_blocks_are_not_recorded_a_core_is_a_stream_like_any_other() -> None:
+    assert len(raced(*TILE)) == 1
+
+
+def test_an_overwritten_tile_is_told_once(record: Record) -> None:
+    trace = record("mix-admission", fault="late-part-overwrites-tile", late_part="corrupts")
+
+    assert {each.code for each in check(trace).findings} == {"COR001", "COR003", "COR013", "EQV001"}
 
 
 def test_a_copy_to_the_host_on_another_stream_is_found(record: Record) -> None:

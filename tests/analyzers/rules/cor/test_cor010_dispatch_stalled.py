@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.rules.cor.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.analyzers.rules.cor.cor010_dispatch_stalled import DispatchStalled
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, mix, part, task
@@ -47,6 +48,44 @@ def test_a_part_of_a_mix_that_never_started() -> None:
     found = stall([left(1, shape="MIX", core_mask=7, ready_ns=10)], spans)
 
     assert found.evidence["class"] == "a part of a MIX never started"
+
+
+HUNG = [left(1, "push", ready_ns=10), left(2, shape="MIX", core_mask=7, ready_ns=10)]
+
+
+def test_a_block_that_hangs_where_it_was_admitted_in_part_names_who_was_in_the_way() -> None:
+    held = part(1, 2, 10, 60)
+    spans = [held, *mix(2, {0: 20, 1: 20, 2: 60}, ended=0, dispatched=20, end_ns=None)]
+
+    found = stall([HUNG[0] | {"outcome": "run", "retired_ns": 60}, HUNG[1]], spans)
+
+    assert found.message == (
+        "step 1 stalled with 1 task left, a block never ended: qk 0/1 on core 0 is the first, "
+        "which took AIC AIV0 of group 0 while push 0/1 held AIV1 (COR001); no progress for "
+        "500.0 ms with 0 of 3 cores idle"
+    )
+    assert found.evidence["conflict"] == "took AIC AIV0 of group 0 while push 0/1 held AIV1"
+    assert found.fix.startswith("mend the admission")
+
+
+def test_a_block_that_hangs_with_all_its_cores_to_itself_names_nobody() -> None:
+    spans = [part(1, 2, 10, 15), *mix(2, {0: 20, 1: 20, 2: 20}, 0, dispatched=20, end_ns=None)]
+
+    found = stall([HUNG[0] | {"outcome": "run", "retired_ns": 15}, HUNG[1]], spans)
+
+    assert "COR001" not in found.message
+    assert "conflict" not in found.evidence
+
+
+def test_the_engines_late_part_that_hangs_is_led_back_to_its_admission(record: Record) -> None:
+    trace = record("mix-admission", fault="late-part-hangs", late_part="hangs")
+
+    (found,) = DispatchStalled().check(trace)
+    (conflict, *_) = [
+        each for each in MixOnOccupiedGroup().check(trace)
+        if each.evidence["block"] == found.evidence["first task"]
+    ]  # fmt: skip
+    assert str(found.evidence["conflict"]) in conflict.message
 
 
 def test_a_completion_that_was_lost() -> None:
