@@ -11,7 +11,7 @@ import polars as pl
 from stepscope.ingest.columns import Table, Type
 from stepscope.ingest.errors import SchemaMismatch
 from stepscope.ingest.schema import BY_NAME
-from stepscope.ingest.spool import Spooled
+from stepscope.ingest.storage.spool import Spooled
 
 Frame = pl.DataFrame | pl.LazyFrame | Spooled
 

@@ -15,7 +15,7 @@ from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.progress import Progress
 
 if TYPE_CHECKING:
-    from stepscope.ingest.cache import Cache, Kept
+    from stepscope.ingest.storage.cache import Cache, Kept
 
 WORTH_BYTES = 128 << 10
 """A smaller file is read in tens of milliseconds, about what tables on disk cost more to check."""
@@ -70,8 +70,8 @@ def _place(path: Path, sources: Sequence[Path], limits: Limits) -> _Place | None
     """Where is kept what these files hold; None where they are small or nothing can be kept."""
     if _num_bytes(sources) <= WORTH_BYTES:
         return None
-    from stepscope.ingest.cache import users_cache  # noqa: PLC0415 - a small file needs none
-    from stepscope.ingest.cache_key import key_of  # noqa: PLC0415
+    from stepscope.ingest.storage.cache import users_cache  # noqa: PLC0415 - a small file needs none
+    from stepscope.ingest.storage.cache_key import key_of  # noqa: PLC0415
 
     cache = users_cache()
     key = key_of(path, sources, limits) if cache and not cache.unusable() else None

@@ -26,10 +26,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stepscope.ingest.background import Background, Compactor
 from stepscope.ingest.columns import Column, Table
 from stepscope.ingest.errors import ConfigError, RecordingError
-from stepscope.ingest.journal import Journal
 from stepscope.ingest.manifest import (
     ClockInfo,
     Manifest,
@@ -37,10 +35,12 @@ from stepscope.ingest.manifest import (
     manifest_name,
     write_manifest,
 )
-from stepscope.ingest.rows import Row
+from stepscope.ingest.recording.background import Background, Compactor
+from stepscope.ingest.recording.journal import Journal
+from stepscope.ingest.recording.rows import Row
+from stepscope.ingest.recording.segments import journal_folder
+from stepscope.ingest.recording.spans import SPAN_COLUMNS, SpanFunction, span_function
 from stepscope.ingest.schema import BY_NAME, TABLES
-from stepscope.ingest.segments import journal_folder
-from stepscope.ingest.spans import SPAN_COLUMNS, SpanFunction, span_function
 
 _open_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
 
@@ -209,7 +209,7 @@ class Recorder:
             self._compactor.compact_rank(self.path, self.rank)
         self._compactor.finish()
         if "polars" in sys.modules:
-            from stepscope.ingest.compaction import compact_rank  # noqa: PLC0415 - needs Polars
+            from stepscope.ingest.recording.compaction import compact_rank  # noqa: PLC0415 - needs Polars
 
             # A full disk, mostly. The rows are safe in the journal, which opens as well.
             with suppress(Exception):

@@ -21,7 +21,7 @@ from stepscope.ingest.progress import Progress
 from stepscope.ingest.schema import TABLES
 
 if TYPE_CHECKING:
-    from stepscope.ingest.cache import Kept
+    from stepscope.ingest.storage.cache import Kept
 
 
 class Trace:

@@ -22,7 +22,7 @@ MOST_MODULES = 15
 CROWDED = {
     "app/cli": 16, "app/timeline": 18, "app/tui": 38, "app/web": 20,
     "engine": 27, "engine/device": 25, "engine/executors": 16, "engine/model": 17,
-    "engine/parallel": 26, "ingest": 29, "ingest/derive": 18,
+    "engine/parallel": 26,
 }  # fmt: skip
 """Folders that are to be divided yet, and how many modules they may have until then."""
 EXPLAINING = {
@@ -32,7 +32,7 @@ EXPLAINING = {
 }
 """Folders that say what a file of theirs is, whatever other file has its name."""
 SAME_NAMES = {
-    "about", "attention", "axis", "batches", "collectives", "config", "costs", "inputs", "lanes",
+    "about", "attention", "axis", "batches", "config", "costs", "inputs", "lanes",
     "layout", "legend", "moe", "opening", "outcome", "placement", "places", "plain", "recording",
     "rows", "run", "slots", "solo", "state", "wire",
 }  # fmt: skip

@@ -14,7 +14,7 @@ import polars as pl
 
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.once import once
-from stepscope.ingest.derive.collective_names import BLOCKING, PAIRWISE, kind_of
+from stepscope.ingest.derive.collectives.spellings import BLOCKING, PAIRWISE, kind_of
 from stepscope.ingest.times import FAR_NS
 
 if TYPE_CHECKING:

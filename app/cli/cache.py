@@ -21,7 +21,7 @@ def cache(ctx: click.Context, form: str) -> None:
     """
     if ctx.invoked_subcommand:
         return
-    from stepscope.ingest.cache import FOLDER, users_cache
+    from stepscope.ingest.storage.cache import FOLDER, users_cache
 
     if (found := users_cache()) is None:
         click.echo("null" if form == "json" else f"nothing is kept: {FOLDER} is off")
@@ -48,7 +48,7 @@ def cache(ctx: click.Context, form: str) -> None:
 @cache.command()
 def clear() -> None:
     """Drop all that is kept, but for what another process has open."""
-    from stepscope.ingest.cache import users_cache
+    from stepscope.ingest.storage.cache import users_cache
 
     found = users_cache()
     num, num_bytes = found.clear() if found else (0, 0)

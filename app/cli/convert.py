@@ -57,7 +57,7 @@ def _writer(out: Path) -> Callable[[Trace, Path], None]:
 
         return write_chrome
     if out.suffix == ".trace":
-        from stepscope.ingest.saving import save_trace
+        from stepscope.ingest.storage.saving import save_trace
 
         return save_trace
     todo = "use .trace, .pftrace, .pftrace.gz, .json or .json.gz"

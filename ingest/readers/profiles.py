@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stepscope.ingest.derive.collectives import ranks_listed
+from stepscope.ingest.derive.collectives.inferred import ranks_listed
 from stepscope.ingest.frames import Frame
 
 _RANK_IN_NAME = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.ingest.derive.clocks import Apart, Offset, clock_offsets
-from stepscope.ingest.derive.facing import Faced, facing
+from stepscope.ingest.derive.collectives.clocks import Apart, Offset, clock_offsets
+from stepscope.ingest.derive.collectives.facing import Faced, facing
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.frames import Frame, conformed, empty
 from stepscope.ingest.limits import DEFAULTS, Limits

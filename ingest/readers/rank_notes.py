@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepscope.ingest.derive.clocks import Offset
-from stepscope.ingest.derive.facing import Faced
+from stepscope.ingest.derive.collectives.clocks import Offset
+from stepscope.ingest.derive.collectives.facing import Faced
 
 MOST_NOTES = 64
 

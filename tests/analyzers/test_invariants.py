@@ -34,7 +34,7 @@ from stepscope.analyzers.rules.trc.trc004_rank_lost import RankLost
 from stepscope.analyzers.rules.trc.trc005_recompute_mislabelled import RecomputeMislabelled
 from stepscope.ingest.manifest import manifest_name, write_manifest
 from stepscope.ingest.schema import TABLES
-from stepscope.ingest.store import parquet_name, write_parquet
+from stepscope.ingest.storage.store import parquet_name, write_parquet
 from stepscope.ingest.trace import Trace
 from tests.analyzers.absurd import Rows, absurd_rows, faulty_rows, trace_from
 from tests.analyzers.rows import decision, event, mix, part, task

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from stepscope.ingest.compaction import compact_rank
 from stepscope.ingest.recorder import Recorder
-from stepscope.ingest.rows import Row
+from stepscope.ingest.recording.compaction import compact_rank
+from stepscope.ingest.recording.rows import Row
 from stepscope.ingest.trace import Trace
 
 NUM_CALLS = 20_000

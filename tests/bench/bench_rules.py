@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.analyzers.check.run import check
-from stepscope.ingest.saving import save_trace
+from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.bench.long_runs import num_rows, of_rows, recorded
 

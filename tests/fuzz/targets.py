@@ -16,7 +16,6 @@ from unittest.mock import patch
 import zstandard
 from polars.testing import assert_frame_equal
 
-from stepscope.ingest import background, segments
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
@@ -32,6 +31,7 @@ from stepscope.ingest.readers.requests.reader import RequestsReader
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
 from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.recording import background, segments
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import LOGS

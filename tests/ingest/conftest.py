@@ -11,16 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.ingest import background, opening, segments
-from stepscope.ingest.cache import Cache, users_cache
+from stepscope.ingest import opening
 from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.recording import background, segments
+from stepscope.ingest.storage.cache import Cache, users_cache
 from tests.ingest.kineto_files import one_event
 from tests.ingest.perfetto_engine import Ask, ask_or_skip
 
 Script = Callable[..., "subprocess.Popen[bytes]"]
 
 _SMALL = """
-from stepscope.ingest import background, segments
+from stepscope.ingest.recording import background
+from stepscope.ingest.recording import segments
 segments.SMALLEST_BYTES = segments.LARGEST_BYTES = 8 << 10
 background.WORTH_BYTES = 0
 """

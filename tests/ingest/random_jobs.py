@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from stepscope.ingest.derive.clocks import AGREE_NS
-from stepscope.ingest.derive.ways import BY_CLOCK
+from stepscope.ingest.derive.collectives.clocks import AGREE_NS
+from stepscope.ingest.derive.collectives.ways import BY_CLOCK
 from stepscope.ingest.trace import Trace
 from tests.ingest.rank_jobs import (
     NOISE_US,

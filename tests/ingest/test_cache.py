@@ -16,13 +16,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from stepscope.ingest import opening
-from stepscope.ingest.cache import Cache
 from stepscope.ingest.errors import SchemaMismatch, UnknownFormat
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers import reader_of
 from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.schema import TABLES
-from stepscope.ingest.spool import Spooled
+from stepscope.ingest.storage.cache import Cache
+from stepscope.ingest.storage.spool import Spooled
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import one_event
 from tests.ingest.log_files import LOGS

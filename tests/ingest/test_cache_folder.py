@@ -12,9 +12,9 @@ from typing import NoReturn
 import polars as pl
 import pytest
 
-from stepscope.ingest import cache as cache_module
-from stepscope.ingest.cache import Cache, users_cache
 from stepscope.ingest.errors import ConfigError, TraceError
+from stepscope.ingest.storage import cache as cache_module
+from stepscope.ingest.storage.cache import Cache, users_cache
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import one_event
 from tests.ingest.test_cache import assert_equal, names

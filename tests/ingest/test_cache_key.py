@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.ingest import cache_key
-from stepscope.ingest.cache_key import BLOCK_BYTES, code_version, key_of
 from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.storage import cache_key
+from stepscope.ingest.storage.cache_key import BLOCK_BYTES, code_version, key_of
 
 
 @pytest.fixture

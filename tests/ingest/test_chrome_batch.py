@@ -18,7 +18,7 @@ from stepscope.ingest.readers.args_numbers import number_in
 from stepscope.ingest.readers.chrome.collect import collected
 from stepscope.ingest.readers.chrome.event import Event
 from stepscope.ingest.readers.chrome.frames import events_of
-from stepscope.ingest.spool import packed, unpacked
+from stepscope.ingest.storage.spool import packed, unpacked
 
 KEYS = st.sampled_from(["correlation", "External id", "x correlation", '"correlation"', "a"])
 NUMBERS = st.integers(-5, 10**20) | st.floats(allow_nan=False) | st.text(max_size=3) | st.none()

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.ingest import compaction, store
-from stepscope.ingest.compaction import compact_rank, compact_segment
 from stepscope.ingest.readers.native import reader
 from stepscope.ingest.recorder import Recorder
-from stepscope.ingest.recovery import segment_files
+from stepscope.ingest.recording import compaction
+from stepscope.ingest.recording.compaction import compact_rank, compact_segment
+from stepscope.ingest.recording.recovery import segment_files
+from stepscope.ingest.storage import store
 from stepscope.ingest.trace import Trace
 
 NUM_ROWS = 600
@@ -166,7 +167,7 @@ def test_the_process_does_what_it_is_asked_line_by_line(
 
 def test_the_process_ends_when_the_engines_end_of_the_pipe_does() -> None:
     beside = subprocess.Popen(
-        [sys.executable, "-m", "stepscope.ingest.compaction"], stdin=subprocess.PIPE
+        [sys.executable, "-m", "stepscope.ingest.recording.compaction"], stdin=subprocess.PIPE
     )
 
     beside.communicate(timeout=20)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.ingest.saving import save_trace
+from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from stepscope.ingest.writers.perfetto import write_perfetto

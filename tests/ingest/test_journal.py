@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.ingest import background, segments
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.recorder import Recorder
-from stepscope.ingest.rows import row_struct
-from stepscope.ingest.saving import save_trace
+from stepscope.ingest.recording import background, segments
+from stepscope.ingest.recording.rows import row_struct
+from stepscope.ingest.recording.segments import HEADER_BYTES
 from stepscope.ingest.schema import BY_NAME
-from stepscope.ingest.segments import HEADER_BYTES
+from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 
 NUM_ROWS = 100

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.ingest.derive.clocks import AGREE_NS, Apart, clock_offsets
+from stepscope.ingest.derive.collectives.clocks import AGREE_NS, Apart, clock_offsets
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.readers import rank_folder
 from stepscope.ingest.trace import Trace

@@ -14,7 +14,7 @@ from stepscope.ingest.readers.logs import reader
 from stepscope.ingest.readers.text.collect import Line, LogRows
 from stepscope.ingest.readers.text.split import Lines, origin_of
 from stepscope.ingest.readers.text.times import stamp_of
-from stepscope.ingest.saving import save_trace
+from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import LOGS, SGLANG, VLLM, open_log, report_of

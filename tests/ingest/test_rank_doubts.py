@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from stepscope.ingest.derive.clocks import AGREE_NS
-from stepscope.ingest.derive.ways import BY_CLOCK
+from stepscope.ingest.derive.collectives.clocks import AGREE_NS
+from stepscope.ingest.derive.collectives.ways import BY_CLOCK
 from tests.ingest.log_files import report_of
 from tests.ingest.rank_jobs import (
     NOISE_US,

@@ -79,7 +79,7 @@ def test_a_file_size_limit_stops_the_recording_and_not_the_engine(
     engine = script(
         """
         import resource, sys
-        from stepscope.ingest import segments
+        from stepscope.ingest.recording import segments
         from stepscope.ingest.recorder import Recorder
         segments.LARGEST_BYTES = 1 << 20
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

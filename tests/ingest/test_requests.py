@@ -17,7 +17,7 @@ from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.requests.reader import HASHES, ODD, RequestsReader
 from stepscope.ingest.readers.text.split import NO_END
-from stepscope.ingest.saving import save_trace
+from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import open_log, report_of

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from stepscope.ingest.spool import Spooled, beside, packed
+from stepscope.ingest.storage.spool import Spooled, beside, packed
 
 Query = Callable[[pl.LazyFrame], pl.LazyFrame]
 TEXTS = st.lists(st.none() | st.sampled_from(["", "{}", '{"a": 1}', "ä" * 40]), max_size=7)

@@ -7,12 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.ingest import frames, saving, store
+from stepscope.ingest import frames
 from stepscope.ingest.errors import SchemaMismatch, TraceError, WriteError
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.manifest import ReadReport
-from stepscope.ingest.saving import save_trace
 from stepscope.ingest.schema import COUNTERS
+from stepscope.ingest.storage import saving, store
+from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 

@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from stepscope.ingest import background, segments
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.core_runtime.reader import RuntimeLogReader
@@ -28,9 +27,10 @@ from stepscope.ingest.readers.requests.reader import RequestsReader
 from stepscope.ingest.readers.seam import Reader
 from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
 from stepscope.ingest.recorder import Recorder
-from stepscope.ingest.rows import row_struct
+from stepscope.ingest.recording import background, segments
+from stepscope.ingest.recording.rows import row_struct
+from stepscope.ingest.recording.segments import HEADER_BYTES
 from stepscope.ingest.schema import BY_NAME
-from stepscope.ingest.segments import HEADER_BYTES
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import slice_
 from tests.ingest.runtime_logs import dispatched

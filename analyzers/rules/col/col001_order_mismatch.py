@@ -56,7 +56,7 @@ from stepscope.analyzers.views.collectives import (
     told,
 )
 from stepscope.analyzers.views.known import any_row
-from stepscope.ingest.derive.collective_names import BLOCKING, UNEVEN
+from stepscope.ingest.derive.collectives.spellings import BLOCKING, UNEVEN
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.ingest.derive.collectives import tells_of_collectives
+from stepscope.ingest.derive.collectives.inferred import tells_of_collectives
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.chrome.bounded import on_few_tracks, within
 from stepscope.ingest.readers.chrome.frames import NUMBERS, Events, events_of
-from stepscope.ingest.spool import packed
+from stepscope.ingest.storage.spool import packed
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from stepscope.ingest.derive.collectives import infer_collectives
+from stepscope.ingest.derive.collectives.inferred import infer_collectives
 from stepscope.ingest.derive.gpu_times import derived_steps
 from stepscope.ingest.derive.steps import UNREAD, about_unread, unread_tags
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
@@ -39,7 +39,7 @@ from stepscope.ingest.readers.profiles import (
     rank_in_name,
 )
 from stepscope.ingest.readers.seam import HEAD_BYTES
-from stepscope.ingest.spool import Spooled
+from stepscope.ingest.storage.spool import Spooled
 
 _KNOWN_FIELDS = re.compile(
     rb'"(?:traceEvents|schemaVersion|deviceProperties|distributedInfo|displayTimeUnit'

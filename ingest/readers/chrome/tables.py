@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from stepscope.ingest.derive.axis import NONE, latest, numbered
-from stepscope.ingest.derive.collectives import tells_of_collectives
+from stepscope.ingest.derive.collectives.inferred import tells_of_collectives
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
 from stepscope.ingest.readers.chrome.collect import Collected
@@ -18,7 +18,7 @@ from stepscope.ingest.readers.chrome.flows import BOUND_ENDS, UNDIRECTED
 from stepscope.ingest.readers.chrome.slices import NO_NAME, slices_of
 from stepscope.ingest.readers.chrome.tracks import NAMING, with_tracks
 from stepscope.ingest.schema import SPAN_FORMS
-from stepscope.ingest.spool import packed
+from stepscope.ingest.storage.spool import packed
 
 ROLES = {
     "X": "slice", "B": "begin", "E": "end", "i": "instant", "I": "instant", "R": "instant",

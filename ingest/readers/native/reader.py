@@ -16,7 +16,6 @@ import polars as pl
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.frames import Frame
-from stepscope.ingest.holding import is_held
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import (
     Manifest,
@@ -26,7 +25,8 @@ from stepscope.ingest.manifest import (
     read_manifest,
 )
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.recovery import (
+from stepscope.ingest.recording.holding import is_held
+from stepscope.ingest.recording.recovery import (
     Loss,
     Recovered,
     Strings,
@@ -35,7 +35,13 @@ from stepscope.ingest.recovery import (
     segment_files,
 )
 from stepscope.ingest.schema import TABLES
-from stepscope.ingest.store import covered_numbers, holds_trace, of_rank, parquet_files, scan
+from stepscope.ingest.storage.store import (
+    covered_numbers,
+    holds_trace,
+    of_rank,
+    parquet_files,
+    scan,
+)
 
 
 class NativeReader:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.ingest.derive.collectives import tells_of_collectives
+from stepscope.ingest.derive.collectives.inferred import tells_of_collectives
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
 from stepscope.ingest.readers.perfetto.gathered import Rows
 from stepscope.ingest.readers.perfetto.packets.track_event import Event, Form
-from stepscope.ingest.spool import packed
+from stepscope.ingest.storage.spool import packed
 
 BEGUN = ("begin", "instant", "slice", "async begin", "async instant")
 """Roles of events that make a span, or may."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import polars as pl
 import polars.selectors as cs
 
-from stepscope.ingest.derive.collectives import infer_collectives
-from stepscope.ingest.derive.facing import facing
+from stepscope.ingest.derive.collectives.facing import facing
+from stepscope.ingest.derive.collectives.inferred import infer_collectives
 from stepscope.ingest.derive.gpu_times import derived_steps
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.derive.steps import unread_tags
@@ -19,7 +19,7 @@ from stepscope.ingest.readers.perfetto.collect import EventTables
 from stepscope.ingest.readers.perfetto.packets.tracks import Place
 from stepscope.ingest.readers.perfetto.slices import slices_of, with_end_args
 from stepscope.ingest.readers.rank_notes import said_of_groups
-from stepscope.ingest.spool import Spooled, beside, unpacked
+from stepscope.ingest.storage.spool import Spooled, beside, unpacked
 
 SEPARATOR = " / "
 NO_NAME = "(no name)"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.analyzers.latency.causes import CAUSES
-from stepscope.ingest.saving import save_trace
+from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import decision, event
 from tests.app.cli.conftest import Command

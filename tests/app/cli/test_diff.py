@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.ingest.saving import save_trace
+from stepscope.ingest.storage.saving import save_trace
 from tests.analyzers.rows import decision, event
 from tests.app.cli.conftest import Command
 from tests.traces import trace_of

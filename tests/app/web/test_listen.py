@@ -15,7 +15,7 @@ import pytest
 from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import ConfigError, MissingExtra
-from stepscope.ingest.saving import save_trace
+from stepscope.ingest.storage.saving import save_trace
 from tests.app.web.scenes import conflict_trace, scene_of
 
 

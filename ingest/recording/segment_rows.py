@@ -10,9 +10,9 @@ import polars as pl
 
 from stepscope.ingest.columns import Column, Type
 from stepscope.ingest.frames import DTYPES, polars_schema
-from stepscope.ingest.rows import FORMATS, NULLS, VOID
+from stepscope.ingest.recording.rows import FORMATS, NULLS, VOID
+from stepscope.ingest.recording.segments import HEADER_BYTES, Header
 from stepscope.ingest.schema import BY_NAME
-from stepscope.ingest.segments import HEADER_BYTES, Header
 
 _MARKER = "_marker"
 _NUMPY = {"q": "<i8", "i": "<i4", "d": "<f8", "I": "<u4", "b": "i1"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from stepscope.ingest.errors import WriteError
 from stepscope.ingest.manifest import write_manifest
 from stepscope.ingest.schema import TABLES
-from stepscope.ingest.store import holds_trace, parquet_name, write_parquet
+from stepscope.ingest.storage.store import holds_trace, parquet_name, write_parquet
 from stepscope.ingest.trace import Trace
 
 

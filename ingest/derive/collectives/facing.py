@@ -8,11 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.ingest.derive.clocks import Apart, Ints
-from stepscope.ingest.derive.collective_names import BLOCKING, PAIRWISE, TOGETHER, UNEVEN, kind_of
-from stepscope.ingest.derive.collectives import FROM_NUMBERED_CALLS
-from stepscope.ingest.derive.matching import Match, match
-from stepscope.ingest.derive.sequences import UNKNOWN, Sequence, bounds, ends_apart
+from stepscope.ingest.derive.collectives.clocks import Apart, Ints
+from stepscope.ingest.derive.collectives.inferred import FROM_NUMBERED_CALLS
+from stepscope.ingest.derive.collectives.matching import Match, match
+from stepscope.ingest.derive.collectives.sequences import UNKNOWN, Sequence, bounds, ends_apart
+from stepscope.ingest.derive.collectives.spellings import (
+    BLOCKING,
+    PAIRWISE,
+    TOGETHER,
+    UNEVEN,
+    kind_of,
+)
 from stepscope.ingest.derive.step_tags import PROFILER_STEP
 
 _KEY = ("_named", "_group", "_expected")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from stepscope.ingest.derive.collective_names import (
+from stepscope.ingest.derive.collectives.spellings import (
     ANNOTATION,
     CALL,
     KERNEL,

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from stepscope.ingest.derive.clocks import AGREE_NS, Ints
-from stepscope.ingest.derive.sequences import (
+from stepscope.ingest.derive.collectives.clocks import AGREE_NS, Ints
+from stepscope.ingest.derive.collectives.sequences import (
     Sequence,
     bounds,
     ends_apart,

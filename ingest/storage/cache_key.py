@@ -21,7 +21,7 @@ WHOLE_BYTES = 16 << 20
 """Up to this size, all together, files are digested whole."""
 BLOCK_BYTES = 16 << 10
 NUM_BLOCKS = 64
-_CODE = Path(__file__).parent
+_CODE = Path(__file__).parent.parent
 _SUFFIXES = (".py", ".c", ".so")
 
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
-from stepscope.ingest.journal import Stream
+from stepscope.ingest.recording.journal import Stream
 
 PATIENCE_S = 60.0
 WORTH_BYTES = 4 << 20
@@ -104,7 +104,7 @@ class Compactor:
 
 def _started() -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - this interpreter, our own module
-        [sys.executable or "python3", "-P", "-m", "stepscope.ingest.compaction"],
+        [sys.executable or "python3", "-P", "-m", "stepscope.ingest.recording.compaction"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

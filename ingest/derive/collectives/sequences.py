@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.ingest.derive.clocks import Ints
+from stepscope.ingest.derive.collectives.clocks import Ints
 from stepscope.ingest.times import FAR_NS
 
 UNKNOWN = np.iinfo(np.int64).min

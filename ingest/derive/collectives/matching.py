@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.ingest.derive.clocks import Ints
-from stepscope.ingest.derive.sequences import (
+from stepscope.ingest.derive.collectives.clocks import Ints
+from stepscope.ingest.derive.collectives.sequences import (
     Sequence,
     bounds,
     first_true,
@@ -21,7 +21,7 @@ from stepscope.ingest.derive.sequences import (
     said_of,
     that_block,
 )
-from stepscope.ingest.derive.ways import TOLERANCE_NS, Told, find_shift
+from stepscope.ingest.derive.collectives.ways import TOLERANCE_NS, Told, find_shift
 
 MOST_DRIFT = 2e-4
 """How much of the time clocks may drift apart: both by a hundred in a million."""

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.ingest.columns import Column, Table, Type
-from stepscope.ingest.holding import hold
-from stepscope.ingest.rows import MISSING, NULLS, VOID, Segment, build_row, row_struct
-from stepscope.ingest.schema import TABLES
-from stepscope.ingest.segments import (
+from stepscope.ingest.recording.holding import hold
+from stepscope.ingest.recording.rows import MISSING, NULLS, VOID, Segment, build_row, row_struct
+from stepscope.ingest.recording.segments import (
     HEADER_BYTES,
     STRINGS_MAGIC,
     Header,
     make_segment,
     size_of,
 )
+from stepscope.ingest.schema import TABLES
 
 REASON_BYTES = 256
 TABLE_NAMES = tuple(table.name for table in TABLES)

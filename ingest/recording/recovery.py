@@ -18,9 +18,15 @@ from typing import Any
 import polars as pl
 
 from stepscope.ingest.columns import Table, Type
-from stepscope.ingest.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
+from stepscope.ingest.recording.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
+from stepscope.ingest.recording.segments import (
+    HEADER_BYTES,
+    LARGEST_BYTES,
+    ROWS_MAGIC,
+    STRINGS_MAGIC,
+    Header,
+)
 from stepscope.ingest.schema import BY_NAME
-from stepscope.ingest.segments import HEADER_BYTES, LARGEST_BYTES, ROWS_MAGIC, STRINGS_MAGIC, Header
 
 MOST_BYTES = 4 * LARGEST_BYTES
 
@@ -77,7 +83,7 @@ def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recover
     if header is None:
         return None
     # Only a journal needs numpy, and a finished trace has none.
-    from stepscope.ingest.segment_rows import rows_of  # noqa: PLC0415
+    from stepscope.ingest.recording.segment_rows import rows_of  # noqa: PLC0415
 
     found = rows_of(raw, header, strings.texts, rank)
     beyond = raw[found.end :]

@@ -1,8 +1,8 @@
 """Turn full segments of a journal into Parquet: beside the engine, or when it closes.
 
-`python -m stepscope.ingest.compaction` reads what to do from its standard input, one JSON object a
-line, until an empty one or the end. A segment goes only when its Parquet file stands, and is not
-read again where both do: wherever this is stopped, no row is lost and none is there twice.
+`python -m stepscope.ingest.recording.compaction` reads what to do from its standard input, one JSON
+object a line, until an empty one or the end. A segment goes only when its Parquet file stands, and
+is not read again where both do: wherever this is stopped, no row is lost and none is there twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.ingest.recovery import (
+from stepscope.ingest.recording.recovery import (
     Loss,
     Recovered,
     Strings,
@@ -25,8 +25,8 @@ from stepscope.ingest.recovery import (
     segment_files,
     table_of,
 )
-from stepscope.ingest.segments import journal_folder
-from stepscope.ingest.store import (
+from stepscope.ingest.recording.segments import journal_folder
+from stepscope.ingest.storage.store import (
     covered_numbers,
     num_rows,
     parquet_name,

@@ -31,8 +31,8 @@ from stepscope.ingest.frames import Frame, polars_schema, table_named
 from stepscope.ingest.limits import size_of
 from stepscope.ingest.manifest import Manifest, read_manifest, write_manifest
 from stepscope.ingest.schema import TABLES
-from stepscope.ingest.spool import Spooled, beside, unpacked
-from stepscope.ingest.store import sink_parquet
+from stepscope.ingest.storage.spool import Spooled, beside, unpacked
+from stepscope.ingest.storage.store import sink_parquet
 
 if sys.platform != "win32":
     import fcntl

@@ -1,0 +1,1 @@
+"""How a recorder gets rows to disk, and how they are found again after a crash."""
