@@ -25,6 +25,8 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 
 GROUP = "stepscope.rules"
+LETTERS = 3
+"""Of a code, those that its family begins with."""
 _CODE, _NAME = re.compile(r"[A-Z]{3}[0-9]{3}"), re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SHOWN_CHARS = 200
 
@@ -36,15 +38,15 @@ def installed(ours: Sequence[Rule]) -> tuple[Rule, ...]:
     or a name that `ours` or another package has; codes that begin as ours do are kept for ours.
     """
     whose = {rule.name: "stepscope" for rule in ours}
-    families = {rule.code[:3] for rule in ours}
+    families = {rule.code[:LETTERS] for rule in ours}
     found = []
     for point in _declared():
         rule = _loaded(point)
-        if rule.code[:3] in families:
+        if rule.code[:LETTERS] in families:
             raise _refused(
                 point, f"{rule.code} begins as codes of stepscope do: take other letters"
             )
-        for taken in {rule.code, rule.name} & whose.keys():
+        for taken in sorted({rule.code, rule.name} & whose.keys()):
             raise _refused(point, f"{taken} is taken by {whose[taken]}")
         whose |= dict.fromkeys((rule.code, rule.name), _package(point))
         found.append(rule)
@@ -57,7 +59,7 @@ def _declared() -> list[EntryPoint]:
         return sorted(entry_points(group=GROUP), key=lambda each: (_package(each), each.name))
     except Exception as error:
         what = f"what is installed cannot be read: {_said(error)}"
-        raise ConfigError(what, todo="see pip check") from None
+        raise ConfigError(what, todo="an entry_points.txt of a package is damaged") from None
 
 
 def _loaded(point: EntryPoint) -> Rule:

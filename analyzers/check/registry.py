@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from functools import cache
 from operator import ne
 
-from stepscope.analyzers.check.plugins import installed
+from stepscope.analyzers.check.plugins import LETTERS, installed
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.rules.bat.bat001_mixed_never_forms import MixedNeverForms
 from stepscope.analyzers.rules.bat.bat002_long_prefill_saturates import LongPrefillSaturates
@@ -200,19 +200,27 @@ def select(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule
     """The rules that `select` names (all when it is empty) without those that `ignore` names.
 
     An entry is a code, a name, or the letters that a family of codes starts with (`COR`, `STV0`).
-    Raises ConfigError when an entry fits no rule.
+    Raises ConfigError when an entry fits no rule. Who selects among ours is answered without a look
+    at what else is installed.
     """
-    chosen = {code for entry in select for code in _codes(entry)} or {
-        rule.code for rule in all_rules()
-    }
+    chosen = {code for entry in select for code in _codes(entry)}
     left_out = {code for entry in ignore for code in _codes(entry)}
-    return tuple(rule for rule in all_rules() if rule.code in chosen - left_out)
+    is_ours = bool(chosen) and chosen <= {rule.code for rule in RULES}
+    asked = (rule for rule in (RULES if is_ours else all_rules()) if rule.code not in left_out)
+    return tuple(rule for rule in asked if not chosen or rule.code in chosen)
 
 
 def _codes(entry: str) -> tuple[str, ...]:
+    if found := _named(entry.strip(), RULES):
+        return (found.code,)
     prefix = entry.strip().upper()
-    family = tuple(rule.code for rule in all_rules() if prefix and rule.code.startswith(prefix))
-    return family or (by_code(entry.strip()).code,)
+    # Codes of others do not begin with the three letters that any of ours begin with.
+    ours = _family(prefix, RULES) if len(prefix) >= LETTERS else ()
+    return ours or _family(prefix, all_rules()) or (by_code(entry.strip()).code,)
+
+
+def _family(prefix: str, rules: Iterable[Rule]) -> tuple[str, ...]:
+    return tuple(rule.code for rule in rules if prefix and rule.code.startswith(prefix))
 
 
 def _near(code: str) -> str:

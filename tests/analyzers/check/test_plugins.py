@@ -259,3 +259,6 @@ def test_who_asks_for_one_of_our_rules_is_answered_without_a_look_at_what_is_ins
     install("acme", "1 / 0")
 
     assert by_code("COR001") is RULES[0]
+    assert select(["COR001", "mix-starved", "COR01"], ["COR012"])[0] is RULES[0]
+    with pytest.raises(ConfigError, match="ZeroDivisionError"):
+        select(["C"])
