@@ -15,6 +15,7 @@ from stepscope.analyzers.check.registry import all_rules
 from stepscope.analyzers.findings.finding import Finding, by_severity_then_time
 from stepscope.analyzers.findings.rule import Rule, lacking
 from stepscope.analyzers.views.once import sharing
+from stepscope.ingest.display import merged_ranks
 from stepscope.ingest.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class CheckResult:
 
     `findings` are ranked: severity, then time. `counts` has every rule that could be applied and
     the number of its occurrences (0 is *clean*), `lacking` the others with what the trace lacks of
-    what they need: tables, or what they ask for besides. `tables` are those that have a row.
+    what they need: tables, or what they ask for besides. `tables` are those that have a row, and
+    `num_merged` how many ranks were merged into the file, 0 where none were.
     """
 
     trace: str
@@ -37,6 +39,7 @@ class CheckResult:
     lacking: Mapping[str, tuple[str, ...]]
     counts: dict[str, int]
     tables: tuple[str, ...]
+    num_merged: int = 0
 
     @property
     def not_applicable(self) -> tuple[str, ...]:
@@ -46,7 +49,7 @@ class CheckResult:
     @property
     def coverage(self) -> Coverage:
         """How much of the check could judge."""
-        return Coverage(tuple(self.counts), self.lacking, self.tables)
+        return Coverage(tuple(self.counts), self.lacking, self.tables, self.num_merged)
 
     def as_dict(self) -> dict[str, Any]:
         """The result as `check --format json` prints it; `unjudged` is why nothing was found."""
@@ -86,7 +89,8 @@ def check(
                 findings += found
                 counts[rule.code] = sum(finding.count for finding in found)
     ranked = tuple(sorted(findings, key=by_severity_then_time))
-    return CheckResult(trace.name, ranked, absent, counts, recorded(trace))
+    num_merged = len(merged_ranks(trace.manifest))
+    return CheckResult(trace.name, ranked, absent, counts, recorded(trace), num_merged)
 
 
 def _family(numbered: tuple[int, Rule]) -> str:

@@ -63,7 +63,7 @@ def step_line(view: StepView) -> str:
     """The step in a line: kind, tokens against the budget, path, what was inferred."""
     step = view.detail.step
     if not step:
-        return "before the first step" if view.position.step is None else ""
+        return ""
     prefill, decode = step["num_prefill_tokens"], step["num_decode_tokens"]
     tokens = [f"{count(n)} {kind}" for n, kind in ((prefill, "prefill"), (decode, "decode")) if n]
     parts = [step["kind"], " + ".join(tokens) + (f" tokens{_budget(step)}" if tokens else "")]

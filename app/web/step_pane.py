@@ -18,7 +18,7 @@ from stepscope.app.debug import (
     cores_line,
     left_out_told,
 )
-from stepscope.app.places import step_of
+from stepscope.app.places import step_of, when
 from stepscope.app.plain import plain
 from stepscope.app.units import count
 from stepscope.app.web.scene import Scene
@@ -29,14 +29,27 @@ ORDER = ("step", "left out", "batch", "changed", "buckets", "core groups")
 
 
 def step_pane(scene: Scene, view: View) -> Component:
-    """The step of the view, the trace's first without one; links lead to those before and after."""
+    """The step of the view, the trace's first without one; links lead to those before and after.
+
+    Of a trace without steps it is what is known of the moment that is selected, or of the first.
+    """
     if not scene.steps:
-        return html.P("This trace has no steps.", className="controls muted")
+        return _without_steps(scene, view)
     step = scene.steps[0] if view.step is None else view.step
     with scene.session_lock:
         scene.session.goto(step=step)
         detail = scene.session.detail()
     return html.Div([_controls(scene, view, step), _columns(detail)])
+
+
+def _without_steps(scene: Scene, view: View) -> Component:
+    at = view.sel[1] if view.sel else 0
+    with scene.session_lock:
+        scene.session.goto(ts_ns=at + scene.origin)
+        detail = scene.session.detail()
+    here = when(detail.after.ts_ns, scene.timeline)
+    said = html.P(f"This trace has no steps; this is at {here}.", className="controls muted")
+    return html.Div([said, _columns(detail)])
 
 
 def _controls(scene: Scene, view: View, step: int) -> Component:

@@ -152,6 +152,7 @@ async def test_a_trace_of_spans_alone_is_drawn_by_its_tracks() -> None:
         assert screen_lines(pilot)[0].rstrip().endswith("0.000 ms   ✔ nothing found")
         await press(pilot, "4")
         assert "no steps" in screen_text(pilot)
+        assert "before the first step" not in screen_text(pilot)
 
 
 @pytest.mark.parametrize("size", [(40, 24), (80, 9)], ids=str)

@@ -94,6 +94,19 @@ def test_the_step_shows_the_batch_and_the_state() -> None:
     assert "0 prefill + 3 decode = 3 of 256" in told
 
 
+def test_without_steps_the_drawer_shows_the_cores_at_what_is_selected() -> None:
+    blocks = [part(number, 0, number * 10_000, number * 10_000 + 5_000) for number in range(2)]
+    scene = scene_of(trace_of(core_spans=blocks))
+
+    first = said(step_pane(scene, arrive(scene, "").view))
+    between = said(step_pane(scene, arrive(scene, "?sel=0@7000").view))
+
+    assert "This trace has no steps; this is at 0.000 ms." in first
+    assert "cores running 1 of 1" in first
+    assert "cores running 0 of 1" in between
+    assert "The trace does not tell of batches." in first
+
+
 def test_findings_are_listed_worst_first_with_the_current_one_marked() -> None:
     scene = small()
     pane = findings_pane(scene, arrive(scene, "?finding=COR001.1").view)
