@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,8 +33,7 @@ def skippable(content: bytes) -> bytes:
 
 
 def unzstd(content: bytes, size: int = 1000) -> tuple[bytes, str | None]:
-    steps = (content[at : at + size] for at in range(0, len(content), size))
-    found = Unzstd(steps)
+    found = Unzstd(lambda: (content[at : at + size] for at in range(0, len(content), size)))
     return b"".join(found), found.damage
 
 
@@ -47,6 +48,48 @@ def read(folder: Path, content: bytes, limits: Limits | None = None) -> tuple[by
 def test_what_comes_out_is_what_went_in(tmp_path: Path, compress: Compress) -> None:
     for content in (b"", b"a", TEXT, NOISE, bytes(9 << 20)):
         assert read(tmp_path, compress(content)) == (content, None)
+
+
+def by_zlib(content: bytes) -> list[bytes]:
+    """What zlib gives of gzip for each byte of it, until there is no more or an error."""
+    member, found = zlib.decompressobj(31), list[bytes]()
+    with suppress(zlib.error):
+        for at in range(len(content)):
+            found.append(member.decompress(content[at : at + 1]))
+    return found
+
+
+@pytest.mark.parametrize("level", [0, 1, 9])
+def test_gzip_cut_anywhere_keeps_every_byte_that_can_be_had(tmp_path: Path, level: int) -> None:
+    whole = gzip.compress(NOISE[:500] + TEXT[:5_000], level)
+    parts = by_zlib(whole)
+    for length in range(len(b"\x1f\x8b"), len(whole), 7):
+        kept = b"".join(parts[:length])
+        assert read(tmp_path, whole[:length]) == (kept, "the gzip data is cut off")
+
+
+@given(st.integers(10, 600), st.integers(1, 255))
+def test_what_is_before_the_damage_in_gzip_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, at: int, flipped: int
+) -> None:
+    whole = bytearray(gzip.compress(NOISE[:500] + TEXT[:5_000]))
+    whole[at] ^= flipped
+
+    found, damage = read(tmp_path_factory.mktemp("damaged"), bytes(whole))
+
+    assert found == b"".join(by_zlib(bytes(whole)))
+    assert damage is not None
+    assert damage.startswith("the gzip data is ")
+
+
+def test_the_second_member_of_gzip_may_be_damaged_alone(tmp_path: Path) -> None:
+    second = bytearray(gzip.compress(NOISE))
+    second[100_000] ^= 1
+
+    found, damage = read(tmp_path, gzip.compress(TEXT) + bytes(second))
+
+    assert found == TEXT + b"".join(by_zlib(bytes(second)))
+    assert damage is not None
 
 
 @pytest.mark.parametrize("size", [1, 3, 70_000])

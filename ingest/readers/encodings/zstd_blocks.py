@@ -8,7 +8,7 @@ The format: https://www.rfc-editor.org/rfc/rfc8878
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import zstandard
 
@@ -21,9 +21,9 @@ _RLE = 1
 class Unzstd:
     """Iterates over what blocks hold; `damage` says afterwards why it ended early."""
 
-    def __init__(self, steps: Iterator[bytes]) -> None:
+    def __init__(self, steps: Callable[[], Iterator[bytes]]) -> None:
         self.damage: str | None = None
-        self._bytes = _Bytes(steps)
+        self._bytes = _Bytes(steps())
 
     def __iter__(self) -> Iterator[bytes]:
         try:

@@ -53,7 +53,7 @@ def _inflated(kind: str, content: bytes, most: int) -> bytes | None:
         except zlib.error:
             return None
     found = bytearray()
-    for part in Unzstd(iter((content,))):
+    for part in Unzstd(lambda: iter((content,))):
         found += part
         if len(found) >= most:
             break
