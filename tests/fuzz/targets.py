@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-import zstandard
 from polars.testing import assert_frame_equal
 
 from stepscope.ingest.errors import TraceError
@@ -41,6 +40,7 @@ from tests.ingest.test_kineto_damage import LAYOUTS
 from tests.ingest.test_kv_events import CAPTURE
 from tests.ingest.test_requests import AZURE, MOONCAKE
 from tests.ingest.test_swimlane import deps, records
+from tests.zstd_frames import framed
 
 # Small enough that what a limit leaves out is met, too.
 LIMITS = Limits(inflated=8 << 20, event=256 << 10, message=64 << 10, text=4 << 10, line=8 << 10,
@@ -159,7 +159,7 @@ def _kineto() -> Iterator[bytes]:
         yield gzip.decompress(sample.read_bytes())[:SAMPLE_BYTES]
     for content in (LAYOUTS["compact"], LAYOUTS["array"]):
         yield gzip.compress(content)
-        yield zstandard.compress(content)
+        yield framed(content)
 
 
 def _perfetto() -> Iterator[bytes]:
@@ -172,7 +172,7 @@ def _perfetto() -> Iterator[bytes]:
     yield pack(*(event(ts, 3, f"e{ts % 7}", correlation_id=ts) for ts in range(300)))
     yield gzip.compress(sample)
     yield pack({"compressed_packets": zlib.compress(events)})
-    yield pack({"zstd_compressed_packets": zstandard.compress(events)})
+    yield pack({"zstd_compressed_packets": framed(events)})
 
 
 def _texts(*texts: str) -> Callable[[], Iterator[bytes]]:

@@ -10,30 +10,27 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.encodings import inflate
+from stepscope.ingest.readers.encodings.compressed import BLOCK_BYTES
 from stepscope.ingest.readers.encodings.inflate import Inflater, inflated
-from stepscope.ingest.readers.encodings.zstd_blocks import Unzstd
+from stepscope.ingest.readers.encodings.unzstd import unzstd
+from tests.zstd_frames import framed, streamed
 
 TEXT = b"".join(b'{"ph":"X","name":"%d"},' % number for number in range(60_000))
 NOISE = hashlib.shake_256(b"noise").digest(300_000)
 Compress = Callable[[bytes], bytes]
 
 
-def zstd(content: bytes) -> bytes:
-    return zstandard.ZstdCompressor(write_checksum=True).compress(content)
-
-
 def skippable(content: bytes) -> bytes:
     return b"\x5a\x2a\x4d\x18" + len(content).to_bytes(4, "little") + content
 
 
-def unzstd(content: bytes, size: int = 1000) -> tuple[bytes, str | None]:
-    found = Unzstd(lambda: (content[at : at + size] for at in range(0, len(content), size)))
+def frames(content: bytes, size: int = 1000) -> tuple[bytes, str | None]:
+    found = unzstd(lambda: (content[at : at + size] for at in range(0, len(content), size)))
     return b"".join(found), found.damage
 
 
@@ -44,7 +41,7 @@ def read(folder: Path, content: bytes, limits: Limits | None = None) -> tuple[by
     return b"".join(found), found.damage
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstd, bytes])
+@pytest.mark.parametrize("compress", [gzip.compress, framed, bytes])
 def test_what_comes_out_is_what_went_in(tmp_path: Path, compress: Compress) -> None:
     for content in (b"", b"a", TEXT, NOISE, bytes(9 << 20)):
         assert read(tmp_path, compress(content)) == (content, None)
@@ -94,24 +91,23 @@ def test_the_second_member_of_gzip_may_be_damaged_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 70_000])
 def test_zstd_frames_of_every_kind_follow_each_other(size: int) -> None:
-    streamed = zstandard.ZstdCompressor(level=19).compressobj()
-    frames = [
-        zstd(TEXT[:200_000]),
+    several = [
+        framed(TEXT[:200_000]),
         skippable(b"an index"),
-        streamed.compress(NOISE) + streamed.flush(),
-        zstandard.ZstdCompressor(write_content_size=False).compress(bytes(1_000_000)),
-        zstd(b""),
+        streamed(NOISE),
+        framed(bytes(1_000_000), is_sized=False),
+        framed(b""),
     ]
 
-    assert unzstd(b"".join(frames), size) == (TEXT[:200_000] + NOISE + bytes(1_000_000), None)
+    assert frames(b"".join(several), size) == (TEXT[:200_000] + NOISE + bytes(1_000_000), None)
 
 
 def test_zstd_cut_anywhere_keeps_all_whole_blocks() -> None:
     content = TEXT[:400_000]
-    whole = zstd(content)
+    whole = framed(content)
     kept = 0
     for length in range(len(whole)):
-        found, damage = unzstd(whole[:length])
+        found, damage = frames(whole[:length])
         assert content.startswith(found)
         assert len(found) >= kept
         assert (damage == "the zstd data is cut off") is (length > 0)
@@ -121,10 +117,10 @@ def test_zstd_cut_anywhere_keeps_all_whole_blocks() -> None:
 
 
 def test_what_is_before_the_damage_in_zstd_is_kept() -> None:
-    whole = bytearray(zstd(NOISE))
+    whole = bytearray(framed(NOISE))
     whole[150_000] ^= 1
 
-    found, damage = unzstd(bytes(whole))
+    found, damage = frames(bytes(whole))
 
     assert found[:131_072] == NOISE[:131_072]
     assert damage is not None
@@ -132,14 +128,12 @@ def test_what_is_before_the_damage_in_zstd_is_kept() -> None:
 
 
 def test_what_follows_zstd_and_is_none_is_said() -> None:
-    assert unzstd(zstd(b"abc") + b"rubbish") == (b"abc", "what follows the zstd data is none")
+    assert frames(framed(b"abc") + b"rubbish") == (b"abc", "what follows the zstd data is none")
 
 
 def test_a_window_of_gigabytes_is_not_made() -> None:
-    frame = zstandard.get_frame_parameters(b"\x28\xb5\x2f\xfd\x00\xa8")
-    assert frame.window_size == 1 << 31
-
-    found, damage = unzstd(b"\x28\xb5\x2f\xfd\x00\xa8" + b"\x01\x00\x00" * 3)
+    # 0xa8: a window of 2 << 30 bytes, by section 3.1.1.1.2 of the format.
+    found, damage = frames(b"\x28\xb5\x2f\xfd\x00\xa8" + b"\x01\x00\x00" * 3)
 
     assert found == b""
     assert damage is not None
@@ -148,10 +142,10 @@ def test_a_window_of_gigabytes_is_not_made() -> None:
 
 @given(st.binary(max_size=200), st.integers(1, 50))
 def test_arbitrary_bytes_behind_the_magic_are_no_error(content: bytes, size: int) -> None:
-    unzstd(b"\x28\xb5\x2f\xfd" + content, size)
+    frames(b"\x28\xb5\x2f\xfd" + content, size)
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+@pytest.mark.parametrize("compress", [gzip.compress, framed])
 def test_a_file_that_inflates_beyond_its_ratio_is_read_up_to_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Compress
 ) -> None:
@@ -160,12 +154,12 @@ def test_a_file_that_inflates_beyond_its_ratio_is_read_up_to_there(
 
     found, damage = read(tmp_path, bomb, Limits(ratio=100))
 
-    assert 100 * len(bomb) - inflate.BLOCK_BYTES <= max(len(found), 1 << 20) <= 20 << 20
+    assert 100 * len(bomb) - BLOCK_BYTES <= max(len(found), 1 << 20) <= 20 << 20
     assert damage == "it inflates to more than 100 times its size (--max ratio=N raises it)"
     assert read(tmp_path, bomb, Limits(ratio=100_000)) == (bytes(20 << 20), None)
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+@pytest.mark.parametrize("compress", [gzip.compress, framed])
 def test_a_file_that_inflates_beyond_its_size_is_read_up_to_there(
     tmp_path: Path, compress: Compress
 ) -> None:
@@ -177,6 +171,6 @@ def test_a_file_that_inflates_beyond_its_size_is_read_up_to_there(
     )
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+@pytest.mark.parametrize("compress", [gzip.compress, framed])
 def test_the_head_of_a_bomb_is_as_long_as_was_asked_for(compress: Compress) -> None:
     assert inflated(compress(bytes(50 << 20))[:4096], 1000) == bytes(1000)

@@ -30,7 +30,8 @@ from stepscope.ingest.readers.chrome.decode import events_in
 from stepscope.ingest.readers.chrome.event import Event, EventReader
 from stepscope.ingest.readers.chrome.frames import Events, events_of
 from stepscope.ingest.readers.chrome.pieces import events_in_piece, pieces
-from stepscope.ingest.readers.encodings.inflate import BLOCK_BYTES, Contents
+from stepscope.ingest.readers.encodings.compressed import BLOCK_BYTES
+from stepscope.ingest.readers.encodings.inflate import Contents
 
 CUT_OFF = "cut off by the end of the file"
 NOT_UTF8 = "bytes that are not UTF-8 replaced"

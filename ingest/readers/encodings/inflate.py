@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import Protocol, cast
-
-from isal import isal_zlib
+from typing import Protocol
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
+from stepscope.ingest.readers.encodings import gunzip, unzstd
+from stepscope.ingest.readers.encodings.compressed import BLOCK_BYTES, Inflated, Steps
 
-BLOCK_BYTES = 4 << 20
 FREE_BYTES = 64 << 20
 """Up to here nobody asks of how few bytes they were made."""
 _STEP_BYTES = 64 << 10
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WINDOW = 31
-_IsalError = cast("type[Exception]", isal_zlib.error)  # its stub says: an exception, not a class
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 Progress = Callable[[int, int], None]
-Steps = Callable[[], Iterator[bytes]]
-"""Gives a file's bytes, from its beginning each time."""
 
 
 class Contents(Protocol):
@@ -65,7 +57,7 @@ class Plain:
     def is_compressed(self) -> bool:
         """Tell by its first bytes whether it is to be inflated."""
         try:
-            start = self._file.read(len(_ZSTD_MAGIC))
+            start = self._file.read(len(unzstd.MAGIC))
             self._file.seek(0)
         except OSError as error:
             raise _unreadable(self._path, error) from error
@@ -135,7 +127,7 @@ class Inflater:
         except OSError as error:
             raise _unreadable(self.path, error) from error
 
-    def _within_limits(self, inflated: _Inflated) -> Iterator[bytes]:
+    def _within_limits(self, inflated: Inflated) -> Iterator[bytes]:
         num_out = 0
         for part in inflated:
             num_out += len(part)
@@ -160,80 +152,6 @@ def _unreadable(path: Path, error: OSError) -> TraceError:
     return TraceError(error.strerror or str(error), where=str(path))
 
 
-class _Inflated(Protocol):
-    """Iterates over inflated parts; `damage` says afterwards why it ended early."""
-
-    damage: str | None
-
-    def __iter__(self) -> Iterator[bytes]: ...
-
-
-class Gunzip:
-    """Iterates over what members of gzip hold; `damage` says afterwards why it ended early.
-
-    ISA-L inflates several times as fast as zlib, but of what is cut off or damaged zlib gives a few
-    bytes more, and can be asked byte by byte: such a file is read again from its beginning.
-    """
-
-    def __init__(self, steps: Steps) -> None:
-        self.damage: str | None = None
-        self._steps = steps
-
-    def __iter__(self) -> Iterator[bytes]:
-        num_given = 0
-        try:
-            for part in _members(self._steps()):
-                num_given += len(part)
-                yield part
-        except (_IsalError, EOFError):
-            yield from _behind(num_given, self._up_to_damage())
-
-    def _up_to_damage(self) -> Iterator[bytes]:
-        member = None
-        for step in self._steps():
-            rest = step
-            while rest:
-                if member is None:
-                    if not rest.startswith(_GZIP_MAGIC[: len(rest)]):
-                        return
-                    member = zlib.decompressobj(_GZIP_WINDOW)
-                before = member.copy()
-                try:
-                    yield member.decompress(rest, BLOCK_BYTES)
-                except zlib.error as error:
-                    self.damage = f"the gzip data is damaged ({error})"
-                    yield salvaged(before, rest)
-                    return
-                rest = member.unused_data if member.eof else member.unconsumed_tail
-                member = None if member.eof else member
-        if member is not None:
-            self.damage = "the gzip data is cut off"
-
-
-def _members(steps: Iterator[bytes]) -> Iterator[bytes]:
-    """What members of gzip hold. Raises `_IsalError` for damage, `EOFError` for a cut."""
-    member = None
-    for step in steps:
-        rest = step
-        while rest:
-            if member is None:
-                if not rest.startswith(_GZIP_MAGIC[: len(rest)]):
-                    return
-                member = isal_zlib.decompressobj(_GZIP_WINDOW)
-            yield member.decompress(rest, BLOCK_BYTES)
-            rest = member.unused_data if member.eof else member.unconsumed_tail
-            member = None if member.eof else member
-    if member is not None:
-        raise EOFError
-
-
-def _behind(num: int, parts: Iterator[bytes]) -> Iterator[bytes]:
-    """The parts without their first `num` bytes."""
-    for part in parts:
-        yield part[num:]
-        num = max(0, num - len(part))
-
-
 def inflated(start: bytes, limit: int) -> bytes:
     """What the first bytes of a file hold, inflated up to `limit` when they are compressed."""
     inflate = _inflater_of(start)
@@ -247,28 +165,10 @@ def inflated(start: bytes, limit: int) -> bytes:
     return bytes(found[:limit])
 
 
-def _inflater_of(start: bytes) -> Callable[[Steps], _Inflated] | None:
-    if start.startswith(_GZIP_MAGIC):
-        return Gunzip
-    if start.startswith(_ZSTD_MAGIC):
-        from stepscope.ingest.readers.encodings.zstd_blocks import Unzstd  # noqa: PLC0415 - few are
-
-        return Unzstd
-    return None
-
-
-def salvaged(inflate: zlib._Decompress, step: bytes) -> bytes:
-    """Inflate byte by byte up to the damage: a call that fails gives nothing of what it read.
-
-    For short stretches: it takes a call per byte.
-    """
-    good = bytearray()
-    try:
-        for index in range(len(step)):
-            good += inflate.decompress(step[index : index + 1])
-    except zlib.error:
-        pass
-    return bytes(good)
+def _inflater_of(start: bytes) -> Callable[[Steps], Inflated] | None:
+    if start.startswith(gunzip.MAGIC):
+        return gunzip.gunzip
+    return unzstd.unzstd if start.startswith(unzstd.MAGIC) else None
 
 
 def _gathered(parts: Iterator[bytes]) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 
 from stepscope.ingest.limits import Limits, raised_by
-from stepscope.ingest.readers.encodings.zstd_blocks import Unzstd
+from stepscope.ingest.readers.encodings.unzstd import unzstd
 from stepscope.ingest.readers.perfetto.split import Packets, PacketStream
 
 KINDS = ("compressed_packets", "zstd_compressed_packets")
@@ -53,7 +53,7 @@ def _inflated(kind: str, content: bytes, most: int) -> bytes | None:
         except zlib.error:
             return None
     found = bytearray()
-    for part in Unzstd(lambda: iter((content,))):
+    for part in unzstd(lambda: iter((content,))):
         found += part
         if len(found) >= most:
             break
