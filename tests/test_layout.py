@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,9 +48,23 @@ def packaging() -> dict[str, Any]:
     return setuptools
 
 
+def locked(file: str) -> set[str]:
+    """Names of the packages of which a file says the version that is tested."""
+    lines = (ROOT / file).read_text("utf-8").splitlines()
+    return {line.split("==")[0].lower() for line in lines if "==" in line}
+
+
 def folders_with_code() -> set[str]:
     inits = [path for room in ROOMS for path in (ROOT / room).rglob("__init__.py")]
     return {"stepscope." + ".".join(path.parent.relative_to(ROOT).parts) for path in inits}
+
+
+def test_every_package_that_we_need_is_locked_to_the_version_that_is_tested() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    needed = project["dependencies"] + project["optional-dependencies"]["web"]
+
+    assert {re.split(r"[><=; ]", each)[0] for each in needed} <= locked("requirements.lock")
 
 
 def test_the_package_list_names_every_folder_with_code() -> None:
