@@ -93,7 +93,12 @@ def take(folder: Path) -> None:
         for name, text in outputs():
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text.replace(str(ROOT), ""))
+            file.write_text(without_place(text))
+
+
+def without_place(text: str) -> str:
+    """The text wherever the project lies, and what is beside it."""
+    return text.replace(str(ROOT), "").replace(str(ROOT.parent), "..")
 
 
 def differences(before: Path, after: Path) -> Iterator[list[str]]:
