@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from stepscope.ingest.readers import READERS
 from tests.conftest import ROOT
 from tests.house import ROOMS, crowded, imports, modules, rings, said_twice, same_names
 
@@ -100,6 +101,16 @@ def test_no_folder_has_more_modules_than_can_be_taken_in_at_once() -> None:
 
 def test_no_two_files_have_one_name_unless_their_folder_says_which_is_which() -> None:
     assert same_names(ROOT, EXPLAINING).keys() == SAME_NAMES
+
+
+def test_every_format_is_read_from_a_folder_whose_reader_has_the_same_place() -> None:
+    folders = [folder for folder in (ROOT / "ingest" / "readers").iterdir() if folder.is_dir()]
+    formats = {folder.name for folder in folders if (folder / "reader.py").exists()}
+
+    assert sorted(READERS) == sorted(
+        name for name in READERS if name.split(".")[1:-1] == ["reader"]
+    )
+    assert {name.partition(".")[0] for name in READERS} == formats
 
 
 def test_no_file_says_the_name_of_its_folder_again() -> None:

@@ -1,6 +1,6 @@
 """Reader of the core-group runtime's own log, with the debug lines that a hang is reported with.
 
-What each line says is in `runtime_lines`, and what follows from all of them in `runtime_tables`.
+What each line says is in `decode`, and what follows from all of them in `tables`.
 """
 
 from __future__ import annotations
