@@ -48,7 +48,7 @@ def test_json_holds_every_key_that_programs_rely_on(stepscope: Command, starved:
         "trace", "unjudged", "unmet", "coverage", "findings", "not_applicable", "counts",
     }  # fmt: skip
     assert all(set(KEYS) <= set(finding) for finding in result["findings"])
-    assert result["counts"]["STV001"] == 21
+    assert result["counts"]["STV001"] == 40
 
 
 def test_several_traces_give_a_list(stepscope: Command, starved: Path, repaired: Path) -> None:

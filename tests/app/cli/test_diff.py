@@ -25,7 +25,7 @@ def test_diff_names_the_step_and_what_each_knew_and_what_came_of_it(
     assert "request req-29, phase decode" in run.out
     assert "waiting: 10  req-30" in run.out
     assert "scheduler.bucket" in run.out
-    assert "21" in next(line for line in run.out.splitlines() if line.startswith("STV001"))
+    assert "40" in next(line for line in run.out.splitlines() if line.startswith("STV001"))
     assert "gained by B" in run.out
 
 
@@ -38,7 +38,7 @@ def test_diff_as_json_says_the_same(stepscope: Command, starved: Path, repaired:
     ours, theirs = (each["state"] for each in told["knew"])
     assert ours["running"] == theirs["running"]
     assert ours["batch"] != theirs["batch"]
-    assert told["findings"]["a"]["STV001"] == 21
+    assert told["findings"]["a"]["STV001"] == 40
     assert told["totals"]["finished"] == [0, 40]
 
 
