@@ -35,7 +35,7 @@ EXPLAINING = {
 """Folders that say what a file of theirs is, whatever other file has its name."""
 SAME_NAMES = {
     "about", "attention", "axis", "batches", "config", "costs", "inputs", "lanes",
-    "layout", "legend", "moe", "opening", "outcome", "placement", "places", "plain", "recording",
+    "legend", "moe", "opening", "outcome", "placement", "places", "plain", "recording",
     "rows", "run", "slots", "solo", "state", "wire",
 }  # fmt: skip
 """Names that several files have and no folder explains yet: no more are to come."""

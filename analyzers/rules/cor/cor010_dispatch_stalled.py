@@ -50,7 +50,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.admitted_in_part import admitted_in_part
-from stepscope.analyzers.rules.cor.layout import configured
+from stepscope.analyzers.rules.cor.core_layout import configured
 from stepscope.analyzers.rules.cor.naming import with_label, with_name
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds
 from stepscope.analyzers.rules.cor.stalls import (

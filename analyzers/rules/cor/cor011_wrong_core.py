@@ -37,7 +37,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.rules.cor.layout import PLACE, configured, layout
+from stepscope.analyzers.rules.cor.core_layout import PLACE, configured, layout
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import CORE, holds, places
 from stepscope.analyzers.views.known import knows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.rules.cor.layout import configured
+from stepscope.analyzers.rules.cor.core_layout import configured
 from stepscope.analyzers.rules.cor.occupancy import POOL, busy
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
