@@ -36,7 +36,7 @@ EXPLAINING = {
 SAME_NAMES = {
     "about", "attention", "axis", "batches", "config", "costs", "inputs", "lanes",
     "legend", "moe", "opening", "outcome", "placement", "places", "plain", "recording",
-    "rows", "run", "slots", "solo", "state", "wire",
+    "rows", "run", "slots", "state", "wire",
 }  # fmt: skip
 """Names that several files have and no folder explains yet: no more are to come."""
 SAID_TWICE = ["engine/engine.py"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.rules.eqv.solo import NOT_A_NUMBER, REQUEST, compared, diverged
+from stepscope.analyzers.rules.eqv.solo_runs import NOT_A_NUMBER, REQUEST, compared, diverged
 from stepscope.analyzers.views.batches import rows
 
 if TYPE_CHECKING:

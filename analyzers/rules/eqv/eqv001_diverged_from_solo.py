@@ -37,7 +37,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.rules.eqv.chunked import wrong_by_chunks
-from stepscope.analyzers.rules.eqv.solo import NOT_A_NUMBER, REQUEST, compared, diverged
+from stepscope.analyzers.rules.eqv.solo_runs import NOT_A_NUMBER, REQUEST, compared, diverged
 from stepscope.analyzers.views.known import any_row
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.rules.eqv.solo import NOT_A_NUMBER
+from stepscope.analyzers.rules.eqv.solo_runs import NOT_A_NUMBER
 from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.known import any_row
 
