@@ -34,7 +34,7 @@ EXPLAINING = {
 }
 """Folders that say what a file of theirs is, whatever other file has its name."""
 SAME_NAMES = {
-    "about", "attention", "axis", "batches", "config", "costs", "inputs", "lanes",
+    "about", "attention", "axis", "batches", "config", "costs", "lanes",
     "legend", "moe", "opening", "outcome", "placement", "places", "plain", "recording",
     "rows", "run", "slots", "state", "wire",
 }  # fmt: skip

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.analyzers.diff.inputs import Input, inputs
 from stepscope.analyzers.diff.outcomes import Outcomes, outcomes
 from stepscope.analyzers.diff.pairing import Pairing, pair
+from stepscope.analyzers.diff.run_inputs import Input, inputs
 from stepscope.analyzers.diff.stages import STAGES, STEP, Stage, first_steps
 from stepscope.analyzers.views.known import any_row, knows
 
