@@ -14,7 +14,10 @@
     grid(ctx, scene, ticks);
     for (const place of scene.placed) {
       ground(ctx, scene, place);
-      if (picture) for (const lane of parts(place)) content(ctx, scene, map, lane);
+      for (const part of parts(place)) {
+        if (picture && picture.row.has(part.lane.id)) content(ctx, scene, map, part);
+        else if (place.row.kind === "lane") awaited(ctx, scene, part);
+      }
     }
     selected(ctx, scene);
     findings(ctx, scene);
@@ -52,6 +55,12 @@
   function parts({ row, y }) {
     const part = (row.height - 2 * PAD) / Math.max(1, row.lanes.length);
     return row.lanes.map((lane, at) => ({ lane, y: y + PAD + at * part, height: row.lanes.length > 1 ? Math.max(1, part - 1) : part }));
+  }
+
+  /* A lane of which the server has not told yet is not one in which nothing ran. */
+  function awaited(ctx, { colours }, { y, height }) {
+    ctx.fillStyle = colours.muted;
+    ctx.fillText("…", 4, y + height / 2 + 3);
   }
 
   function content(ctx, scene, map, { lane, y, height }) {

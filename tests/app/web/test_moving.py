@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.app.web.hands import SMALL, Open, address, colours_in, press, shown_range, view
 from tests.app.web.scenes import NUM_STEPS, STEP_NS
+from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
 
@@ -53,6 +54,26 @@ def test_keys_walk_along_a_lane_and_between_lanes(visit: Open) -> None:
     press(opened, "f f")
     t0, t1 = shown_range(page)
     assert t1 - t0 == pytest.approx(1.5 * STEP_NS)
+
+
+def test_a_lane_that_was_not_told_of_yet_is_not_drawn_as_one_in_which_nothing_ran(
+    visit: Open,
+) -> None:
+    arrivals = [
+        {"ts_ns": 1_000 * n, "request": f"r{n:02}", "event": event}
+        for n in range(80)
+        for event in ("arrive", "admit")
+    ]
+    page = visit(trace_of(lifecycle=arrivals)).go()
+    last = len(arrivals) // 2 - 1
+
+    page.evaluate("() => { dash_clientside.set_props = () => {}; }")  # no answer comes any more
+    page.evaluate(
+        "() => { const stage = document.getElementById('stage'); stage.scrollTop = 1e6; }"
+    )
+    page.locator(f'#names [data-lane="{last}"]').wait_for()
+
+    assert len(colours_in(page, last)) > 4  # its ground and lines of the grid, and dots on them
 
 
 def test_many_quick_presses_are_all_counted(visit: Open) -> None:
