@@ -45,6 +45,7 @@ LOOKS: dict[str, State] = {
     look.name: look
     for look in (
         _as("queue", WAITING),
+        _as("parked", HELD, "z"),
         _as("preempted", PREEMPTED),
         _as("recompute", RECOMPUTE),
         _as("prefill", PREFILL),

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analyzers.latency.causes import CAUSES, QUEUE
+from stepscope.analyzers.latency.causes import CAUSES, PARKED, QUEUE
 from stepscope.app.facts import decision
 from stepscope.ingest.trace import Trace
 
-OUTSIDE = (QUEUE, "preempted", "gpu-wait", "idle", "unknown")
+OUTSIDE = (QUEUE, PARKED, "preempted", "gpu-wait", "idle", "unknown")
 
 
 def waits_of(intervals: pl.DataFrame) -> pl.DataFrame:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 WIDEST_NAME = 16
 ROOM_FOR_MEANINGS = 120
 DARK = {
-    "queue", "idle", "dispatch", "communication", "unknown", "gpu-wait", "launch", "kernel",
+    "queue", "parked", "idle", "dispatch", "communication", "unknown", "gpu-wait", "launch",
+    "kernel",
 }  # fmt: skip
 
 

@@ -39,6 +39,9 @@ class Outputs:
 
     def take(self, batch: Batch, execution: Execution) -> None:
         """Take the tokens of the step, or those of the one before where output is deferred."""
+        for row in batch.rows:
+            if cause := execution.failed.get(row.request.id):
+                self._lifecycle.fail(row.request, cause)
         if not self._config.deferred_output:
             for row in batch.rows:
                 self._append(row.request, _sampled(execution, row.request), self._state.step)

@@ -79,6 +79,7 @@ FIRES: dict[str, tuple[str, ...]] = {
     "every-row-samples-row-0": ("BUF004", "EQV001"),
     "copy-on-unordered-stream": ("BUF003",),
     "slot-order-differs": ("COL003",),
+    "slot-order-refused": ("COL003",),
     "slots-not-allocated": ("COL002", "COL004"),
     "compaction-on-one-side": ("COL003",),
     "sentinel-as-slot": ("COL005",),
@@ -123,6 +124,9 @@ EXPECTED: dict[str, dict[str, str]] = {
     "copy-on-unordered-stream": {"EQV001": "every sequence samples what was in the row before"},
     "slot-order-differs": {
         "EQV001": "a worker's batched decode takes the head's numbers for slots of its own",
+    },
+    "slot-order-refused": {
+        "COL002": "the worker leaves before it hears anything, and the head waits"
     },
     "compaction-on-one-side": {
         "EQV001": "the worker adds the experts of another request, or of none, to one that moved",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-QUEUE = "queue"
+QUEUE, PARKED = "queue", "parked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("phase", QUEUE, "running, while steps of the other kind went first"),
     Cause("head", QUEUE, "behind somebody in the queue who was left out"),
     Cause("step", QUEUE, "came while a step was under way, at the end of which it was looked at"),
+    Cause(PARKED, PARKED, "not ready: it waited for something beside room, or to be noticed then"),
     Cause("other", QUEUE, "left out for a reason of the engine's own: see `decisions`"),
     Cause("preempted", "preempted", "thrown out, until it was resumed"),
     Cause("recompute", "recompute", "in a batch, to compute again what a preemption threw away"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analyzers.latency.causes import CAUSES, OF_RESOURCE
+from stepscope.analyzers.latency.causes import CAUSES, OF_RESOURCE, PARKED
 from stepscope.analyzers.views.requests import REQUEST, ends, events, last_moment
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS
@@ -27,7 +27,7 @@ NUMBER_OF = {cause.name: number for number, cause in enumerate(CAUSES, start=1)}
 NOTHING, WAITING, PREEMPTED, RUNNING = range(4)
 STATE_OF = {states.WAITING: WAITING, states.PREEMPTED: PREEMPTED, states.RUNNING: RUNNING}
 # Of the points of one moment: what ends goes before what begins, and the end of all is last.
-BIRTH, LEFT_BATCH, MOVED, CAME, LOOKED_AT, DECIDED, JOINED, FIRST_TOKEN, END = range(9)
+BIRTH, LEFT_BATCH, MOVED, CAME, LOOKED_AT, READY, DECIDED, JOINED, FIRST_TOKEN, END = range(10)
 IN_FAVOUR = ("admitted", "chosen")
 CODE = pl.UInt8
 
@@ -162,7 +162,7 @@ def _arrivals(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
             *REQUEST, ts_ns="formed_ns", order=_order(LOOKED_AT), reason=pl.lit(NOTHING, CODE)
         )
     )  # fmt: skip
-    return pl.concat([came, looked_at])
+    return pl.concat([came, looked_at, _ready(trace, looked_at)])
 
 
 def _decisions(trace: Trace) -> pl.LazyFrame:
@@ -173,11 +173,33 @@ def _decisions(trace: Trace) -> pl.LazyFrame:
         .fill_null("")
         .replace_strict(numbers, default=NUMBER_OF["other"], return_dtype=CODE)
     )
-    reason = pl.when(pl.col("verdict").is_in(IN_FAVOUR)).then(NOTHING).otherwise(named)
+    reason = (
+        pl.when(pl.col("verdict").is_in(IN_FAVOUR))
+        .then(NOTHING)
+        .when(_was_not_ready())
+        .then(NUMBER_OF[PARKED])
+        .otherwise(named)
+    )
     about_requests = pl.col("subject_kind") == "request"
     return trace.decisions.filter(about_requests, pl.col("ts_ns").is_not_null()).select(
         "rank", request="subject", ts_ns="ts_ns", order=_order(DECIDED), reason=reason.cast(CODE)
     )
+
+
+def _was_not_ready() -> pl.Expr:
+    """A request was put off, and it lacked nothing that there is a resource for."""
+    is_told = pl.col("reason").is_not_null() & pl.col("resource").is_null()
+    return (pl.col("verdict") == "deferred") & is_told
+
+
+def _ready(trace: Trace, looked_at: pl.LazyFrame) -> pl.LazyFrame:
+    """Whose grammar or KV has come is parked until the scheduler notices, which moves it."""
+    come = events(trace).filter(pl.col("event") == "ready").select(*REQUEST, "ts_ns")
+    formed = looked_at.select(*REQUEST, formed_ns="ts_ns")
+    return come.join(formed, on=REQUEST, how="left").select(
+        *REQUEST, ts_ns=pl.max_horizontal("ts_ns", "formed_ns"), order=_order(READY),
+        reason=pl.lit(NUMBER_OF[PARKED], CODE),
+    )  # fmt: skip
 
 
 def _joined_and_left(seats: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:

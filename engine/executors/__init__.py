@@ -36,6 +36,7 @@ class Execution:
     reached the end of what is known of it (an unfinished prefill samples nothing), in order.
     `logits_rows` are the rows of logits that it computed, None for one per request that sampled.
     `digests` are those of the tokens, in the same order, where there were logits.
+    `failed` says which requests could not be computed, and why: they end there.
     `stop` says why nothing can run any more, if so: the engine then ends.
     """
 
@@ -44,6 +45,7 @@ class Execution:
     tokens: dict[str, tuple[int, ...]]
     logits_rows: int | None = None
     digests: Mapping[str, tuple[Digest, ...]] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
     stop: str | None = None
 
 

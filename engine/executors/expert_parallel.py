@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
 
 
+PROMPT_FAILED = "error: its prompt failed"
+
+
 class _Sampled(NamedTuple):
     token: int
     digest: Digest
@@ -73,12 +76,14 @@ class ExpertParallel:
         self._placement = Placement(head, config)
         self._takes_row_0 = "every-row-samples-row-0" in config.faults
         self._paths: list[str] = []
+        self._failed: dict[str, str] = {}
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Compute the rows of `batch` on all ranks, prompts first."""
         began_ns = clock.now_ns()
         self._head.share.begin(step)
         self._paths.clear()
+        self._failed = {}
         try:
             sampled = self._run(batch, step, clock, recorder)
         except (Disconnected, ProtocolError) as error:
@@ -96,7 +101,8 @@ class ExpertParallel:
             self._note_layers(step, clock, recorder)
         path = f"{batch.kind}: {' + '.join(dict.fromkeys(self._paths))}"
         num_rows = sum(1 + row.num_draft for row in batch.rows if row.samples)
-        return Execution(clock.now_ns() - began_ns, path, tokens, num_rows, digests)
+        lasted_ns = clock.now_ns() - began_ns
+        return Execution(lasted_ns, path, tokens, num_rows, digests, self._failed)
 
     def _note_layers(self, step: int, clock: Clock, recorder: Recorder | None) -> None:
         if recorder:
@@ -131,13 +137,20 @@ class ExpertParallel:
                 sampled[row.request.id] = self._verify(number, row)
             elif row.phase is PREFILL:
                 last = self._prefill(number, row)
-                sampled |= {row.request.id: (last,)} if row.samples else {}
+                if self._fails(row):
+                    self._failed[row.request.id] = PROMPT_FAILED
+                elif row.samples:
+                    sampled[row.request.id] = (last,)
             else:
                 decodes.append((number, row))
         if decodes:
             decoded = zip(decodes, self._decode(decodes), strict=True)
             sampled |= {row.request.id: (one,) for (_, row), one in decoded}
         return sampled
+
+    def _fails(self, row: Row) -> bool:
+        every = self._config.failing_prompts
+        return every > 0 and row.request.arrival_order % every == 0
 
     def _prefill(self, number: int, row: Row) -> _Sampled:
         request = row.request

@@ -31,6 +31,11 @@ EP_FAULTS = (
         "the worker claims its slots in another order than the head, and does not compare",
     ),
     Fault(
+        "slot-order-refused",
+        EP,
+        "the worker claims its slots in another order than the head, compares, and goes no further",
+    ),
+    Fault(
         "slots-not-allocated",
         EP,
         "the worker has slot 0 alone: a command for another one is for a slot that nobody has",

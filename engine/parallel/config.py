@@ -25,7 +25,8 @@ class ParallelConfig:
 
     `decode` is how the rows of a step are computed, `experts` how the code path of the experts is
     chosen for a decode: by its width, or always grouped, in all layers or in those with attention.
-    `model` is what computes the model. Rank 0 speaks `head_version` of the protocol, the others
+    `model` is what computes the model. Every so many prompts fails on the head once it is computed,
+    with `failing_prompts` above 0. Rank 0 speaks `head_version` of the protocol, the others
     `worker_version`.
     """
 
@@ -37,6 +38,7 @@ class ParallelConfig:
     decode: str = BATCHED
     experts: str = BY_WIDTH
     model: str = PLAIN
+    failing_prompts: int = 0
     codebook: Codebook = field(default_factory=Codebook)
     seed: int = 0
     faults: frozenset[str] = frozenset()

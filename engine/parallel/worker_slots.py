@@ -7,6 +7,7 @@ from collections.abc import Callable
 from stepscope.engine.parallel.protocol import FREE, ProtocolError
 from stepscope.engine.slots import Slots
 
+IN_ANOTHER_ORDER = frozenset({"slot-order-differs", "slot-order-refused"})
 Note = Callable[[int, str, str, int], None]  # slot, op, owner, generation
 
 
@@ -23,7 +24,7 @@ class WorkerSlots:
         self._note = note
         self._has_to_agree = "slot-order-differs" not in faults
         asked = range(1 if "slots-not-allocated" in faults else num_slots)
-        for slot in asked if self._has_to_agree else reversed(asked):
+        for slot in reversed(asked) if faults & IN_ANOTHER_ORDER else asked:
             self.allocate(slot)
 
     def allocate(self, slot: int) -> int:

@@ -18,7 +18,8 @@ for four rows: 140 ms where one row after the other takes 88.
 `requests` requests that are there from the start, each with a prompt of its own, for a real decoder
 of two layers, one with a recurrent state and one with attention, each with eight experts, two for
 each token. Every rank has the model; each expert belongs to one rank. `--set long_tokens=600` makes
-the first request a long one, and `client_timeout_s` is how long the others' clients wait.
+the first request a long one, and `client_timeout_s` is how long the others' clients wait. With
+`failing_prompts=3` every third prompt ends in an error when it has been computed.
 
 Nothing is made up but time. The ranks are threads on a virtual clock, and compute takes what the
 report measured on its machines (`engine/parallel/costs.py`). The decoder is computed in NumPy, or,
@@ -150,6 +151,7 @@ def _settings() -> dict[str, Setting]:
         "prompt_len": Setting(16, "tokens of the first prompt; each has one more", at_least=1),
         "slot_tokens": Setting(1024, "tokens that a slot holds", at_least=1),
         "ranks": Setting(2, "ranks, the head included", at_least=1),
+        "failing_prompts": Setting(0, "every so many prompts fails, 0: none", at_least=0),
         "verify_width": Setting(1, "tokens of a decode, guesses included; up to 4", at_least=1),
         "codebook": Setting("", "commands with other words, as allocate=0xFFFFFFF5,..."),
         "timeout_s": Setting(30.0, "how long gloo waits in a collective", at_least=0.1),
@@ -237,6 +239,7 @@ def _parallel(
         world_size=values["ranks"],
         num_slots=1 if given.head_version == 1 else values["slots"],
         slot_tokens=values["slot_tokens"],
+        failing_prompts=values["failing_prompts"],
         model=model,
         codebook=Codebook.parse(values["codebook"]),
         seed=options.seed,

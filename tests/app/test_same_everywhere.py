@@ -209,10 +209,10 @@ def expected(queried: str) -> tuple[str, ...]:
             return ("preempted",)
         case "waiting":
             return ("no-blocks", "no-seat", "no-budget", "chunk", "bucket", "head", "step", "other",
-                    "idle", "unknown")  # fmt: skip
+                    "parked", "idle", "unknown")  # fmt: skip
         case "out":
-            return ("no-blocks", "no-budget", "chunk", "phase", "other", "idle", "unknown", "step",
-                    "bucket", "head", "no-seat")  # fmt: skip
+            return ("no-blocks", "no-budget", "chunk", "phase", "other", "parked", "idle",
+                    "unknown", "step", "bucket", "head", "no-seat")  # fmt: skip
         case _:
             return ("",)
 

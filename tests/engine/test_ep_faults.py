@@ -101,6 +101,17 @@ def test_slots_claimed_in_another_order_differ_from_the_heads(folder: Path) -> N
     assert metrics["equal_to_solo"] == "0/4"
 
 
+def test_slots_claimed_in_another_order_are_refused_by_a_worker_that_compares(folder: Path) -> None:
+    metrics, rows = of_fault(folder, "slot-order-refused")
+
+    assert metrics["outcome"] == (
+        "rank 1 has left: it refused: the head's slot 3 would be the worker's slot 0"
+    )
+    (claim,) = rows.of("allocations", rank=1)
+    assert (claim["owner"], claim["id"]) == ("slot 3", 0)
+    assert metrics["finished"] == 0
+
+
 def test_a_command_for_a_slot_that_nobody_has_ends_the_worker(folder: Path) -> None:
     metrics, rows = of_fault(folder, "slots-not-allocated")
 

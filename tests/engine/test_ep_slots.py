@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.ep_runs import (
-    recorded,
-)
+from tests.engine.ep_runs import recorded, served
 
 KEPT = {"fault": "state-not-cleared"}
 
@@ -44,6 +42,28 @@ def test_a_slot_is_freed_when_its_sequence_has_ended_and_allocated_for_the_next(
     assert worker[:4] == [("claim", slot, 0) for slot in range(4)]
     assert worker[4:9] == [*(("release", slot, 0) for slot in range(4)), ("claim", 0, 1)]
     assert worker[9:] == [("release", 0, 1)]
+
+
+def test_a_sequence_whose_prompt_fails_frees_its_slot_for_the_next_which_gets_its_own(
+    folder: Path,
+) -> None:
+    rows = recorded(folder, "after", requests="6", failing_prompts="2", max_tokens="4")
+
+    failed = rows.of("lifecycle", event="abort")
+    assert [row["request"] for row in failed] == ["req-01", "req-03", "req-05"]
+    assert {row["cause"] for row in failed} == {"error: its prompt failed"}
+    said = [
+        (row["command"], row["slot"])
+        for row in rows.of("collectives", rank=1)
+        if row["command"] in {"free", "allocate"}
+    ]
+    assert said[:4] == [("free", 1), ("free", 3), ("allocate", 1), ("allocate", 3)]
+    assert {row["request"] for row in rows.of("lifecycle", event="finish")} == {
+        "req-00", "req-02", "req-04",
+    }  # fmt: skip
+    assert (
+        served("after", requests="6", failing_prompts="2", max_tokens="4")["equal_to_solo"] == "3/6"
+    )
 
 
 def test_under_v1_a_slot_goes_from_one_to_the_next_by_allocate_alone(folder: Path) -> None:

@@ -255,6 +255,13 @@ def _between(several: str, one: str, message: str) -> tuple[int, int]:
     return int(match[1]), int(match[1])
 
 
+def ended_in_error(tables: Tables, found: Finding) -> bool:
+    """STV012: so many requests were given up for that cause."""
+    cause = str(found.evidence["cause"])
+    given_up = [row for row in tables["lifecycle"] if row["event"] == "abort"]
+    return bool(found.count == sum(row["cause"] == cause for row in given_up))
+
+
 COUNTS: Mapping[str, Callable[[Tables, Finding], bool]] = {
     "STV001": starved,
     "STV002": gave_way,
@@ -266,6 +273,7 @@ COUNTS: Mapping[str, Callable[[Tables, Finding], bool]] = {
     "STV008": rejected_in_vain,
     "STV009": seats_idle,
     "STV011": no_decode_ran,
+    "STV012": ended_in_error,
     "KVB003": preempted_with_room,
     "KVB004": computed_again,
     "TRC005": recomputes_unlabelled,

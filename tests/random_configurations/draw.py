@@ -146,6 +146,7 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "prompt_len": between(1, 32),
         "slot_tokens": between(8, 128),
         "ranks": between(1, 4),
+        "failing_prompts": mostly(0, between(1, 4)),
         "verify_width": mostly(1, between(1, 5)),
         "codebook": mostly("", among("allocate=0xFFFFFF05", "prefill=0xFFFFFF07")),
         "timeout_s": mostly("30.0", among("0.5", "5.0")),

@@ -192,6 +192,7 @@ SHOWN: Mapping[str, Shown] = {
     "every-row-samples-row-0": logits_differ,
     "copy-on-unordered-stream": copied_unordered,
     "slot-order-differs": slots_disagree,
+    "slot-order-refused": slots_disagree,
     "slots-not-allocated": slot_not_there,
     "compaction-on-one-side": moved_alone,
     "sentinel-as-slot": word_as_slot,

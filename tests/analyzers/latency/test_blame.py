@@ -173,6 +173,49 @@ def test_time_without_a_budget_is_behind_a_chunk_where_a_chunk_took_it() -> None
     assert of_request(blame(trace), "short") == {"chunk": 10, "no-budget": 5}
 
 
+STEPS = [{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "decode"} for n in range(6)]
+
+
+def test_who_was_not_ready_was_parked_until_it_was_let_in() -> None:
+    trace = trace_of(
+        steps=STEPS,
+        lifecycle=[event("r", "arrive", 0), event("r", "admit", 40), event("r", "finish", 40)],
+        decisions=[decision("request", "r", "deferred", 0, reason="its grammar is compiled")],
+    )
+
+    assert of_request(blame(trace), "r") == {"parked": 40}
+
+
+def test_who_is_ready_and_not_noticed_is_parked_until_it_is_said_to_be_noticed() -> None:
+    trace = trace_of(
+        steps=STEPS,
+        lifecycle=[
+            event("r", "arrive", 0), event("r", "ready", 15), event("r", "defer", 30),
+            event("r", "abort", 50),
+        ],
+        decisions=[decision("request", "r", "deferred", 30, resource="kv-block", reason="few")],
+    )  # fmt: skip
+
+    assert of_request(blame(trace), "r") == {"unknown": 15, "parked": 15, "no-blocks": 20}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"resource": "lora", "reason": "no adapter is free"}, id="its own resource"),
+        pytest.param({}, id="nothing is told"),
+    ],
+)
+def test_who_was_put_off_for_an_engines_own_reason_was_not_parked(more: dict[str, str]) -> None:
+    trace = trace_of(
+        steps=STEPS,
+        lifecycle=[event("r", "arrive", 0), event("r", "abort", 40)],
+        decisions=[decision("request", "r", "deferred", 0, **more)],
+    )
+
+    assert of_request(blame(trace), "r") == {"other": 40}
+
+
 def test_a_collective_counts_as_far_as_no_core_computes_meanwhile() -> None:
     trace = _one_decode(
         core_spans=[part(1, 0, 2, 6)],

@@ -81,7 +81,8 @@ def test_slots_that_agree_are_clean(rows: list[Row]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "rank", "count"), [("slot-order-differs", 1, 4), ("compaction-on-one-side", 0, 2)]
+    ("fault", "rank", "count"),
+    [("slot-order-differs", 1, 4), ("slot-order-refused", 1, 1), ("compaction-on-one-side", 0, 2)],
 )
 def test_sides_that_disagree_are_found(record: Record, fault: str, rank: int, count: int) -> None:
     (found,) = SlotMismatch().check(record("ep-multiplexing", fault=fault))
