@@ -37,8 +37,10 @@ shows as `abort`.
 - `--set images=every-4`: every fourth request has an image.
 
 ## What to look for
-- `before`: STV001 names the starved; KVB003 a preemption with free blocks in almost every step;
-  KVB004 what is computed again for that; STV002 older for younger.
+- `before`: STV001 names the starved, all forty: on exactly half of the blocks the twenty that fit
+  at their end are served, or, as another one is let in for one victim after 64 holds, nobody;
+  KVB003 a preemption with free blocks in almost every step; KVB004 what is computed again for that;
+  STV002 older for younger.
 - `order-only`: the order turned round and nothing else; the same numbers.
 - `defer-only`: other buckets keep their blocks and nothing else is repaired; nobody is late, yet
   the first to come wait for the last, because those are shorter (STV003), and somebody is left
