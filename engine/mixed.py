@@ -35,6 +35,7 @@ class Variant:
 
     mixed: bool = True
     reserve: bool = True
+    decodes_first: bool = False
     threshold: bool = True
     deferred: bool = False
     mtp: bool = False
@@ -44,6 +45,7 @@ class Variant:
 VARIANTS = {
     "before": Variant(reserve=False),
     "after": Variant(),
+    "decode-first": Variant(reserve=False, decodes_first=True),
     "flag-off": Variant(mixed=False),
     "flag-off-deferred": Variant(mixed=False, deferred=True),
     "deferred": Variant(deferred=True),
@@ -63,6 +65,7 @@ SMALL = {
     "requests": "12", "prompt_len": "64", "max_tokens": "8", "budget": "32", "threshold": "28",
     "seats": "8", "block_size": "4", "kv_blocks": "0", "turnaround_ns": "60",
 }  # fmt: skip
+RATIOS = ("4", "128", "4+128", "0+4+128")  # of DeepSeek-V4: CSA, HCA, both, and dense layers
 AS_VARIANT, AS_WORKLOAD = "as-variant", 0
 
 
@@ -96,8 +99,9 @@ def settings() -> dict[str, Setting]:
         ),
         "layers": Setting(2, "with torch: layers of the decoder", at_least=1),
         "experts": Setting(0, "with torch: experts of each layer; 0: a dense MLP", at_least=0),
-        "window": Setting(
-            0, "tokens seen one by one, all others in blocks of 4; 0: all", at_least=0
+        "window": Setting(0, "tokens seen one by one, all others in blocks; 0: all", at_least=0),
+        "ratios": Setting(
+            "4", "with a window: tokens of a block, by layers in turn; 0: a dense layer", RATIOS
         ),
         "attention_chunk": Setting(
             16, "with torch: tokens of history attended to at a time", at_least=1
@@ -111,6 +115,7 @@ def model_config(values: Mapping[str, Any], seed: int) -> ModelConfig:
         num_layers=values["layers"],
         num_experts=values["experts"],
         window=values["window"],
+        ratios=tuple(map(int, values["ratios"].split("+"))),
         chunk_tokens=values["attention_chunk"],
         seed=seed,
     )
@@ -168,6 +173,7 @@ def scheduler_of(variant: Variant, values: Mapping[str, Any], config: EngineConf
     return Paged(
         mixed=variant.mixed,
         reserve=variant.reserve,
+        decodes_first=variant.decodes_first,
         long_prefill_threshold=values["threshold"] if variant.threshold else 0,
         mtp_k=mtp_k,
         faults=config.faults,
@@ -183,6 +189,6 @@ def priced(
         CopyQueue(turnaround_ns=values["turnaround_ns"]),
         values["backend"],
         overlaps=values["tbo"],
-        ratio=ModelConfig().ratio if values["window"] else 0,
+        ratios=model_config(values, seed).pooled_ratios,
     )
     return Simulated(cost, split, config.deferred_output, values["acceptance"], seed)

@@ -60,6 +60,8 @@ FIRES: dict[str, tuple[str, ...]] = {
     "lengths-not-rebased": ("BAT007",),
     "input-ids-not-sliced": ("BAT008",),
     "slot-mapping-missing": ("BAT009",),
+    "lengths-missing": ("BAT009",),
+    "lengths-stale": ("BUF002",),
     "mixed-taken-for-prefill": ("BAT006", "BAT010"),
     "logits-per-token": ("BAT006",),
     "logits-per-batch": ("BAT006",),

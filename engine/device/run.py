@@ -1,8 +1,8 @@
-"""What a run of a task graph leaves behind."""
+"""What a run of a task graph leaves behind, and what of that later ones read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stepscope.engine.device.tasks import Left, Task
@@ -86,3 +86,36 @@ class Run:
             Left(*(digest_of(each[task] for task in last) for each in (found, right))),
             any(found[task] != undisturbed[task] for task in last),
         )
+
+
+class Histories:
+    """By request what the steps so far have left, its KV and tokens, and what they should have."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, Left] = {}
+
+    def given(self, requests: Iterable[str]) -> Left:
+        """What tasks read that compute on all of `requests` together."""
+        return _together(self._left[each] for each in requests if each in self._left)
+
+    def add(self, requests: Iterable[str], contents: Contents) -> None:
+        """Take what a step left of `requests`.
+
+        One whose own history is right stays so where nothing was in the way in this very step:
+        that others in the same tiles have a wrong one is no matter of its.
+        """
+        right = contents.left.right
+        step = Left(contents.left.found if contents.is_spoilt else right, right)
+        for each in requests:
+            self._left[each] = _together([self._left.get(each, Left()), step])
+
+    def of(self, request: str) -> Left | None:
+        """What is left of a request; None where it never ran."""
+        return self._left.get(request)
+
+
+def _together(left: Iterable[Left]) -> Left:
+    each = [one for one in left if one.right]
+    if not each:
+        return Left()
+    return Left(digest_of(one.found for one in each), digest_of(one.right for one in each))

@@ -19,11 +19,10 @@ from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.barriers import NO_BARRIER, SerializedGraph
 from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.dispatcher import Dispatcher
-from stepscope.engine.device.histories import Histories
 from stepscope.engine.device.kernels import Share
 from stepscope.engine.device.recording import record_run
 from stepscope.engine.device.rings import Rings, RingSizes
-from stepscope.engine.device.run import Run
+from stepscope.engine.device.run import Histories, Run
 from stepscope.engine.device.silicon import WAITS
 from stepscope.engine.device.tasks import TaskGraph
 from stepscope.engine.device.topology import Device

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from stepscope.engine.executors.split import FIELDS, Prepared
+from stepscope.engine.executors.split import Prepared
 from stepscope.engine.executors.staging import Staged
 
 Fields = Mapping[str, Tensor | None]
@@ -20,7 +20,10 @@ Values = Mapping[str, Sequence[int] | None]
 
 
 class FieldBuffers:
-    """One buffer on the host and one on `device` for each field, of as many entries as it takes."""
+    """One buffer on the host and one on `device` for each field, of as many entries as it takes.
+
+    A field has its own from when it is first staged.
+    """
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -28,8 +31,8 @@ class FieldBuffers:
         self._copies: torch.cuda.Stream | None = None
         if self._is_cuda:
             self._copies = torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch's own
-        self._pinned = {name: self._empty(0, is_pinned=True) for name in FIELDS}
-        self._shared = {name: self._empty(0, is_pinned=False) for name in FIELDS}
+        self._pinned: dict[str, Tensor] = {}
+        self._shared: dict[str, Tensor] = {}
 
     def stage(self, prepared: Prepared, values: Sequence[Values]) -> list[Fields]:
         """Return the fields of each segment as they are on the device; `values` are as prepared."""
@@ -70,7 +73,9 @@ class FieldBuffers:
 
     def _make_room(self, values: Sequence[Values]) -> None:
         """Let the buffers grow to the longest fields; what they hold stays."""
-        for name in FIELDS:
+        for name in values[0]:
+            for buffers, is_pinned in ((self._pinned, True), (self._shared, False)):
+                buffers.setdefault(name, self._empty(0, is_pinned=is_pinned))
             most = max(len(each[name] or ()) for each in values)
             if most > len(self._pinned[name]):
                 if self._is_cuda:

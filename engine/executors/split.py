@@ -27,14 +27,20 @@ from typing import TYPE_CHECKING
 
 from stepscope.engine.batch import PREFILL
 from stepscope.engine.executors import ExecutionFailed
-from stepscope.engine.executors.staging import CopyQueue, Segment, Staged, Staging
+from stepscope.engine.executors.staging import (
+    LENGTHS,
+    PLAN,
+    CopyQueue,
+    Segment,
+    Staged,
+    Staging,
+)
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
     from stepscope.ingest.recorder import Recorder
 
 TOKEN_FIELDS = ("input_ids", "positions", "slot_mapping")
-FIELDS = ("cu_seqlens_q", *TOKEN_FIELDS, "block_tables", "compress_plan")
 TBO = "+tbo"
 BACKENDS = {"v4": 2, "mla": 1, "mha": None}
 """How often each layer's projections run for a mixed batch; None: the backend takes none."""
@@ -72,8 +78,8 @@ class Prepared:
 class Split:
     """Prepares one batch after the other; the metadata of mixed ones is staged through `queue`.
 
-    `backend` is one of BACKENDS. With `overlaps` batches of one phase are halved. A compressed
-    history has a plan of the blocks of `ratio` tokens that its rows see; 0: there is none.
+    `backend` is one of BACKENDS. With `overlaps` batches of one phase are halved. For each of the
+    `ratios` of compressed histories there is a plan of the blocks of so many tokens that rows see.
     """
 
     def __init__(
@@ -83,13 +89,13 @@ class Split:
         backend: str = "v4",
         *,
         overlaps: bool = False,
-        ratio: int = 0,
+        ratios: Sequence[int] = (),
     ) -> None:
         self._faults = faults
         self._staging = Staging(faults, queue or CopyQueue())
         self._backend = backend
         self._overlaps = overlaps
-        self._ratio = ratio
+        self._ratios = ratios
 
     def prepare(
         self, batch: Batch, step: int, ts_ns: int, recorder: Recorder | None = None
@@ -108,7 +114,7 @@ class Split:
                 todo="switch mixed batches off, or choose another backend",
             )
         is_halved = self._is_halved(batch)
-        segments = split(batch, self._faults, is_halved=is_halved, ratio=self._ratio)
+        segments = split(batch, self._faults, is_halved=is_halved, ratios=self._ratios)
         if recorder:
             record(segments, step, ts_ns, recorder)
         staged = self._staging.stage(segments, step, ts_ns, recorder)
@@ -125,11 +131,15 @@ class Split:
 
 
 def split(
-    batch: Batch, faults: frozenset[str] = frozenset(), *, is_halved: bool = False, ratio: int = 0
+    batch: Batch,
+    faults: frozenset[str] = frozenset(),
+    *,
+    is_halved: bool = False,
+    ratios: Sequence[int] = (),
 ) -> tuple[Segment, ...]:
     """Return the segments of `batch`: runs of rows of one phase, two where it is mixed or halved.
 
-    Each has a compress plan with an entry for each block of `ratio` tokens that its rows see.
+    Each has for each of the `ratios` a compress plan, with an entry for each block that rows see.
     """
     parts = _halves(batch) if is_halved else _by_phase(batch, faults)
     segments: list[Segment] = []
@@ -138,9 +148,11 @@ def split(
         start = first_token if "lengths-not-rebased" in faults else 0
         cu_lens = tuple(accumulate(lengths, initial=start))
         tokens = range(first_token, first_token + sum(lengths))
-        fields = _fields(rows, tokens, ratio)
+        fields = _fields(rows, tokens, ratios)
         if segments:
             fields |= _wrong_fields(batch, faults)
+        elif len(parts) > 1 and "lengths-missing" in faults:
+            fields[LENGTHS] = None
         segments.append(Segment(len(segments), phase, phase, first_row, rows, cu_lens, fields))
         first_row += len(rows)
         first_token = tokens.stop
@@ -171,14 +183,21 @@ def _part(phase: str, rows: Sequence[Row]) -> _Part:
     return phase, tuple(rows), [row.num_tokens for row in rows]
 
 
-def _fields(rows: Sequence[Row], tokens: range, ratio: int) -> dict[str, range | None]:
+def plan_of(ratio: int) -> str:
+    """The name of the field that holds the plan of blocks of `ratio` tokens."""
+    return f"{PLAN}_{ratio}"
+
+
+def _fields(rows: Sequence[Row], tokens: range, ratios: Sequence[int]) -> dict[str, range | None]:
     num_blocks = max([len(row.request.block_table) for row in rows], default=0)
-    num_pooled = sum(row.num_kv_tokens // ratio for row in rows) if ratio else 0
     return {
-        "cu_seqlens_q": range(len(rows) + 1),
+        LENGTHS: range(len(rows) + 1),
         **dict.fromkeys(TOKEN_FIELDS, tokens),
         "block_tables": range(len(rows) * num_blocks),
-        "compress_plan": range(num_pooled),
+        **{
+            plan_of(ratio): range(sum(row.num_kv_tokens // ratio for row in rows))
+            for ratio in ratios
+        },
     }
 
 
@@ -227,9 +246,12 @@ def _asked(
 def record(segments: Sequence[Segment], step: int, ts_ns: int, recorder: Recorder) -> None:
     """Write the `segments` of a step, as of `ts_ns`."""
     for each in segments:
+        ends = None, None
+        if each.fields[LENGTHS] is not None:
+            ends = each.cu_lens[0], each.cu_lens[-1]
         given = (each.fields[name] for name in TOKEN_FIELDS)
         lengths = (None if tokens is None else len(tokens) for tokens in given)
         recorder.segments(
             step, ts_ns, each.segment, each.phase, each.first_row, len(each.rows),
-            each.num_tokens, each.cu_lens[0], each.cu_lens[-1], each.path, *lengths,
+            each.num_tokens, *ends, each.path, *lengths,
         )  # fmt: skip

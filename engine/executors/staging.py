@@ -12,7 +12,8 @@ writes the decode segment's fields. Each is a fault when it is left out:
 - `plans-not-cloned`: a copy is taken of all fields but the compress plan, which hangs from another
   one.
 - `decode-region-stale`: whoever prepares the token ids returns when the prompts' are written. The
-  decode segment reads what an earlier one left there.
+  decode segment reads what an earlier one left there. `lengths-stale` is the same of the cumulative
+  lengths, which whoever prepares decodes takes for written already.
 - `pinned-buffer-overwritten`: the host does not wait. With a short chunk the copies have drained by
   the time it writes again, and nothing happens; behind a long one the last field's copy has not
   begun, and takes what the host writes now.
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 HOST, COPY, COMPUTE = "host", "copy", "compute"
 ENTRY_BYTES = 8  # fields are 64-bit integers
-IDS, PLAN = "input_ids", "compress_plan"
+LENGTHS, PLAN = "cu_seqlens_q", "compress_plan"
+STALE_UNDER = {"decode-region-stale": "input_ids", "lengths-stale": LENGTHS}
+"""Which field is not written for decodes behind prompts under which fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +112,10 @@ class Staging:
         self._takes_clone = "decode-overwrites-shared-view" not in faults
         self._clones_plans = "plans-not-cloned" not in faults
         self._waits = "pinned-buffer-overwritten" not in faults
-        self._skips_decodes = "decode-region-stale" in faults
+        self._skipped = [STALE_UNDER[name] for name in sorted(faults & set(STALE_UNDER))]
         self._queue = queue
         self._epoch = 0
-        self._shared_ids: Pieces = ()
+        self._shared: dict[str, Pieces] = dict.fromkeys(self._skipped, ())
 
     def stage(
         self, segments: Sequence[Segment], step: int, ts_ns: int, recorder: Recorder | None
@@ -121,7 +124,7 @@ class Staging:
         first_epoch = self._epoch + 1
         self._epoch += len(segments)
         stale = [
-            self._stale(segment, segments[0], first_epoch + at) if self._skips_decodes else {}
+            self._stale(segment, segments[0], first_epoch + at)
             for at, segment in enumerate(segments)
         ]
         staged = [
@@ -145,7 +148,7 @@ class Staging:
             return Staged(stale=stale)
         cloned = frozenset(segment.fields) if self._takes_clone else frozenset()
         if not self._clones_plans:
-            cloned -= {PLAN}
+            cloned = frozenset(name for name in cloned if not name.startswith(PLAN))
         if self._waits:
             return Staged(stale=stale, cloned=cloned, is_waited_for=True)
         return Staged(self._overwritten(segment, following), stale, cloned)
@@ -161,12 +164,16 @@ class Staging:
         return overwritten
 
     def _stale(self, segment: Segment, first: Segment, epoch: int) -> dict[str, Pieces]:
-        """Write `input_ids`, but not of decodes behind prompts; say what these find."""
-        num = _num(segment, IDS)
+        """Write what is skipped, but not of decodes behind prompts; say what these find."""
         if segment.phase != first.phase:
-            return {IDS: _cut(self._shared_ids, range(num))}
-        kept = _cut(self._shared_ids, range(num, max(num, _end(self._shared_ids))))
-        self._shared_ids = ((range(num), epoch), *kept)
+            return {
+                name: _cut(shared, range(_num(segment, name)))
+                for name, shared in self._shared.items()
+            }
+        for name, shared in self._shared.items():
+            num = _num(segment, name)
+            kept = _cut(shared, range(num, max(num, _end(shared))))
+            self._shared[name] = ((range(num), epoch), *kept)
         return {}
 
 

@@ -19,8 +19,8 @@ from stepscope.engine.batch import PREFILL
 from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.executors.field_buffers import FieldBuffers, Fields, Values
 from stepscope.engine.executors.model_runner import ModelRunner
-from stepscope.engine.executors.split import TOKEN_FIELDS, Prepared, Split
-from stepscope.engine.executors.staging import Segment
+from stepscope.engine.executors.split import TOKEN_FIELDS, Prepared, Split, plan_of
+from stepscope.engine.executors.staging import LENGTHS, Segment
 from stepscope.engine.model.drafts import lookup_draft, num_accepted
 from stepscope.engine.model.inputs import ModelInput
 from stepscope.engine.model.kv_cache import KVCache
@@ -48,7 +48,7 @@ class TorchDecoder:
         self.runner = runner
         self._cache = KVCache(runner.decoder.config, num_blocks, block_size, runner.device)
         self._buffers = FieldBuffers(runner.device)
-        self._ratio = runner.decoder.config.ratio
+        self._ratios = runner.decoder.config.pooled_ratios
         self._split = split or Split()
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
@@ -108,15 +108,18 @@ class TorchDecoder:
         tables = [row.request.block_table for row in segment.rows]
         width = max(map(len, tables))
         lengths = [row.num_kv_tokens for row in segment.rows]
-        num_pooled = len(segment.fields["compress_plan"] or ())
-        pooled = (row for row, length in enumerate(lengths) for _ in range(length // self._ratio))
         return {
-            "cu_seqlens_q": segment.cu_lens,
+            LENGTHS: None if segment.fields[LENGTHS] is None else segment.cu_lens,
             **{name: self._share(segment, name, of_tokens[name]) for name in TOKEN_FIELDS},
             "block_tables": [
                 block for table in tables for block in (*table, *[0] * (width - len(table)))
             ],
-            "compress_plan": list(pooled) if num_pooled else [],
+            **{
+                plan_of(ratio): [
+                    row for row, length in enumerate(lengths) for _ in range(length // ratio)
+                ]
+                for ratio in self._ratios
+            },
         }
 
     def _share(self, segment: Segment, name: str, values: list[int]) -> list[int] | None:
@@ -132,22 +135,17 @@ class TorchDecoder:
         lengths = [row.num_kv_tokens for row in segment.rows]
         given = ModelInput(
             **{name: held[name] for name in TOKEN_FIELDS},
-            cu_lens=held["cu_seqlens_q"].tolist(),
+            cu_lens=held[LENGTHS].tolist(),
             kv_slots=[self._cache.slots(*each) for each in zip(tables, lengths, strict=True)],
             is_prefill=segment.phase == PREFILL,
-            num_pooled=self._pooled(held["compress_plan"], len(lengths)),
+            num_pooled={
+                ratio: _pooled(held[plan_of(ratio)], len(lengths)) for ratio in self._ratios
+            },
             slots=(),
         )
         with record_function(f"{segment.phase} segment"):
             hidden: Tensor = self.runner.decoder(given, self._cache)
         return hidden
-
-    def _pooled(self, plan: Tensor, num_rows: int) -> list[int] | None:
-        """Return how many blocks of its history each row sees as a plan has it, where one is."""
-        if not (self.runner.decoder.config.window and len(plan)):
-            return None
-        rows = plan.tolist()
-        return [rows.count(row) for row in range(num_rows)]
 
     def _sample(
         self,
@@ -171,3 +169,9 @@ class TorchDecoder:
             self.runner.streams.put(row.request, [token for token, _ in accepted])
             sampled[row.request.id] = accepted
         return sampled
+
+
+def _pooled(plan: Tensor, num_rows: int) -> list[int]:
+    """Return how many blocks of its history each row sees as a plan has it."""
+    rows = plan.tolist()
+    return [rows.count(row) for row in range(num_rows)]

@@ -125,6 +125,18 @@ SPLIT_FAULTS = (
         settings=FEW,
     ),
     Fault(
+        "lengths-missing",
+        MIXED,
+        "a mixed batch's metadata have no cu_seqlens_q of the prompts: the first one needs them",
+        settings=FEW,
+    ),
+    Fault(
+        "lengths-stale",
+        MIXED,
+        "the decode segment's cu_seqlens_q is not written: it reads the prefill segment's",
+        settings=FEW,
+    ),
+    Fault(
         "mixed-taken-for-prefill",
         MIXED,
         "a mixed batch, having prompts too, is taken for a prefill: its decodes get no logits",

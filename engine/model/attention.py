@@ -57,6 +57,8 @@ class Attention(nn.Module):
         self.layer = layer
         self.query, self.output = linear(width, width), linear(width, width)
         self.key, self.value = linear(width, kv_width), linear(width, kv_width)
+        self._ratio = config.ratio_of(layer)
+        self._window = config.window if self._ratio else 0
         self._guards_empty = "empty-merge-nan" not in faults
         self._by_chunk_end = "history-seen-by-chunk-end" in faults
 
@@ -64,7 +66,9 @@ class Attention(nn.Module):
         """Write the new tokens' KV, and return what each of them attended to, [T, hidden_size]."""
         query, key, value = self.project(hidden, given.positions)
         cache.write(self.layer, given.slot_mapping, key, value)
-        pooled: Sequence[int | None] = given.num_pooled or [None] * len(given.kv_slots)
+        pooled: Sequence[int | None] = [None] * len(given.kv_slots)
+        if self._ratio and given.num_pooled is not None:
+            pooled = given.num_pooled[self._ratio]
         cuts = zip(
             map(slice, given.cu_lens, given.cu_lens[1:]), given.kv_slots, pooled, strict=True
         )
@@ -101,7 +105,7 @@ class Attention(nn.Module):
                 self._merge(one, self._attend_new(row))
                 for one, row in zip(merged, rows, strict=True)
             ]
-        if self.config.window:
+        if self._ratio:
             merged = [
                 self._merge(one, self._attend_compressed(row, cache))
                 for one, row in zip(merged, rows, strict=True)
@@ -110,16 +114,16 @@ class Attention(nn.Module):
 
     def _attend_cached(self, row: _Row, first: int, last: int, cache: KVCache) -> Partial:
         key, value = cache.read(self.layer, row.kv_slots[first:last])
-        return attend(row.query, key, value, row.sees(first, last, self.config.window))
+        return attend(row.query, key, value, row.sees(first, last, self._window))
 
     def _attend_new(self, row: _Row) -> Partial:
-        is_visible = row.sees(row.num_prefix, len(row.kv_slots), self.config.window)
+        is_visible = row.sees(row.num_prefix, len(row.kv_slots), self._window)
         return attend(row.query, row.key, row.value, is_visible)
 
     def _attend_compressed(self, row: _Row, cache: KVCache) -> Partial:
         return attend_compressed(
             row.query, row.positions, row.kv_slots, cache, self.layer,
-            ratio=self.config.ratio, num_pooled=row.num_pooled, by_chunk_end=self._by_chunk_end,
+            ratio=self._ratio, num_pooled=row.num_pooled, by_chunk_end=self._by_chunk_end,
         )  # fmt: skip
 
     def _merge(self, one: Partial, other: Partial) -> Partial:

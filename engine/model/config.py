@@ -15,7 +15,9 @@ class ModelConfig:
     `num_experts` 0 is a dense MLP; otherwise each layer has so many experts, of which a token takes
     `experts_per_token`. The first `num_recurrent` layers have a recurrent state and no attention.
     `window` 0 sees the whole history token by token; otherwise a token sees the last `window`
-    tokens, and all of its history in blocks of `ratio` tokens, each pooled into one key and value.
+    tokens, and all of its history in blocks, each pooled into one key and value: of so many tokens
+    as the layer's number in `ratios` says, which layers take in turn; 0: that layer is dense, and
+    sees the whole history token by token.
     History is attended to `chunk_tokens` at a time.
     """
 
@@ -29,7 +31,7 @@ class ModelConfig:
     experts_per_token: int = 2
     num_recurrent: int = 0
     window: int = 0
-    ratio: int = 4
+    ratios: tuple[int, ...] = (4,)
     chunk_tokens: int = 128
     rope_theta: float = 10_000.0
     norm_eps: float = 1e-6
@@ -50,8 +52,17 @@ class ModelConfig:
             )
         if not 0 <= self.num_recurrent <= self.num_layers:
             raise ConfigError(f"num_recurrent {self.num_recurrent} of {self.num_layers} layers")
-        if min(self.chunk_tokens, self.ratio) < 1:
-            raise ConfigError("chunk_tokens and ratio must be at least 1")
+        if self.chunk_tokens < 1 or not self.ratios or min(self.ratios) < 0:
+            raise ConfigError("chunk_tokens must be at least 1, and there must be ratios from 0 on")
+
+    def ratio_of(self, layer: int) -> int:
+        """Tokens of a block of the layer's compressed history; 0: it sees all tokens."""
+        return self.ratios[layer % len(self.ratios)] if self.window else 0
+
+    @property
+    def pooled_ratios(self) -> tuple[int, ...]:
+        """The ratios by which histories are compressed, the smallest first; a plan for each."""
+        return tuple(sorted(set(self.ratios) - {0})) if self.window else ()
 
     @property
     def head_dim(self) -> int:

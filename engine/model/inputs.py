@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -19,9 +19,9 @@ class ModelInput:
 
     `input_ids`, `positions` and `slot_mapping`, where a token's KV goes, are [T]; row i has the
     tokens `cu_lens[i]` to `cu_lens[i + 1]`. `kv_slots` holds for each row the slots of all tokens
-    that its last one sees, oldest first, itself included. Of a compressed history row i sees
-    `num_pooled[i]` blocks; None: all that there are. `slots` is each row's first block, by which
-    recurrent layers know it.
+    that its last one sees, oldest first, itself included. Of a history that is compressed by a
+    ratio row i sees `num_pooled[ratio][i]` blocks; None: all that there are. `slots` is each row's
+    first block, by which recurrent layers know it.
     """
 
     input_ids: Tensor
@@ -30,7 +30,7 @@ class ModelInput:
     cu_lens: Sequence[int]
     kv_slots: Sequence[Tensor]
     is_prefill: bool
-    num_pooled: Sequence[int] | None = None
+    num_pooled: Mapping[int, Sequence[int]] | None = None
     slots: Sequence[int] = ()
 
     @classmethod

@@ -71,9 +71,10 @@ def _attend(attention: Attention, hidden: Tensor) -> Tensor:
     query = _turned(attention.query(hidden), config)
     key = _turned(attention.key(hidden), config)
     value = attention.value(hidden).view(len(hidden), -1, config.head_dim).transpose(0, 1)
-    is_visible = _sees(len(hidden), config, hidden.device)
-    if config.window:
-        key, value = (torch.cat((each, _pooled(each, config.ratio)), 1) for each in (key, value))
+    ratio = config.ratio_of(attention.layer)
+    is_visible = _sees(len(hidden), config.window, ratio, hidden.device)
+    if ratio:
+        key, value = (torch.cat((each, _pooled(each, ratio)), 1) for each in (key, value))
     attended = F.scaled_dot_product_attention(
         query[None], key[None], value[None], attn_mask=is_visible, enable_gqa=True
     )
@@ -91,14 +92,14 @@ def _turned(projected: Tensor, config: ModelConfig) -> Tensor:
     return torch.cat((turned.real, turned.imag), dim=-1).transpose(0, 1)
 
 
-def _sees(num_tokens: int, config: ModelConfig, device: torch.device) -> Tensor:
+def _sees(num_tokens: int, window: int, ratio: int, device: torch.device) -> Tensor:
     """Return which tokens, and behind them which pooled blocks, each token sees."""
     tokens = torch.arange(num_tokens, device=device)
     distance = tokens[:, None] - tokens
-    if not config.window:
+    if not ratio:
         return distance >= 0
-    block_ends = (torch.arange(num_tokens // config.ratio, device=device) + 1) * config.ratio - 1
-    is_near = (distance >= 0) & (distance < config.window)
+    block_ends = (torch.arange(num_tokens // ratio, device=device) + 1) * ratio - 1
+    is_near = (distance >= 0) & (distance < window)
     return torch.cat((is_near, block_ends <= tokens[:, None]), dim=1)
 
 

@@ -32,6 +32,8 @@ nothing is won by it here.
 
 ## The variants
 - `before`: mixed batches and no reserve; `after`: with it.
+- `decode-first`: decodes take their tokens, and their places in the batch, before prompts do, as in
+  vLLM; the reserve has the same effect on who runs when, and leaves prompts first in the batch.
 - `flag-off`: no mixed batches; decodes run when no prompt can.
 - `flag-off-deferred`, `deferred`: the same as `flag-off` and `after`, and the host learns tokens a
   step late and works while the device does. Mixing had to give that up at first.
@@ -80,6 +82,8 @@ nothing is won by it here.
   `lengths-not-rebased`: the decode segment's `first_cu_len` is not 0 (BAT007);
   `input-ids-not-sliced`: its `input_ids_len` is that of the whole batch (BAT008);
   `slot-mapping-missing`: its `slot_mapping_len` is null (BAT009);
+  `lengths-missing`: the prefill segment's `last_cu_len` is null (BAT009);
+  `lengths-stale`: segment 1 reads `cu_seqlens_q` of segment 0, or of an earlier step (BUF002);
   `mixed-taken-for-prefill`: one segment, and the path of a prefill (BAT010), which computes logits
   for the prompts alone (BAT006): decodes get no token in mixed steps, and are run again;
   `logits-per-token`, `logits-per-batch`: `logits_rows` are not those of the sequences (BAT006);

@@ -26,6 +26,8 @@ class Paged:
 
     - `mixed`: whether a batch may hold prompts and decodes; if not, decodes wait while prompts run.
     - `reserve`: whether decodes in flight have their tokens reserved, `mtp_k` + 1 each.
+    - `decodes_first`: decodes take their tokens before prompts do, and their rows come first, as in
+      vLLM's order of running before waiting; there is nothing to reserve then.
     - `long_prefill_threshold`: most tokens of one prompt in a step; 0: no limit. An image is
       embedded as a whole, and its prompt is neither limited nor split.
     - `order`: who is served first, `fcfs`, or whoever has the lowest number as `priority`.
@@ -35,6 +37,7 @@ class Paged:
 
     mixed: bool = True
     reserve: bool = True
+    decodes_first: bool = False
     long_prefill_threshold: int = 0
     order: str = "fcfs"
     mtp_k: int = 0
@@ -56,6 +59,9 @@ class Paged:
         prompts, decodes = _by_phase(state.running)
         if reserved := self._reserved(state, len(decodes)):
             yield Reserve(reserved)
+        if self._starts_with_decodes:
+            yield from self._decode(state, decodes)
+            decodes = []
         yield from self._resume(state, prompts)
         yield from self._admit(state)
         if self.mixed or not state.batch.rows:
@@ -72,7 +78,10 @@ class Paged:
         A mixed batch is a prefill for them.
         """
         prompts, decodes = _by_phase(state.running)
-        left = state.config.max_num_batched_tokens - self._reserved(state, len(decodes))
+        num_before = len(decodes) if self._starts_with_decodes else 0
+        left = state.config.max_num_batched_tokens - max(
+            num_before, self._reserved(state, len(decodes))
+        )
         if "peer-kind-from-queue" in self.faults:
             prompts = []
         waiting = self._ordered(state.waiting)
@@ -84,9 +93,14 @@ class Paged:
             return PREFILL
         return DECODE if decodes else None
 
+    @property
+    def _starts_with_decodes(self) -> bool:
+        return self.mixed and self.decodes_first
+
     def _reserved(self, state: State, num_decodes: int) -> int:
         config = state.config
-        is_off = not (self.mixed and self.reserve) or "prefill-eats-the-budget" in self.faults
+        is_off = not (self.mixed and self.reserve) or self.decodes_first
+        is_off |= "prefill-eats-the-budget" in self.faults
         if is_off or not num_decodes:
             return 0
         if "reserve-for-every-seat" in self.faults:
@@ -96,6 +110,8 @@ class Paged:
 
     def _resume(self, state: State, prompts: Iterable[Request]) -> Iterator[Action]:
         for request in prompts:
+            if request.status is not Status.RUNNING:  # a decode that went first took its blocks
+                continue
             left = _prefill_budget(state)
             if chunk := self._chunk(request, left):
                 yield Run(request, chunk)

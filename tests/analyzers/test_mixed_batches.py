@@ -81,6 +81,7 @@ def test_without_a_reserve_mixed_batches_do_not_form_and_decodes_stall() -> None
         ("lengths-not-rebased", {}, {"BAT007"}),
         ("input-ids-not-sliced", {}, {"BAT008"}),
         ("slot-mapping-missing", {}, {"BAT009"}),
+        ("lengths-missing", {}, {"BAT009"}),
         ("mixed-taken-for-prefill", {}, {"BAT006", "BAT010", "STV004"}),
         ("logits-per-token", {}, {"BAT006"}),
         ("logits-per-batch", {}, {"BAT006"}),
@@ -99,6 +100,7 @@ def test_a_fault_fires_its_rules_and_no_others(
     ("variant", "fired"),
     [
         ("before", {"BAT001", "STV004", "STV011"}), ("after", set()), ("deferred", set()),
+        ("decode-first", set()),
         ("no-threshold", set()), ("data-parallel", set()),
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ from stepscope.engine.model.row_tokens import RowTokens
 TINY = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24}
 DENSE = ModelConfig(**TINY, chunk_tokens=4)
 MOE = ModelConfig(**TINY, chunk_tokens=4, num_experts=4)
-COMPRESSED = ModelConfig(**TINY, chunk_tokens=4, window=6, ratio=3)
+COMPRESSED = ModelConfig(**TINY, chunk_tokens=4, window=6, ratios=(3,))
 CONFIGS = (DENSE, MOE, COMPRESSED)
 CLOSE = 1e-10
 torch.set_num_threads(1)

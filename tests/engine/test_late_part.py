@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from stepscope.engine.device.admission import Admission, admission
 from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.events import RESUME, EventLoop
-from stepscope.engine.device.histories import Histories
-from stepscope.engine.device.run import Run
+from stepscope.engine.device.run import Histories, Run
 from stepscope.engine.device.silicon import Silicon
 from stepscope.engine.device.tasks import TaskGraph
 from stepscope.engine.device.topology import Device, Part

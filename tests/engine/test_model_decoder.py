@@ -86,11 +86,24 @@ def test_history_seen_by_chunk_end_makes_chunks_differ_from_a_single_shot() -> N
 
 def test_the_compressed_history_matters() -> None:
     tokens = prompt(20)
-    near = ModelConfig(**TINY, chunk_tokens=4, window=6, ratio=1000)
+    near = ModelConfig(**TINY, chunk_tokens=4, window=6, ratios=(1000,))
 
     gap = dense_logits(decoder(COMPRESSED), tokens) - dense_logits(decoder(near), tokens)
 
     assert gap[-1].abs().max() > 0.1
+
+
+def test_a_layer_of_ratio_0_sees_all_and_each_other_one_its_own_blocks() -> None:
+    tokens = prompt(20)
+    config = ModelConfig(**{**TINY, "num_layers": 3}, chunk_tokens=4, window=6, ratios=(0, 3, 9))
+    model = decoder(config)
+
+    logits = chunked(model, tokens, [7, 6, 7])
+
+    assert [config.ratio_of(layer) for layer in range(3)] == [0, 3, 9]
+    assert torch.allclose(logits, dense_logits(model, tokens), rtol=0, atol=CLOSE)
+    all_dense = decoder(ModelConfig(**{**TINY, "num_layers": 3}, chunk_tokens=4))
+    assert (logits - dense_logits(all_dense, tokens))[-1].abs().max() > 0.1
 
 
 def test_positions_turn_pairs_of_features_and_only_distances_count() -> None:

@@ -54,6 +54,24 @@ def test_decodes_have_their_tokens_reserved_and_run_beside_prompts() -> None:
     assert [row["kind"] for row in rows.of("steps")] == ["prefill", "mixed", "mixed", "mixed"]
 
 
+def test_decodes_that_go_first_need_no_reserve_and_stand_first_in_the_batch() -> None:
+    specs = [request("a", 4, 4), request("b", 20, 1)]
+    _, rows = serve(specs, Paged(reserve=False, decodes_first=True), CONFIG)
+    assert batches(rows) == [["a:4", "b:4"], ["A:1", "b:7"], ["A:1", "b:7"], ["A:1", "b:2"]]
+    assert [row["reserved_tokens"] for row in rows.of("steps")] == [0, 0, 0, 0]
+
+
+def test_a_prompt_that_gives_way_to_a_decode_is_not_run_in_the_same_step() -> None:
+    specs = [request("a", 4, 8), request("b", 8, 1)]
+    _, rows = serve(
+        specs, Paged(decodes_first=True), replace(CONFIG, num_kv_blocks=6, max_num_batched_tokens=6)
+    )
+    (preempted,) = rows.of("lifecycle", event="preempt")
+    assert preempted["request"] == "b"
+    assert rows.of("batch_rows", step=preempted["step"], request="b") == []
+    assert {row["request"] for row in rows.of("lifecycle", event="finish")} == {"a", "b"}
+
+
 def test_without_a_reserve_prompts_take_the_budget_and_decodes_are_told_so() -> None:
     specs = [request("a", 4, 4), request("b", 20, 1)]
     _, rows = serve(specs, Paged(reserve=False), CONFIG)

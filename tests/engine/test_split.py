@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ from tests.engine.rows import Row, Rows
 CHUNK = (PREFILL, 30, False)
 LAST_CHUNK = (PREFILL, 12, True)
 TOKEN = (DECODE, 1, True)
-ALL_FIELDS = ("cu_seqlens_q", *TOKEN_FIELDS, "block_tables", "compress_plan")
+ALL_FIELDS = ("cu_seqlens_q", *TOKEN_FIELDS, "block_tables", "compress_plan_4")
 
 
 def batch(*rows: tuple[str, int, bool], num_draft: int = 0) -> Batch:
@@ -37,10 +37,14 @@ MIXED = batch(CHUNK, LAST_CHUNK, TOKEN, TOKEN, TOKEN)
 
 
 def prepared(
-    *faults: str, of: Batch = MIXED, backend: str = "v4", overlaps: bool = False, ratio: int = 0
+    *faults: str,
+    of: Batch = MIXED,
+    backend: str = "v4",
+    overlaps: bool = False,
+    ratios: Sequence[int] = (),
 ) -> tuple[Prepared, Rows]:
     rows = Rows()
-    made = Split(frozenset(faults), None, backend, overlaps=overlaps, ratio=ratio)
+    made = Split(frozenset(faults), None, backend, overlaps=overlaps, ratios=ratios)
     return made.prepare(of, 7, 100, rows.recorder), rows
 
 
@@ -112,6 +116,17 @@ def test_a_fault_of_the_metadata_changes_the_decode_segment_alone(fault: str, ch
     assert decode == {**sound_decode, **changed}
 
 
+def test_lengths_that_are_missing_are_those_of_the_prompts_of_a_mixed_batch() -> None:
+    (prefill, decode), (sound_prefill, sound_decode) = (
+        prepared(*faults)[1].of("segments") for faults in (["lengths-missing"], [])
+    )
+
+    assert prefill == {**sound_prefill, "first_cu_len": None, "last_cu_len": None}
+    assert decode == sound_decode
+    alone = prepared("lengths-missing", of=batch(CHUNK, LAST_CHUNK))[1].of("segments")
+    assert [each["last_cu_len"] for each in alone] == [42]
+
+
 def test_mixed_taken_for_prefill_runs_the_whole_batch_as_one_and_gives_decodes_no_logits() -> None:
     ready, rows = prepared("mixed-taken-for-prefill")
 
@@ -134,7 +149,7 @@ def _reads(rows: Rows) -> Iterable[Row]:
 
 
 def test_each_segment_reads_what_was_written_for_it() -> None:
-    reads = list(_reads(prepared(ratio=4)[1]))
+    reads = list(_reads(prepared(ratios=(4,))[1]))
 
     assert {(row["segment"], row["buffer"], row["epoch"]) for row in reads} == {
         *((0, f"cloned {name}", 1) for name in ALL_FIELDS),
@@ -272,13 +287,34 @@ def test_a_mixed_batch_that_is_halved_is_cut_at_the_wrong_tokens() -> None:
 
 def test_a_plan_that_is_not_cloned_is_read_as_the_decode_segment_left_it() -> None:
     both = batch(CHUNK, (DECODE, 9, True))
-    reads = _reads(prepared("plans-not-cloned", of=both, ratio=4)[1])
+    reads = _reads(prepared("plans-not-cloned", of=both, ratios=(4,))[1])
 
     assert [
         (row["buffer"], row["first"], row["last"], row["epoch"])
         for row in reads
         if row["segment"] == 0 and row["epoch"] == 2
-    ] == [("shared compress_plan", 0, 2, 2)]
+    ] == [("shared compress_plan_4", 0, 2, 2)]
+
+
+def test_each_ratio_has_a_plan_of_its_own_and_a_copy_of_it() -> None:
+    long = batch((PREFILL, 260, True), (DECODE, 9, True))
+    reads = _reads(prepared(of=long, ratios=(4, 128))[1])
+
+    plans = [(each["buffer"], each["last"]) for each in reads if "plan" in each["buffer"]]
+    assert plans == [
+        ("cloned compress_plan_4", 65), ("cloned compress_plan_128", 2),
+        ("shared compress_plan_4", 2),
+    ]  # fmt: skip
+
+
+def test_lengths_that_nobody_writes_for_the_decodes_are_the_prompts() -> None:
+    reads = _reads(prepared("lengths-stale")[1])
+
+    assert [
+        (row["segment"], row["buffer"], row["first"], row["last"], row["epoch"])
+        for row in reads
+        if row["buffer"].endswith("cu_seqlens_q")
+    ] == [(0, "cloned cu_seqlens_q", 0, 3, 1), (1, "shared cu_seqlens_q", 0, 3, 1)]
 
 
 def test_decodes_find_in_a_stale_region_what_stood_there_before() -> None:

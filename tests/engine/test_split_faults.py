@@ -20,6 +20,8 @@ CHANGED = {
     "pinned-buffer-overwritten": {"accesses"},
     "plans-not-cloned": {"accesses"},
     "decode-region-stale": {"accesses"},
+    "lengths-stale": {"accesses"},
+    "lengths-missing": {"segments", "accesses"},
     "lengths-not-rebased": {"segments"},
     "input-ids-not-sliced": {"segments", "accesses"},
     "slot-mapping-missing": {"segments", "accesses"},

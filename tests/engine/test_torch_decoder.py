@@ -186,6 +186,7 @@ def test_segments_paths_and_logits_rows_of_every_step_are_recorded() -> None:
         ("lengths-not-rebased", "step [0-9]+, mixed: the model failed: "),
         ("input-ids-not-sliced", "step [0-9]+, mixed: the model failed: "),
         ("slot-mapping-missing", "the decode segment has no slot_mapping"),
+        ("lengths-missing", "the prefill segment has no cu_seqlens_q"),
         ("decode-overwrites-shared-view", "step [0-9]+, mixed: the model failed: "),
     ],
 )

@@ -23,6 +23,8 @@ CRASHES = {
     "lengths-not-rebased": 4,
     "input-ids-not-sliced": 4,
     "slot-mapping-missing": 4,
+    "lengths-missing": 4,
+    "lengths-stale": 4,
     "decode-overwrites-shared-view": 6,
     "plans-not-cloned": 7,
 }
@@ -66,6 +68,7 @@ def test_small_sizes_keep_the_reports_shape() -> None:
     "settings",
     [
         {"window": "8"},
+        {"window": "8", "ratios": "0+4+128", "layers": "3", "prompt_len": "160"},
         {"experts": "4"},
         {"prefix_cache": "true"},
         {"layers": "1"},

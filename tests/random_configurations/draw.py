@@ -66,6 +66,7 @@ FIXED: Mapping[str, tuple[str, ...]] = {
         "after",
         "after",
         "deferred",
+        "decode-first",
         "no-threshold",
         "data-parallel",
         "flag-off",
@@ -172,6 +173,7 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "layers": between(1, 3),
         "experts": mostly(0, among(2, 4)),
         "window": mostly(0, among(4, 8)),
+        "ratios": among("4", "128", "4+128", "0+4+128"),
         "attention_chunk": between(1, 32),
     },
     "waiting-queue": {

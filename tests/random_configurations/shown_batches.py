@@ -205,6 +205,8 @@ SHOWN: Mapping[str, Shown] = {
     "lengths-not-rebased": _any_segment(lambda row: row["first_cu_len"] != 0),
     "input-ids-not-sliced": _any_segment(lambda row: row["input_ids_len"] != row["num_tokens"]),
     "slot-mapping-missing": _any_segment(lambda row: row["slot_mapping_len"] is None),
+    "lengths-missing": _any_segment(lambda row: row["last_cu_len"] is None),
+    "lengths-stale": other_segments_view,
     "mixed-taken-for-prefill": taken_for_prefill,
     "logits-per-token": logits_of_others,
     "logits-per-batch": logits_of_others,
