@@ -246,9 +246,8 @@ def _asked(
 def record(segments: Sequence[Segment], step: int, ts_ns: int, recorder: Recorder) -> None:
     """Write the `segments` of a step, as of `ts_ns`."""
     for each in segments:
-        ends = None, None
-        if each.fields[LENGTHS] is not None:
-            ends = each.cu_lens[0], each.cu_lens[-1]
+        has_lengths = each.fields[LENGTHS] is not None
+        ends = (each.cu_lens[0], each.cu_lens[-1]) if has_lengths else (None, None)
         given = (each.fields[name] for name in TOKEN_FIELDS)
         lengths = (None if tokens is None else len(tokens) for tokens in given)
         recorder.segments(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from random import Random
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from stepscope.engine.model.inputs import ModelInput
 from stepscope.engine.model.kv_cache import KVCache
 from stepscope.engine.model.row_tokens import RowTokens
 
-TINY = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24}
+TINY: dict[str, Any] = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24}
 DENSE = ModelConfig(**TINY, chunk_tokens=4)
 MOE = ModelConfig(**TINY, chunk_tokens=4, num_experts=4)
 COMPRESSED = ModelConfig(**TINY, chunk_tokens=4, window=6, ratios=(3,))

@@ -24,12 +24,12 @@ CRASHES = {
     "input-ids-not-sliced": 4,
     "slot-mapping-missing": 4,
     "lengths-missing": 4,
-    "lengths-stale": 4,
     "decode-overwrites-shared-view": 6,
     "plans-not-cloned": 7,
 }
 WRONG = (
     "decode-region-stale",
+    "lengths-stale",
     "tbo-with-mixed",
     "pinned-buffer-overwritten",
     "logits-per-token",
