@@ -1,0 +1,38 @@
+"""Small runs of `mixed-batches`: a variant of it, and a fault beside the run without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stepscope.engine.faults import fault
+from stepscope.engine.scenarios import scenario
+from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
+from tests.engine.rows import Rows
+
+SMALL = {
+    "requests": "16", "prompt_len": "500", "max_tokens": "32", "budget": "256", "threshold": "224",
+    "seats": "32",
+}  # fmt: skip
+MIXED = scenario("mixed-batches")
+
+
+def rows_of(tmp_path: Path, variant: str, more: dict[str, str] | None = None) -> Rows:
+    out = tmp_path / f"{variant} {len(list(tmp_path.iterdir()))}"
+    MIXED.record(variant, out, asked({**SMALL, **(more or {})}))
+    return Rows.read(Trace.open(out))
+
+
+def faulty(tmp_path: Path, name: str, more: dict[str, str] | None = None) -> Rows:
+    known = fault(name)
+    given = {**known.settings, **(more or {}), "fault": name}
+    return rows_of(tmp_path, known.variant, given)
+
+
+def sound(tmp_path: Path, name: str, more: dict[str, str] | None = None) -> Rows:
+    known = fault(name)
+    return rows_of(tmp_path, known.variant, {**known.settings, **(more or {})})
+
+
+def kinds(trace: Trace) -> list[str]:
+    return trace.steps.sort("step").collect()["kind"].to_list()
