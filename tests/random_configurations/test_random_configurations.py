@@ -122,6 +122,7 @@ KNOWN = {
     "KVB004": Configuration("fcfs-preemption", "before", {}, 0),
     "STV007": of_fault(fault("incompatible-requeued-on-drained-queue"), 2),
     "STV008": of_fault(fault("one-victim-then-ignored"), 2),
+    "STV012": Configuration("ep-multiplexing", "after", {"failing_prompts": "2"}, 0),
 }
 
 
