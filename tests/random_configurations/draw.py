@@ -136,6 +136,7 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "ignore_eos": among("true", "false"),
         "slot_tokens": between(8, 256),
         "token_bytes": between(1, 65536),
+        "round_trip": among("per-admission", "per-step"),
     },
     "ep-multiplexing": {
         "requests": between(1, 6),
