@@ -13,7 +13,7 @@ from stepscope.app.cli.given import given_twice
 from stepscope.app.cli.progress import progress
 from stepscope.app.cli.tables import format_table, print_table
 from stepscope.app.plain import plain
-from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.errors import ConfigError, StepscopeError
 
 if TYPE_CHECKING:
     from stepscope.engine.device.graphs import Graphs
@@ -105,7 +105,7 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
         return 0
     chosen = find(scenario)
     variants = _variants(chosen, variant, faults)
-    workload = _graphs(chosen, file, first, speed) or _workload(file, first, speed)
+    workload = _graphs(chosen, file, first, speed) or _workload(chosen, file, first, speed)
     options = Options(
         seed, settings, frozenset(faults), executor, profile, workload, cost=_cost(priced)
     )
@@ -171,7 +171,7 @@ def _graphs(
     """Return the task graphs of a file, where the scenario runs such, and say what is inferred."""
     from stepscope.engine.device.graph_files import graphs_in
 
-    graphs = graphs_in(file) if file and "clusters" in chosen.executors else None
+    graphs = graphs_in(file) if file and _takes_graphs(chosen) else None
     if graphs is None:
         return None
     if first or speed:
@@ -184,7 +184,13 @@ def _graphs(
     return graphs
 
 
-def _workload(file: Path | None, first: int | None, speed: float | None) -> Workload | None:
+def _takes_graphs(known: Scenario) -> bool:
+    return "clusters" in known.executors
+
+
+def _workload(
+    chosen: Scenario, file: Path | None, first: int | None, speed: float | None
+) -> Workload | None:
     from stepscope.engine.workload import Workload
 
     if file is None:
@@ -193,8 +199,38 @@ def _workload(file: Path | None, first: int | None, speed: float | None) -> Work
                 "--first and --speed are about a workload", todo="add --workload FILE"
             )
         return None
-    workload = Workload.load(file)
+    try:
+        workload = Workload.load(file)
+    except StepscopeError as error:
+        raise _of_another_kind(chosen, file, error) from None
     return workload.first(first or len(workload)).faster(speed or 1)
+
+
+def _of_another_kind(chosen: Scenario, file: Path, error: StepscopeError) -> StepscopeError:
+    """Say what a file without requests is, where it is another scenario's, or what could be meant.
+
+    The error that reading it gave is returned where nothing more is known.
+    """
+    from stepscope.engine.device.graph_files import HOW_TO_WRITE, graphs_in
+    from stepscope.engine.scenarios import SCENARIOS
+
+    takers = " or ".join(each.name for each in SCENARIOS if _takes_graphs(each))
+    if _takes_graphs(chosen):
+        if not error.todo.startswith("write"):
+            return error
+        todo = f"{error.todo}, or {HOW_TO_WRITE}"
+        return ConfigError(error.what, where=error.where, todo=todo)
+    try:
+        is_of_graphs = graphs_in(file) is not None
+    except StepscopeError:
+        return error
+    if not is_of_graphs:
+        return error
+    return ConfigError(
+        f"holds task graphs, and {chosen.name} takes requests",
+        where=str(file),
+        todo=f"record {takers} with it, or give a file of requests",
+    )
 
 
 def _cost(priced: Path | None) -> CostModel | None:

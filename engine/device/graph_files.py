@@ -16,7 +16,7 @@ from stepscope.engine.workload_files import bytes_of, telling
 from stepscope.ingest.errors import UnknownFormat
 
 _HEAD_BYTES = 1 << 16
-_OURS = 'write {"tasks": [{"id": .., "shape": "AIV", "dur_ns": .., "after": [..]}]}'
+HOW_TO_WRITE = 'write {"tasks": [{"id": .., "shape": "AIV", "dur_ns": .., "after": [..]}]}'
 _KEY = re.compile(rb'"(tasks|requests|kernel_ids|aicore_tasks|traceEvents)"\s*:')
 
 
@@ -46,6 +46,6 @@ def _looks_so(head: bytes) -> bool:
 
 
 def _ours(raw: bytes, path: Path) -> Graphs:
-    with telling(str(path), _OURS):
+    with telling(str(path), HOW_TO_WRITE):
         spec = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"), type=GraphSpec)
         return Graphs((graph_of(spec),), path.name, spec.groups, spec.threads)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from stepscope.engine.faults import FAULTS
+from stepscope.engine.scenarios import SCENARIOS
 from stepscope.engine.workload import Workload
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
@@ -112,6 +115,48 @@ def test_a_workload_file_that_is_not_one_is_one_clear_line(
     assert run.code == 2
     assert "workload.json" in run.err
     assert len(run.err.splitlines()) == 1
+
+
+GRAPH = '{"groups": 1, "tasks": [{"id": "v", "shape": "AIV", "dur_ns": 20000}]}'
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [each.name for each in SCENARIOS if each.name != "mix-admission"],
+)
+def test_a_task_graph_that_is_given_to_who_takes_requests_is_called_one_with_its_scenario(
+    stepscope: Command, tmp_path: Path, scenario: str
+) -> None:
+    file = tmp_path / "graph.json"
+    file.write_text(GRAPH)
+
+    run = stepscope("record", scenario, "--workload", file, "-o", tmp_path / "run.trace")
+
+    assert run.code == 2
+    assert run.err == (
+        f"stepscope: {file}: holds task graphs, and {scenario} takes requests; record "
+        "mix-admission with it, or give a file of requests\n"
+    )
+
+
+def test_a_trace_of_core_groups_alone_is_called_one_too(stepscope: Command, tmp_path: Path) -> None:
+    file, trace = tmp_path / "graph.json", tmp_path / "cores.trace"
+    file.write_text(GRAPH)
+    stepscope("record", "mix-admission", "--workload", file, "-o", trace)
+
+    run = stepscope("record", "slot-recycling", "--workload", trace, "-o", tmp_path / "run.trace")
+
+    assert "cores.trace: holds task graphs, and slot-recycling takes requests" in run.err
+
+
+def test_who_takes_both_says_how_either_is_written(stepscope: Command, tmp_path: Path) -> None:
+    file = tmp_path / "neither.json"
+    file.write_text('{"jobs": []}')
+
+    run = stepscope("record", "mix-admission", "--workload", file, "-o", tmp_path / "run.trace")
+
+    assert 'write {"requests": [' in run.err
+    assert ', or write {"tasks": [' in run.err
 
 
 def test_the_first_requests_of_a_workload_are_run_as_fast_as_asked(
