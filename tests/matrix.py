@@ -152,6 +152,7 @@ CLEAN: tuple[tuple[str, str], ...] = (
     ("slot-recycling", "after"),
     ("mixed-batches", "after"),
     ("mixed-batches", "deferred"),
+    ("mixed-batches", "decode-first"),
     ("mixed-batches", "no-threshold"),
     ("mixed-batches", "data-parallel"),
     ("ep-multiplexing", "after"),
