@@ -15,13 +15,13 @@ from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.errors import ConfigError, MissingExtra
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
-from tests.random_configurations import count_cores, count_requests
+from tests.random_configurations import count_cores, count_requests, count_steps
 from tests.random_configurations.draw import Configuration
 from tests.random_configurations.invariants import broken
 from tests.random_configurations.tables import Row, Tables
 
 COUNTS: Mapping[str, Callable[[Tables, Finding], bool]] = {
-    **count_cores.COUNTS, **count_requests.COUNTS,
+    **count_cores.COUNTS, **count_requests.COUNTS, **count_steps.COUNTS,
 }  # fmt: skip
 MAX_SECONDS = 60
 

@@ -114,7 +114,7 @@ KNOWN = {
     "COR006": Configuration("mix-admission", "reserve-group", {"groups": "2"}, 0),
     "COR009": Configuration("mix-admission", "after", {"groups": "24", "threads": "1"}, 0),
     "COR013": Configuration("mix-admission", "before", {"late_part": "corrupts"}, 0),
-    "BUF003": Configuration("mix-admission", "before", {"late_part": "corrupts"}, 0),
+    "BUF003": Configuration("mixed-batches", "after", {}, 0, "decode-overwrites-shared-view"),
     "EQV001": Configuration("mix-admission", "before", {"late_part": "corrupts"}, 0),
     "STV003": Configuration("fcfs-preemption", "defer-only", {}, 0),
     "STV018": Configuration("fcfs-preemption", "after", {"completions": "bucketed"}, 0),
@@ -122,6 +122,7 @@ KNOWN = {
     "KVB004": Configuration("fcfs-preemption", "before", {}, 0),
     "STV007": of_fault(fault("incompatible-requeued-on-drained-queue"), 2),
     "STV008": of_fault(fault("one-victim-then-ignored"), 2),
+    "BAT011": Configuration("ep-multiplexing", "v2-grouped-gemm", {}, 0),
     "STV012": Configuration("ep-multiplexing", "after", {"failing_prompts": "2"}, 0),
 }
 
