@@ -114,7 +114,9 @@ KNOWN = {
     "COR006": Configuration("mix-admission", "reserve-group", {"groups": "2"}, 0),
     "COR009": Configuration("mix-admission", "after", {"groups": "24", "threads": "1"}, 0),
     "COR013": Configuration("mix-admission", "before", {"late_part": "corrupts"}, 0),
-    "BUF003": of_fault(fault("copy-on-unordered-stream"), 0),
+    "BUF003": Configuration(
+        "ep-multiplexing", "v2-host-staging", {}, 0, "copy-on-unordered-stream"
+    ),
     "EQV001": Configuration("mix-admission", "before", {"late_part": "corrupts"}, 0),
     "STV003": Configuration("fcfs-preemption", "defer-only", {}, 0),
     "STV018": Configuration("fcfs-preemption", "after", {"completions": "bucketed"}, 0),
