@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -24,6 +23,7 @@ from tests.ingest.kineto_files import Event, rows, slice_
 from tests.ingest.log_files import LOGS, report_of
 from tests.ingest.test_kv_events import CAPTURE
 from tests.ingest.test_swimlane import folder as swimlane
+from tests.zstd_frames import framed
 
 
 def test_each_limit_is_set_by_its_name_in_numbers_or_bytes() -> None:
@@ -164,7 +164,7 @@ def test_a_swimlane_is_read_up_to_its_limit(tmp_path: Path) -> None:
     assert "(--max whole=N raises it)" in report_of(trace).notes[0]
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("compress", [gzip.compress, framed])
 def test_every_format_is_read_compressed(
     tmp_path: Path, compress: Callable[[bytes], bytes]
 ) -> None:

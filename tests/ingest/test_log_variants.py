@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 
 from stepscope.ingest.readers.logs.reader import CUT_OFF
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import LOGS, STATISTICS, VLLM, open_log, report_of
 from tests.ingest.runtime_logs import RUNTIME_LOGS
+from tests.zstd_frames import framed
 
 ITERATION = (
     "Iteration(7): 1 context requests, 8 context tokens, 2 generation requests, "
@@ -199,7 +199,7 @@ SAVED: dict[str, Callable[[str], bytes]] = {
     "gzip in two parts": lambda text: (
         gzip.compress(text[:99].encode()) + gzip.compress(text[99:].encode())
     ),
-    "zstd": lambda text: zstandard.compress(text.encode()),
+    "zstd": lambda text: framed(text.encode()),
     "UTF-16 in gzip": lambda text: gzip.compress(text.encode("utf-16")),
 }
 

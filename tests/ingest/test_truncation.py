@@ -16,7 +16,6 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.readers.chrome.reader import ChromeReader
@@ -37,6 +36,7 @@ from tests.ingest.runtime_logs import dispatched
 from tests.ingest.test_kv_events import message, stored
 from tests.ingest.test_requests import AZURE, MOONCAKE
 from tests.ingest.test_swimlane import records
+from tests.zstd_frames import in_blocks
 
 TIMES = "ts_ns"
 
@@ -149,12 +149,8 @@ def test_gzip_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path) -> None:
 
 def test_zstd_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path) -> None:
     written = WRITTEN["kineto"]
-    packer = zstandard.ZstdCompressor(write_checksum=True).compressobj()
-    blocks = [
-        packer.compress(part) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-        for part in (written.head, *written.records)
-    ]
-    content = b"".join([*blocks, packer.compress(written.tail), packer.flush()])
+    *blocks, last = in_blocks((written.head, *written.records, written.tail))
+    content = b"".join([*blocks, last])
     packed = Written(written.reader, written.table, blocks[0], tuple(blocks[1:]))
 
     assert_whole_are_kept(written, tmp_path / "file", content, packed.num_whole)

@@ -10,8 +10,6 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-import zstandard
-
 from tests.metamorphic.documents import (
     Document,
     Event,
@@ -21,6 +19,7 @@ from tests.metamorphic.documents import (
     text_of,
     written,
 )
+from tests.zstd_frames import framed
 
 COMPACT = {"separators": (",", ":")}
 PRETTY = {"indent": 1}
@@ -45,7 +44,7 @@ def zstandard_frames(document: Document) -> bytes:
     content = plain(document)
     half = len(content) // 2
     frames = (content[:half], content[half:])
-    return b"".join(zstandard.ZstdCompressor().compress(frame) for frame in frames)
+    return b"".join(framed(frame) for frame in frames)
 
 
 def pretty(document: Document) -> bytes:
