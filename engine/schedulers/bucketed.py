@@ -117,7 +117,8 @@ class Bucketed:
             yield from self._make_room(state, request, needed, prompts)
         num_free = state.kv_blocks.num_free
         if request.num_preemptions and self.victims == "until-it-fits" and not is_overdue:
-            needed += len(state.running)
+            # Where not even the whole pool would do, it comes back when nobody runs.
+            needed = max(needed, min(needed + len(state.running), state.kv_blocks.num_blocks))
         if needed <= num_free:
             return True
         if self.nothing_fits == "hold" or not is_overdue:

@@ -150,6 +150,16 @@ def test_a_victim_comes_back_when_the_others_have_room_to_grow_beside_it() -> No
     assert len(rows.of("lifecycle", event="preempt")) == 2
 
 
+def test_no_victim_is_held_for_more_blocks_than_there_are() -> None:
+    crowd = [request("a", 1, 8), request("b", 9, 3)]
+
+    _, rows = serve(crowd, Bucketed(), CROWDED)
+
+    (held, *_) = (row for row in rows.of("decisions", verdict="deferred") if row["needed"])
+    assert (held["subject"], held["needed"]) == ("b", CROWDED.num_kv_blocks)
+    assert {row["request"] for row in rows.of("lifecycle", event="finish")} == {"a", "b"}
+
+
 def test_a_victim_that_was_held_long_comes_back_as_soon_as_it_fits() -> None:
     crowd = [request("a", 4, 8), request("b", 4, 3), request("c", 4, 4)]
 
