@@ -49,7 +49,7 @@ class TorchDecoder:
         self._cache = KVCache(runner.decoder.config, num_blocks, block_size, runner.device)
         self._buffers = FieldBuffers(runner.device)
         self._ratios = runner.decoder.config.pooled_ratios
-        self._split = split or Split()
+        self._split = split or Split(ratios=self._ratios)
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Compute `batch`; ExecutionFailed where its metadata do not fit together."""
@@ -119,6 +119,7 @@ class TorchDecoder:
                     row for row, length in enumerate(lengths) for _ in range(length // ratio)
                 ]
                 for ratio in self._ratios
+                if plan_of(ratio) in segment.fields
             },
         }
 
@@ -139,7 +140,9 @@ class TorchDecoder:
             kv_slots=[self._cache.slots(*each) for each in zip(tables, lengths, strict=True)],
             is_prefill=segment.phase == PREFILL,
             num_pooled={
-                ratio: _pooled(held[plan_of(ratio)], len(lengths)) for ratio in self._ratios
+                ratio: _pooled(held[plan_of(ratio)], len(lengths))
+                for ratio in self._ratios
+                if plan_of(ratio) in held
             },
             slots=(),
         )

@@ -67,7 +67,7 @@ class Attention(nn.Module):
         query, key, value = self.project(hidden, given.positions)
         cache.write(self.layer, given.slot_mapping, key, value)
         pooled: Sequence[int | None] = [None] * len(given.kv_slots)
-        if self._ratio and given.num_pooled is not None:
+        if given.num_pooled and self._ratio in given.num_pooled:
             pooled = given.num_pooled[self._ratio]
         cuts = zip(
             map(slice, given.cu_lens, given.cu_lens[1:]), given.kv_slots, pooled, strict=True

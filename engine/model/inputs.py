@@ -20,8 +20,8 @@ class ModelInput:
     `input_ids`, `positions` and `slot_mapping`, where a token's KV goes, are [T]; row i has the
     tokens `cu_lens[i]` to `cu_lens[i + 1]`. `kv_slots` holds for each row the slots of all tokens
     that its last one sees, oldest first, itself included. Of a history that is compressed by a
-    ratio row i sees `num_pooled[ratio][i]` blocks; None: all that there are. `slots` is each row's
-    first block, by which recurrent layers know it.
+    ratio row i sees `num_pooled[ratio][i]` blocks; of one that has no plan, all that there are.
+    `slots` is each row's first block, by which recurrent layers know it.
     """
 
     input_ids: Tensor

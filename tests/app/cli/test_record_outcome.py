@@ -95,5 +95,5 @@ def test_all_with_torch_skips_what_runs_on_costs_alone(stepscope: Command, tmp_p
                     "--set", "requests=2", "-o", tmp_path)  # fmt: skip
 
     assert run.code == 0
-    assert len(run.out.splitlines()) == 2 + 7
+    assert len(run.out.splitlines()) == 2 + 8
     assert "skipped data-parallel: data-parallel runs on costs alone" in run.err
