@@ -1,4 +1,4 @@
-"""What each of two runs knew where they part: its state, folded there, and what it had decided."""
+"""What each of two runs knew where they diverge: its state, replayed, and what it had decided."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analyzers.diff.compare import Parting
+from stepscope.analyzers.diff.compare import Divergence
 from stepscope.app.debug import Session, State
 from stepscope.app.facts import decision
 from stepscope.ingest.errors import ConfigError
@@ -21,7 +21,7 @@ WITHIN = {"placement", "task decisions", "accesses", "collectives"}
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """A run's state where it parts from another, its row of `steps`, and decisions in words."""
+    """A run's state where it diverges from another, its row of `steps`, and decisions in words."""
 
     ts_ns: int
     state: State
@@ -30,26 +30,28 @@ class Knowledge:
     kernel: str | None = None
 
 
-def knowledge(trace: Trace, parting: Parting, row: Mapping[str, Any] | None) -> Knowledge | None:
+def knowledge(
+    trace: Trace, divergence: Divergence, row: Mapping[str, Any] | None
+) -> Knowledge | None:
     """What a run knew when it did `row`, the first thing that the other did not do.
 
     None where the run has no such step.
     """
-    session = Session(trace, parting.rank)
+    session = Session(trace, divergence.rank)
     try:
-        session.goto(step=parting.step)
+        session.goto(step=divergence.step)
     except ConfigError:
         return None
     formed_ns = session.position.ts_ns
-    if row is not None and parting.stage in WITHIN:
+    if row is not None and divergence.stage in WITHIN:
         at = row.get("dispatch_ns")
         session.goto(ts_ns=int(row["ts_ns"] if at is None else at) - 1)
     return Knowledge(
         session.position.ts_ns,
         session.state,
-        _step(trace, parting),
-        tuple(_decided(trace, parting, row, max(formed_ns, session.position.ts_ns + 1))),
-        _kernel(trace, parting, row),
+        _step(trace, divergence),
+        tuple(_decided(trace, divergence, row, max(formed_ns, session.position.ts_ns + 1))),
+        _kernel(trace, divergence, row),
     )
 
 
@@ -71,27 +73,27 @@ def facts_of(known: Knowledge | None) -> dict[str, str]:
     }
 
 
-def _step(trace: Trace, parting: Parting) -> Mapping[str, Any]:
-    here = (pl.col("rank") == parting.rank) & (pl.col("step") == parting.step)
+def _step(trace: Trace, divergence: Divergence) -> Mapping[str, Any]:
+    here = (pl.col("rank") == divergence.rank) & (pl.col("step") == divergence.step)
     rows = trace.steps.filter(here).head(1).collect()
     return rows.row(0, named=True) if len(rows) else {}
 
 
-def _kernel(trace: Trace, parting: Parting, row: Mapping[str, Any] | None) -> str | None:
+def _kernel(trace: Trace, divergence: Divergence, row: Mapping[str, Any] | None) -> str | None:
     """What the row's task is called, where it is about one."""
     if row is None or "task" not in row:
         return None
-    own = (pl.col("rank") == parting.rank) & (pl.col("task") == row["task"])
+    own = (pl.col("rank") == divergence.rank) & (pl.col("task") == row["task"])
     names = trace.tasks.filter(own).select("name").head(1).collect()["name"]
     return f"{row['task']} is {names[0]}" if len(names) else None
 
 
 def _decided(
-    trace: Trace, parting: Parting, row: Mapping[str, Any] | None, until_ns: int
+    trace: Trace, divergence: Divergence, row: Mapping[str, Any] | None, until_ns: int
 ) -> Iterator[str]:
     """The step's decisions on buckets and on what the row is about, up to then, the last last."""
     subject = None if row is None else row.get("request", row.get("subject", row.get("task")))
-    here = (pl.col("rank") == parting.rank) & (pl.col("step") == parting.step)
+    here = (pl.col("rank") == divergence.rank) & (pl.col("step") == divergence.step)
     about = (pl.col("subject_kind") == "bucket") | (pl.col("subject") == pl.lit(str(subject)))
     rows = trace.decisions.filter(here, about, pl.col("ts_ns") <= until_ns)
     last = rows.sort("ts_ns", maintain_order=True).tail(MAX_DECISIONS).collect()

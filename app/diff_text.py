@@ -1,4 +1,4 @@
-"""The difference of two traces as text: given, parted, known, and what came of it."""
+"""The difference of two traces as text: given, diverged, known, and what came of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.analyzers.check.coverage import OF_THE_RECORDING
 from stepscope.analyzers.check.run import CheckResult
-from stepscope.analyzers.diff.compare import EQUAL, INCOMPARABLE, PREFIX, Difference, Parting
+from stepscope.analyzers.diff.compare import EQUAL, INCOMPARABLE, PREFIX, Difference, Divergence
 from stepscope.analyzers.diff.stages import STAGES
 from stepscope.analyzers.findings.wording import times
 from stepscope.app.diff_knew import Knowledge, facts_of
@@ -40,14 +40,16 @@ def verdict_lines(found: Difference) -> Iterator[str]:
     yield from _verdict(found)
 
 
-def parting_lines(
-    parting: Parting, known: tuple[Knowledge | None, Knowledge | None], starts_ns: tuple[int, int]
+def divergence_lines(
+    divergence: Divergence,
+    known: tuple[Knowledge | None, Knowledge | None],
+    starts_ns: tuple[int, int],
 ) -> Iterator[str]:
     """The first rows that differ, and what each run knew then."""
-    columns = next(stage.columns for stage in STAGES if stage.name == parting.stage)
-    for run, row in (("A", parting.row_a), ("B", parting.row_b)):
+    columns = next(stage.columns for stage in STAGES if stage.name == divergence.stage)
+    for run, row in (("A", divergence.row_a), ("B", divergence.row_b)):
         yield f"  {run}  {_row(row, columns)}"
-    for run, only in (("A", parting.only_a), ("B", parting.only_b)):
+    for run, only in (("A", divergence.only_a), ("B", divergence.only_b)):
         if len(only) > MAX_ONLY:
             yield f"  in this step {len(only):,} rows are {run}'s alone"
         elif only:
@@ -118,18 +120,18 @@ def _verdict(found: Difference) -> Iterator[str]:
         yield f"they decide and do the same in every step, of {', '.join(found.firsts)}"
     elif found.verdict == PREFIX:
         yield f"they are the same as far as {found.shorter} goes, which ends first"
-    elif found.parting is not None:
-        where = f", rank {found.parting.rank}" if found.parting.rank else ""
+    elif found.divergence is not None:
+        where = f", rank {found.divergence.rank}" if found.divergence.rank else ""
         yield (
-            f"they part in step {found.parting.step:,}{where}: {found.parting.stage}, "
-            f"row {found.parting.place:,}"
+            f"they diverge in step {found.divergence.step:,}{where}: {found.divergence.stage}, "
+            f"row {found.divergence.place:,}"
         )
     yield from _firsts(found)
 
 
 def _firsts(found: Difference) -> Iterator[str]:
     """When everything else differs for the first time."""
-    own = found.parting.stage if found.parting else None
+    own = found.divergence.stage if found.divergence else None
     later = {name: first[1] for name, first in found.firsts.items() if first and name != own}
     if found.slower:
         later["durations"] = found.slower[1]

@@ -1,9 +1,9 @@
-"""Two runs side by side: what they were given, the first step at which they part, what came of it.
+"""Two runs side by side: their inputs, the first step at which they diverge, what came of it.
 
 The step is the first in which any rows of what an engine decides or does are different
 (`stages.py`), and the stage the first of that step. What differs before the first step of all, as
 slots that are set up, is told among the inputs. Rows that only one of the traces has, because the
-other ends before, are no parting: that one is a prefix.
+other ends before, are no divergence: that one is a prefix.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 Row = dict[str, Any]
-EQUAL, PREFIX, PARTED, INCOMPARABLE = "equal", "prefix", "parted", "incomparable"
+EQUAL, PREFIX, DIVERGED, INCOMPARABLE = "equal", "prefix", "diverged", "incomparable"
 STAMPED = ("steps", "lifecycle", "batch_rows", "core_spans", "collectives", "accesses", "outputs")
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
-    """Where two runs part: the step, and the first row of a stage that differs.
+class Divergence:
+    """Where two runs diverge: the step, and the first row of a stage that differs.
 
     `place` counts the stage's rows of the step from 0; `row_a` and `row_b` are the first two that
     differ (None where a run has no more of them), `only_a` and `only_b` what one run has and the
@@ -53,7 +53,7 @@ class Difference:
     """How two traces compare.
 
     `verdict` is "equal" (in all that was compared), "prefix" (`shorter`, "A" or "B", ends first),
-    "parted", or "incomparable" (they have no table in common). `firsts` tells for each stage that
+    "diverged", or "incomparable" (they have no table in common). `firsts` tells for each stage that
     both recorded the first rank and step at which it differs, None if it never does; `slower` is
     the first step that took another time. `not_compared` are the stages that only one recorded.
     Requests are called as in A; `pairing` says which of them have another id in B.
@@ -63,7 +63,7 @@ class Difference:
     b: str
     verdict: str
     inputs: tuple[Input, ...]
-    parting: Parting | None
+    divergence: Divergence | None
     shorter: str | None
     firsts: dict[str, tuple[int, int] | None]
     slower: tuple[int, int] | None
@@ -81,18 +81,18 @@ def diff(a: Trace, b: Trace) -> Difference:
     began = _first_step(a, b)
     firsts = {stage.name: first_steps(stage, a, b, began) for stage in shared}
     in_steps = {name: each.filter(pl.col("step") >= began) for name, each in firsts.items()}
-    parted, shorter = _where(a, b, in_steps)
-    parting = None
-    if parted is not None:
-        name, rank, step = parted
+    diverged, shorter = _where(a, b, in_steps)
+    divergence = None
+    if diverged is not None:
+        name, rank, step = diverged
         (stage,) = (each for each in shared if each.name == name)
-        parting = _parting(a, b, stage, rank, step)
+        divergence = _divergence(a, b, stage, rank, step)
     return Difference(
         a.name,
         b.name,
-        _verdict(parting, shorter, shared),
+        _verdict(divergence, shorter, shared),
         (*inputs(a, b), *_set_up(a, b, shared, firsts, began)),
-        parting,
+        divergence,
         shorter,
         {name: _first(frame) for name, frame in in_steps.items()},
         _first_slower(a, b),
@@ -141,7 +141,7 @@ def _set_up(
     """What was different before the first step: memory that is handed out at the start, say."""
     for stage in shared:
         for rank, step in firsts[stage.name].filter(pl.col("step") < began).iter_rows():
-            found = _parting(a, b, stage, rank, step)
+            found = _divergence(a, b, stage, rank, step)
             what = f"{stage.name} before the first step, rank {rank}"
             yield Input(what, *(_listed(only) for only in (found.only_a, found.only_b)))
 
@@ -179,15 +179,15 @@ def _last_steps(trace: Trace) -> dict[int, int]:
     return {rank: step - torn for rank, step in last.iter_rows()}
 
 
-def _verdict(parting: Parting | None, shorter: str | None, shared: list[Stage]) -> str:
+def _verdict(divergence: Divergence | None, shorter: str | None, shared: list[Stage]) -> str:
     if not shared:
         return INCOMPARABLE
-    if parting is not None:
-        return PARTED
+    if divergence is not None:
+        return DIVERGED
     return EQUAL if shorter is None else PREFIX
 
 
-def _parting(a: Trace, b: Trace, stage: Stage, rank: int, step: int) -> Parting:
+def _divergence(a: Trace, b: Trace, stage: Stage, rank: int, step: int) -> Divergence:
     here = (pl.col("rank") == rank) & (pl.col("step") == step)
     ours, theirs = (
         stage.in_order(stage.rows(each).filter(here)).drop("place").collect() for each in (a, b)
@@ -195,7 +195,7 @@ def _parting(a: Trace, b: Trace, stage: Stage, rank: int, step: int) -> Parting:
     told_a, told_b = (rows.select(stage.columns).rows() for rows in (ours, theirs))
     most = max(len(told_a), len(told_b))
     place = next(at for at in range(most) if told_a[at : at + 1] != told_b[at : at + 1])
-    return Parting(
+    return Divergence(
         rank, step, stage.name, place, _row(ours, place), _row(theirs, place),
         _only(stage, told_a, told_b), _only(stage, told_b, told_a),
     )  # fmt: skip

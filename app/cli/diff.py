@@ -1,4 +1,4 @@
-"""`stepscope diff`: where two runs part, what each knew, what came of it."""
+"""`stepscope diff`: where two runs diverge, what each knew, what came of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepscope.app.cli.progress import progress
 
 if TYPE_CHECKING:
     from stepscope.analyzers.check.run import CheckResult
-    from stepscope.analyzers.diff.compare import Difference, Parting
+    from stepscope.analyzers.diff.compare import Difference, Divergence
     from stepscope.app.diff_knew import Knowledge
     from stepscope.ingest.trace import Trace
 
@@ -33,16 +33,16 @@ Results = tuple["CheckResult", "CheckResult"]
               help="Also run the rules over both, and compare what they find.")  # fmt: skip
 @opens_traces
 def diff(a: Path, b: Path, form: str, rules: bool, open_trace: OpenTrace) -> None:
-    """Find the first step at which the traces A and B part.
+    """Find the first step at which the traces A and B diverge.
 
     Steps are compared by number: decisions, admissions, batches (who, in which order, how many
     tokens), placement on cores, collectives, accesses, outputs; not times. Says what the runs were
-    given differently, what each knew where they part, and what came of it: who gained, who lost.
+    given differently, what each knew where they diverge, and what came of it: who gained, who lost.
 
     Requests go by their ids. Where a server makes these up anew in each run, requests are paired by
     the rest of the ids, else by their lengths in order of arrival, and that is said.
 
-    Exits 0 whether or not they part.
+    Exits 0 whether or not they diverge.
 
     Examples:
 
@@ -59,10 +59,10 @@ def diff(a: Path, b: Path, form: str, rules: bool, open_trace: OpenTrace) -> Non
         report("comparing", 0, None)
         found = compare(*traces)
         known: Known = (None, None)
-        if parting := found.parting:
+        if divergence := found.divergence:
             known = (
-                knowledge(traces[0], parting, parting.row_a),
-                knowledge(found.pairing.b, parting, parting.row_b),
+                knowledge(traces[0], divergence, divergence.row_a),
+                knowledge(found.pairing.b, divergence, divergence.row_b),
             )
         results = _results(traces, report) if rules else None
     if form == "json":
@@ -82,12 +82,12 @@ def _results(traces: tuple[Trace, Trace], report: Any) -> Results:
 def _text(
     traces: tuple[Trace, Trace], found: Difference, known: Known, results: Results | None
 ) -> list[str]:
-    from stepscope.app.diff_text import outcome_lines, parting_lines, verdict_lines
+    from stepscope.app.diff_text import divergence_lines, outcome_lines, verdict_lines
 
     lines = list(verdict_lines(found))
-    if found.parting is not None:
+    if found.divergence is not None:
         starts = traces[0].start_ns(), traces[1].start_ns()
-        lines += parting_lines(found.parting, known, starts)
+        lines += divergence_lines(found.divergence, known, starts)
     return [*lines, "", *outcome_lines(found, results)]
 
 
@@ -97,7 +97,7 @@ def _as_dict(found: Difference, known: Known, results: Results | None) -> dict[s
         "b": found.b,
         "verdict": found.verdict,
         "inputs": [asdict(each) for each in found.inputs],
-        "parting": None if found.parting is None else _parting(found.parting),
+        "divergence": None if found.divergence is None else _divergence(found.divergence),
         "knew": [None if each is None else _known(each) for each in known],
         "shorter": found.shorter,
         "first_steps": {name: _place(first) for name, first in found.firsts.items()},
@@ -112,14 +112,14 @@ def _as_dict(found: Difference, known: Known, results: Results | None) -> dict[s
     }
 
 
-def _parting(parting: Parting) -> dict[str, Any]:
+def _divergence(divergence: Divergence) -> dict[str, Any]:
     """Whatever is different from here on to the end of the step: counted, and the first of it."""
     return {
-        **asdict(parting),
-        "only_a": list(parting.only_a[:MAX_ONLY]),
-        "only_b": list(parting.only_b[:MAX_ONLY]),
-        "num_only_a": len(parting.only_a),
-        "num_only_b": len(parting.only_b),
+        **asdict(divergence),
+        "only_a": list(divergence.only_a[:MAX_ONLY]),
+        "only_b": list(divergence.only_b[:MAX_ONLY]),
+        "num_only_a": len(divergence.only_a),
+        "num_only_b": len(divergence.only_b),
     }
 
 

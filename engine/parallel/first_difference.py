@@ -1,4 +1,4 @@
-"""Where the operations of two ranks part, told so that a person sees it."""
+"""Where the operations of two ranks diverge, told so that a person sees it."""
 
 from __future__ import annotations
 

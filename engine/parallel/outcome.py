@@ -1,4 +1,4 @@
-"""At which operation the ranks of a run parted, in a few words."""
+"""At which operation the ranks of a run diverged, in a few words."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def ranks_parted(stopped: str | None, journal: Path | None) -> str | None:
     if stopped is None:
         return None
     how = "timeout" if NOT_JOINED in stopped else DEADLOCK if DEADLOCK in stopped else None
-    parted = told_by(journal) if journal and how else None
-    return f"{how} {parted}" if parted else in_short(stopped)
+    diverged = told_by(journal) if journal and how else None
+    return f"{how} {diverged}" if diverged else in_short(stopped)
 
 
 def told_by(journal: Path) -> str | None:

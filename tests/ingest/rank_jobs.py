@@ -239,7 +239,7 @@ def period_us(plan: Plan) -> float:
 def wrong_pairs(trace: Trace, *looks: Look) -> list[tuple[Any, ...]]:
     """Rows of two ranks with one ordinal that did not leave together, by the times of the job.
 
-    What is not the same in both is shown as where they part, and paired by nobody.
+    What is not the same in both is shown as where they diverge, and paired by nobody.
     """
     moved = {0: 0} | {rank: said["moved_ns"] for rank, said in clocks(trace).items()}
     late = {rank: round(look.late_us * 1000) + moved[rank] for rank, look in enumerate(looks)}

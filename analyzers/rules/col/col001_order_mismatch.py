@@ -88,13 +88,13 @@ class OrderMismatch:
         """One finding per group, at the first position that differs, in order of time."""
         if not _may_part(trace):
             return []
-        parted = _parted(trace).sort("first_ns", *MEETING).head(self.limit).collect()
-        near = _near(trace, parted.lazy()).collect().to_dicts()
+        diverged = _diverged(trace).sort("first_ns", *MEETING).head(self.limit).collect()
+        near = _near(trace, diverged.lazy()).collect().to_dicts()
         of_group = {key: list(rows) for key, rows in groupby(near, _group)}
-        return [self._finding(row, of_group[_group(row)]) for row in parted.to_dicts()]
+        return [self._finding(row, of_group[_group(row)]) for row in diverged.to_dicts()]
 
-    def _finding(self, parted: Row, near: list[Row]) -> Finding:
-        ordinal = parted["ordinal"]
+    def _finding(self, diverged: Row, near: list[Row]) -> Finding:
+        ordinal = diverged["ordinal"]
         facing = [row for row in near if row["ordinal"] == ordinal]
         odd = _odd_one(facing)
         others = [row for row in facing if _signature(row) != _signature(odd)] or [
@@ -102,9 +102,9 @@ class OrderMismatch:
         ]
         shown = sorted([odd, others[0]], key=lambda row: int(row["rank"]))
         faces = " faces ".join(f"{told(row)} on rank {row['rank']}" for row in shown)
-        message = f"at operation {ordinal}{of_group(parted)} {faces} ({parted['verdict']})"
+        message = f"at operation {ordinal}{of_group(diverged)} {faces} ({diverged['verdict']})"
         evidence: Evidence = {
-            "verdict": parted["verdict"],
+            "verdict": diverged["verdict"],
             "ordinal": ordinal,
             "ranks": len(facing),
             **_sequences(near, ordinal, {row["rank"] for row in shown}),
@@ -124,7 +124,7 @@ def _may_part(trace: Trace) -> bool:
     )
 
 
-def _parted(trace: Trace) -> pl.LazyFrame:
+def _diverged(trace: Trace) -> pl.LazyFrame:
     """The first position of each group at which ranks differ, with the verdict."""
 
     def differs(*columns: str) -> pl.Expr:
@@ -159,9 +159,9 @@ def _parted(trace: Trace) -> pl.LazyFrame:
     )  # fmt: skip
 
 
-def _near(trace: Trace, parted: pl.LazyFrame) -> pl.LazyFrame:
-    """Operations around the positions of `parted`, in order of group, rank and ordinal."""
-    at = parted.select(*GROUP, _at=pl.col("ordinal"))
+def _near(trace: Trace, diverged: pl.LazyFrame) -> pl.LazyFrame:
+    """Operations around the positions of `diverged`, in order of group, rank and ordinal."""
+    at = diverged.select(*GROUP, _at=pl.col("ordinal"))
     since = pl.col("ordinal") - pl.col("_at")
     return (
         operations(trace)

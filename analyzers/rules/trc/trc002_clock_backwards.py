@@ -250,7 +250,7 @@ def _disagreements(trace: Trace, skew_ns: int) -> pl.LazyFrame:
             num_kinds=pl.col("kind").n_unique(),
             num_sizes=pl.col("num_elements").drop_nulls().n_unique(),
         )
-        # Where ranks part, what they do under one number is not one collective.
+        # Where ranks diverge, what they do under one number is not one collective.
         .filter(pl.col("num_kinds") == 1, pl.col("num_sizes") <= 1)
         .filter(pl.col("rank") != pl.col("late_rank"))
         .drop("num_kinds", "num_sizes")

@@ -96,9 +96,9 @@ def test_before_and_after_part_where_everything_that_happened_first_differs(
 
     found = diff(before[0], after[0])
 
-    assert found.verdict == "parted"
-    assert found.parting is not None
-    assert found.parting.step == first_difference(before, after)
+    assert found.verdict == "diverged"
+    assert found.divergence is not None
+    assert found.divergence.step == first_difference(before, after)
     assert any(given.what == "variant" for given in found.inputs)
 
 
@@ -107,11 +107,11 @@ def test_fcfs_preemption_parts_at_the_order_of_a_batch(recorded: Record) -> None
     pairs = zip(before[1], after[1], strict=False)
     a, b = next(pair for pair in pairs if pair[0]["batch"] != pair[1]["batch"])
 
-    parting = _parting(diff(before[0], after[0]))
+    divergence = _divergence(diff(before[0], after[0]))
 
-    assert (parting["step"], parting["stage"]) == (a["step"], "batch")
-    assert parting["row_a"]["request"] == a["batch"][parting["place"]][0]
-    assert parting["row_b"]["request"] == b["batch"][parting["place"]][0]
+    assert (divergence["step"], divergence["stage"]) == (a["step"], "batch")
+    assert divergence["row_a"]["request"] == a["batch"][divergence["place"]][0]
+    assert divergence["row_b"]["request"] == b["batch"][divergence["place"]][0]
 
 
 def test_mix_admission_parts_at_the_first_block_that_is_placed_elsewhere(recorded: Record) -> None:
@@ -119,10 +119,10 @@ def test_mix_admission_parts_at_the_first_block_that_is_placed_elsewhere(recorde
     pairs = zip(before[1], after[1], strict=False)
     a, b = next(pair for pair in pairs if pair[0]["cores"] != pair[1]["cores"])
 
-    parting = _parting(diff(before[0], after[0]))
+    divergence = _divergence(diff(before[0], after[0]))
 
-    assert (parting["step"], parting["stage"]) == (a["step"], "placement")
-    placed = min(parting[f"row_{run}"]["dispatch_ns"] for run in "ab")
+    assert (divergence["step"], divergence["stage"]) == (a["step"], "placement")
+    placed = min(divergence[f"row_{run}"]["dispatch_ns"] for run in "ab")
     assert placed == min(a["ts_ns"], b["ts_ns"])
 
 
@@ -134,13 +134,13 @@ def test_slot_recycling_parts_at_an_access_and_never_in_what_it_decides(recorded
 
     found = diff(before[0], after[0])
 
-    parting = _parting(found)
-    assert parting["stage"] == "accesses"
-    assert (parting["row_a"], parting["row_b"]) == (told[0][first], told[1][first])
+    divergence = _divergence(found)
+    assert divergence["stage"] == "accesses"
+    assert (divergence["row_a"], divergence["row_b"]) == (told[0][first], told[1][first])
     assert {found.firsts[name] for name in ("batch", "moves", "decisions", "outputs")} == {None}
 
 
-def test_what_differs_before_the_first_step_is_an_input_and_no_parting() -> None:
+def test_what_differs_before_the_first_step_is_an_input_and_no_divergence() -> None:
     decode = {"request": "r", "phase": "decode", "num_tokens": 1}
     slot = {"step": 0, "resource": "slot", "op": "claim", "owner": "r"}
     ours, theirs = (
@@ -155,7 +155,7 @@ def test_what_differs_before_the_first_step_is_an_input_and_no_parting() -> None
 
     assert [each.what for each in found.inputs] == ["allocations before the first step, rank 0"]
     assert found.firsts["allocations"] == (0, 2)
-    assert (_parting(found)["stage"], _parting(found)["step"]) == ("allocations", 2)
+    assert (_divergence(found)["stage"], _divergence(found)["step"]) == ("allocations", 2)
 
 
 def test_who_gained_is_told_by_what_the_engine_says_became_of_them(recorded: Record) -> None:
@@ -175,7 +175,7 @@ def test_a_run_equals_itself(recorded: Record) -> None:
 
     found = diff(trace, trace)
 
-    assert (found.verdict, found.parting, found.inputs) == ("equal", None, ())
+    assert (found.verdict, found.divergence, found.inputs) == ("equal", None, ())
 
 
 def test_another_seed_is_told_as_an_input(recorded: Record) -> None:
@@ -197,7 +197,7 @@ def test_a_run_that_ends_before_is_a_prefix(recorded: Record, swapped: bool, sho
     assert (found.verdict, found.shorter) == ("prefix", shorter)
 
 
-def test_the_torn_last_step_of_an_unclosed_recording_is_no_parting(recorded: Record) -> None:
+def test_the_torn_last_step_of_an_unclosed_recording_is_no_divergence(recorded: Record) -> None:
     whole, _ = recorded("fcfs-preemption", "before")
     torn = _until(whole, 50)
     tables = {name: torn.table(name).collect() for name in ("steps", "batch_rows", "lifecycle")}
@@ -221,10 +221,10 @@ def test_one_changed_row_is_found_where_it_is(
     ours: dict[str, Any] = rows.tables
     theirs = {**ours, "batch_rows": changed}
 
-    parting = _parting(diff(trace_of(**ours), trace_of(**theirs)))
+    divergence = _divergence(diff(trace_of(**ours), trace_of(**theirs)))
 
-    assert (parting["step"], parting["stage"]) == (changed[at]["step"], "batch")
-    assert parting["row_b"]["num_tokens"] == parting["row_a"]["num_tokens"] + 1
+    assert (divergence["step"], divergence["stage"]) == (changed[at]["step"], "batch")
+    assert divergence["row_b"]["num_tokens"] == divergence["row_a"]["num_tokens"] + 1
 
 
 # Two traces of all tables are more than it takes for an example of usual size.
@@ -233,7 +233,7 @@ def test_one_changed_row_is_found_where_it_is(
 def test_any_two_traces_can_be_compared(ours: Absurd, theirs: Absurd) -> None:
     a, b = trace_from(ours), trace_from(theirs)
 
-    assert diff(a, b).verdict in {"equal", "prefix", "parted", "incomparable"}
+    assert diff(a, b).verdict in {"equal", "prefix", "diverged", "incomparable"}
     assert diff(a, a).verdict in {"equal", "incomparable"}
 
 
@@ -247,9 +247,9 @@ def test_traces_without_a_table_in_common_cannot_be_compared() -> None:
     assert set(found.not_compared) == {"batch sizes", "moves", "ends", "arrivals"}
 
 
-def _parting(found: Difference) -> dict[str, Any]:
-    assert found.parting is not None
-    return {name: getattr(found.parting, name) for name in found.parting.__slots__}
+def _divergence(found: Difference) -> dict[str, Any]:
+    assert found.divergence is not None
+    return {name: getattr(found.divergence, name) for name in found.divergence.__slots__}
 
 
 def _access(row: Row) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ def test_diff_names_the_step_and_what_each_knew_and_what_came_of_it(
     run = stepscope("diff", starved, repaired)
 
     assert run.code == 0
-    assert "they part in step 3: batch, row 0" in run.out
+    assert "they diverge in step 3: batch, row 0" in run.out
     assert "request req-29, phase decode" in run.out
     assert "waiting: 10  req-30" in run.out
     assert "scheduler.bucket" in run.out
@@ -32,8 +32,8 @@ def test_diff_names_the_step_and_what_each_knew_and_what_came_of_it(
 def test_diff_as_json_says_the_same(stepscope: Command, starved: Path, repaired: Path) -> None:
     told = json.loads(stepscope("diff", starved, repaired, "--format", "json").out)
 
-    assert (told["verdict"], told["parting"]["step"], told["parting"]["stage"]) == (
-        "parted", 3, "batch",
+    assert (told["verdict"], told["divergence"]["step"], told["divergence"]["stage"]) == (
+        "diverged", 3, "batch",
     )  # fmt: skip
     ours, theirs = (each["state"] for each in told["knew"])
     assert ours["running"] == theirs["running"]
@@ -49,7 +49,7 @@ def test_a_trace_compared_with_itself_does_the_same(stepscope: Command, starved:
     assert "findings" not in run.out
 
 
-def test_parting_at_a_core_names_its_task_and_the_decisions_about_it(
+def test_a_divergence_at_a_core_names_its_task_and_the_decisions_about_it(
     stepscope: Command, sample_traces: Path
 ) -> None:
     before, after = (sample_traces / f"mix-admission-{each}.trace" for each in ("before", "after"))

@@ -18,7 +18,7 @@ from tests.traces import trace_of
 SAME = [collective(rank, ordinal) for rank in (0, 1) for ordinal in range(3)]
 
 
-def parted(*rows: Row) -> list[Finding]:
+def diverged(*rows: Row) -> list[Finding]:
     return OrderMismatch().check(trace_of(collectives=rows))
 
 
@@ -36,7 +36,7 @@ def parted(*rows: Row) -> list[Finding]:
     ],
 )  # fmt: skip
 def test_the_first_difference_has_the_verdict_of_how(one: Row, other: Row, verdict: str) -> None:
-    (found,) = parted(*SAME, collective(0, 3) | one, collective(1, 3) | other)
+    (found,) = diverged(*SAME, collective(0, 3) | one, collective(1, 3) | other)
 
     assert (found.rank, found.ts_ns) == (1, 30)
     assert (found.evidence["verdict"], found.evidence["ordinal"]) == (verdict, 3)
@@ -44,7 +44,7 @@ def test_the_first_difference_has_the_verdict_of_how(one: Row, other: Row, verdi
 
 def test_both_sequences_around_it_are_shown() -> None:
     ours = [word(0, 3, "slot", 2), collective(0, 4)]
-    (found,) = parted(*SAME, *ours, collective(1, 3, command="decode"), collective(1, 4))
+    (found,) = diverged(*SAME, *ours, collective(1, 3, command="decode"), collective(1, 4))
 
     assert found.message == (
         "at operation 3 of ep broadcast of 1 uint32 (slot, slot 2) on rank 0 faces all-reduce of "
@@ -57,14 +57,14 @@ def test_both_sequences_around_it_are_shown() -> None:
 def test_what_comes_after_the_first_difference_is_not_told() -> None:
     wrong = [collective(0, n) for n in (3, 4)] + [word(1, n, "slot") for n in (3, 4)]
 
-    (found,) = parted(*SAME, *wrong)
+    (found,) = diverged(*SAME, *wrong)
 
     assert found.evidence["ordinal"] == 3
 
 
 def test_of_many_ranks_the_odd_one_is_named() -> None:
     rows = [collective(rank, 0, expected_ranks="0,1,2,3") for rank in (0, 1, 3)]
-    (found,) = parted(*rows, word(2, 0, "slot", expected_ranks="0,1,2,3"))
+    (found,) = diverged(*rows, word(2, 0, "slot", expected_ranks="0,1,2,3"))
 
     assert found.rank == 2
     assert "on rank 0 faces broadcast" in found.message
@@ -89,7 +89,7 @@ def test_of_many_ranks_the_odd_one_is_named() -> None:
     ],
 )  # fmt: skip
 def test_what_matches_or_cannot_be_judged_is_clean(rows: list[Row]) -> None:
-    assert parted(*SAME, *rows) == []
+    assert diverged(*SAME, *rows) == []
 
 
 def test_commands_that_are_all_said_up_front_are_found(record: Record) -> None:

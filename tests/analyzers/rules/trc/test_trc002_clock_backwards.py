@@ -139,7 +139,7 @@ def test_calls_without_an_end_and_all_to_alls_of_several_sizes_say_nothing_of_cl
     ],
     ids=[
         "they meet", "the root of a broadcast may leave", "they are of different groups",
-        "which they are is not known", "ranks part there",
+        "which they are is not known", "ranks diverge there",
     ],
 )  # fmt: skip
 def test_collectives_that_need_no_other_clock_are_clean(rows: list[Row]) -> None:
