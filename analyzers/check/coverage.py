@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stepscope.analyzers.check.registry import all_rules
 from stepscope.analyzers.findings.rule import ONLY_WHERE, Rule, lacking
 from stepscope.ingest.display import merged_ranks
 from stepscope.ingest.schema import TABLES
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 OF_THE_RECORDING = frozenset({"TRC001", "TRC002", "TRC003"})
 """Whether it was closed, whether its times can be, what was inferred: asked of any trace."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -20,9 +20,7 @@ from stepscope.analyzers.diff.pairing import Pairing, pair
 from stepscope.analyzers.diff.run_inputs import Input, inputs
 from stepscope.analyzers.diff.stages import STAGES, STEP, Stage, first_steps
 from stepscope.analyzers.views.known import any_row, knows
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 Row = dict[str, Any]
 EQUAL, PREFIX, DIVERGED, INCOMPARABLE = "equal", "prefix", "diverged", "incomparable"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from stepscope.analyzers.latency.blame import blame
+from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.analyzers.views.requests import REQUEST
-
-if TYPE_CHECKING:
-    from stepscope.analyzers.latency.blame import Blame
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 Pair = tuple[Any, Any]
 ENDED = {"finished": "finish", "aborted": "abort", "rejected": "reject"}

@@ -10,16 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from stepscope.analyzers.findings.fingerprint import stem
+from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.schema import TABLES
-
-if TYPE_CHECKING:
-    from stepscope.ingest.manifest import Manifest
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 NAMES = ("request", "by_request", "owner")  # columns that name a request, in whatever table
 ABOUT_REQUESTS = pl.col("subject_kind") == "request"

@@ -7,12 +7,10 @@ that takes longer decides no differently because of that, until somebody arrives
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 STEP = ("rank", "step")
 ABOUT_TASKS = pl.col("subject_kind") == "task"

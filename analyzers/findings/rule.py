@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.views.known import knows
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 CONDITION, ONLY_WHERE = "Tell whether ", "only where "
 """How the docstring of every `applies` begins, and how the same is told to who asks why not."""

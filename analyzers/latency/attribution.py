@@ -8,7 +8,7 @@ run as a whole is cut finer than its steps, so that what was when can be seen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -17,11 +17,7 @@ from stepscope.analyzers.latency.device_time import collectives, computing, watc
 from stepscope.analyzers.latency.gpu_time import Layers, moments
 from stepscope.analyzers.latency.intervals import NUMBER_OF, PREEMPTED, WAITING
 from stepscope.analyzers.views.interval_union import covered, merged, shares
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 LENGTH = pl.col("to_ns") - pl.col("from_ns")
 OPEN = (NUMBER_OF["unknown"], NUMBER_OF["step"])

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -25,9 +24,7 @@ from stepscope.analyzers.latency.notes import notes
 from stepscope.analyzers.latency.run_line import run_lines, run_seats
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 COLUMNS = tuple(cause.column for cause in CAUSES)
 ABOUT = (

@@ -5,15 +5,11 @@ A GPU, of which the kernels among a profile's `spans` tell, is another thing: se
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.interval_union import covered, merged
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 
 def computing(trace: Trace) -> pl.LazyFrame:

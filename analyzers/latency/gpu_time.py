@@ -8,16 +8,12 @@ in a step that launched something (`launch`). See docs/decisions/0013.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
 from stepscope.ingest.derive.launches import ON_DEVICE
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "hip_api", "runtime", "driver")
 BLOCKS = r"Synchronize|Memcpy"

@@ -11,17 +11,13 @@ A trace that names no request has one line for each rank: that of its steps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.latency.causes import CAUSES, OF_RESOURCE, PARKED
 from stepscope.analyzers.views.requests import REQUEST, ends, events, last_moment
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 NUMBER_OF = {cause.name: number for number, cause in enumerate(CAUSES, start=1)}
 NOTHING, WAITING, PREEMPTED, RUNNING = range(4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -13,9 +12,7 @@ from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.run_line import is_split
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.display import merged_ranks
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 
 def notes(

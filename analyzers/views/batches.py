@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.left_out import not_ready, num_holding
 from stepscope.analyzers.views.once import once
 from stepscope.analyzers.views.requests import ENDS, REQUEST, events
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 STEP = ("rank", "step")
 

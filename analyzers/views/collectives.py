@@ -8,7 +8,6 @@ was inferred has no number where it is not known which one of another rank it fa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,9 +15,7 @@ from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.derive.collectives.spellings import BLOCKING, PAIRWISE, kind_of
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 GROUP = ("group", "expected_ranks")
 MEETING = (*GROUP, "ordinal")

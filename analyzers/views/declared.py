@@ -5,14 +5,12 @@ Other engines spell their configuration as they like. What is not found is None,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from stepscope.ingest.schema import PHASES
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 
 def is_one_run(trace: Trace) -> bool:

@@ -5,13 +5,11 @@ A rule that reads such a column finds nothing in it, which is not the same as *c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 # Most columns that have a value have one here, and are not looked at any further.
 NUM_FIRST = 1_000

@@ -6,15 +6,11 @@ name and one unit, whoever wrote it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 # vLLM's interval lines and metrics, mistral.rs's lines, SGLang's and TensorRT-LLM's.
 RUNNING = ("Running", "running", "vllm:num_requests_running")

@@ -7,15 +7,11 @@ Of several changes of one moment what counts is what they come to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 THING = ("rank", "resource", "id")
 OWNER = (*THING, "owner")

@@ -6,8 +6,6 @@ not depend on the order of the rows of one moment.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.interval_union import merged
@@ -15,9 +13,7 @@ from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 REQUEST, ENTERS, LEAVES, ENDS = states.REQUEST, states.ENTERS, states.LEAVES, states.ENDS
 

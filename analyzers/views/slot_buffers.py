@@ -7,17 +7,13 @@ read and a write of one epoch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.declared import slot_bytes
 from stepscope.analyzers.views.once import once
 from stepscope.analyzers.views.ownership import ownerships
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 SLOT = ("rank", "slot")
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -42,9 +42,7 @@ from stepscope.analyzers.views.batches import STEP, rows, tokens
 from stepscope.analyzers.views.declared import eos_token
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import REQUEST, ends, events
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "emit for rows that reach the end of their prompt only; "

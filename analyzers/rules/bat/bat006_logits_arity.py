@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -36,9 +36,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import STEP, formed, rows
 from stepscope.analyzers.views.known import any_row
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "take the last token of each prompt that ends and all decode rows; assert before sampling"
 

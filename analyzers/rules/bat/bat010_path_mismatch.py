@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -44,9 +44,7 @@ from stepscope.analyzers.views.batches import STEP, formed, rows
 from stepscope.analyzers.views.declared import refuses_mixed_drafts, refuses_mixed_tbo
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.ingest.schema import PHASES
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "ask for mixed before prefill and decode, or let a batch have one kind; "

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -37,9 +37,7 @@ from stepscope.analyzers.views.batches import formed, num_rows, path_names
 from stepscope.analyzers.views.declared import declared_paths
 from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.schema import PHASES
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "let the test workload pass through every width, or remove the path"
 NAMED = 12

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -35,9 +35,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import STEP, rows, tokens
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import REQUEST, ends
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "mask by the slots that were live in the step that ran, "

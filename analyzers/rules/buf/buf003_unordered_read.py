@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -46,9 +46,7 @@ from stepscope.analyzers.rules.buf.ordering import touches, unordered
 from stepscope.analyzers.rules.buf.segment_reads import with_requests
 from stepscope.analyzers.views.core_memory import is_core_memory
 from stepscope.analyzers.views.known import any_row
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "record an event behind the write and let the reading stream wait for it"
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -39,9 +39,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.declared import slot_bytes
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.slot_buffers import slot_accesses
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "refresh the mirror from the device before it is committed, or write the admitted slot alone"
 STEP = ("rank", "step")

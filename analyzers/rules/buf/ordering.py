@@ -21,15 +21,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import EARLIEST_NS, FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 HOST = "host"
 SYNCHRONISES = ("record", "wait", "synchronize")

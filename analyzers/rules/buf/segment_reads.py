@@ -7,16 +7,12 @@ come from, so whose contents a read found needs no order of rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 STEP = ("rank", "step")
 CONTENTS = (*STEP, "buffer", "epoch")

@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -57,9 +57,7 @@ from stepscope.analyzers.views.collectives import (
 )
 from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.derive.collectives.spellings import BLOCKING, UNEVEN
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "look for a branch that one rank alone takes, and let a command be said and computed "

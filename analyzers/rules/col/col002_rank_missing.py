@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -47,9 +47,7 @@ from stepscope.analyzers.views.collectives import (
     told,
 )
 from stepscope.analyzers.views.known import any_row
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "look at the missing rank behind what it did last: a refusal, an exception, another branch"
 _LAST = ("group", "ordinal", "op", "dtype", "num_elements", "command", "slot", "dur_ns")

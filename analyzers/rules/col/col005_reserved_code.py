@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -39,9 +39,7 @@ from stepscope.analyzers.rules.col.commands import as_word, codebook
 from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.collectives import operations
 from stepscope.analyzers.views.known import knows
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "never let a mark for no slot reach the wire, and keep the codes above every token and slot"
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -38,9 +38,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import formed
 from stepscope.analyzers.views.collectives import meetings, operations
 from stepscope.analyzers.views.known import any_row
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "foretell a batch from all that the scheduler looks at, prompts that have begun included, "

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -40,9 +40,7 @@ from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.streaks import streaks
 from stepscope.ingest.times import SECOND
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "give a request to the rank with the least to do now, by numbers that are fresh, "

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.collectives import operations
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 NUM_WORDS = 1 << 32
 SLOT, ALLOCATE = "slot", "allocate"

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -39,9 +39,7 @@ from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
 from stepscope.analyzers.rules.cor.occupancy import POOL, holds, run_in_turn, with_holder
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "give each block more to do, or hide its way to the core: "

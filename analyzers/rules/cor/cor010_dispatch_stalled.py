@@ -42,7 +42,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -67,9 +67,7 @@ from stepscope.analyzers.rules.cor.stalls import (
 )
 from stepscope.analyzers.views.known import knows
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "mend what stalls first: the steps after it may only have waited for it"
 FIXES = {

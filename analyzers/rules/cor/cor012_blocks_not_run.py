@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -38,9 +38,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_name
 from stepscope.analyzers.rules.cor.occupancy import holds
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "see who retires the task without its blocks: a predicate of another task, a queue that drops, "

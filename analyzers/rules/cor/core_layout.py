@@ -8,14 +8,12 @@ N + 2g + 1. Without one, a core is what most of the blocks on it were built for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from stepscope.analyzers.rules.cor.occupancy import CORE, CORE_KIND, places
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 MOST_CORES = 1 << 20
 PLACE = ("core_kind", "group")

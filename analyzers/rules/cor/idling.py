@@ -8,17 +8,13 @@ this grows with the rows and not with pairs of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.rules.cor.core_layout import configured
 from stepscope.analyzers.rules.cor.occupancy import POOL, busy
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 _LOST = ("lost_ns", "ts_ns", "end_ns", "num_idle", "num_waiting")
 MEMBERS = {"AIC": "AIC core", "AIV": "AIV core", "MIX": "core group"}

@@ -5,14 +5,10 @@ Name what was found, not what was looked at: a frame is asked twice here, first 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.findings.wording import NUMBER
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 
 def with_label(

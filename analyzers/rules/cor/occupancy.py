@@ -10,17 +10,13 @@ maximum of ends, not a comparison of pairs of blocks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.interval_union import joined
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.schema import CORE_KINDS, CORE_SLOTS, SHAPES
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 BLOCK = ("rank", "task", "block")
 CORE = ("rank", "core")

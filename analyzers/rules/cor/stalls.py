@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.rules.cor.occupancy import holds
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 TASK = ("rank", "task")
 STEP = ("rank", "step")

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -39,9 +39,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.rules.eqv.chunked import wrong_by_chunks
 from stepscope.analyzers.rules.eqv.solo_runs import NOT_A_NUMBER, REQUEST, compared, diverged
 from stepscope.analyzers.views.known import any_row
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "look at the step of the first difference: who came or went, what was accepted, preempted or "

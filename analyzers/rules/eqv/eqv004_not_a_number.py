@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -36,9 +36,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.rules.eqv.solo_runs import NOT_A_NUMBER
 from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.known import any_row
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "guard the merge of attention to nothing with attention to nothing: its output is 0"
 

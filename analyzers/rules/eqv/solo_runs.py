@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.batches import tokens
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 NOT_A_NUMBER = "nan"
 REQUEST = ("rank", "request")

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -39,9 +39,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.ownership import CALLED, THING, ownerships
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "let one place own the free list; look for blocks that are freed twice, "

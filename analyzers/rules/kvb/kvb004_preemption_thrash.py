@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -43,9 +43,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import rows
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import REQUEST, events
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "keep blocks free for what runs to grow, hold the queue after a preemption, "

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -39,9 +39,7 @@ from stepscope.analyzers.views.declared import slot_bytes
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.ownership import ownerships
 from stepscope.analyzers.views.slot_buffers import SLOT, slot_accesses, slot_writes
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "reset a slot's length when it changes hands, and mask by its owner's length"
 OWNED = (*SLOT, "owner", "claim_ns")

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -41,9 +41,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.loads import loads
 from stepscope.ingest.times import FAR_NS, SECOND
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "let fewer run (--max-running-requests, --max-num-seqs, --schedule-conservativeness), "

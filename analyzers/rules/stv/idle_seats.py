@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from stepscope.analyzers.views.batches import STEP, formed, own_times, when_formed
 from stepscope.analyzers.views.declared import seats
 from stepscope.analyzers.views.left_out import holding, left_out, num_holding
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 _IS_QUEUED = pl.col("resource") == "queue"
 _IS_SHORT = pl.col("resource").is_in(["kv-block", "token-budget"])

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -51,9 +51,7 @@ from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import REQUEST, events, waits
 from stepscope.ingest.schema import STEP_KINDS
 from stepscope.ingest.times import SECOND
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "hold back budget for decodes under way and cap a prompt's share of a step; "

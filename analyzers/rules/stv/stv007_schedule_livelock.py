@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -40,9 +40,7 @@ from stepscope.analyzers.views.batches import STEP, formed, rows
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import has_decisions
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "put what does not fit in a list of its own, and back on the queue after the loop; "

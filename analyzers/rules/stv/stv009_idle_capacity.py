@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -47,9 +47,7 @@ from stepscope.analyzers.rules.stv.idle_seats import idle_seats, is_idle, why
 from stepscope.analyzers.views.declared import decode_rounds, num_slots
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "look at the queue in every step, and admit into whatever seat or slot is free"
 _POOL = ("steps.kv_blocks_free", "steps.kv_blocks_total")

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -41,9 +41,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed, with_left_out
 from stepscope.analyzers.views.declared import drafts_unmixed, mixes
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = (
     "run a decode step after some prefill steps whatever waits, or mix both with a reserve; "

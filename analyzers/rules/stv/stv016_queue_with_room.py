@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -45,9 +45,7 @@ from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.ingest.times import SECOND
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX_LIMIT = (
     "if always as many run, raise the limit on them (--max-num-seqs, --max-running-requests) "

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -38,10 +38,8 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import last_steps
-
-if TYPE_CHECKING:
-    from stepscope.ingest.manifest import ReadReport
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.manifest import ReadReport
+from stepscope.ingest.trace import Trace
 
 FIX = "see in the last step what the engine was doing; close the recorder on the way out"
 FIX_OF_FILE = "let the profiler or the log finish before its file is copied, and copy all of it"

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -47,9 +47,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.collectives import MEETING, blocking, meetings
 from stepscope.analyzers.views.known import knows
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "take all times of a rank from one monotonic clock, and align the ranks' clocks at start-up"
 _PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")

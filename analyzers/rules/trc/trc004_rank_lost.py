@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -42,9 +42,7 @@ from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.times import FAR_NS
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.trace import Trace
 
 FIX = "look at the last rows of that rank, and whether its process died, hung or stopped recording"
 
