@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.app.debug.state import Block, State
 from stepscope.app.plain import plain
-from stepscope.app.timeline.labels import block_name
+from stepscope.app.timeline.lanes.labels import block_name
 from stepscope.ingest.trace import Trace
 
 CoreName = tuple[int | None, str | None]

@@ -24,7 +24,7 @@ from stepscope.app.debug.queues import Queues
 from stepscope.app.debug.state import State
 from stepscope.app.debug.told import known_left_out
 from stepscope.app.debug.why import LeftOut, Reasons
-from stepscope.app.timeline.bounds import bounds_of
+from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import EARLIEST_NS

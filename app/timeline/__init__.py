@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from stepscope.app.palette import State
 from stepscope.app.timeline.composition import Composition
-from stepscope.app.timeline.counters import Series
 from stepscope.app.timeline.find import Hit
-from stepscope.app.timeline.lanes import Lane
+from stepscope.app.timeline.lanes.counters import Series
+from stepscope.app.timeline.lanes.lane import Lane
 from stepscope.app.timeline.levels import Sum
 from stepscope.app.timeline.load import Load
 from stepscope.app.timeline.model import Timeline

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.timeline.lanes import Ints, clipped, placeable
-from stepscope.app.timeline.recomputed import with_recomputed
+from stepscope.app.timeline.lanes.lane import Ints, clipped, placeable
+from stepscope.app.timeline.lanes.recomputed import with_recomputed
 from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.app import palette, units
 from stepscope.app.plain import plain
-from stepscope.app.timeline.lanes import Lane
+from stepscope.app.timeline.lanes.lane import Lane
 from stepscope.app.timeline.picture import SpanView
 from stepscope.app.timeline.viewport import Viewport
 

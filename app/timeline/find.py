@@ -10,10 +10,10 @@ from typing import Protocol
 import polars as pl
 
 from stepscope.app.plain import plain
-from stepscope.app.timeline.lanes import Lane, end_of, placeable
+from stepscope.app.timeline.lanes.lane import Lane, end_of, placeable
+from stepscope.app.timeline.lanes.steps import known_steps
+from stepscope.app.timeline.lanes.subjects import STEPS, Places
 from stepscope.app.timeline.picture import Ref, SpanView
-from stepscope.app.timeline.places import STEPS, Places
-from stepscope.app.timeline.step_lanes import known_steps
 from stepscope.ingest.trace import Trace
 
 KINDS = ("step", "request", "core", "group", "task", "span")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.timeline.lanes import Ints, depths
+from stepscope.app.timeline.lanes.lane import Ints, depths
 from stepscope.ingest.times import FAR_NS
 
 Bytes = npt.NDArray[np.uint8]

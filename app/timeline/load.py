@@ -10,9 +10,9 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app import palette
-from stepscope.app.timeline.lanes import Ints, clipped, end_of, placeable
+from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
+from stepscope.app.timeline.lanes.recomputed import with_recomputed
 from stepscope.app.timeline.levels import Section
-from stepscope.app.timeline.recomputed import with_recomputed
 from stepscope.ingest.trace import Trace
 
 Shares = npt.NDArray[np.float32]

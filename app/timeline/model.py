@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from stepscope.app import palette
-from stepscope.app.timeline.bounds import bounds_of
-from stepscope.app.timeline.core_lanes import core_strips
-from stepscope.app.timeline.counters import Counter, Series, counters
 from stepscope.app.timeline.find import Finder, Hit
-from stepscope.app.timeline.labels import STEP_OF_BATCH, Labels
-from stepscope.app.timeline.lanes import TABLES, Ints, Lane, LaneName, Strips
+from stepscope.app.timeline.lanes.bounds import bounds_of
+from stepscope.app.timeline.lanes.cores import core_strips
+from stepscope.app.timeline.lanes.counters import Counter, Series, counters
+from stepscope.app.timeline.lanes.labels import STEP_OF_BATCH, Labels
+from stepscope.app.timeline.lanes.lane import TABLES, Ints, Lane, LaneName, Strips
+from stepscope.app.timeline.lanes.requests import request_strips
+from stepscope.app.timeline.lanes.steps import step_strips
+from stepscope.app.timeline.lanes.subjects import Places
+from stepscope.app.timeline.lanes.tracks import track_strips
 from stepscope.app.timeline.levels import Bytes, Levels, Section, Sum, in_sublanes, pixel_edges
 from stepscope.app.timeline.load import Load, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
-from stepscope.app.timeline.places import Places
-from stepscope.app.timeline.request_lanes import request_strips
-from stepscope.app.timeline.step_lanes import step_strips
-from stepscope.app.timeline.track_lanes import track_strips
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from textual.strip import Strip
 
 from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
+from stepscope.app.timeline.rows import INLINE_GROUPS, Row
 from stepscope.app.tui.bars import Plot, outline, paint_counter, paint_density, paint_spans
 from stepscope.app.tui.cells import Line, fit, width_of
 from stepscope.app.tui.ink import (
@@ -22,7 +23,6 @@ from stepscope.app.tui.ink import (
     ink,
     on,
 )
-from stepscope.app.tui.rows import INLINE_GROUPS, Row
 from stepscope.app.tui.view_state import ViewState
 
 MARK = blend(ACCENT, BACKGROUND, 0.22)

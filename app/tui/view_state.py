@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.timeline import Hit, SpanView, Timeline, Viewport
-from stepscope.app.tui.rows import Row, arranged
+from stepscope.app.timeline.rows import Row, arranged
 
 ZOOM = 1.6
 PAN = 0.2

@@ -11,7 +11,7 @@ import pytest
 from stepscope.app.debug import Session
 from stepscope.app.palette import STATES
 from stepscope.app.timeline import SpanView, Timeline
-from stepscope.app.timeline.lanes import natural
+from stepscope.app.timeline.lanes.lane import natural
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 

@@ -10,7 +10,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.timeline.lanes import SPAN_COLUMNS, depths
+from stepscope.app.timeline.lanes.lane import SPAN_COLUMNS, depths
 from stepscope.app.timeline.levels import Levels, in_sublanes, pixel_edges
 
 KINDS = (1, 3, 7, 15)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from stepscope.app.timeline import Lane
+from stepscope.app.timeline.lanes.lane import Lane
 
 # Sections whose groups are named beside their lanes; elsewhere a group has a line of its own.
 INLINE_GROUPS = ("core groups",)

@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.app import palette
 from stepscope.app.plain import plain
-from stepscope.app.timeline.lanes import TABLES
+from stepscope.app.timeline.lanes.lane import TABLES
 from stepscope.ingest.trace import Trace
 
 Row = dict[str, Any]

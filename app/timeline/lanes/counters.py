@@ -9,7 +9,14 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.plain import plain
-from stepscope.app.timeline.lanes import Ints, LaneName, clipped, natural, placeable, several_ranks
+from stepscope.app.timeline.lanes.lane import (
+    Ints,
+    LaneName,
+    clipped,
+    natural,
+    placeable,
+    several_ranks,
+)
 from stepscope.ingest.trace import Trace
 
 Floats = npt.NDArray[np.float64]

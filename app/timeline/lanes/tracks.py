@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.app import palette
 from stepscope.app.plain import plain
-from stepscope.app.timeline.lanes import (
+from stepscope.app.timeline.lanes.lane import (
     LaneName,
     Strips,
     clipped,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.app import palette
-from stepscope.app.timeline.lanes import (
+from stepscope.app.timeline.lanes.lane import (
     LaneName,
     Strips,
     clipped,
@@ -16,7 +16,7 @@ from stepscope.app.timeline.lanes import (
     several_ranks,
     span_rows,
 )
-from stepscope.app.timeline.recomputed import PHASES, with_recomputed
+from stepscope.app.timeline.lanes.recomputed import PHASES, with_recomputed
 from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
 

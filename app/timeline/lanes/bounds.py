@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.app.timeline.lanes import clipped, end_of, placeable
+from stepscope.app.timeline.lanes.lane import clipped, end_of, placeable
 from stepscope.ingest.trace import Trace
 
 EMPTY = (0, 1_000)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.app.timeline.lanes import Lane, LaneName, Subject
+from stepscope.app.timeline.lanes.lane import Lane, LaneName, Subject
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
