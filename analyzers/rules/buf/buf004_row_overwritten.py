@@ -34,7 +34,12 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.rules.buf.segment_reads import by_buffer, foreign_reads, have_company
+from stepscope.analyzers.rules.buf.segment_reads import (
+    by_buffer,
+    foreign_reads,
+    have_company,
+    named,
+)
 from stepscope.ingest.trace import Trace
 
 FIX = "move a row out of the way before the next sequence's is computed, or sample it at once"
@@ -66,13 +71,11 @@ class RowOverwritten:
         overwritten = foreign_reads(trace).filter(
             ~pl.col("is_split"), pl.col("stream") != pl.col("writer_stream"), is_newer
         )
-        named = by_buffer(overwritten, trace).collect()
-        return each(self, named, self._finding, FIX, self.limit)
+        rows = by_buffer(overwritten, trace).collect()
+        return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
-        whose = row["request"] or f"row {row['segment']} of the batch"
-        whom = row["writer_request"] or f"row {row['writer']}"
-        place = "" if row["first"] is None else f"row {row['first']} "
+        place, whose, whom = named(row)
         message = (
             f"{row['buffer']} was read {times(row['count'], 'time')} for a sequence after another "
             f"one had written it: first {place}for {whose} in step {row['step']}, which held what "

@@ -33,7 +33,12 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.rules.buf.segment_reads import by_buffer, foreign_reads, have_company
+from stepscope.analyzers.rules.buf.segment_reads import (
+    by_buffer,
+    foreign_reads,
+    have_company,
+    named,
+)
 from stepscope.ingest.trace import Trace
 
 FIX = "give each row of the batch scratch of its own, sized by the widest batch"
@@ -66,13 +71,11 @@ class ScratchShared:
             pl.col("stream") == pl.col("writer_stream"),
             pl.col("epoch") > pl.col("own_epoch"),
         )
-        named = by_buffer(shared, trace).collect()
-        return each(self, named, self._finding, FIX, self.limit)
+        rows = by_buffer(shared, trace).collect()
+        return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
-        whose = row["request"] or f"row {row['segment']} of the batch"
-        whom = row["writer_request"] or f"row {row['writer']}"
-        place = "" if row["first"] is None else f"row {row['first']} "
+        place, whose, whom = named(row)
         message = (
             f"{row['buffer']} was shared: {times(row['count'], 'read')} found what another "
             f"sequence had written since, first {place}for {whose} in step {row['step']}, "

@@ -7,6 +7,9 @@ come from, so whose contents a read found needs no order of rows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from stepscope.analyzers.views.known import any_row
@@ -121,3 +124,10 @@ def with_requests(reads: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
         named = rows.rename({"row": row, "request": request})
         reads = reads.join(named, on=[*STEP, row], how="left")
     return reads
+
+
+def named(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Of a row of `by_buffer`, in words: its place, whose read it was, who had written there."""
+    place = "" if row["first"] is None else f"row {row['first']} "
+    whose = row["request"] or f"row {row['segment']} of the batch"
+    return place, whose, row["writer_request"] or f"row {row['writer']}"
