@@ -1,0 +1,53 @@
+"""The keys that move about a timeline: one table, from which both fronts make bindings and help.
+
+A key has the name that a browser gives it (`KeyboardEvent.key`): `w`, `ArrowLeft`, `Escape`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Keys that do one thing: the name of the `action`, and what the help `says` of it.
+
+    The first of the `keys` is the one that is shown; keys of one `group` share an entry in a footer.
+    """
+
+    keys: tuple[str, ...]
+    action: str
+    says: str
+    group: str
+
+
+TIMELINE: tuple[Key, ...] = (
+    Key(("w",), "zoom-in", "zoom in", "zoom"),
+    Key(("s",), "zoom-out", "zoom out", "zoom"),
+    Key(("a",), "pan-left", "earlier", "pan"),
+    Key(("d",), "pan-right", "later", "pan"),
+    Key(("j", "ArrowDown"), "lane-down", "next lane", "lane"),
+    Key(("k", "ArrowUp"), "lane-up", "previous lane", "lane"),
+    Key(("h", ",", "ArrowLeft"), "previous-span", "previous span in the lane", "span"),
+    Key(("l", ".", "ArrowRight"), "next-span", "next span in the lane", "span"),
+    Key(("f",), "focus", "centre the selection; again: fit it", "focus"),
+    Key(("m",), "mark", "mark a range: once where it begins, once where it ends", "mark"),
+    Key(("p",), "pin", "pin the lane on top, or unpin it", "pin"),
+    Key(("z",), "collapse-section", "collapse or expand the lane's section", "collapse"),
+    Key(("Z",), "collapse-group", "collapse or expand the lane's group", "collapse"),
+    Key(("g", "Home"), "start", "start of the trace", "ends"),
+    Key(("G", "End"), "end", "end of the trace", "ends"),
+    Key(("0",), "whole", "the whole trace", "ends"),
+)
+"""Keys of the timeline itself."""
+EVERYWHERE: tuple[Key, ...] = (
+    Key(("n",), "next-finding", "next finding, in the timeline", "finding"),
+    Key(("N",), "previous-finding", "previous finding", "finding"),
+    Key(("[",), "previous-step", "previous step", "step"),
+    Key(("]",), "next-step", "next step", "step"),
+    Key(("/",), "search", "find a request, task, core or step", "search"),
+    Key(("Escape",), "clear", "clear the mark, the selection, the filter", "clear"),
+    Key(("?",), "help", "this help", "help"),
+)
+"""Keys that work on whatever page or pane is open."""
+KEYMAP = (*TIMELINE, *EVERYWHERE)

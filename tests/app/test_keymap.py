@@ -1,0 +1,18 @@
+"""The keymap: every key means one thing, and everything is said."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from stepscope.app.timeline.keymap import KEYMAP
+
+
+def test_no_key_of_the_timeline_means_two_things() -> None:
+    pressed = Counter(key for each in KEYMAP for key in each.keys)
+
+    assert [key for key, times in pressed.items() if times > 1] == []
+
+
+def test_every_action_has_one_entry_and_says_what_it_does() -> None:
+    assert len({each.action for each in KEYMAP}) == len(KEYMAP)
+    assert all(each.keys and each.says and each.group for each in KEYMAP)
