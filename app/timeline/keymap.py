@@ -12,7 +12,7 @@ from dataclasses import dataclass
 class Key:
     """Keys that do one thing: the name of the `action`, and what the help `says` of it.
 
-    The first of the `keys` is the one that is shown; keys of one `group` share an entry in a footer.
+    The first of `keys` is the one that is shown; keys of one `group` share an entry in a footer.
     """
 
     keys: tuple[str, ...]
