@@ -63,7 +63,7 @@ SEVERITY_MARKS: dict[str, Mark] = {
     "warning": Mark("▲", "#F5B971"),
     "info": Mark("●", MUTED),
 }
-UNJUDGED = "○"
+NOT_APPLICABLE = "○"
 """Marks what no rule could judge: neither a finding nor clean."""
 
 

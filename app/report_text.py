@@ -9,7 +9,7 @@ from stepscope.analyzers.check.coverage import BLIND
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import ONLY_WHERE
-from stepscope.app.palette import SEVERITY_MARKS, UNJUDGED
+from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
 from stepscope.app.plain import plain
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -44,11 +44,11 @@ def format_summary(results: Sequence[CheckResult]) -> str:
 def summed(*results: CheckResult) -> str:
     """Return what checks came to in a few words: first that one of them looked at nothing."""
     findings = [finding for result in results for finding in result.findings]
-    unjudged = [said for result in results if (said := result.coverage.verdict)]
-    if not unjudged:
+    blind = [said for result in results if (said := result.coverage.verdict)]
+    if not blind:
         return tally(findings)
-    first = unjudged[0] if len(results) == 1 else f"in {len(unjudged):,}, {BLIND}"
-    return "  ".join([f"{UNJUDGED} {first}", *([tally(findings)] if findings else [])])
+    first = blind[0] if len(results) == 1 else f"in {len(blind):,}, {BLIND}"
+    return "  ".join([f"{NOT_APPLICABLE} {first}", *([tally(findings)] if findings else [])])
 
 
 def unmet_line(code: str, result: CheckResult) -> str:

@@ -50,7 +50,7 @@ class CheckResult:
         return Coverage(tuple(self.counts), self.lacking, self.tables, self.num_merged)
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as `check --format json` prints it; `unjudged` is why nothing was found."""
+        """The result as `check --format json` prints it; `"unjudged"` is why nothing was found."""
         coverage = self.coverage
         return {
             "trace": self.trace,

@@ -152,10 +152,10 @@ def _update_baseline(traces: tuple[Path, ...], config: CheckConfig, open_trace: 
     from stepscope.analyzers.check.baseline import baseline_of, save_baseline
 
     checked = _check_all(traces, config, open_trace)
-    if unjudged := [each.result for each in checked if each.result.coverage.is_blind]:
+    if blind := [each.result for each in checked if each.result.coverage.is_blind]:
         # What was known before is still there, as far as anybody knows.
-        what = f"{unjudged[0].coverage.verdict}: the baseline stays as it is"
-        raise TraceError(what, where=unjudged[0].trace)
+        what = f"{blind[0].coverage.verdict}: the baseline stays as it is"
+        raise TraceError(what, where=blind[0].trace)
     results = [each.result for each in checked]
     save_baseline(baseline_of(results), config.baseline)
     num_found = sum(len(result.findings) for result in results)

@@ -31,7 +31,7 @@ def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
 
     Before these comes, as an error, what was not judged.
     """
-    commands = [("error", command) for command in _unjudged(checked)]
+    commands = [("error", command) for command in _not_judged(checked)]
     commands += [(each[1].severity, _command(*each)) for each in _by_rule(checked)]
     shown: Counter[str] = Counter()
     lines: list[str] = []
@@ -83,7 +83,7 @@ def _command(checked: Checked, finding: Finding, count: int) -> str:
     return f"::{COMMANDS[finding.severity]} title={title}::{_value(message)}"
 
 
-def _unjudged(checked: Sequence[Checked]) -> Iterator[str]:
+def _not_judged(checked: Sequence[Checked]) -> Iterator[str]:
     for each in checked:
         coverage = each.result.coverage
         if coverage.verdict:

@@ -12,7 +12,7 @@ from stepscope.app.formats import Asked, Checked, Rendered
 def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
     """An object for one trace, a list of them for several.
 
-    `unjudged` is why finding nothing says nothing, or null; `unmet` are the required rules that
+    `"unjudged"` is why finding nothing says nothing, or null; `unmet` are the required rules that
     could not judge, and `known` counts what a baseline has.
     """
     objects = [_object(each) for each in checked]

@@ -45,9 +45,9 @@ def _suite(checked: Checked, fail_on: str) -> TestSuite:
     for finding in result.findings:
         by_rule[finding.code].append(finding)
     cases = [_case(code, found, checked.start_ns, fail_on) for code, found in by_rule.items()]
-    unjudged = [_unjudged(checked, code) for code in result.not_applicable]
+    absent = [_not_applicable(checked, code) for code in result.not_applicable]
     suite.add_property("coverage", result.coverage.share)
-    suite.add_testcases([*_looked_at_nothing(checked), *cases, *unjudged])
+    suite.add_testcases([*_looked_at_nothing(checked), *cases, *absent])
     return suite
 
 
@@ -56,7 +56,7 @@ def _looked_at_nothing(checked: Checked) -> list[TestCase]:
     if coverage.verdict is None:
         return []
     case = TestCase("a rule could judge", "stepscope")
-    error = Error(coverage.verdict, "unjudged")
+    error = Error(coverage.verdict, "not applicable")
     error.text = coverage.share
     case.result = [error]
     return [case]
@@ -73,7 +73,7 @@ def _case(code: str, found: list[Finding], start_ns: int, fail_on: str) -> TestC
     return case
 
 
-def _unjudged(checked: Checked, code: str) -> TestCase:
+def _not_applicable(checked: Checked, code: str) -> TestCase:
     case = _named(code)
     if code in checked.unmet:
         case.result = [Failure(f"{code} {unmet_line(code, checked.result)}", "required")]

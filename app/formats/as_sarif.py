@@ -54,12 +54,12 @@ def _log(
 ) -> bytes:
     rules = sorted({code for each in checked for code in _codes(each)})
     places = [sarif.ArtifactLocation(uri(each.result.trace), i) for i, each in enumerate(checked)]
-    unjudged = [sarif.Notification("error", _told(each)) for each in _unjudged(checked)]
-    told = [*unjudged, *(sarif.Notification("note", _told(note)) for note in notes)]
+    unmet = [sarif.Notification("error", _told(each)) for each in _unmet(checked)]
+    told = [*unmet, *(sarif.Notification("note", _told(note)) for note in notes)]
     driver = sarif.Driver("stepscope", version("stepscope"), [_rule(code) for code in rules])
     run = sarif.Run(
         sarif.Tool(driver),
-        [sarif.Invocation(execution_successful=not unjudged, tool_execution_notifications=told)],
+        [sarif.Invocation(execution_successful=not unmet, tool_execution_notifications=told)],
         [sarif.Artifact(place) for place in places],
         list(_results(checked, found, rules, places)),
     )
@@ -142,7 +142,7 @@ def _notes(checked: Sequence[Checked], num_shown: int, num_found: int) -> list[s
     return notes
 
 
-def _unjudged(checked: Sequence[Checked]) -> Iterator[str]:
+def _unmet(checked: Sequence[Checked]) -> Iterator[str]:
     """Why the run is no success, whatever it found: what should have been judged, and was not."""
     for each in checked:
         if verdict := each.result.coverage.verdict:

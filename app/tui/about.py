@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.palette import DECODE, IDLE, PREFILL, SEVERITY_MARKS, STATES, UNJUDGED
+from stepscope.app.palette import DECODE, IDLE, NOT_APPLICABLE, PREFILL, SEVERITY_MARKS, STATES
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.app.tui.bar import Piece
 from stepscope.app.tui.bars import fill_of
@@ -151,8 +151,8 @@ def verdict(result: CheckResult) -> list[Block]:
 
 
 def _found(result: CheckResult) -> Iterator[Block]:
-    if unjudged := result.coverage.verdict:
-        yield Paragraph(f"{UNJUDGED} {unjudged}.")
+    if blind := result.coverage.verdict:
+        yield Paragraph(f"{NOT_APPLICABLE} {blind}.")
     firsts: dict[str, tuple[int, Finding]] = {}
     for index, found in enumerate(result.findings):
         firsts.setdefault(found.code, (index, found))
@@ -166,5 +166,5 @@ def _found(result: CheckResult) -> Iterator[Block]:
     if clean:
         yield Fact("✔ clean", (" ".join(clean),), MUTED)
     if result.not_applicable:
-        yield Fact(f"{UNJUDGED} unjudged", (" ".join(result.not_applicable),), MUTED)
+        yield Fact(f"{NOT_APPLICABLE} not applicable", (" ".join(result.not_applicable),), MUTED)
     yield Paragraph(f"{result.coverage.share}.", MUTED)

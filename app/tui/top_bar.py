@@ -8,7 +8,7 @@ from textual.reactive import reactive
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.app.palette import SEVERITY_MARKS, UNJUDGED
+from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
 from stepscope.app.tui.bar import Bar, Piece
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.units import count
@@ -41,7 +41,7 @@ class TopBar(Bar):
             return [Piece(f" {self.progress} ", ink(MUTED, PANEL))] if self.progress else []
         found = tally(self.result)
         if self.result.coverage.verdict:
-            said = f" {UNJUDGED} no rule could judge "
+            said = f" {NOT_APPLICABLE} no rule could judge "
             return [Piece(said, ink(TEXT, PANEL), "app.page('findings')")]
         if not any(found.values()):
             return [Piece(" ✔ nothing found ", ink(MUTED, PANEL), "app.page('findings')")]

@@ -13,11 +13,11 @@ from stepscope.app.palette import (
     BACKGROUND,
     BORDER,
     MUTED,
+    NOT_APPLICABLE,
     PANEL,
     RAISED,
     SEVERITY_MARKS,
     TEXT,
-    UNJUDGED,
 )
 from stepscope.app.plain import plain
 from stepscope.app.timeline import State
@@ -152,8 +152,8 @@ def _stage(scene: Scene) -> Component:
 
 
 def _drawer(scene: Scene) -> Component:
-    unjudged = scene.result.coverage.is_blind and not scene.findings
-    counted = {"findings": UNJUDGED if unjudged else f"{len(scene.findings):,}"}
+    is_blind = scene.result.coverage.is_blind and not scene.findings
+    counted = {"findings": NOT_APPLICABLE if is_blind else f"{len(scene.findings):,}"}
     tabs = [
         html.A(
             [tab.upper() if tab == "sql" else tab.capitalize(),

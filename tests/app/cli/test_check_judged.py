@@ -285,8 +285,8 @@ def test_a_baseline_is_not_replaced_by_a_check_that_looked_at_nothing(
     stepscope("check", starved, "--baseline", "known.json", "--update-baseline")
     before = Path("known.json").read_bytes()
 
-    for unjudged in (foreign, empty):
-        run = stepscope("check", unjudged, "--baseline", "known.json", "--update-baseline")
+    for blind in (foreign, empty):
+        run = stepscope("check", blind, "--baseline", "known.json", "--update-baseline")
         assert run.code == 3
         assert "the baseline stays as it is" in run.err
     assert Path("known.json").read_bytes() == before

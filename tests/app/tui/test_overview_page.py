@@ -30,7 +30,7 @@ async def test_it_says_in_words_what_the_trace_is_and_what_was_found() -> None:
         assert [kind[0] for kind in kinds] == ["prefill", "decode", "mixed"]
         assert "✖ COR001      1  mix-on-occupied-group" in said
         assert "✔ clean       COR002" in said
-        assert "○ unjudged    COL001" in said
+        assert "○ not         COL001\napplicable" in said
         assert said.index("FINDINGS") < said.index("12 STEPS") < said.index("TABLES")
 
 
