@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from stepscope.engine.request import Request
+from stepscope.engine.requests.request import Request
 
 PREFILL = "prefill"
 DECODE = "decode"

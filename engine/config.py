@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from stepscope.engine.faults import check_faults
-from stepscope.engine.request import EOS_TOKEN
+from stepscope.engine.requests.request import EOS_TOKEN
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import MS
 

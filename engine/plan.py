@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stepscope.engine.request import Request
+from stepscope.engine.requests.request import Request
 from stepscope.ingest.errors import StepscopeError
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from stepscope.engine.batch import Batch
 from stepscope.engine.config import EngineConfig
-from stepscope.engine.content import block_hashes
-from stepscope.engine.kv_blocks import KVBlocks
-from stepscope.engine.request import Request
-from stepscope.engine.slots import Slots
+from stepscope.engine.memory.kv_blocks import KVBlocks
+from stepscope.engine.memory.slots import Slots
+from stepscope.engine.requests.content import block_hashes
+from stepscope.engine.requests.request import Request
 
 
 class State:

@@ -116,7 +116,7 @@ def picture(rule: Rule) -> str | None:
 def _record_with(fault: Fault, out: Path) -> None:
     options = Options(faults=frozenset({fault.name}))
     if fault.executor == "torch":
-        with patch("stepscope.engine.executors.torch_run.WallClock", ticking):
+        with patch("stepscope.engine.runs.torch_run.WallClock", ticking):
             scenario(fault.scenario).record(fault.variant, out, options)
     else:
         scenario(fault.scenario).record(fault.variant, out, options)

@@ -16,10 +16,10 @@ from stepscope.app.plain import plain
 from stepscope.ingest.errors import ConfigError, StepscopeError
 
 if TYPE_CHECKING:
-    from stepscope.engine.device.graphs import Graphs
     from stepscope.engine.executors.simulated import CostModel
     from stepscope.engine.scenarios import Options, RunResult, Scenario
-    from stepscope.engine.workload import Workload
+    from stepscope.engine.workloads.graphs import Graphs
+    from stepscope.engine.workloads.workload import Workload
 
 
 def _settings(
@@ -140,7 +140,7 @@ def _recorded(chosen: Scenario, name: str, path: Path, options: Options) -> RunR
 def _run(chosen: Scenario, name: str, path: Path, options: Options) -> RunResult:
     """Run a variant; one whose batch cannot be run is given up there, and its trace ends there."""
     from stepscope.engine.executors import ExecutionFailed
-    from stepscope.engine.outcome import in_short
+    from stepscope.engine.runs.outcome import in_short
     from stepscope.engine.scenarios import RunResult
 
     try:
@@ -169,7 +169,7 @@ def _graphs(
     chosen: Scenario, file: Path | None, first: int | None, speed: float | None
 ) -> Graphs | None:
     """Return the task graphs of a file, where the scenario runs such, and say what is inferred."""
-    from stepscope.engine.device.graph_files import graphs_in
+    from stepscope.engine.workloads.graph_files import graphs_in
 
     graphs = graphs_in(file) if file and _takes_graphs(chosen) else None
     if graphs is None:
@@ -191,7 +191,7 @@ def _takes_graphs(known: Scenario) -> bool:
 def _workload(
     chosen: Scenario, file: Path | None, first: int | None, speed: float | None
 ) -> Workload | None:
-    from stepscope.engine.workload import Workload
+    from stepscope.engine.workloads.workload import Workload
 
     if file is None:
         if first or speed:
@@ -211,8 +211,8 @@ def _of_another_kind(chosen: Scenario, file: Path, error: StepscopeError) -> Ste
 
     The error that reading it gave is returned where nothing more is known.
     """
-    from stepscope.engine.device.graph_files import HOW_TO_WRITE, graphs_in
     from stepscope.engine.scenarios import SCENARIOS
+    from stepscope.engine.workloads.graph_files import HOW_TO_WRITE, graphs_in
 
     takers = " or ".join(each.name for each in SCENARIOS if _takes_graphs(each))
     if _takes_graphs(chosen):

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.events import EventLoop
-from stepscope.engine.device.run import Decision, Run
-from stepscope.engine.device.tasks import Task
+from stepscope.engine.device.graphs.tasks import Task
+from stepscope.engine.device.run_log import Decision, Run
 from stepscope.engine.device.topology import Core, Device, Group, Thread
 
 

@@ -24,14 +24,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from stepscope.engine.device.admission import Admission
-from stepscope.engine.device.costs import Costs
 from stepscope.engine.device.decision_log import DecisionLog
+from stepscope.engine.device.dispatch_costs import Costs
 from stepscope.engine.device.events import PARK, EventLoop, Steps
+from stepscope.engine.device.graphs.tasks import Task, TaskGraph
 from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.rings import Ring, Rings
-from stepscope.engine.device.run import Run
+from stepscope.engine.device.run_log import Run
 from stepscope.engine.device.silicon import WAITS, Silicon
-from stepscope.engine.device.tasks import Task, TaskGraph
 from stepscope.engine.device.topology import Core, Device, Part, Thread
 
 _SINGLES = (("AIC", "AIV"), ("AIV", "AIC"))

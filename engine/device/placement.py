@@ -24,7 +24,7 @@ from itertools import islice
 
 from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.decision_log import DecisionLog
-from stepscope.engine.device.tasks import ROLES, Task
+from stepscope.engine.device.graphs.tasks import ROLES, Task
 from stepscope.engine.device.topology import Core, Device, Group, Part, Thread
 from stepscope.ingest.errors import ConfigError
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from stepscope.engine.device.tasks import Task
+from stepscope.engine.device.graphs.tasks import Task
 from stepscope.ingest.errors import ConfigError
 
 

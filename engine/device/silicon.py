@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stepscope.engine.device.costs import Costs
+from stepscope.engine.device.dispatch_costs import Costs
 from stepscope.engine.device.events import END, START, EventLoop
-from stepscope.engine.device.run import Conflict, Run
-from stepscope.engine.device.tasks import AIC
+from stepscope.engine.device.graphs.tasks import AIC
+from stepscope.engine.device.run_log import Conflict, Run
 from stepscope.engine.device.tiles import Tiles
 from stepscope.engine.device.topology import Core, Part
 

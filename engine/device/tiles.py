@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from stepscope.engine.device.tasks import ROLES, Task
+from stepscope.engine.device.graphs.tasks import ROLES, Task
 from stepscope.engine.device.topology import Part
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stepscope.engine.device.tasks import AIC, ROLES, UNKNOWN, Task
+from stepscope.engine.device.graphs.tasks import AIC, ROLES, UNKNOWN, Task
 from stepscope.ingest.errors import ConfigError
 
 

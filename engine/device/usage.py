@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from stepscope.engine.device.run import Run
-from stepscope.engine.device.tasks import AIC
+from stepscope.engine.device.graphs.tasks import AIC
+from stepscope.engine.device.run_log import Run
 from stepscope.engine.device.topology import Device, Part
 
 

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.batch import DECODE, PREFILL
 from stepscope.engine.device.admission import Admission
-from stepscope.engine.device.barriers import NO_BARRIER, SerializedGraph
-from stepscope.engine.device.costs import Costs
+from stepscope.engine.device.dispatch_costs import Costs
 from stepscope.engine.device.dispatcher import Dispatcher
-from stepscope.engine.device.kernels import Share
-from stepscope.engine.device.recording import record_run
+from stepscope.engine.device.graphs.barriers import NO_BARRIER, SerializedGraph
+from stepscope.engine.device.graphs.kernels import Share
+from stepscope.engine.device.graphs.tasks import TaskGraph
+from stepscope.engine.device.lowering.workloads import Workload, workload
 from stepscope.engine.device.rings import Rings, RingSizes
-from stepscope.engine.device.run import Histories, Run
+from stepscope.engine.device.run_log import Histories, Run
 from stepscope.engine.device.silicon import WAITS
-from stepscope.engine.device.tasks import TaskGraph
 from stepscope.engine.device.topology import Device
+from stepscope.engine.device.trace_rows import record_run
 from stepscope.engine.device.usage import Usage
-from stepscope.engine.device.workloads import Workload, workload
 from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.executors.simulated import sampled
 

@@ -14,24 +14,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stepscope.engine.batch import DECODE, PREFILL
-from stepscope.engine.content import prompt_tokens
 from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.model.drafts import num_accepted
 from stepscope.engine.model.sampler import digest, greedy
-from stepscope.engine.parallel.config import BATCHED, HOST_STAGING, ParallelConfig
 from stepscope.engine.parallel.costs import KINDS, Costs
-from stepscope.engine.parallel.head import Head
-from stepscope.engine.parallel.logits import HOST_ROWS, LogitsRows
-from stepscope.engine.parallel.placement import Placement
+from stepscope.engine.parallel.links.transport import Disconnected
 from stepscope.engine.parallel.protocol import ProtocolError
-from stepscope.engine.parallel.transport import Disconnected
+from stepscope.engine.parallel.rank_config import BATCHED, HOST_STAGING, ParallelConfig
+from stepscope.engine.parallel.ranks.head import Head
+from stepscope.engine.parallel.ranks.head_slots import Placement
+from stepscope.engine.parallel.shares.logits import HOST_ROWS, LogitsRows
+from stepscope.engine.requests.content import prompt_tokens
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row
     from stepscope.engine.clock import Clock
-    from stepscope.engine.lifecycle import Ended
-    from stepscope.engine.model.plain import Array
+    from stepscope.engine.model.numpy_decoder import Array
     from stepscope.engine.model.stream import Stream
+    from stepscope.engine.requests.finishing import Ended
     from stepscope.ingest.recorder import Recorder
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.executors import Execution
 from stepscope.engine.executors.slot_model import Sampled, SlotModel, slot_of
-from stepscope.engine.slot_memory import DEVICE, MIRROR, Layout, SlotMemory
+from stepscope.engine.memory.slot_memory import DEVICE, MIRROR, Layout, SlotMemory
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row

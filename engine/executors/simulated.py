@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from stepscope.engine.executors import Execution
-from stepscope.engine.executors.split import Prepared, Split
-from stepscope.engine.request import EOS_TOKEN
+from stepscope.engine.executors.segments.split import Prepared, Split
+from stepscope.engine.requests.request import EOS_TOKEN
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from stepscope.engine.executors import Digest
 from stepscope.engine.executors.simulated import CostModel
-from stepscope.engine.request import EOS_TOKEN, Request
+from stepscope.engine.requests.request import EOS_TOKEN, Request
 
 if TYPE_CHECKING:
     from stepscope.engine.batch import Batch, Row

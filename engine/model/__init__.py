@@ -2,18 +2,22 @@
 
 Read it in this order.
 
-- `config.py`: the sizes. `ModelConfig()` is two layers of width 64.
+- `decoder_config.py`: the sizes. `ModelConfig()` is two layers of width 64.
 - `decoder.py`: embedding, layers, logits. A layer is norm, attention, norm, MLP or experts.
-- `layers.py`: RMSNorm, rotary positions (RoPE), SwiGLU.
-- `attention.py`: grouped-query attention over a long history in chunks that are merged by their
-  log-sum-exp; `partials.py` has the arithmetic of it, `history.py` the compressed history.
-- `kv_cache.py`: keys and values in blocks, found through a block table.
-- `inputs.py`: what one forward pass takes: token ids, positions, where their KV goes, row lengths.
-- `recurrent.py`: a state of fixed size instead of a history; `memory.py` keeps it, by slot.
-- `moe.py`: a router, and experts behind the Protocol `Experts`, so that ranks may share them.
+- `layers/tokenwise.py`: RMSNorm, rotary positions (RoPE), SwiGLU.
+- `layers/attention.py`: grouped-query attention over a long history in chunks that are merged by
+  their log-sum-exp; `layers/partials.py` has the arithmetic of it, `layers/history.py` the
+  compressed history.
+- `cache/kv_cache.py`: keys and values in blocks, found through a block table.
+- `cache/inputs.py`: what one forward pass takes: token ids, positions, where their KV goes, row
+  lengths.
+- `layers/recurrent.py`: a state of fixed size instead of a history; `cache/memory.py` keeps it, by
+  slot.
+- `layers/moe.py`: a router, and experts behind the Protocol `Experts`, so that ranks may share
+  them.
 - `sampler.py`: the greedy token, and a digest of the logits. `drafts.py`: guesses of what follows.
 - `solo.py`: the reference: one request by itself, dense and without a cache.
-- `plain.py`: the decoder once more in NumPy, with the same weights, for where there is no torch.
+- `numpy_decoder.py`: the decoder once more, with the same weights, for where there is no torch.
 
     decoder = Decoder(ModelConfig(num_experts=4))
     cache = KVCache(decoder.config, num_blocks=8, block_size=16)
@@ -27,8 +31,8 @@ In float64 two orders differ by some 1e-14, and the two largest logits by much m
 greedy token is the same; `sampler.margin` is by how much, and a test looks at it. Float32 differs
 by 1e-6, which a long enough output finds. The model is small, so the price is small too.
 
-Importing this package imports no torch; its modules do, but for `config`, `drafts`, `memory`,
-`plain`, `row_tokens`, `sampler` and `stream`.
+Importing this package imports no torch; its modules do, but for `decoder_config`, `drafts`,
+`numpy_decoder`, `sampler`, `stream`, and of the cache `memory` and `row_tokens`.
 """
 
 from __future__ import annotations

@@ -5,13 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from stepscope.engine.model.attention import Attention
-from stepscope.engine.model.config import ModelConfig
-from stepscope.engine.model.inputs import ModelInput
-from stepscope.engine.model.kv_cache import KVCache
-from stepscope.engine.model.layers import DTYPE, RMSNorm, SwiGLU, linear
-from stepscope.engine.model.moe import Experts, LocalExperts, MoE
-from stepscope.engine.model.recurrent import Recurrent
+from stepscope.engine.model.cache.inputs import ModelInput
+from stepscope.engine.model.cache.kv_cache import KVCache
+from stepscope.engine.model.decoder_config import ModelConfig
+from stepscope.engine.model.dtype import DTYPE
+from stepscope.engine.model.layers.attention import Attention
+from stepscope.engine.model.layers.moe import Experts, LocalExperts, MoE
+from stepscope.engine.model.layers.recurrent import Recurrent
+from stepscope.engine.model.layers.tokenwise import RMSNorm, SwiGLU, linear
 
 
 class DecoderLayer(nn.Module):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.engine.request import EOS_TOKEN
+from stepscope.engine.requests.request import EOS_TOKEN
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - as all of torch's own pages call it
 
-from stepscope.engine.model.attention import Attention
-from stepscope.engine.model.config import ModelConfig
 from stepscope.engine.model.decoder import Decoder, DecoderLayer
-from stepscope.engine.model.layers import DTYPE
-from stepscope.engine.model.recurrent import Recurrent
+from stepscope.engine.model.decoder_config import ModelConfig
+from stepscope.engine.model.dtype import DTYPE
+from stepscope.engine.model.layers.attention import Attention
+from stepscope.engine.model.layers.recurrent import Recurrent
 from stepscope.engine.model.sampler import digest, greedy, margin
 from stepscope.engine.model.stream import Stream
-from stepscope.engine.request import EOS_TOKEN
+from stepscope.engine.requests.request import EOS_TOKEN
 
 
 def solo(

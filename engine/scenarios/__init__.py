@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.engine.scenario import Options, RunResult, Scenario, Setting, unknown
+from stepscope.engine.runs.scenario import Options, RunResult, Scenario, Setting, unknown
 from stepscope.engine.scenarios.ep_multiplexing import EpMultiplexing
 from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.scenarios.mix_admission import MixAdmission

@@ -81,12 +81,10 @@ from msgspec import structs
 
 from stepscope.engine.clock import WallClock
 from stepscope.engine.config import EngineConfig
-from stepscope.engine.engine import Engine
 from stepscope.engine.executors import Executor
-from stepscope.engine.metrics import known, serving_metrics
 from stepscope.engine.model import require_torch
-from stepscope.engine.outcome import outcome
-from stepscope.engine.parallel.config import (
+from stepscope.engine.parallel.protocol import Codebook
+from stepscope.engine.parallel.rank_config import (
     DEVICE_STAGING,
     GROUPED_ATTENTION,
     GROUPED_GEMM,
@@ -95,11 +93,12 @@ from stepscope.engine.parallel.config import (
     TORCH,
     ParallelConfig,
 )
-from stepscope.engine.parallel.member import Journal
-from stepscope.engine.parallel.outcome import ranks_parted
-from stepscope.engine.parallel.protocol import Codebook
-from stepscope.engine.parallel.run import Group, answers_alone, serve
-from stepscope.engine.scenario import (
+from stepscope.engine.parallel.ranks.member import Journal
+from stepscope.engine.runs.metrics import known, serving_metrics
+from stepscope.engine.runs.outcome import outcome
+from stepscope.engine.runs.ranks import Group, answers_alone, serve
+from stepscope.engine.runs.ranks_parted import ranks_parted
+from stepscope.engine.runs.scenario import (
     DEFAULTS,
     PRODUCER,
     VIRTUAL,
@@ -112,14 +111,15 @@ from stepscope.engine.scenario import (
     settled,
 )
 from stepscope.engine.schedulers.multiplexed import Multiplexed
-from stepscope.engine.workload import Workload, distinct
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.workloads.workload import Workload, distinct
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.times import SECOND
 
 if TYPE_CHECKING:
     from stepscope.engine.executors.expert_parallel import ExpertParallel
-    from stepscope.engine.lifecycle import Ended
+    from stepscope.engine.requests.finishing import Ended
 
 SIMULATED, THREADS, GLOO = "simulated", "expert-parallel", "gloo"
 V1 = ParallelConfig(num_slots=1, head_version=1, worker_version=1)

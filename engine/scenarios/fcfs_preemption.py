@@ -79,11 +79,10 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
-from stepscope.engine.engine import Engine, Observer
 from stepscope.engine.executors.simulated import CostModel, Simulated
-from stepscope.engine.metrics import cohorts_text, serving_metrics
-from stepscope.engine.outcome import outcome
-from stepscope.engine.scenario import (
+from stepscope.engine.runs.metrics import cohorts_text, serving_metrics
+from stepscope.engine.runs.outcome import outcome
+from stepscope.engine.runs.scenario import (
     DEFAULTS,
     Options,
     RunResult,
@@ -92,7 +91,8 @@ from stepscope.engine.scenario import (
     settled,
 )
 from stepscope.engine.schedulers.bucketed import KNOBS, Bucketed
-from stepscope.engine.workload import Workload, bursty, fixed
+from stepscope.engine.serving.engine import Engine, Observer
+from stepscope.engine.workloads.workload import Workload, bursty, fixed
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import MS
 

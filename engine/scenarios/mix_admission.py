@@ -82,17 +82,14 @@ from typing import Any
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.device.admission import ADMISSIONS, admission
-from stepscope.engine.device.barriers import AUTHOR_BARRIERS, NO_BARRIER
-from stepscope.engine.device.graph_files import graphs_in
-from stepscope.engine.device.graphs import Graphs
-from stepscope.engine.device.replay import replay
+from stepscope.engine.device.graphs.barriers import AUTHOR_BARRIERS, NO_BARRIER
+from stepscope.engine.device.lowering.workloads import WORKLOADS, workload
 from stepscope.engine.device.rings import RingSizes
 from stepscope.engine.device.silicon import LATE_PARTS, WAITS
-from stepscope.engine.device.workloads import WORKLOADS, workload
-from stepscope.engine.engine import Engine
 from stepscope.engine.executors.clusters import Clusters
-from stepscope.engine.outcome import DEVICE, in_short, outcome
-from stepscope.engine.scenario import (
+from stepscope.engine.runs.outcome import DEVICE, in_short, outcome
+from stepscope.engine.runs.replay import replay
+from stepscope.engine.runs.scenario import (
     DEFAULTS,
     Options,
     RunResult,
@@ -101,7 +98,10 @@ from stepscope.engine.scenario import (
     settled,
 )
 from stepscope.engine.schedulers.bucketed import Bucketed
-from stepscope.engine.workload import Workload, identical
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.workloads.graph_files import graphs_in
+from stepscope.engine.workloads.graphs import Graphs
+from stepscope.engine.workloads.workload import Workload, identical
 from stepscope.ingest.errors import ConfigError
 
 NAME, MAIN, AS_VARIANT = "mix-admission", "moe-interleaved", "as-variant"

@@ -128,11 +128,19 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from stepscope.engine.clock import VirtualClock
-from stepscope.engine.data_parallel import LockStep
-from stepscope.engine.engine import Engine
-from stepscope.engine.executors.runs import TORCH, run_for
-from stepscope.engine.metrics import kind_metrics, serving_metrics, token_metrics
-from stepscope.engine.mixed import (
+from stepscope.engine.runs.metrics import kind_metrics, serving_metrics, token_metrics
+from stepscope.engine.runs.outcome import outcome
+from stepscope.engine.runs.scenario import (
+    DEFAULTS,
+    Options,
+    RunResult,
+    Setting,
+    executor_of,
+    recorder_for,
+    settled,
+)
+from stepscope.engine.runs.simulated_run import TORCH, run_for
+from stepscope.engine.scenarios.mixed_setups import (
     COST,
     SMALL,
     VARIANTS,
@@ -144,17 +152,9 @@ from stepscope.engine.mixed import (
     shares_of,
     workload_of,
 )
-from stepscope.engine.outcome import outcome
-from stepscope.engine.scenario import (
-    DEFAULTS,
-    Options,
-    RunResult,
-    Setting,
-    executor_of,
-    recorder_for,
-    settled,
-)
-from stepscope.engine.workload import Workload
+from stepscope.engine.serving.data_parallel import LockStep
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

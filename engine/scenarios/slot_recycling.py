@@ -77,7 +77,6 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.engine.config import EngineConfig
-from stepscope.engine.engine import Engine
 from stepscope.engine.executors.ragged import (
     DEVICE_WRITE,
     HOST_MIRROR,
@@ -85,12 +84,12 @@ from stepscope.engine.executors.ragged import (
     ROUND_TRIPS,
     Ragged,
 )
-from stepscope.engine.executors.runs import TORCH, run_for
 from stepscope.engine.executors.simulated import CostModel
-from stepscope.engine.metrics import known, serving_metrics
-from stepscope.engine.model.config import ModelConfig
-from stepscope.engine.outcome import outcome
-from stepscope.engine.scenario import (
+from stepscope.engine.memory.slot_memory import Layout
+from stepscope.engine.model.decoder_config import ModelConfig
+from stepscope.engine.runs.metrics import known, serving_metrics
+from stepscope.engine.runs.outcome import outcome
+from stepscope.engine.runs.scenario import (
     DEFAULTS,
     Metric,
     Options,
@@ -100,9 +99,10 @@ from stepscope.engine.scenario import (
     recorder_for,
     settled,
 )
-from stepscope.engine.schedulers.slots import Slotted
-from stepscope.engine.slot_memory import Layout
-from stepscope.engine.workload import RequestSpec, Workload
+from stepscope.engine.runs.simulated_run import TORCH, run_for
+from stepscope.engine.schedulers.slotted import Slotted
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.workloads.workload import RequestSpec, Workload
 
 # Llama-3.2-1B in bf16 on one L4: 2.47 GB of weights, 2.47 GFLOP a token at half of the peak.
 COST = CostModel(

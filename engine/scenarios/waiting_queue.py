@@ -64,12 +64,10 @@ from typing import Any
 
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
-from stepscope.engine.engine import Engine
 from stepscope.engine.executors.simulated import Simulated
-from stepscope.engine.metrics import kind_metrics, serving_metrics, token_metrics
-from stepscope.engine.outcome import outcome
-from stepscope.engine.queue_workloads import CASES, Case
-from stepscope.engine.scenario import (
+from stepscope.engine.runs.metrics import kind_metrics, serving_metrics, token_metrics
+from stepscope.engine.runs.outcome import outcome
+from stepscope.engine.runs.scenario import (
     DEFAULTS,
     Options,
     RunResult,
@@ -77,8 +75,10 @@ from stepscope.engine.scenario import (
     recorder_for,
     settled,
 )
+from stepscope.engine.scenarios.queue_workloads import CASES, Case
 from stepscope.engine.schedulers.queued import LOADS, NO_BOUND, Queued
-from stepscope.engine.workload import Workload
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import SECOND
 

@@ -9,7 +9,7 @@ from stepscope.engine.plan import Action
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.schedulers.queued import Queued
-from stepscope.engine.schedulers.slots import Slotted
+from stepscope.engine.schedulers.slotted import Slotted
 from stepscope.engine.state import State
 
 

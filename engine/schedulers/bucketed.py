@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from stepscope.engine.plan import Action, Admit, Hold, Preempt, Reject, Run, Weigh
-from stepscope.engine.request import Request, Status
+from stepscope.engine.requests.request import Request, Status
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
 

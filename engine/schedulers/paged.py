@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from stepscope.engine.batch import DECODE, PREFILL
 from stepscope.engine.plan import Action, Admit, Hold, Preempt, Reject, Reserve, Run
-from stepscope.engine.request import Request, Status
+from stepscope.engine.requests.request import Request, Status
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from stepscope.engine.batch import DECODE, PREFILL
 from stepscope.engine.plan import Action, Admit, Hold, Load, Preempt, Promote, Reject, Run
-from stepscope.engine.request import Request, Status
+from stepscope.engine.requests.request import Request, Status
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
 

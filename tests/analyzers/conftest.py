@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.engine.scenario import Options
+from stepscope.engine.runs.scenario import Options
 from stepscope.engine.scenarios import scenario
-from stepscope.engine.workload import Workload
+from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.trace import Trace
 
 Record = Callable[..., Trace]

@@ -10,11 +10,11 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
-from stepscope.engine.engine import Engine
+from stepscope.engine.executors.segments.split import Split
 from stepscope.engine.executors.simulated import Simulated
-from stepscope.engine.executors.split import Split
 from stepscope.engine.schedulers.paged import Paged
-from stepscope.engine.workload import RequestSpec, Workload
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.workloads.workload import RequestSpec, Workload
 from tests.analyzers.conftest import Record
 from tests.engine.rows import Rows
 from tests.traces import trace_of

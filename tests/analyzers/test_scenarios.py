@@ -10,7 +10,7 @@ import pytest
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.engine.faults.fcfs import BURSTS
-from stepscope.engine.scenario import RunResult
+from stepscope.engine.runs.scenario import RunResult
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked

@@ -8,8 +8,8 @@ import pytest
 
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.engine.queue_workloads import CASES
 from stepscope.engine.scenarios import Options, scenario
+from stepscope.engine.scenarios.queue_workloads import CASES
 from stepscope.ingest.trace import Trace
 from tests.matrix import FIRES, codes
 

@@ -15,13 +15,20 @@ from typing import Any
 
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
-from stepscope.engine.engine import Engine
+from stepscope.engine.executors.segments.split import Split
 from stepscope.engine.executors.simulated import Simulated
-from stepscope.engine.executors.split import Split
-from stepscope.engine.scenario import recorder_for
+from stepscope.engine.runs.scenario import recorder_for
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.schedulers.paged import Paged
-from stepscope.engine.workload import Workload, bursty, fixed, identical, log_normal, poisson
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.workloads.workload import (
+    Workload,
+    bursty,
+    fixed,
+    identical,
+    log_normal,
+    poisson,
+)
 from stepscope.ingest.times import SECOND
 
 WORKLOADS = {

@@ -20,13 +20,13 @@ from typing import Any
 
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
-from stepscope.engine.engine import Engine
 from stepscope.engine.executors.simulated import CostModel, Simulated
-from stepscope.engine.metrics import Totals
-from stepscope.engine.request import Request
-from stepscope.engine.scenario import recorder_for
+from stepscope.engine.requests.request import Request
+from stepscope.engine.runs.metrics import Totals
+from stepscope.engine.runs.scenario import recorder_for
 from stepscope.engine.schedulers.paged import Paged
-from stepscope.engine.workload import Workload
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.workloads.workload import Workload
 
 MOONCAKE = Path(__file__).parents[3] / "shared/data/requests/mooncake_conversation_trace.jsonl"
 ALL = 12_031

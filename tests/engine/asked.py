@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from stepscope.engine.device.graphs import Graphs
-from stepscope.engine.engine import Observer
-from stepscope.engine.scenario import Options
-from stepscope.engine.workload import Workload
+from stepscope.engine.runs.scenario import Options
+from stepscope.engine.serving.engine import Observer
+from stepscope.engine.workloads.graphs import Graphs
+from stepscope.engine.workloads.workload import Workload
 
 
 def asked(

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from stepscope.engine.model.config import ModelConfig
+from stepscope.engine.model.cache.inputs import ModelInput
+from stepscope.engine.model.cache.kv_cache import KVCache
+from stepscope.engine.model.cache.row_tokens import RowTokens
 from stepscope.engine.model.decoder import Decoder
-from stepscope.engine.model.inputs import ModelInput
-from stepscope.engine.model.kv_cache import KVCache
-from stepscope.engine.model.row_tokens import RowTokens
+from stepscope.engine.model.decoder_config import ModelConfig
 
 TINY: dict[str, Any] = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24}
 DENSE = ModelConfig(**TINY, chunk_tokens=4)

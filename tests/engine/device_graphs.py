@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from stepscope.engine.device.admission import ADMISSIONS, Admission
 from stepscope.engine.device.dispatcher import Dispatcher
+from stepscope.engine.device.graphs.tasks import Region, TaskGraph
 from stepscope.engine.device.rings import Rings
-from stepscope.engine.device.run import Run
+from stepscope.engine.device.run_log import Run
 from stepscope.engine.device.silicon import WAITS
-from stepscope.engine.device.tasks import Region, TaskGraph
 from stepscope.engine.device.topology import Device, Part
 
 Block = tuple[int, int]

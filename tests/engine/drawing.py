@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 from stepscope.engine.plan import Action, Admit, Preempt, Run
-from stepscope.engine.request import Request
+from stepscope.engine.requests.request import Request
 from stepscope.engine.state import State
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from stepscope.engine.scenario import Metric
+from stepscope.engine.runs.scenario import Metric
 from stepscope.engine.scenarios.ep_multiplexing import EpMultiplexing
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked

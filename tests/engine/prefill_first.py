@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stepscope.engine.plan import Action, Admit, Hold, Preempt, Run
-from stepscope.engine.request import Request, Status
+from stepscope.engine.requests.request import Request, Status
 from stepscope.engine.state import State
 
 

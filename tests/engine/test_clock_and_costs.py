@@ -5,7 +5,7 @@ import pytest
 from stepscope.engine.batch import DECODE, PREFILL, Batch, Row
 from stepscope.engine.clock import VirtualClock, WallClock
 from stepscope.engine.executors.simulated import CostModel, Simulated
-from stepscope.engine.request import Request
+from stepscope.engine.requests.request import Request
 
 
 def batch_of(*rows: Row) -> Batch:

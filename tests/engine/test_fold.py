@@ -6,11 +6,11 @@ from hypothesis import given, settings
 
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.schedulers.bucketed import Bucketed
-from stepscope.engine.workload import RequestSpec
+from stepscope.engine.workloads.workload import RequestSpec
+from tests.engine.drawn_requests import knobs, requests, sizes
 from tests.engine.fold import state_at
 from tests.engine.rows import Row, Rows
-from tests.engine.serving import serve
-from tests.engine.workloads import knobs, requests, sizes
+from tests.engine.small_engines import serve
 
 Snapshot = dict[str, Any]
 TURNS = {"arrive", "admit", "resume", "preempt"}

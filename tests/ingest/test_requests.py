@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.engine.workload import Workload
+from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.requests.reader import HASHES, ODD, RequestsReader

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
-from stepscope.engine.request import EOS_TOKEN
+from stepscope.engine.requests.request import EOS_TOKEN
 from tests.random_configurations.count_requests import ENDS, ENTERS
 from tests.random_configurations.tables import Row, Tables, grouped
 

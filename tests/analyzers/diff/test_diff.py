@@ -14,17 +14,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from stepscope.analyzers.diff.compare import Difference, diff
-from stepscope.engine.scenario import Scenario
+from stepscope.engine.runs.scenario import Scenario
 from stepscope.engine.scenarios import SCENARIOS, scenario
-from stepscope.engine.workload import RequestSpec
+from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.trace import Trace
 from tests.analyzers.absurd import Rows as Absurd
 from tests.analyzers.absurd import absurd_rows, trace_from
 from tests.analyzers.rows import event
 from tests.engine.asked import asked
+from tests.engine.drawn_requests import requests
 from tests.engine.rows import Row, Rows
-from tests.engine.serving import serve
-from tests.engine.workloads import requests
+from tests.engine.small_engines import serve
 from tests.traces import trace_of
 
 Snapshot = dict[str, Any]

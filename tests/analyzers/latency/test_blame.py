@@ -17,15 +17,15 @@ from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.scenarios import SCENARIOS
 from stepscope.engine.schedulers.bucketed import Bucketed
-from stepscope.engine.workload import RequestSpec
+from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.analyzers.absurd import Rows as Absurd
 from tests.analyzers.absurd import absurd_rows, trace_from
 from tests.analyzers.rows import decision, event, part
+from tests.engine.drawn_requests import knobs, requests, sizes
 from tests.engine.rows import Rows
-from tests.engine.serving import serve
-from tests.engine.workloads import knobs, requests, sizes
+from tests.engine.small_engines import serve
 from tests.traces import trace_of
 
 VARIANTS = [(each.name, variant) for each in SCENARIOS for variant in each.variants]

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.engine.faults import FAULTS
 from stepscope.engine.scenarios import SCENARIOS
-from stepscope.engine.workload import Workload
+from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 

@@ -12,11 +12,11 @@ from stepscope.analyzers.latency.blame import blame
 from stepscope.app.blame_bars import LOOKS, Bars, by_group
 from stepscope.app.web.blame_pane import PATTERNS, blame_pane, waterfall
 from stepscope.app.web.view import View
-from stepscope.engine.workload import RequestSpec
+from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.trace import Trace
 from tests.app.web.scenes import scene_of
 from tests.app.web.test_panes import said
-from tests.engine.serving import serve
+from tests.engine.small_engines import serve
 from tests.traces import trace_of
 
 

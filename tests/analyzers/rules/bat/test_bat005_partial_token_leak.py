@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat005_partial_token_leak import PartialTokenLeak
-from stepscope.engine.request import EOS_TOKEN
+from stepscope.engine.requests.request import EOS_TOKEN
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event

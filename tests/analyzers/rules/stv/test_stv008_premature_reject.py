@@ -8,7 +8,7 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv008_premature_reject import PrematureReject
-from stepscope.engine.workload import RequestSpec, Workload
+from stepscope.engine.workloads.workload import RequestSpec, Workload
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, decision
 from tests.analyzers.serving_rows import decode

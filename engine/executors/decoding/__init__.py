@@ -1,0 +1,1 @@
+"""Batches on the decoder: it computes their tokens, and can be profiled doing so."""

@@ -1,0 +1,1 @@
+"""What requests hold: KV blocks, slots, and the bytes of these."""

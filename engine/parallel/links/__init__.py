@@ -1,0 +1,1 @@
+"""How ranks speak to each other: what carries collectives, and what they say with them."""

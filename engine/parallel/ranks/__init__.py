@@ -1,0 +1,1 @@
+"""The members of a group: head and workers, as threads or processes."""

@@ -1,0 +1,1 @@
+"""Requests: what clients send, what prompts say, who is still to come and what ends them."""

@@ -1,0 +1,250 @@
+"""What becomes of a MIX whose parts start apart, on hardware that queues and on other hardware."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.engine.device.admission import Admission, admission
+from stepscope.engine.device.dispatch_costs import Costs
+from stepscope.engine.device.events import RESUME, EventLoop
+from stepscope.engine.device.graphs.tasks import TaskGraph
+from stepscope.engine.device.run_log import Histories, Run
+from stepscope.engine.device.silicon import Silicon
+from stepscope.engine.device.topology import Device, Part
+from stepscope.engine.scenarios.mix_admission import MixAdmission
+from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
+from tests.engine.device_graphs import (
+    Launch,
+    blocks_of,
+    graph_of,
+    launches,
+    num_groups,
+    num_threads,
+    policies,
+    run_of,
+)
+from tests.random_configurations.tables import Tables
+
+T = TypeVar("T")
+bounded = settings(max_examples=40, deadline=None)
+together = st.sampled_from([admission(each) for each in ("all-free", "barrier", "reserve-group")])
+
+
+def ran(
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int, late_part: str
+) -> tuple[TaskGraph, Run]:
+    graph = graph_of(given_launches, groups)
+    return graph, run_of(graph, policy, groups, threads, late_part=late_part)
+
+
+@bounded
+@given(launches, policies, num_groups, num_threads)
+def test_where_nothing_queues_no_part_waits_for_another(
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int
+) -> None:
+    _, run = ran(given_launches, policy, groups, threads, "corrupts")
+
+    for part in run.parts:
+        assert part.end_ns - part.start_ns == part.task.durations_ns[part.block]
+
+
+@bounded
+@given(launches, together, num_groups, num_threads, st.sampled_from(["corrupts", "hangs"]))
+def test_policies_that_start_all_parts_together_run_as_where_hardware_queues(
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int, late_part: str
+) -> None:
+    graph, run = ran(given_launches, policy, groups, threads, late_part)
+    _, queued = ran(given_launches, policy, groups, threads, "waits")
+
+    assert run.stall is None
+    assert [(p.core.id, p.end_ns) for p in run.parts] == [
+        (p.core.id, p.end_ns) for p in queued.parts
+    ]
+    contents = run.contents(graph.tasks)
+    if late_part == "corrupts":
+        assert contents is not None
+        assert contents.num_wrong_tasks == 0
+        assert not contents.left.is_wrong
+
+
+@bounded
+@given(launches, policies, num_groups, num_threads)
+def test_a_run_hangs_where_a_part_starts_while_its_mates_core_executes_another_block(
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int
+) -> None:
+    _, run = ran(given_launches, policy, groups, threads, "hangs")
+
+    hung = {part.mates[0] for part in run.parts if part.start_ns >= 0 > part.end_ns}
+    met_another = {part.mates[0] for part in run.parts if _meets_another(part, run)}
+    assert bool(run.stall) == bool(met_another)
+    assert met_another <= hung
+
+
+def _meets_another(part: Part, run: Run) -> bool:
+    """Whether a mate has yet to start when the part does, behind a block that its core executes."""
+    at_ns = part.start_ns
+    late = {mate.core for mate in part.mates if not 0 <= mate.start_ns <= at_ns}
+    return at_ns >= 0 and any(
+        other.core in late
+        and other.mates is not part.mates
+        and 0 <= other.dispatch_ns <= at_ns
+        and not 0 <= other.end_ns <= at_ns
+        for other in run.parts
+    )
+
+
+@bounded
+@given(launches, policies, num_groups, num_threads)
+def test_what_is_computed_is_wrong_only_behind_a_tile_that_was_in_the_way(
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int
+) -> None:
+    graph, run = ran(given_launches, policy, groups, threads, "corrupts")
+
+    apart = any(len({part.start_ns for part in parts}) > 1 for parts in blocks_of(run).values())
+    contents = run.contents(graph.tasks)
+    assert contents is not None
+    assert apart or contents.num_wrong_tasks == 0
+    assert contents.left.is_wrong == contents.is_spoilt == (contents.num_wrong_tasks > 0)
+
+
+def record(folder: Path, variant: str, late_part: str) -> Tables:
+    out = folder / f"{variant}-{late_part}.trace"
+    MixAdmission().record(variant, out, asked({"steps": "1", "late_part": late_part}))
+    return Tables(Trace.open(out))
+
+
+def test_overwritten_tiles_make_tokens_differ_and_nothing_slower(tmp_path: Path) -> None:
+    spoilt, sound = (record(tmp_path, each, "corrupts") for each in ("before", "after"))
+
+    def decoded(tables: Tables) -> set[bool]:
+        sampled = (row for row in tables["outputs"] if row["position"] == 1)
+        return {row["digest"] == row["solo_digest"] for row in sampled}
+
+    assert (decoded(spoilt), decoded(sound)) == ({False}, {True})
+    assert spoilt["steps"][1]["dur_ns"] < sound["steps"][1]["dur_ns"]
+
+
+@pytest.mark.parametrize(
+    ("variant", "late_part", "outcome"),
+    [
+        ("before", "waits", "served"),
+        ("after", "corrupts", "served"),
+        ("before", "corrupts", r"served, [\d,]+ tasks wrong"),
+        ("after", "hangs", "served"),
+        ("before", "hangs", "stalled: .* no progress for 500 ms"),
+    ],
+)
+def test_the_outcome_says_what_the_makespan_does_not(
+    variant: str, late_part: str, outcome: str
+) -> None:
+    run = MixAdmission().record(variant, None, asked({"steps": "1", "late_part": late_part}))
+
+    assert re.fullmatch(outcome, str(run.metrics["outcome"]))
+
+
+def test_what_local_memories_hold_is_recorded_only_where_something_can_be_in_the_way(
+    tmp_path: Path,
+) -> None:
+    queued = record(tmp_path, "before", "waits")
+
+    assert queued["accesses"] == []
+    assert queued["outputs"][0]["digest"] is None
+    assert len(record(tmp_path, "after", "corrupts")["accesses"]) > 1_000
+
+
+def known(found: T | None) -> T:
+    assert found is not None
+    return found
+
+
+def late_by(published_ns: int, late_part: str) -> tuple[Part, Run, TaskGraph]:
+    """A vector block runs on AIV0 from 350 to 1,350 ns; then a MIX of AIC and AIV0 is published."""
+    graph, run, loop = TaskGraph(), Run(0), EventLoop()
+    vector, mix = graph.submit("vector", 2, [1_000]), graph.submit("mix", 3, [20_000])
+    silicon = Silicon(loop, Costs(), run, lambda _: None, late_part)
+    cube, aiv = Device(1, 1).groups[0].cores[:2]
+    held = Part(vector, 0, aiv, aiv.role, 0, "running", 0, [])
+    held.mates.append(held)
+    mates: list[Part] = []
+    mates += [
+        Part(mix, 0, cube, cube.role, 0, "running", 0, mates),
+        Part(mix, 0, aiv, aiv.role, 0, "pending", 0, mates),
+    ]
+    loop.post(0, RESUME, silicon.publish, [held])
+    loop.post(published_ns, RESUME, silicon.publish, mates)
+    loop.run(lambda: False, None)
+    for task in graph.tasks:
+        task.outcome = "run"
+    return mates[1], run, graph
+
+
+@pytest.mark.parametrize(("published_ns", "num_wrong"), [(900, 2), (1_250, 0)])
+def test_a_tile_is_overwritten_by_a_part_that_comes_before_the_block_has_ended_and_not_after(
+    published_ns: int, num_wrong: int
+) -> None:
+    late, run, graph = late_by(published_ns, "corrupts")
+
+    contents = run.contents(graph.tasks)
+    assert late.start_ns == 2_160 > late.mates[0].start_ns
+    assert contents is not None
+    assert contents.num_wrong_tasks == num_wrong
+
+
+def test_what_reads_a_wrong_result_of_an_earlier_graph_is_wrong_and_who_was_not_in_it_is_not() -> (
+    None
+):
+    _, run, graph = late_by(900, "corrupts")
+    histories = Histories()
+    histories.add(["hit"], known(run.contents(graph.tasks)))
+    following = TaskGraph()
+    following.given = histories.given(["hit", "other"])
+    following.submit("mix", 7, [20_000])
+    following.submit("switched off", 2, [1_000], enabled=False)
+
+    contents = known(
+        run_of(following, admission("all-free"), 1, 1, late_part="corrupts").contents(
+            following.tasks
+        )
+    )
+    histories.add(["hit", "other"], contents)
+
+    assert (contents.num_wrong_tasks, contents.is_spoilt) == (1, False)
+    assert [known(histories.of(each)).is_wrong for each in ("hit", "other")] == [True, False]
+
+
+def test_a_request_that_got_a_wrong_token_gets_no_right_one_behind_it(tmp_path: Path) -> None:
+    """One step in five has a tile overwritten, the last but one."""
+    settings = {"late_part": "corrupts", "steps": "4", "requests": "2", "prompt_len": "32"}
+    device = {"admission": "per-core-slot", "groups": "64"}
+    out = tmp_path / "run.trace"
+    MixAdmission().record("before", out, asked(settings | device))
+
+    is_right: defaultdict[str, list[bool]] = defaultdict(list)
+    for row in Tables(Trace.open(out))["outputs"]:
+        is_right[row["request"]].append(row["digest"] == row["solo_digest"])
+    assert set(map(tuple, is_right.values())) == {(True, True, True, False, False)}
+
+
+@pytest.mark.parametrize(("published_ns", "hangs"), [(900, True), (1_250, False)])
+def test_a_part_hangs_that_comes_before_the_block_has_ended_and_not_after(
+    published_ns: int, hangs: bool
+) -> None:
+    late, _, _ = late_by(published_ns, "hangs")
+
+    assert (late.end_ns < 0) is hangs
+
+
+@pytest.mark.parametrize("fault", ["late-part-overwrites-tile", "late-part-hangs"])
+def test_the_faults_are_the_guard_without_its_look_at_the_aivs(fault: str) -> None:
+    run = MixAdmission().record("after", None, asked({"steps": "1", "fault": fault}))
+
+    assert run.metrics["policy"] == "all-free"
+    assert int(run.metrics["admission_conflicts"]) > 0

@@ -1,0 +1,134 @@
+"""`mixed-batches` on a real decoder: every variant says what solo runs say, and faults do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stepscope.engine.executors import ExecutionFailed
+from stepscope.engine.faults import fault
+from stepscope.engine.runs.scenario import Metric, Options
+from stepscope.engine.scenarios.mixed_batches import MixedBatches
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
+from tests.engine.rows import Rows
+
+SCENARIO = MixedBatches()
+COMPUTED = [name for name in SCENARIO.variants if name != "data-parallel"]
+# The first step that cannot be run, under each fault; one before it may have run on wrong numbers.
+CRASHES = {
+    "lengths-not-rebased": 4,
+    "input-ids-not-sliced": 4,
+    "slot-mapping-missing": 4,
+    "lengths-missing": 4,
+    "decode-overwrites-shared-view": 6,
+    "plans-not-cloned": 7,
+}
+WRONG = (
+    "decode-region-stale",
+    "lengths-stale",
+    "tbo-with-mixed",
+    "pinned-buffer-overwritten",
+    "logits-per-token",
+    "logits-per-batch",
+    "empty-merge-nan",
+    "history-seen-by-chunk-end",
+    "placeholder-read-as-token",
+    "token-of-partial-prefill",
+)
+
+
+def on_torch(settings: dict[str, str]) -> Options:
+    return replace(asked(settings), executor="torch")
+
+
+def metrics(variant: str, **settings: str) -> dict[str, Metric]:
+    return SCENARIO.record(variant, None, on_torch(settings)).metrics
+
+
+@pytest.mark.parametrize("variant", COMPUTED)
+def test_every_output_equals_its_solo_run(variant: str) -> None:
+    found = metrics(variant)
+
+    assert found["equal_to_solo"] == "12/12"
+    assert (found["mixed_steps"] == 0) == (variant in {"flag-off", "flag-off-deferred", "mtp"})
+
+
+def test_small_sizes_keep_the_reports_shape() -> None:
+    before, after = metrics("before"), metrics("after")
+
+    assert [before[f"{kind}_steps"] for kind in ("prefill", "mixed", "decode")] == [22, 4, 12]
+    assert [after[f"{kind}_steps"] for kind in ("prefill", "mixed", "decode")] == [3, 24, 7]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"window": "8"},
+        {"window": "8", "ratios": "0+4+128", "layers": "3", "prompt_len": "160"},
+        {"experts": "4"},
+        {"prefix_cache": "true"},
+        {"layers": "1"},
+        {"tbo": "true"},
+        {"tbo": "true", "window": "8"},
+        {"backend": "mla"},
+        {"budget": "3"},
+    ],
+)
+def test_every_part_of_the_decoder_serves(settings: dict[str, str]) -> None:
+    assert metrics("after", **settings)["equal_to_solo"] == "12/12"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_fault_that_touches_what_is_computed_makes_outputs_differ(name: str) -> None:
+    options = on_torch({**needed(name), "fault": name})
+    found = SCENARIO.record(fault(name).variant, None, options).metrics
+
+    assert found["equal_to_solo"] != "12/12"
+
+
+@pytest.mark.parametrize("name", ["empty-merge-nan", "history-seen-by-chunk-end"])
+def test_a_fault_of_the_attention_runs_on_torch_without_being_asked(name: str) -> None:
+    assert SCENARIO.record("after", None, asked({"fault": name})).metrics["equal_to_solo"]
+
+
+def needed(name: str) -> dict[str, str]:
+    """What a fault cannot do without, at the sizes of the decoder."""
+    return {key: value for key, value in fault(name).settings.items() if key in {"tbo", "window"}}
+
+
+@pytest.mark.parametrize(("name", "step"), CRASHES.items())
+def test_metadata_that_do_not_fit_stop_a_mixed_step_and_the_trace_holds_them(
+    name: str, step: int, tmp_path: Path
+) -> None:
+    with pytest.raises(ExecutionFailed, match=rf"^step {step}, mixed: the model failed: .*$"):
+        SCENARIO.record("after", tmp_path / "run.trace", on_torch({**needed(name), "fault": name}))
+
+    rows = Rows.read(Trace.open(tmp_path / "run.trace"))
+    kinds = [each["kind"] for each in rows.of("steps")]
+    assert kinds == ["prefill"] * 3 + ["mixed"] * (step - 4)
+    assert len(rows.of("segments", step=step)) == 2
+
+
+def test_an_overwritten_pinned_buffer_is_hidden_for_short_chunks_and_fires_for_long_ones() -> None:
+    name = "pinned-buffer-overwritten"
+
+    assert metrics("after", fault=name, budget="16")["equal_to_solo"] == "12/12"
+    assert metrics("after", fault=name, budget="32")["equal_to_solo"] != "12/12"
+
+
+def test_not_a_number_is_told_in_the_outputs(tmp_path: Path) -> None:
+    for number, faults in enumerate(({}, {"fault": "empty-merge-nan"})):
+        SCENARIO.record("after", tmp_path / str(number), on_torch(faults))
+
+    sound, faulty = (Rows.read(Trace.open(tmp_path / str(number))) for number in (0, 1))
+    assert sound.of("outputs", digest="nan") == []
+    assert faulty.of("outputs", digest="nan")
+
+
+def test_ranks_that_keep_step_run_on_costs_alone() -> None:
+    with pytest.raises(ConfigError, match="data-parallel runs on costs alone"):
+        metrics("data-parallel")

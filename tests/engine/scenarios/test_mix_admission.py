@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from stepscope.engine.device.admission import ADMISSIONS
+from stepscope.engine.device.lowering.workloads import WORKLOADS
+from stepscope.engine.faults import Fault, faults_of
+from stepscope.engine.runs.scenario import RunResult
+from stepscope.engine.scenarios.mix_admission import MixAdmission
+from stepscope.engine.workloads.workload import identical
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.schema import BY_NAME
+from stepscope.ingest.trace import Trace
+from tests.engine.asked import asked
+from tests.engine.core_fold import core_states
+from tests.engine.fold import state_at
+from tests.engine.rows import Rows
+
+SCENARIO = MixAdmission()
+POLICIES = tuple(policy.name for policy in ADMISSIONS)
+
+
+@cache
+def run(variant: str, seed: int = 0, **settings: str) -> RunResult:
+    return SCENARIO.record(variant, None, asked({"steps": "1", **settings}, seed=seed))
+
+
+def recorded(path: Path, variant: str, **settings: str) -> Trace:
+    SCENARIO.record(variant, path, asked({"steps": "1", **settings}))
+    return Trace.open(path)
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    return recorded(tmp_path_factory.mktemp("mix") / "before.trace", "before")
+
+
+def test_before_and_after_are_the_reported_policy_and_the_guard() -> None:
+    names = {variant: run(variant).metrics["policy"] for variant in ("before", "after")}
+
+    assert names == {"before": "aic-free", "after": "all-free"}
+    assert SCENARIO.variants == ("before", "after", *POLICIES)
+
+
+def test_the_table_tells_the_policies_apart() -> None:
+    rows = {policy: run(policy).metrics for policy in POLICIES}
+
+    split = {policy for policy, row in rows.items() if row["admission_conflicts"]}
+    assert split == {"aic-free", "all-idle-or-pending", "per-core-slot"}
+    makespan = {policy: float(row["makespan_us"]) for policy, row in rows.items()}
+    assert makespan["reserve-group"] > makespan["barrier"] > makespan["all-free"]
+    held_us = {policy: float(row["aic_held_us"]) for policy, row in rows.items()}
+    assert held_us["aic-free"] > 100
+    assert held_us["all-free"] == held_us["barrier"] == held_us["reserve-group"] == 0
+
+
+def test_a_setting_overrides_the_policy_of_the_variant() -> None:
+    assert run("before", admission="uniform").metrics == run("uniform").metrics
+
+
+@pytest.mark.parametrize("workload", [each.name for each in WORKLOADS[1:]])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_workload_runs_under_every_policy(workload: str, policy: str) -> None:
+    metrics = run(policy, workload=workload, groups="6").metrics
+
+    assert float(metrics["makespan_us"]) > 0
+    assert 0 < float(metrics["aic_use"]) < 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"admission": "all"}, {"groups": "0"}, {"steps": "many"}, {"fault": "x"}, {"cores": "3"}],
+)
+def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        run("before", **settings)
+
+
+def test_an_unknown_variant_is_refused_with_the_nearest_names() -> None:
+    with pytest.raises(ConfigError, match="all-free"):
+        run("all-fre")
+
+
+def test_an_all_or_nothing_task_wider_than_the_device_is_refused() -> None:
+    with pytest.raises(ConfigError, match="needs 6 MIX at once"):
+        run("after", workload="mix-starvation", groups="4")
+
+
+def test_requests_of_ones_own_are_run_instead() -> None:
+    requests = identical(num_requests=2, prompt_len=40, max_tokens=4)
+    seen: list[int] = []
+
+    SCENARIO.record(
+        "after",
+        None,
+        asked(
+            {"workload": "moe-layer"},
+            workload=requests,
+            observer=lambda snapshot: seen.append(snapshot["step"]),
+        ),
+    )
+
+    assert sorted(set(seen)) == [1, 2, 3, 4]
+
+
+def test_the_same_seed_gives_the_same_trace_and_another_seed_another(tmp_path: Path) -> None:
+    first, second = (recorded(tmp_path / name, "before") for name in ("first", "second"))
+
+    for table in BY_NAME:
+        assert first.table(table).collect().equals(second.table(table).collect())
+    assert run("after", seed=1).metrics != run("after", seed=0).metrics
+
+
+def test_a_recording_of_default_size_stays_small(tmp_path: Path) -> None:
+    SCENARIO.record("before", tmp_path / "run.trace")
+
+    files = [path for path in (tmp_path / "run.trace").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 300_000
+
+
+def test_device_tables_lie_within_the_steps_that_they_belong_to(before: Trace) -> None:
+    steps = before.steps.select(
+        "step", began=pl.col("ts_ns"), ended=pl.col("ts_ns") + pl.col("dur_ns")
+    )
+    spans = before.core_spans.join(steps, on="step").collect()
+    tasks = before.tasks.join(steps, on="step").collect()
+
+    assert spans.height > 4000
+    assert spans.filter(
+        (pl.col("dispatch_ns") < pl.col("began")) | (pl.col("end_ns") > pl.col("ended"))
+    ).is_empty()
+    assert tasks.filter(~pl.col("retired_ns").is_between("began", "ended")).is_empty()
+    assert tasks["task"].is_unique().all()
+    assert set(tasks["outcome"]) == {"run", "skipped"}
+
+
+def test_no_block_starts_before_the_tasks_on_its_recorded_edges_have_ended(before: Trace) -> None:
+    ends = before.core_spans.group_by(from_task="task").agg(ended=pl.col("end_ns").max())
+    starts = before.core_spans.group_by(to_task="task").agg(began=pl.col("ts_ns").min())
+    kept = before.task_edges.join(ends, on="from_task").join(starts, on="to_task").collect()
+
+    assert kept.height > 500
+    assert kept.filter(pl.col("ended") > pl.col("began")).is_empty()
+
+
+def test_admissions_over_a_busy_core_are_written_down_with_who_held_it(before: Trace) -> None:
+    made = before.decisions.filter(pl.col("subject_kind") == "task").collect()
+
+    assert set(made["verdict"]) == {"admitted", "put-back"}
+    assert set(made["resource"]) == {"core-group"}
+    over = made.filter((pl.col("verdict") == "admitted") & (pl.col("available") < 3))
+    assert over.height > 0
+    assert over["holder"].null_count() == 0
+    assert over["reason"].str.contains("AIC free, AIVs not consulted", literal=True).all()
+
+
+@pytest.mark.parametrize(
+    ("variant", "settings"),
+    [
+        ("before", {}),
+        ("per-core-slot", {"groups": "5", "workload": "moe-layer"}),
+        ("uniform", {"workload": "mix-starvation"}),
+        ("reserve-group", {"workload": "qwen3-layer"}),
+    ],
+)
+def test_the_recorded_blocks_tell_what_every_core_held_at_every_event(
+    tmp_path: Path, variant: str, settings: dict[str, str]
+) -> None:
+    held: list[tuple[int, str]] = []
+    SCENARIO.record(
+        variant,
+        tmp_path / "run.trace",
+        asked(
+            {"steps": "1", **settings},
+            observer=lambda snapshot: held.append((snapshot["ts_ns"], str(snapshot["cores"]))),
+        ),
+    )
+
+    spans = Rows.read(Trace.open(tmp_path / "run.trace")).of("core_spans")
+    groups = int(settings.get("groups", "8"))
+    folded = {ts_ns: str(cores) for ts_ns, cores in core_states(spans, 3 * groups)}
+    idle = str({core: {"running": None, "pending": None} for core in range(3 * groups)})
+    assert len(held) > len(folded) > 100
+    last = idle
+    for ts_ns, cores in held:
+        last = folded.get(ts_ns, last)
+        assert cores == last
+    assert folded.keys() <= {ts_ns for ts_ns, _ in held} | {spans[-1]["end_ns"]}
+
+
+def test_the_rows_tell_the_engines_own_state_at_every_step(tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+    SCENARIO.record(
+        "after",
+        tmp_path / "run.trace",
+        asked({"workload": "moe-layer", "steps": "3"}, observer=seen.append),
+    )
+
+    held = {snapshot["step"]: snapshot for snapshot in reversed(seen)}
+    rows = Rows.read(Trace.open(tmp_path / "run.trace"))
+    for step, snapshot in held.items():
+        del snapshot["cores"]
+        assert state_at(rows, step) == snapshot
+    assert sorted(held) == [1, 2, 3, 4]
+
+
+def test_shift_wrap_sends_the_23rd_group_of_a_thread_to_other_cores_and_hangs(
+    tmp_path: Path,
+) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", fault="mix-shift-wrap")
+
+    lost = trace.core_spans.filter((pl.col("group") == 22) & (pl.col("shape") == "MIX")).collect()
+    aic = lost.filter(pl.col("core_kind") == "AIC")
+    assert set(aic["core"]) == {25}
+    assert lost["end_ns"].null_count() == lost.height > 0
+    (last,) = trace.steps.filter(pl.col("kind") == "decode").collect().to_dicts()
+    assert last["executed_path"].startswith("stalled: ")
+    assert last["dur_ns"] > 500_000_000
+
+
+def test_shift_wrap_needs_23_groups_on_one_thread() -> None:
+    fault = {"fault": "mix-shift-wrap", "threads": "3"}
+
+    assert run("after", **fault).metrics == run("after", groups="24", threads="3").metrics
+
+
+def test_a_stale_reservation_books_a_core_twice(tmp_path: Path) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", fault="stale-reservation")
+
+    spans = trace.core_spans.sort("core", "ts_ns").collect()
+    next_starts = pl.col("ts_ns").shift(-1).over("core")
+    assert spans.filter(pl.col("end_ns") > next_starts).height > 0
+
+
+def test_a_ring_that_loses_an_advance_fills_up_and_stalls(tmp_path: Path) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", fault="lost-ring-advance")
+
+    path = trace.steps.collect()["executed_path"].to_list()[-1]
+    assert "no progress for 500 ms; nothing is in flight" in path
+    assert "pending" in trace.tasks.collect()["outcome"].to_list()
+
+
+def test_a_slot_popped_twice_runs_blocks_twice_and_starts_tasks_before_their_time(
+    tmp_path: Path,
+) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", fault="pop-returns-consumed-slot")
+
+    times = trace.core_spans.group_by("task", "block", "core_kind").len().collect()["len"]
+    assert times.max() != times.min() == 1
+    ends = trace.core_spans.group_by(from_task="task").agg(ended=pl.col("end_ns").max())
+    starts = trace.core_spans.group_by(to_task="task").agg(began=pl.col("ts_ns").min())
+    kept = trace.task_edges.join(ends, on="from_task").join(starts, on="to_task").collect()
+    assert kept.filter(pl.col("ended") > pl.col("began")).height > 0
+
+
+def test_a_lost_completion_leaves_a_task_pending_whose_blocks_have_ended(tmp_path: Path) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", fault="deferred-completion-lost")
+
+    pending = trace.tasks.filter(outcome="pending").collect()
+    ran = trace.core_spans.filter(pl.col("end_ns").is_not_null()).collect()
+    assert pending.filter(pl.col("task").is_in(ran["task"].implode())).height > 0
+    assert pending["ready_ns"].null_count() > 0
+    path = trace.steps.collect()["executed_path"].to_list()[-1]
+    assert path.startswith("stalled: ")
+    assert path.endswith("no progress for 500 ms; nothing is in flight")
+
+
+def test_a_scope_that_outgrows_the_task_ring_ends_the_run_at_once_and_says_why(
+    tmp_path: Path,
+) -> None:
+    trace = recorded(tmp_path / "run.trace", "after", task_slots="5")
+
+    (stalled,) = trace.steps.filter(pl.col("kind") == "decode").collect().to_dicts()
+    assert stalled["executed_path"].startswith("stalled: scope deadlock: act2 e0 L0 b0 has to wait")
+    assert stalled["dur_ns"] < 1_000_000
+    ends = trace.lifecycle.filter(event="abort").collect()
+    assert ends.height == 12
+    assert ends["cause"].str.starts_with("device: scope deadlock").all()
+
+
+@pytest.mark.parametrize("settings", [{"heap_kib": "4096"}, {"dep_entries": "64"}])
+def test_a_small_ring_slows_the_device_down(settings: dict[str, str]) -> None:
+    small, plain = run("after", **settings).metrics, run("after").metrics
+    assert float(small["makespan_us"]) > 1.3 * float(plain["makespan_us"])
+
+
+@pytest.mark.parametrize("fault", faults_of("mix-admission"), ids=lambda fault: fault.name)
+def test_a_fault_is_off_unless_it_is_asked_for(fault: Fault) -> None:
+    faulty, plain = run("after", fault=fault.name), run("after", **fault.settings)
+    assert faulty.metrics != plain.metrics
