@@ -20,6 +20,7 @@ READERS = (
     "swimlane.reader.SwimlaneReader",
     "chrome.reader.ChromeReader",
     "kv_events.reader.KvEventsReader",
+    "forward_pass.reader.ForwardPassReader",
     "perfetto.reader.PerfettoReader",
     "requests.reader.RequestsReader",
     "core_runtime.reader.RuntimeLogReader",

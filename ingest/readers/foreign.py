@@ -15,9 +15,6 @@ from stepscope.ingest.readers.perfetto.split import field_at
 _PRINTABLE = re.compile(rb"[ -~]+")
 _HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\w ,]*throughput[\w ,]*\r?\n\s*[-\d.]+,")
 _PLANE, _NAME = 0x0A, 0x12
-_MAPS = tuple(bytes([first]) for first in (*b"{", *range(0x81, 0x90)))
-"""How an object in JSON begins, and one in msgpack."""
-_FORWARD_PASS = (b"scheduled_requests", b"queued_requests", b"wall_time")
 _TAR_MAGIC = slice(257, 262)
 _FIRST_FIELDS = 8
 CHROME_JSON = "record with torch.profiler, or convert it to Chrome JSON"
@@ -116,11 +113,6 @@ FOREIGN = (
         "these are OpenTelemetry's spans in JSON (OTLP); stepscope does not read them yet",
         "open the engine's log or profile",
         _holds(b'"resourceSpans"', first=b"{"),
-    ),
-    Foreign(
-        "these are forward pass metrics; stepscope does not read them yet",
-        "open the engine's log or profile",
-        lambda head: head[:1] in _MAPS and all(word in head for word in _FORWARD_PASS),
     ),
     Foreign(
         "this is the log of LLMServingSim, a simulator; stepscope reads logs of engines",

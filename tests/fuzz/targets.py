@@ -22,6 +22,7 @@ from stepscope.ingest.readers.chrome import decode
 from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.core_runtime.reader import RuntimeLogReader
 from stepscope.ingest.readers.encodings.inflate import inflated
+from stepscope.ingest.readers.forward_pass.reader import ForwardPassReader
 from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.readers.logs.reader import EngineLogReader
 from stepscope.ingest.readers.native.reader import NativeReader
@@ -36,6 +37,8 @@ from tests.conftest import ROOT
 from tests.ingest.log_files import LOGS
 from tests.ingest.perfetto_files import LEGACY, event, pack
 from tests.ingest.runtime_logs import RUNTIME_LOGS
+from tests.ingest.test_forward_pass import CAPTURE as PASSES
+from tests.ingest.test_forward_pass import JSON_LINES
 from tests.ingest.test_kineto_damage import LAYOUTS
 from tests.ingest.test_kv_events import CAPTURE
 from tests.ingest.test_requests import AZURE, MOONCAKE
@@ -184,6 +187,9 @@ TARGETS = {
     "journal": Target(NativeReader(), lambda: each_of(JOURNAL), as_one_of(JOURNAL)),
     "swimlane": Target(SwimlaneReader(), lambda: each_of(SWIMLANE), as_one_of(SWIMLANE)),
     "kv-events": Target(KvEventsReader(), lambda: iter([CAPTURE]), as_file("events.bin")),
+    "forward-pass": Target(
+        ForwardPassReader(), lambda: iter([PASSES, JSON_LINES.encode()]), as_file("metrics")
+    ),
     "perfetto": Target(PerfettoReader(), _perfetto, as_file("trace.pftrace")),
     "runtime-log": Target(
         RuntimeLogReader(), _texts(*RUNTIME_LOGS.values()), as_file("device.log")

@@ -32,7 +32,8 @@ FOLDERS = (ROOT / "sample_traces", SHARED / "data", SHARED / "foreign")
 NATIVE, SWIMLANE, CHROME, FOLDER = "stepscope", "core-group", "torch.profiler", "folder"
 KV, PERFETTO, REQUESTS = "KV cache", "Perfetto", "list of requests"
 RUNTIME, ENGINE = "log of the core-group", "log of an engine"
-READERS = (NATIVE, SWIMLANE, CHROME, FOLDER, KV, PERFETTO, REQUESTS, RUNTIME, ENGINE)
+FORWARD = "forward pass metrics"
+READERS = (NATIVE, SWIMLANE, CHROME, FOLDER, KV, FORWARD, PERFETTO, REQUESTS, RUNTIME, ENGINE)
 # What each file must be: one of these, or a part of the line that refuses it.
 EXPECTED = {
     "sample_traces/*.trace": NATIVE,
@@ -53,8 +54,8 @@ EXPECTED = {
     "foreign/README.md": "not known",
     "foreign/MANIFEST.tsv": "not known",
     "foreign/aibrix_5s_workload.jsonl": "a list of requests with other columns",
-    "foreign/fpm.jsonl": "forward pass metrics",
-    "foreign/fpm.msgpack": "forward pass metrics",
+    "foreign/fpm.jsonl": FORWARD,
+    "foreign/fpm.msgpack": FORWARD,
     "foreign/jax_conv_mi300.xplane.pb": "a TensorFlow or JAX XPlane profile",
     "foreign/llmservingsim_sim.log": "the log of LLMServingSim",
     "foreign/llmservingsim_vllm_requests.jsonl": "a list of requests with other columns",
@@ -143,9 +144,6 @@ MADE: dict[str, Callable[[Path], bytes]] = {
     "an SQLite database of ROCm's profiler": lambda folder: sqlite(folder, "rocpd_region"),
     "rocprofv3's JSON": lambda _: b'{"rocprofiler-sdk-tool": [{"metadata": {}}]}',
     "OpenTelemetry's spans": lambda _: b'{"resourceSpans": []}',
-    "forward pass metrics": lambda _: (
-        b'{"wall_time": 0.1, "scheduled_requests": {}, "queued_requests": {}}\n'
-    ),
     "the log of LLMServingSim": lambda _: SIMULATED.encode(),
     "a list of requests with other columns": lambda _: b'{"input_toks": 5, "output_toks": 6}\n',
     "measurements over time in CSV": lambda _: b"t,gen_throughput,running\r\n1.0,3.5,4\r\n",

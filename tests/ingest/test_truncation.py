@@ -20,6 +20,7 @@ import pytest
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.core_runtime.reader import RuntimeLogReader
+from stepscope.ingest.readers.forward_pass.reader import ForwardPassReader
 from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.readers.native.reader import NativeReader
 from stepscope.ingest.readers.requests.reader import RequestsReader
@@ -33,6 +34,7 @@ from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import slice_
 from tests.ingest.runtime_logs import dispatched
+from tests.ingest.test_forward_pass import JSON_LINES, RECORDS, pack
 from tests.ingest.test_kv_events import message, stored
 from tests.ingest.test_requests import AZURE, MOONCAKE
 from tests.ingest.test_swimlane import records
@@ -94,6 +96,8 @@ WRITTEN = {
     "kv-events": Written(
         KvEventsReader(), "allocations", b"", tuple(message(at, stored(at)) for at in range(4))
     ),
+    "forward-pass": Written(ForwardPassReader(), "steps", b"", tuple(map(pack, RECORDS))),
+    "forward-pass-json": lines(ForwardPassReader(), "steps", JSON_LINES),
     "azure": lines(RequestsReader(), "lifecycle", AZURE, 1),
     "mooncake": lines(RequestsReader(), "lifecycle", MOONCAKE),
     "runtime": lines(

@@ -1,7 +1,7 @@
 """Reader of captured KV cache events, as vLLM and SGLang publish them: msgpack, one by one.
 
-[topic, seq, batch]     batch is [ts, [event, ...], data-parallel rank], packed once more or not;
-                        seq may be 8 bytes, highest first
+[topic, seq, batch]     as `encodings.published` has it; batch is [ts, [event, ...], data-parallel
+                        rank]
 ["BlockStored", block_hashes, parent_block_hash, token_ids, block_size, lora_id, medium, ...]
 ["BlockRemoved", block_hashes, medium, ...]
 ["AllBlocksCleared"]    or each as a map with its name under "type"
@@ -24,7 +24,8 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
-from stepscope.ingest.readers.encodings.msgpack_stream import Messages, decoded
+from stepscope.ingest.readers.encodings.msgpack_stream import Messages
+from stepscope.ingest.readers.encodings.published import Numbers, damage_of, published
 from stepscope.ingest.readers.text.collect import POSITION_NS, Line, LogRows, Source
 from stepscope.ingest.readers.text.fields import Number, whole
 
@@ -32,7 +33,7 @@ STORED, REMOVED, CLEARED = "BlockStored", "BlockRemoved", "AllBlocksCleared"
 _NAMES = (STORED, REMOVED, CLEARED)
 # Where an event that is a list has the medium that holds the block.
 _MEDIUM_AT = {STORED: 6, REMOVED: 2, CLEARED: -1}
-_FIRST_BYTES = (0x92, 0x93, 0xDC)
+_FIRST_BYTES = (0x92, 0x93, 0x94, 0xDC)
 NO_BATCH, NO_EVENT = "messages that are no batch of events", "events of no known kind"
 NOT_HASHES = "blocks whose hash is neither a number nor bytes"
 UNDECODED = "messages that cannot be decoded"
@@ -42,7 +43,7 @@ BEFORE = "blocks removed that were stored before the capture"
 CUT_OFF = "cut off by the end of the file"
 CACHE = "prefix cache"
 LAST_SECOND = 1 << 32
-LIMIT_TOPIC_CHARS, LIMIT_MEDIUM_CHARS = 256, 64
+LIMIT_MEDIUM_CHARS = 64
 Hash = int | bytes | str
 
 
@@ -50,7 +51,7 @@ Hash = int | bytes | str
 class _Cache:
     """The blocks that a rank's prefix cache holds, by medium and hash, and their numbers."""
 
-    seq: int | None = None
+    batches: Numbers = field(default_factory=Numbers)
     numbers: dict[tuple[str, Hash], int] = field(default_factory=dict)
     claimed: dict[int, int] = field(default_factory=dict)
     held: dict[tuple[str, Hash], int] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class KvEventsReader:
                 events.take(message)
         except LimitExceeded as error:
             notes.append(f"{error.what} ({error.todo}); all before is kept")
-        notes += _notes(messages, blocks)
+        notes += damage_of(messages, blocks)
         rows = events.rows
         if not rows.read:
             what = "no batch of KV events in it"
@@ -112,15 +113,16 @@ class _Events:
 
     def take(self, message: Any) -> None:
         """Add a batch of events, or count a message that is none."""
-        topic, seq, batch = _parts(message)
+        said = published(message)
+        batch = said.payload
         if not _is_batch(batch):
             self.rows.skipped[NO_BATCH] += 1
             return
         rank = whole(batch[2], 1 << 20) if len(batch) > 2 else None
         label = "" if rank is None else str(rank)
-        source = self.rows.source("KV events", Line("", origin=topic), label, rank or 0)
+        source = self.rows.source("KV events", Line("", origin=said.topic), label, rank or 0)
         cache = self._caches.setdefault(source.name, _Cache())
-        self._count(cache, seq)
+        self._count(cache, said.seq)
         self.rows.read["batches of KV events"] += 1
         ts_ns = _time(batch[0], source)
         for event in batch[1]:
@@ -129,13 +131,9 @@ class _Events:
         self.rows.counters(source, ts_ns, held)
 
     def _count(self, cache: _Cache, seq: int | None) -> None:
-        if seq is None:
-            return
-        if cache.seq is not None and seq <= cache.seq:
-            self.rows.repaired[AGAIN] += 1
-        elif cache.seq is not None:
-            self.rows.skipped[MISSING] += seq - cache.seq - 1
-        cache.seq = seq
+        missing, is_again = cache.batches.take(seq)
+        self.rows.skipped[MISSING] += missing
+        self.rows.repaired[AGAIN] += is_again
 
     def _event(self, event: Any, ts_ns: int, source: Source, cache: _Cache) -> None:
         kind, hashes, medium = _told(event)
@@ -184,22 +182,6 @@ class _Events:
         )
 
 
-def _parts(message: Any) -> tuple[str, int | None, Any]:
-    """Topic, number and batch of a message; a batch by itself is one too."""
-    if _is_batch(message):
-        return "", None, message
-    if not isinstance(message, list) or len(message) != 3:
-        return "", None, None
-    topic, seq, batch = message
-    if isinstance(topic, bytes):
-        topic = topic.decode("utf-8", "replace")
-    if isinstance(seq, bytes):
-        seq = int.from_bytes(seq[:8])
-    if isinstance(batch, bytes):
-        batch = decoded(batch)
-    return str(topic)[:LIMIT_TOPIC_CHARS], whole(seq, (1 << 63) - 1), batch
-
-
 def _is_batch(value: Any) -> bool:
     if not isinstance(value, list) or len(value) < 2 or not isinstance(value[1], list):
         return False
@@ -232,17 +214,6 @@ def _time(seconds: float, source: Source) -> int:
         source.stamps["position"] += 1
         source.last_ns = (source.last_ns or 0) + POSITION_NS
     return source.last_ns
-
-
-def _notes(messages: Messages, blocks: Inflater) -> list[str]:
-    notes = [f"{blocks.damage}; all whole messages before are kept"] if blocks.damage else []
-    if messages.beyond:
-        notes.append(f"{messages.beyond}; all before is kept")
-    if messages.damaged_at is not None:
-        notes.append(f"not msgpack from byte {messages.damaged_at} on; all before is kept")
-    if messages.is_cut_off:
-        notes.append("cut off within a message; all whole messages are kept")
-    return notes
 
 
 def _manifest(rows: LogRows, tables: dict[str, Frame], notes: list[str]) -> Manifest:

@@ -1,0 +1,1 @@
+"""Forward pass metrics: what vLLM, SGLang and Dynamo publish of each iteration."""
