@@ -70,7 +70,7 @@ def _findings(trace: Trace | Recorder | str | Path, config: CheckConfig) -> str:
     from stepscope.analyzers.check.run import check
     from stepscope.app.check_config import FAIL_ON
     from stepscope.app.formats import Checked, exit_code, failing, with_unmet
-    from stepscope.app.report_text import format_result
+    from stepscope.app.present.report_text import format_result
     from stepscope.ingest.errors import ConfigError
 
     if config.fail_on not in FAIL_ON:

@@ -77,8 +77,8 @@ def ready_commands() -> Iterator[Path]:
 
 def main(path: str) -> NoReturn:
     """Listen at `path`, and run a command for each connection, in a process of its own."""
-    for module, _, _ in COMMANDS.values():
-        importlib.import_module(f"stepscope.app.cli.{module}")
+    for name in COMMANDS:
+        importlib.import_module(f"stepscope.app.cli.commands.{name}")
     gc.freeze()  # or the first collection of each fork would touch, and copy, all of it
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)

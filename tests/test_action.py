@@ -18,7 +18,7 @@ import yaml
 from pre_commit.clientlib import load_manifest
 
 from stepscope.app.check_config import load_config
-from stepscope.app.cli.check import check
+from stepscope.app.cli.commands.check import check
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / ".github" / "scripts" / "check.sh"

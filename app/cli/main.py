@@ -14,28 +14,24 @@ from collections.abc import Sequence
 import click
 
 from stepscope.app.cli.given import refuse_repeats
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.ingest.errors import StepscopeError, TraceError
 
-# The module and the attribute behind each subcommand, in the order in which `--help` shows them.
-COMMANDS: dict[str, tuple[str, str, str]] = {
-    "record": ("record", "record", "Run the reference engine and record it."),
-    "info": (
-        "info",
-        "info",
-        "Show what is in a trace, and what was inferred, dropped or recovered.",
-    ),
-    "check": ("check", "check", "Find conflicts; exits 1 when there are any."),
-    "blame": ("blame", "blame", "Split each request's latency into what it went to."),
-    "diff": ("diff", "diff", "Find the first step at which two traces part."),
-    "explain": ("explain", "explain", "Show a rule's page."),
-    "rules": ("rules", "rules", "List the rules, or begin a new one."),
-    "tui": ("look", "tui", "Look at a trace in the terminal."),
-    "web": ("look", "web", "Look at a trace in the browser."),
-    "sql": ("sql", "sql", "Ask a trace's tables a question in SQL."),
-    "convert": ("convert", "convert", "Write a trace in another format."),
-    "cache": ("cache", "cache", "Show or clear what is kept of reading files."),
+COMMANDS: dict[str, str] = {
+    "record": "Run the reference engine and record it.",
+    "info": "Show what is in a trace, and what was inferred, dropped or recovered.",
+    "check": "Find conflicts; exits 1 when there are any.",
+    "blame": "Split each request's latency into what it went to.",
+    "diff": "Find the first step at which two traces part.",
+    "explain": "Show a rule's page.",
+    "rules": "List the rules, or begin a new one.",
+    "tui": "Look at a trace in the terminal.",
+    "web": "Look at a trace in the browser.",
+    "sql": "Ask a trace's tables a question in SQL.",
+    "convert": "Write a trace in another format.",
+    "cache": "Show or clear what is kept of reading files.",
 }
+"""What `--help` says of each subcommand, in order; `commands/<name>.py` has it by its name."""
 
 
 class LazyGroup(click.Group):
@@ -49,8 +45,8 @@ class LazyGroup(click.Group):
         """Import the module behind `cmd_name` and return its command."""
         if cmd_name not in COMMANDS:
             return None
-        module, attribute, _ = COMMANDS[cmd_name]
-        command = getattr(importlib.import_module(f"stepscope.app.cli.{module}"), attribute)
+        module = importlib.import_module(f"stepscope.app.cli.commands.{cmd_name}")
+        command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         return command
 
@@ -66,7 +62,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands without importing any of them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, _, summary) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:

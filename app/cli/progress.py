@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 
 # Faster than this nobody wants to see a bar come and go.
 QUIET_S = 0.4

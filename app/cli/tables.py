@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 
 # A cell longer than this is cut, so that one long name does not push all others away.
 WIDEST = 60

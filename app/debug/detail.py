@@ -12,8 +12,8 @@ from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.names import CoreName, Names, names_in
 from stepscope.app.debug.state import State
 from stepscope.app.debug.why import LeftOut
-from stepscope.app.places import RESOLUTION_NS
-from stepscope.app.plain import plain
+from stepscope.app.present.where import RESOLUTION_NS
+from stepscope.app.printable import plain
 from stepscope.app.units import duration, moment
 from stepscope.ingest.trace import Trace
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from stepscope.analyzers.check.coverage import BLIND
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
-from stepscope.app.plain import plain
-from stepscope.app.report_text import summed, unmet_line, where
+from stepscope.app.present.report_text import summed, unmet_line, where
+from stepscope.app.printable import plain
 
 COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 MOST_SHOWN = 10  # annotations of a severity that GitHub shows for a step

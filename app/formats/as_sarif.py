@@ -25,8 +25,8 @@ from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.findings.fingerprint import fingerprint
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
 from stepscope.app.formats import sarif_log as sarif
-from stepscope.app.plain import plain
-from stepscope.app.report_text import unmet_line
+from stepscope.app.present.report_text import unmet_line
+from stepscope.app.printable import plain
 
 MOST_RESULTS = 5_000
 MOST_GZIP_BYTES = 10_000_000

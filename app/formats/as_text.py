@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepscope.app.formats import Asked, Checked, Rendered
-from stepscope.app.report_text import format_result, format_summary
+from stepscope.app.present.report_text import format_result, format_summary
 
 
 def render(checked: Sequence[Checked], asked: Asked) -> Rendered:

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stepscope.app import palette, units
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import Lane
 from stepscope.app.timeline.picture import SpanView
 from stepscope.app.timeline.viewport import Viewport

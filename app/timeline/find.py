@@ -9,7 +9,7 @@ from typing import Protocol
 
 import polars as pl
 
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import Lane, end_of, placeable
 from stepscope.app.timeline.lanes.steps import known_steps
 from stepscope.app.timeline.lanes.subjects import STEPS, Places

@@ -11,28 +11,28 @@ from textual.widgets import ContentSwitcher, Static
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.app.debug import Session
-from stepscope.app.places import step_of, when
+from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Hit
 from stepscope.app.tui import theme
-from stepscope.app.tui.about import verdict
 from stepscope.app.tui.actions import EVERYWHERE, bindings
-from stepscope.app.tui.blame_page import BlamePage
-from stepscope.app.tui.explain_screen import ExplainScreen
-from stepscope.app.tui.findings_page import FindingsPage
-from stepscope.app.tui.footer import Footer
-from stepscope.app.tui.help_screen import HelpScreen
-from stepscope.app.tui.legend import legend
-from stepscope.app.tui.minimap import Minimap
-from stepscope.app.tui.opening import Models, Opening
-from stepscope.app.tui.overview_page import OverviewPage
-from stepscope.app.tui.prose import Paragraph
-from stepscope.app.tui.search_screen import SearchScreen
-from stepscope.app.tui.step_page import StepPage
-from stepscope.app.tui.table import Table
-from stepscope.app.tui.tabs import Tabs
-from stepscope.app.tui.timeline_page import WIDE, TimelinePage
-from stepscope.app.tui.top_bar import TopBar
+from stepscope.app.tui.pages.blame import BlamePage
+from stepscope.app.tui.pages.findings import FindingsPage
+from stepscope.app.tui.pages.loading import Models, Opening
+from stepscope.app.tui.pages.overview import OverviewPage
+from stepscope.app.tui.pages.overview_words import verdict
+from stepscope.app.tui.pages.step import StepPage
+from stepscope.app.tui.pages.timeline import WIDE, TimelinePage
+from stepscope.app.tui.plot.minimap import Minimap
+from stepscope.app.tui.screens.explain import ExplainScreen
+from stepscope.app.tui.screens.help import HelpScreen
+from stepscope.app.tui.screens.search import SearchScreen
 from stepscope.app.tui.view_state import ViewState
+from stepscope.app.tui.widgets.footer import Footer
+from stepscope.app.tui.widgets.prose import Paragraph
+from stepscope.app.tui.widgets.state_legend import legend
+from stepscope.app.tui.widgets.table import Table
+from stepscope.app.tui.widgets.tabs import Tabs
+from stepscope.app.tui.widgets.top_bar import TopBar
 from stepscope.ingest.trace import Trace
 
 LEAST_WIDTH = 50

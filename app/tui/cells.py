@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 
 
 @lru_cache(maxsize=16384)

@@ -8,19 +8,19 @@ from dash import ClientsideFunction, Dash, Input, Output, html, no_update
 from dash.development.base_component import Component
 
 from stepscope.analyzers.check.explain import explain
-from stepscope.app.places import step_of
-from stepscope.app.plain import plain
+from stepscope.app.present.where import step_of
+from stepscope.app.printable import plain
 from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
 from stepscope.app.web import figures, wire
-from stepscope.app.web.about import about
-from stepscope.app.web.blame_pane import blame_pane
-from stepscope.app.web.findings_pane import findings_pane
-from stepscope.app.web.overview_pane import overview_pane
+from stepscope.app.web.panes.blame import blame_pane
+from stepscope.app.web.panes.details import about
+from stepscope.app.web.panes.findings import findings_pane
+from stepscope.app.web.panes.overview import overview_pane
+from stepscope.app.web.panes.sql import sql_pane
+from stepscope.app.web.panes.step import step_pane
+from stepscope.app.web.panes.table import table_pane
 from stepscope.app.web.scene import Scene
-from stepscope.app.web.sql_pane import sql_pane
-from stepscope.app.web.step_pane import step_pane
-from stepscope.app.web.table_pane import table_pane
 from stepscope.app.web.travel import arrive
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import ConfigError

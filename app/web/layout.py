@@ -19,7 +19,7 @@ from stepscope.app.palette import (
     SEVERITY_MARKS,
     TEXT,
 )
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.app.timeline import State
 from stepscope.app.web import figures, wire
 from stepscope.app.web.legend import states_of

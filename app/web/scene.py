@@ -12,8 +12,8 @@ import polars as pl
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.latency.blame import Blame, blame
-from stepscope.app.blame_bars import Bars
 from stepscope.app.debug import Session
+from stepscope.app.present.blame_bars import Bars
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs
 
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import LONGEST, Range, View

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.app.palette import INK, STATES, TEXT
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView
 from stepscope.app.web.scene import Scene
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from stepscope.analyzers.check.run import check
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane
 from stepscope.app.web.scene import Scene
 from tests.app.looked import Looked, Row

@@ -14,13 +14,13 @@ from dash.development.base_component import Component
 
 from stepscope.analyzers.check.run import check
 from stepscope.app.debug import Session
-from stepscope.app.plain import plain
-from stepscope.app.tui.prose import Heading
-from stepscope.app.tui.step_blocks import left_blocks, right_blocks, step_line
-from stepscope.app.tui.step_view import StepView, look_at_step
+from stepscope.app.printable import plain
+from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
+from stepscope.app.tui.pages.step_view import StepView, look_at_step
+from stepscope.app.tui.widgets.prose import Heading
 from stepscope.app.units import duration, moment
+from stepscope.app.web.panes.step import step_pane
 from stepscope.app.web.scene import Scene
-from stepscope.app.web.step_pane import step_pane
 from stepscope.app.web.view import View
 from tests.app.looked import Looked, Row
 from tests.app.test_same_everywhere import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.app import palette
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import (
     LaneName,
     Strips,

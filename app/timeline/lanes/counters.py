@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import (
     Ints,
     LaneName,

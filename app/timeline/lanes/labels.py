@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.app import palette
-from stepscope.app.plain import plain
+from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import TABLES
 from stepscope.ingest.trace import Trace
 

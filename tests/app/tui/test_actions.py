@@ -8,14 +8,14 @@ import pytest
 
 from stepscope.app.tui.actions import ACTIONS, EVERYWHERE, PAGES, Action, hints
 from stepscope.app.tui.app import StepscopeApp
-from stepscope.app.tui.blame_page import BlamePage
-from stepscope.app.tui.findings_page import FindingsPage
-from stepscope.app.tui.help_screen import help_blocks
-from stepscope.app.tui.overview_page import OverviewPage
-from stepscope.app.tui.prose import lay_out
-from stepscope.app.tui.step_page import StepPage
-from stepscope.app.tui.timeline_page import TimelinePage
+from stepscope.app.tui.pages.blame import BlamePage
+from stepscope.app.tui.pages.findings import FindingsPage
+from stepscope.app.tui.pages.overview import OverviewPage
+from stepscope.app.tui.pages.step import StepPage
+from stepscope.app.tui.pages.timeline import TimelinePage
+from stepscope.app.tui.screens.help import help_blocks
 from stepscope.app.tui.view_state import MOVES
+from stepscope.app.tui.widgets.prose import lay_out
 
 OWNERS: dict[str, type] = {
     "overview": OverviewPage,

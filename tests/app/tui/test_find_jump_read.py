@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from stepscope.analyzers.check.run import check
-from stepscope.app.tui.details import Details
-from stepscope.app.tui.lanes import Lanes
-from stepscope.app.tui.minimap import Minimap
-from stepscope.app.tui.table import Table
+from stepscope.app.tui.plot.lane_list import Lanes
+from stepscope.app.tui.plot.minimap import Minimap
+from stepscope.app.tui.widgets.details import Details
+from stepscope.app.tui.widgets.table import Table
 from tests.app.tui.stage import (
     CONFLICT,
     NARROW,

@@ -10,15 +10,15 @@ import pytest
 from dash.development.base_component import Component
 
 from stepscope.analyzers.findings.finding import SEVERITIES
-from stepscope.app.web.about import about
 from stepscope.app.web.callbacks import position
-from stepscope.app.web.findings_pane import findings_pane
 from stepscope.app.web.layout import layout
-from stepscope.app.web.overview_pane import overview_pane
+from stepscope.app.web.panes.details import about
+from stepscope.app.web.panes.findings import findings_pane
+from stepscope.app.web.panes.overview import overview_pane
+from stepscope.app.web.panes.sql import sql_pane
+from stepscope.app.web.panes.step import step_pane
+from stepscope.app.web.panes.table import PAGE_ROWS, table_pane
 from stepscope.app.web.scene import Scene
-from stepscope.app.web.sql_pane import sql_pane
-from stepscope.app.web.step_pane import step_pane
-from stepscope.app.web.table_pane import PAGE_ROWS, table_pane
 from stepscope.app.web.travel import arrive
 from stepscope.app.web.view import View
 from tests.analyzers.rows import part

@@ -1,0 +1,1 @@
+"""The subcommands of `stepscope`: a file for each, named for it."""

@@ -1,0 +1,188 @@
+"""`stepscope blame`: where each request's time went."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.progress import progress
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.analyzers.latency.blame import Blame
+    from stepscope.ingest.trace import Trace
+
+SORTS = {"latency": "latency_ns", "arrival": "arrive_ns", "ttft": "ttft_ns", "request": "request"}
+NARROWEST, WIDEST = 60, 160
+MOST_WAITS = 12
+
+
+@click.command()
+@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
+@click.option("--request", metavar="R", help="One request in full: what it waited for, and when.")
+@click.option("--format", "form", type=click.Choice(("text", "json", "csv")), default="text",
+              show_default=True, help="How to print it; csv is a row per request.")  # fmt: skip
+@click.option("--sort", default="latency", show_default=True, metavar="BY",
+              help="latency, ttft (time to first token), arrival, request, or a cause: the worst "
+                   "comes first.")  # fmt: skip
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=0),
+              help="Requests in the waterfall, or as json or csv; 0: all.")  # fmt: skip
+@opens_traces
+def blame(
+    path: Path, request: str | None, form: str, sort: str, limit: int, open_trace: OpenTrace
+) -> None:
+    """Split each request's latency into what it went to.
+
+    The causes of a request add up to its latency exactly. It was in the queue (no-blocks, no-seat,
+    no-budget, behind a chunk, a bucket, a phase, the queue's head, a step under way), parked (for a
+    grammar, or for KV from elsewhere), preempted, or in a batch (recompute, prefill, decode, less
+    communication, dispatch, gpu-wait and launch); what the trace does not tell is idle or unknown,
+    and a note says why.
+
+    A profile names no requests: its run is split by what the GPU did at each moment (gemm,
+    attention, another kernel, exposed communication, copy) and by why it did nothing (gpu-wait:
+    launched and not begun, or the CPU blocked; launch; idle). Without kernels, by what steps were.
+
+    Examples:
+
+    \b
+      stepscope blame run.trace                           all causes, and a waterfall
+      stepscope blame run.trace --sort preempted          who lost most to preemptions
+      stepscope blame run.trace --request req-07          one request, with recorded reasons
+      stepscope blame run.trace --format csv --limit 0    a row per request, for a spreadsheet
+    """
+    from stepscope.analyzers.latency.blame import blame as split
+
+    column = _column(sort)
+    with progress() as report:
+        trace = open_trace(path, report)
+        report("adding up", 0, None)
+        blamed = split(trace, request)
+    order = _order(blamed, column)
+    shown = order.head(limit) if limit else order
+    if form == "json":
+        click.echo(json.dumps(_as_dict(blamed, shown), indent=2))
+    elif form == "csv":
+        click.echo(_as_csv(blamed, shown), nl=False)
+    else:
+        for line in _text(trace, blamed, shown, sort):
+            click.echo(line)
+
+
+def _column(sort: str) -> str:
+    """Column of the table to sort by; raises ConfigError naming near matches."""
+    from difflib import get_close_matches
+
+    from stepscope.analyzers.latency.causes import CAUSES, GROUPS
+    from stepscope.ingest.errors import ConfigError
+
+    columns = {**SORTS, **{cause.name: cause.column for cause in CAUSES}}
+    columns |= {group: f"{group}_ns" for group in GROUPS}
+    if sort not in columns:
+        near = get_close_matches(sort, columns, n=3) or list(columns)
+        raise ConfigError(f"--sort {sort}: no such order", todo=f"choose {', '.join(near)}")
+    return columns[sort]
+
+
+def _order(blamed: Blame, column: str) -> pl.DataFrame:
+    """The requests, the worst first, with their place in the tables of `blamed` as `place`."""
+    import polars as pl
+
+    from stepscope.analyzers.latency.causes import CAUSES, QUEUE
+
+    queue = pl.sum_horizontal(cause.column for cause in CAUSES if cause.group == QUEUE)
+    told = blamed.requests.with_row_index("place").with_columns(
+        queue_ns=queue, ttft_ns=pl.col("first_token_ns") - pl.col("arrive_ns")
+    )
+    ascending = column in {"arrive_ns", "request"}
+    return told.sort(column, descending=not ascending, nulls_last=True, maintain_order=True)
+
+
+def _text(trace: Trace, blamed: Blame, shown: pl.DataFrame, sort: str) -> list[str]:
+    from stepscope.app.present.blame_bars import Bars
+    from stepscope.app.present.blame_text import note_lines, summary_lines, waterfall_lines
+
+    width = min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
+    if len(blamed.requests) == 1:
+        return [*_one(trace, blamed, width), *_spaced(note_lines(blamed))]
+    rows = shown.to_dicts()
+    which = f"{len(rows):,} of {len(blamed.requests):,} requests, by {sort}"
+    waterfall = waterfall_lines(Bars(blamed), rows, width, which)
+    parts = (summary_lines(blamed), waterfall, note_lines(blamed))
+    return [line for part in parts for line in _spaced(part)][1:]
+
+
+def _one(trace: Trace, blamed: Blame, width: int) -> list[str]:
+    from stepscope.app.present.blame_bars import Bars
+    from stepscope.app.present.blame_reasons import reasons, waits_of
+    from stepscope.app.present.blame_text import request_lines, wait_lines
+
+    row, to_first = blamed.requests.row(0, named=True), blamed.to_first_token.row(0, named=True)
+    waits = waits_of(blamed.intervals)
+    longest = wait_lines(waits, reasons(trace, waits), MOST_WAITS, row["arrive_ns"])
+    return [*request_lines(Bars(blamed), row, to_first, width), *_spaced(longest)]
+
+
+def _spaced(lines: Any) -> list[str]:
+    listed = list(lines)
+    return ["", *listed] if listed else []
+
+
+def _as_dict(blamed: Blame, shown: pl.DataFrame) -> dict[str, Any]:
+    from stepscope.analyzers.latency.causes import CAUSES
+
+    return {
+        "trace": blamed.trace,
+        "causes": [
+            {"name": each.name, "group": each.group, "meaning": each.meaning} for each in CAUSES
+        ],
+        "num_requests": len(blamed.requests),
+        "total_ns": blamed.total_ns,
+        "totals": {
+            each.cause.name: {
+                "total_ns": each.total_ns,
+                "share": each.share,
+                **{f"{name}_ns": ns for name, ns in each.each_ns.items()},
+                "requests": each.num_requests,
+            }
+            for each in blamed.totals()
+        },
+        "requests": [_request(row, blamed) for row in shown.iter_rows(named=True)],
+        "notes": list(blamed.notes),
+    }  # fmt: skip
+
+
+def _request(row: dict[str, Any], blamed: Blame) -> dict[str, Any]:
+    from stepscope.analyzers.latency.blame import ABOUT
+    from stepscope.analyzers.latency.causes import CAUSES
+
+    first = blamed.to_first_token.row(row["place"], named=True)
+    return {
+        **{name: row[name] for name in ABOUT},
+        "blame_ns": {each.name: row[each.column] for each in CAUSES if row[each.column]},
+        "to_first_token_ns": {
+            each.name: first[each.column] for each in CAUSES if first[each.column]
+        },
+    }
+
+
+def _as_csv(blamed: Blame, shown: pl.DataFrame) -> str:
+    """A row per request; columns of the time until the first token are marked as such."""
+    import polars as pl
+
+    from stepscope.analyzers.latency.blame import ABOUT, COLUMNS
+    from stepscope.app.printable import plain
+
+    first = blamed.to_first_token.select(
+        pl.col(COLUMNS).name.map(lambda name: name.replace("_ns", "_to_first_token_ns"))
+    )
+    places = shown["place"].to_list()
+    table = shown.select(*ABOUT, *COLUMNS).hstack(first[places])
+    safe = pl.col("request", "outcome").map_elements(plain, return_dtype=pl.String)
+    return table.with_columns(safe).write_csv()

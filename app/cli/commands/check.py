@@ -1,0 +1,192 @@
+"""`stepscope check`: run the rules, say what is wrong, fail CI when it matters."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stepscope.app.check_config import FAIL_ON, CheckConfig, load_config
+from stepscope.app.cli.given import given_twice
+from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.progress import progress
+from stepscope.app.formats import FORMATS, Asked, Checked, exit_code, format_named, with_unmet
+from stepscope.app.printable import plain
+from stepscope.ingest.errors import TraceError
+
+if TYPE_CHECKING:
+    from stepscope.analyzers.findings.rule import Rule
+
+Outputs = list[tuple[str, Path | None]]
+
+
+def _codes(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    if not values:
+        return None
+    codes = (code.strip().upper() for value in values for code in value.split(","))
+    return tuple(dict.fromkeys(filter(None, codes)))
+
+
+def _outputs(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> list[tuple[str, Path]]:
+    outputs = []
+    for value in values:
+        form, _, file = value.partition("=")
+        if form not in FORMATS or not file:
+            raise click.BadParameter(f"{value!r} is not FORMAT=FILE, with one of {list(FORMATS)}")
+        outputs.append((form, Path(file)))
+    if again := given_twice(str(file) for _, file in outputs):
+        raise click.BadParameter(f"{again}: two formats cannot be written to one file")
+    return outputs
+
+
+@click.command()
+@click.argument("traces", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(tuple(FORMATS)), default="text",
+              show_default=True, help="How to write the findings.")  # fmt: skip
+@click.option("--output", type=click.Path(path_type=Path), help="Write there, not to stdout.")
+@click.option("--also", multiple=True, callback=_outputs, metavar="FORMAT=FILE",
+              help="Write them there too; may be repeated.")  # fmt: skip
+@click.option("--select", multiple=True, callback=_codes, metavar="CODES",
+              help="Only these rules: COR001,STV or all of a family; may be repeated.")  # fmt: skip
+@click.option("--ignore", multiple=True, callback=_codes, metavar="CODES",
+              help="Not these rules; may be repeated.")  # fmt: skip
+@click.option("--require", multiple=True, callback=_codes, metavar="CODES",
+              help="Rules that have to be able to judge each trace: COR001,STV; may be "
+                   "repeated.")  # fmt: skip
+@click.option("--fail-on", type=click.Choice(FAIL_ON),
+              help="Least severity that exits 1.  [default: error]")  # fmt: skip
+@click.option("--baseline", type=click.Path(path_type=Path), help="Leave out what this file knows.")
+@click.option("--update-baseline", is_flag=True,
+              help="Write all that is found into --baseline, and exit 0.")  # fmt: skip
+@click.option("--all", "show_all", is_flag=True, help="Print every finding, not a few per rule.")
+@click.option("--show-config", is_flag=True,
+              help="Print rules, thresholds and where each was stated; check nothing.")  # fmt: skip
+@opens_traces
+def check(  # noqa: PLR0913, PLR0917 - one per option
+    traces: tuple[Path, ...],
+    form: str,
+    output: Path | None,
+    also: list[tuple[str, Path]],
+    select: tuple[str, ...] | None,
+    ignore: tuple[str, ...] | None,
+    require: tuple[str, ...] | None,
+    fail_on: str | None,
+    baseline: Path | None,
+    update_baseline: bool,
+    show_all: bool,
+    show_config: bool,
+    open_trace: OpenTrace,
+) -> int:
+    """Find conflicts in each TRACE.
+
+    Exits 0 when nothing is at or above --fail-on; 1 when something is, or a rule that is required
+    is not applicable; 2 on wrong usage or configuration; 3 when a trace cannot be read or holds
+    nothing, or none of the rules could judge what ran in it (not with --fail-on never).
+
+    What stepscope.toml, or [tool.stepscope] in pyproject.toml, states holds where no option does.
+    """
+    if output and any(file == output for _, file in also):
+        raise click.UsageError(f"{output}: two formats cannot be written to one file.")
+    config = load_config().with_options(
+        select=select, ignore=ignore, require=require, fail_on=fail_on, baseline=baseline
+    )
+    if show_config:
+        return _show(config)
+    if not traces:
+        raise click.UsageError("Missing argument 'TRACES...'.")
+    if update_baseline:
+        return _update_baseline(traces, config, open_trace)
+    checked = _without_known(_check_all(traces, config, open_trace), config.baseline)
+    _write(checked, [(form, output), *also], Asked(show_all, config.fail_on))
+    return exit_code(checked, config.fail_on)
+
+
+def _check_all(
+    traces: tuple[Path, ...], config: CheckConfig, open_trace: OpenTrace
+) -> list[Checked]:
+    rules, required = config.rules(), config.required()
+    return [
+        with_unmet(_check_one(path, rules, open_trace), required)
+        for path in dict.fromkeys(map(_trace_of, traces))
+    ]
+
+
+def _trace_of(path: Path) -> Path:
+    """The trace that a file belongs to: a hook names the files of a folder, not the folder."""
+    folders = (each for each in path.parents if each.suffix == ".trace") if path.is_file() else ()
+    return next((each for each in folders if (each / "manifest.json").is_file()), path)
+
+
+def _check_one(path: Path, rules: tuple[Rule, ...], open_trace: OpenTrace) -> Checked:
+    from stepscope.analyzers.check.run import check as run_rules
+
+    with progress() as report:
+        trace = open_trace(path, report)
+        result = run_rules(trace, rules, progress=report)
+        # As it was asked for: two traces of one name in two folders stay apart.
+        return Checked(replace(result, trace=str(path)), trace.start_ns())
+
+
+def _without_known(checked: list[Checked], baseline: Path | None) -> list[Checked]:
+    if baseline is None:
+        return checked
+    from stepscope.analyzers.check.baseline import load_baseline, new_findings
+
+    new = new_findings([each.result for each in checked], load_baseline(baseline))
+    return [
+        replace(each, result=result, num_known=len(each.result.findings) - len(result.findings))
+        for each, result in zip(checked, new, strict=True)
+    ]
+
+
+def _update_baseline(traces: tuple[Path, ...], config: CheckConfig, open_trace: OpenTrace) -> int:
+    if config.baseline is None:
+        raise click.UsageError("--update-baseline needs --baseline FILE.")
+    from stepscope.analyzers.check.baseline import baseline_of, save_baseline
+
+    checked = _check_all(traces, config, open_trace)
+    if blind := [each.result for each in checked if each.result.coverage.is_blind]:
+        # What was known before is still there, as far as anybody knows.
+        what = f"{blind[0].coverage.verdict}: the baseline stays as it is"
+        raise TraceError(what, where=blind[0].trace)
+    results = [each.result for each in checked]
+    save_baseline(baseline_of(results), config.baseline)
+    num_found = sum(len(result.findings) for result in results)
+    click.echo(f"{plain(str(config.baseline))}: {num_found:,} findings are known from now on")
+    return 0
+
+
+def _write(checked: list[Checked], outputs: Outputs, asked: Asked) -> None:
+    for form, file in outputs:
+        rendered = format_named(form).render(checked, asked)
+        if file is not None:
+            file.write_text(rendered.text + "\n", encoding="utf-8", errors="replace")
+        elif rendered.text:
+            click.echo(rendered.text)
+        for note in rendered.notes:
+            click.echo(f"stepscope: {plain(note)}", err=True)
+        if form == "github":
+            _write_job_summary(checked)
+
+
+def _write_job_summary(checked: list[Checked]) -> None:
+    if not (file := os.environ.get("GITHUB_STEP_SUMMARY")):
+        return
+    from stepscope.app.formats.as_github import job_summary
+
+    with Path(file).open("a", encoding="utf-8", errors="replace") as summary:
+        summary.write(job_summary(checked))
+
+
+def _show(config: CheckConfig) -> int:
+    from stepscope.app.config_text import format_config
+
+    click.echo(format_config(config))
+    return 0

@@ -1,0 +1,294 @@
+"""`stepscope record`: run the reference engine and record it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stepscope.app.cli.given import given_twice
+from stepscope.app.cli.progress import progress
+from stepscope.app.cli.tables import format_table, print_table
+from stepscope.app.printable import plain
+from stepscope.ingest.errors import ConfigError, StepscopeError
+
+if TYPE_CHECKING:
+    from stepscope.engine.executors.simulated import CostModel
+    from stepscope.engine.scenarios import Options, RunResult, Scenario
+    from stepscope.engine.workloads.graphs import Graphs
+    from stepscope.engine.workloads.workload import Workload
+
+
+def _settings(
+    _ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]
+) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise ConfigError(f"--set {pair}: not of the form key=value")
+    if again := given_twice(pair.partition("=")[0] for pair in pairs):
+        raise ConfigError(f"--set {again}=... is given more than once")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+@click.command()
+@click.argument("scenario", required=False)
+@click.option(
+    "--list", "list_all", is_flag=True, help="Name scenarios, variants, faults and settings."
+)
+@click.option("--variant",
+              help="A variant of the scenario, or `all` for each into a folder  "
+                   "[default: before; with --fault, the one that is sound without it]")  # fmt: skip
+@click.option("--fault", "faults", multiple=True, metavar="NAME",
+              help="Switch a known bug on; may be given again.")  # fmt: skip
+@click.option("--executor", help="What runs the batches  [default: the scenario's first]")
+@click.option("--profile", is_flag=True, help="Keep torch.profiler's file, tied to the steps.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the workload.")
+@click.option("--set", "settings", multiple=True, callback=_settings, metavar="KEY=VALUE",
+              help="Change a setting; may be given again.")  # fmt: skip
+@click.option("--workload", "file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Requests from a file (ours in JSON, Azure's CSV, Mooncake's JSON lines) or "
+                   "those of a trace; for mix-admission also a task graph, ours in JSON or that of "
+                   "a trace of core groups.")  # fmt: skip
+@click.option("--first", type=click.IntRange(1), metavar="N",
+              help="With --workload: only the first N requests.")  # fmt: skip
+@click.option("--speed", type=click.FloatRange(0, min_open=True), metavar="X",
+              help="With --workload: requests arrive X times as fast.")  # fmt: skip
+@click.option("--cost", "priced", type=click.Path(path_type=Path), metavar="TRACE",
+              help="Let steps cost what those of a trace cost.")  # fmt: skip
+@click.option("-o", "--output", "out", type=click.Path(path_type=Path),
+              help="Where to write  [default: SCENARIO-VARIANT.trace]")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a trace that is already there.")
+def record(  # noqa: PLR0913, PLR0917 - one argument for each option
+    scenario: str | None,
+    list_all: bool,
+    variant: str | None,
+    faults: tuple[str, ...],
+    executor: str | None,
+    profile: bool,
+    seed: int,
+    settings: dict[str, str],
+    file: Path | None,
+    first: int | None,
+    speed: float | None,
+    priced: Path | None,
+    out: Path | None,
+    force: bool,
+) -> int:
+    """Run SCENARIO on the reference engine and record it.
+
+    Prints what each variant came to; `outcome` is how it ended, and - is what nobody knows, as
+    when nobody was served. With --variant all, a variant that refuses the executor or a setting
+    is skipped.
+
+    Exits 0 when the run came to its end, or has a fault that was asked for; 1 when it was given
+    up, as where the device stalled or a batch could not be run: what was recorded until then is in
+    the trace; 2 on wrong usage or configuration.
+
+    Examples:
+
+    \b
+      stepscope record --list
+      stepscope record mix-admission --variant after -o after.trace
+      stepscope record mix-admission --fault mix-shift-wrap
+      stepscope record fcfs-preemption --variant all -o runs/
+      stepscope record fcfs-preemption --workload azure_conv.csv --first 100 --speed 10
+      stepscope record fcfs-preemption --cost vllm.json.gz
+    """
+    from stepscope.engine.scenarios import SCENARIOS, Options
+    from stepscope.engine.scenarios import scenario as find
+
+    if list_all or scenario is None:
+        click.echo("\n\n".join(_describe(known) for known in SCENARIOS))
+        return 0
+    chosen = find(scenario)
+    variants = _variants(chosen, variant, faults)
+    workload = _graphs(chosen, file, first, speed) or _workload(chosen, file, first, speed)
+    options = Options(
+        seed, settings, frozenset(faults), executor, profile, workload, cost=_cost(priced)
+    )
+    ran: list[RunResult] = []
+    refused: dict[str, ConfigError] = {}
+    for name in variants:
+        path = _place("-".join((chosen.name, name, *faults)), name, out, many=len(variants) > 1)
+        _make_room(path, force)
+        try:
+            ran.append(_recorded(chosen, name, path, options))
+        except ConfigError as error:
+            shutil.rmtree(path, ignore_errors=True)  # what was begun of it
+            refused[name] = error
+    if not ran:
+        raise refused[variants[0]]
+    print_table(("variant", *chosen.columns), [_row(chosen, each) for each in ran])
+    for name, why in refused.items():
+        click.echo(f"skipped {name}: {plain(str(why))}", err=True)
+    return int(any(each.stopped for each in ran) and not faults)
+
+
+def _recorded(chosen: Scenario, name: str, path: Path, options: Options) -> RunResult:
+    with progress() as report:
+        report(f"recording {chosen.name} {name}", 0, None)
+        result = _run(chosen, name, path, options)
+    click.echo(f"recorded {path}", err=True)
+    if result.stopped:
+        click.echo(f"warning: {name} was given up: {plain(result.stopped)}", err=True)
+    return result
+
+
+def _run(chosen: Scenario, name: str, path: Path, options: Options) -> RunResult:
+    """Run a variant; one whose batch cannot be run is given up there, and its trace ends there."""
+    from stepscope.engine.executors import ExecutionFailed
+    from stepscope.engine.runs.outcome import in_short
+    from stepscope.engine.scenarios import RunResult
+
+    try:
+        return chosen.record(name, path, options)
+    except ExecutionFailed as failed:
+        why = str(failed)
+        return RunResult(chosen.name, name, path, {"outcome": in_short(why)}, why)
+
+
+def _variants(chosen: Scenario, wanted: str | None, faults: Sequence[str]) -> tuple[str, ...]:
+    if wanted is None:
+        from stepscope.engine.faults import fault
+
+        return (fault(faults[0]).variant if faults else "before",)
+    if wanted == "all":
+        return chosen.variants
+    if wanted not in chosen.variants:
+        raise ConfigError(
+            f"{chosen.name} has no variant {wanted!r}",
+            todo=f"choose one of: {', '.join(chosen.variants)}, all",
+        )
+    return (wanted,)
+
+
+def _graphs(
+    chosen: Scenario, file: Path | None, first: int | None, speed: float | None
+) -> Graphs | None:
+    """Return the task graphs of a file, where the scenario runs such, and say what is inferred."""
+    from stepscope.engine.workloads.graph_files import graphs_in
+
+    graphs = graphs_in(file) if file and _takes_graphs(chosen) else None
+    if graphs is None:
+        return None
+    if first or speed:
+        raise ConfigError("--first and --speed are about requests, and a task graph has none")
+    for doubt in graphs.inferred:
+        click.echo(f"warning: {doubt}", err=True)
+    if took_ns := [each for each in graphs.recorded_ns if each is not None]:
+        mean_us = sum(took_ns) / len(took_ns) / 1000
+        click.echo(f"in {graphs.source} itself a graph took {mean_us:,.1f} us", err=True)
+    return graphs
+
+
+def _takes_graphs(known: Scenario) -> bool:
+    return "clusters" in known.executors
+
+
+def _workload(
+    chosen: Scenario, file: Path | None, first: int | None, speed: float | None
+) -> Workload | None:
+    from stepscope.engine.workloads.workload import Workload
+
+    if file is None:
+        if first or speed:
+            raise ConfigError(
+                "--first and --speed are about a workload", todo="add --workload FILE"
+            )
+        return None
+    try:
+        workload = Workload.load(file)
+    except StepscopeError as error:
+        raise _of_another_kind(chosen, file, error) from None
+    return workload.first(first or len(workload)).faster(speed or 1)
+
+
+def _of_another_kind(chosen: Scenario, file: Path, error: StepscopeError) -> StepscopeError:
+    """Say what a file without requests is, where it is another scenario's, or what could be meant.
+
+    The error that reading it gave is returned where nothing more is known.
+    """
+    from stepscope.engine.scenarios import SCENARIOS
+    from stepscope.engine.workloads.graph_files import HOW_TO_WRITE, graphs_in
+
+    takers = " or ".join(each.name for each in SCENARIOS if _takes_graphs(each))
+    if _takes_graphs(chosen):
+        if not error.todo.startswith("write"):
+            return error
+        todo = f"{error.todo}, or {HOW_TO_WRITE}"
+        return ConfigError(error.what, where=error.where, todo=todo)
+    try:
+        is_of_graphs = graphs_in(file) is not None
+    except StepscopeError:
+        return error
+    if not is_of_graphs:
+        return error
+    return ConfigError(
+        f"holds task graphs, and {chosen.name} takes requests",
+        where=str(file),
+        todo=f"record {takers} with it, or give a file of requests",
+    )
+
+
+def _cost(priced: Path | None) -> CostModel | None:
+    if priced is None:
+        return None
+    from stepscope.engine.executors.fit import fit
+    from stepscope.ingest.trace import Trace
+
+    found = fit(Trace.open(priced))
+    click.echo(f"steps cost {found}", err=True)
+    for doubt in found.doubts:
+        click.echo(f"warning: {doubt}", err=True)
+    return found.cost
+
+
+def _place(name: str, variant: str, out: Path | None, *, many: bool) -> Path:
+    if many:
+        return (out or Path(name.replace(f"-{variant}", "", 1))) / f"{variant}.trace"
+    return out or Path(f"{name}.trace")
+
+
+def _make_room(path: Path, force: bool) -> None:
+    if not path.exists():
+        return
+    if not force:
+        raise ConfigError("is already there", where=str(path), todo="name another, or add --force")
+    if not (path / "manifest.json").exists():
+        raise ConfigError("is not a trace, and is not replaced", where=str(path))
+    shutil.rmtree(path)
+
+
+def _row(chosen: Scenario, result: RunResult) -> list[object]:
+    """Return a row of the scenario's table; a column that names a rule is its count.
+
+    The count is null where the rule does not apply.
+    """
+    from stepscope.analyzers.check.registry import RULES
+    from stepscope.analyzers.check.run import check
+    from stepscope.ingest.trace import Trace
+
+    asked = [rule for rule in RULES if rule.code in chosen.columns]
+    counts = check(Trace.open(result.path), asked).counts if asked and result.path else {}
+    codes = {rule.code: counts.get(rule.code) for rule in asked}
+    values = {"variant": result.variant, **result.metrics, **codes}
+    return [values.get(column) for column in ("variant", *chosen.columns)]
+
+
+def _describe(known: Scenario) -> str:
+    from stepscope.engine.faults import faults_of
+
+    settings = [(name, str(each.default), each.help) for name, each in known.settings.items()]
+    faults = [(each.name, each.summary) for each in faults_of(known.name)]
+    lines = [
+        f"{known.name}  {known.summary}",
+        f"  variants: {', '.join(known.variants)}",
+        f"  executors: {', '.join(known.executors)}",
+    ]
+    for header, rows in ((("--fault", "is"), faults), (("--set", "default", "is"), settings)):
+        if rows:
+            lines += ["", *(f"  {line}" for line in format_table(header, rows))]
+    return "\n".join(lines)

@@ -1,0 +1,218 @@
+"""The difference of two traces as text: given, diverged, known, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from stepscope.analyzers.check.coverage import OF_THE_RECORDING
+from stepscope.analyzers.check.run import CheckResult
+from stepscope.analyzers.diff.compare import EQUAL, INCOMPARABLE, PREFIX, Difference, Divergence
+from stepscope.analyzers.diff.stages import STAGES
+from stepscope.analyzers.findings.wording import times
+from stepscope.app.present.diff_knew import Knowledge, facts_of
+from stepscope.app.printable import plain
+from stepscope.app.units import duration, moment
+
+MAX_INPUTS, MAX_ONLY, MAX_REQUESTS, LONGEST = 12, 4, 5, 300
+OF_FINISHED = ("latency", "ttft")
+Results = tuple[CheckResult, CheckResult]
+Pair = tuple[Any, Any]
+
+
+def verdict_lines(found: Difference) -> Iterator[str]:
+    """Which traces these are, what they were given, and how they compare."""
+    yield f"A  {plain(found.a)}"
+    yield f"B  {plain(found.b)}"
+    yield from _paired(found)
+    if found.inputs:
+        yield ""
+        yield "given differently"
+        for each in found.inputs[:MAX_INPUTS]:
+            yield f"  {plain(each.what)}"
+            yield f"    A  {_value(each.a)}"
+            yield f"    B  {_value(each.b)}"
+        if len(found.inputs) > MAX_INPUTS:
+            yield f"  and {len(found.inputs) - MAX_INPUTS:,} more"
+    yield ""
+    yield from _verdict(found)
+
+
+def divergence_lines(
+    divergence: Divergence,
+    known: tuple[Knowledge | None, Knowledge | None],
+    starts_ns: tuple[int, int],
+) -> Iterator[str]:
+    """The first rows that differ, and what each run knew then."""
+    columns = next(stage.columns for stage in STAGES if stage.name == divergence.stage)
+    for run, row in (("A", divergence.row_a), ("B", divergence.row_b)):
+        yield f"  {run}  {_row(row, columns)}"
+    for run, only in (("A", divergence.only_a), ("B", divergence.only_b)):
+        if len(only) > MAX_ONLY:
+            yield f"  in this step {len(only):,} rows are {run}'s alone"
+        elif only:
+            yield f"  in this step only {run} has: {'; '.join(_row(row, columns) for row in only)}"
+    yield ""
+    yield "what each knew then"
+    whens = [
+        "" if each is None else moment(each.ts_ns - start, 1_000)
+        for each, start in zip(known, starts_ns, strict=True)
+    ]
+    yield from _both("at", (whens[0], whens[1]))
+    facts = [facts_of(each) for each in known]
+    for name in dict.fromkeys((*facts[0], *facts[1])):
+        yield from _both(name, (facts[0].get(name, "-"), facts[1].get(name, "-")))
+    for run, each in zip("AB", known, strict=True):
+        for line in () if each is None else each.decisions:
+            yield f"  {run} decided: {plain(line)}"
+
+
+def outcome_lines(found: Difference, rules: Results | None) -> Iterator[str]:
+    """What came of it: totals, where the time went, who gained and who lost, findings."""
+    came = found.outcomes
+    totals = [(_total(name), *(_amount(name, n) for n in pair)) for name, pair in
+              came.totals.items() if pair != (None, None)]  # fmt: skip
+    yield from _table(("what came of it", "A", "B"), totals)
+    changed = [(name, duration(a), duration(b)) for name, (a, b) in came.causes.items() if a != b]
+    if changed:
+        yield ""
+        yield from _table(("time of all requests", "A", "B"), changed)
+    yield from _who(came.requests)
+    if rules is not None:
+        yield ""
+        yield from _findings(*rules)
+
+
+def _findings(ours: CheckResult, theirs: CheckResult) -> Iterator[str]:
+    """Rules that find more in one run; of those that could judge both, that they do not."""
+    codes = sorted(ours.counts.keys() | theirs.counts.keys())
+    counts = [(code, *(_count(run.counts.get(code)) for run in (ours, theirs))) for code in codes]
+    # A rule that does not apply to one and finds nothing in the other says nothing of either.
+    differing = [row for row in counts if row[1] != row[2] and {*row[1:]} != {"0", "n/a"}]
+    both = (ours.counts.keys() & theirs.counts.keys()) - OF_THE_RECORDING
+    if differing:
+        yield from _table(("findings of", "A", "B"), differing)
+    if not both:
+        yield "no rule could judge what ran in both"
+    elif not differing:
+        yield f"{times(len(both), 'rule')} could judge what ran in both, and found as much in each"
+    if not both or ours.counts.keys() != theirs.counts.keys():
+        for run, result in (("A", ours), ("B", theirs)):
+            yield f"  {run}: {result.coverage.share}"
+
+
+def _paired(found: Difference) -> Iterator[str]:
+    inferred = found.pairing.inferred
+    if not inferred:
+        return
+    yield ""
+    yield "requests of B have other ids, and are called as those of A that they seem to be"
+    for how, number in inferred.items():
+        yield f"  {times(number, 'pair')} inferred from {how}"
+
+
+def _verdict(found: Difference) -> Iterator[str]:
+    if found.verdict == INCOMPARABLE:
+        yield "they have no rows in common that tell what an engine decided"
+    elif found.verdict == EQUAL:
+        yield f"they decide and do the same in every step, of {', '.join(found.firsts)}"
+    elif found.verdict == PREFIX:
+        yield f"they are the same as far as {found.shorter} goes, which ends first"
+    elif found.divergence is not None:
+        where = f", rank {found.divergence.rank}" if found.divergence.rank else ""
+        yield (
+            f"they diverge in step {found.divergence.step:,}{where}: {found.divergence.stage}, "
+            f"row {found.divergence.place:,}"
+        )
+    yield from _firsts(found)
+
+
+def _firsts(found: Difference) -> Iterator[str]:
+    """When everything else differs for the first time."""
+    own = found.divergence.stage if found.divergence else None
+    later = {name: first[1] for name, first in found.firsts.items() if first and name != own}
+    if found.slower:
+        later["durations"] = found.slower[1]
+    if later:
+        said = ", ".join(f"{name} {step:,}" for name, step in later.items())
+        yield f"  first step that differs in: {said}"
+    never = [name for name, first in found.firsts.items() if first is None]
+    if never and later:
+        yield f"  never differ: {', '.join(never)}"
+    if found.not_compared:
+        yield f"  only one trace has: {', '.join(found.not_compared)}"
+
+
+def _row(row: Mapping[str, Any] | None, columns: Sequence[str]) -> str:
+    if row is None:
+        return "nothing more in this step"
+    said = [f"{_label(name)} {row[name]}" for name in columns if row[name] is not None]
+    return _short(", ".join(said)) or "a row of which nothing is known"
+
+
+def _both(name: str, pair: Pair) -> Iterator[str]:
+    if pair[0] == pair[1]:
+        yield f"  {name}: {_short(pair[0])}"
+        return
+    yield f"  {name}"
+    for run, value in zip("AB", pair, strict=True):
+        yield f"    {run}  {_short(value)}"
+
+
+def _who(requests: pl.DataFrame) -> Iterator[str]:
+    for change, by in (("gained", True), ("lost", False)):
+        those = requests.filter(pl.col("change") == change)
+        if those.is_empty():
+            continue
+        yield ""
+        yield f"{len(those):,} {change} by B"
+        # Who finished in one run only comes first, then by how much.
+        order = those.sort("gain_ns", descending=by, nulls_last=False)
+        for row in order.head(MAX_REQUESTS).iter_rows(named=True):
+            yield f"  {plain(row['request'] or '')}: {_fate(row, 'a')} → {_fate(row, 'b')}"
+
+
+def _fate(row: Mapping[str, Any], run: str) -> str:
+    if row[f"latency_ns_{run}"] is None:
+        return "not there"
+    times = row[f"num_preempted_{run}"]
+    preempted = f", preempted {times}x" if times else ""
+    outcome = plain(row[f"outcome_{run}"] or "unfinished")
+    return f"{outcome} after {duration(row[f'latency_ns_{run}'])}{preempted}"
+
+
+def _total(name: str) -> str:
+    return f"{_label(name)} of finished" if name.startswith(OF_FINISHED) else _label(name)
+
+
+def _label(name: str) -> str:
+    return name.removesuffix("_ns").removeprefix("num_").replace("_", " ")
+
+
+def _amount(name: str, number: int | None) -> str:
+    if number is None:
+        return "-"
+    return duration(number) if name.endswith("_ns") else f"{number:,}"
+
+
+def _count(number: int | None) -> str:
+    return "n/a" if number is None else f"{number:,}"
+
+
+def _value(value: object) -> str:
+    return "-" if value is None else _short(str(value))
+
+
+def _short(text: str) -> str:
+    safe = plain(text)
+    return safe if len(safe) <= LONGEST else f"{safe[: LONGEST - 1]}…"
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        name, *values = row
+        right = (value.rjust(width) for value, width in zip(values, widths[1:], strict=True))
+        yield "  ".join((name.ljust(widths[0]), *right))

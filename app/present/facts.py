@@ -1,0 +1,130 @@
+"""What both fronts say of a finding or a span, in plain words: each lays it out in its own way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import polars as pl
+
+from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.palette import STATES
+from stepscope.app.present.where import lane_name, place, when
+from stepscope.app.timeline import Lane, SpanView, Timeline
+from stepscope.app.units import count, duration
+from stepscope.ingest.trace import Trace
+
+MAX_ARGUMENTS = 60
+LENGTHS = ("cpu_dur_ns", "gpu_dur_ns", "gpu_busy_ns")
+"""Columns in nanoseconds that are no moments."""
+
+
+def whereabouts(found: Finding, timeline: Timeline) -> Iterator[str]:
+    """Where a finding is, a part at a time: lane, rank, step, time, and how often it occurs."""
+    where = place(found, timeline)
+    yield where
+    if found.rank:
+        yield f"rank {found.rank}"
+    step = f"step {count(found.step)}" if found.step is not None else where
+    if step != where:
+        yield step
+    if found.ts_ns is not None:
+        lasted = (found.end_ns or found.ts_ns) - found.ts_ns
+        length = f" for {duration(lasted)}" if lasted > 0 else ""
+        yield when(found.ts_ns, timeline) + length
+    if found.count > 1:
+        yield f"{count(found.count)} times, this is the worst or the first"
+
+
+def reasons(found: Finding, trace: Trace, most: int) -> list[str]:
+    """The `most` last decisions on a finding's request or task up to its time, latest first."""
+    subjects = [str(each) for each in (found.request, found.task) if each is not None]
+    if not subjects or not trace.has("decisions"):
+        return []
+    wanted = pl.col("subject").is_in(subjects) & (pl.col("rank") == (found.rank or 0))
+    if found.ts_ns is not None:
+        wanted &= pl.col("ts_ns") <= found.ts_ns
+    rows = trace.decisions.filter(wanted).sort("ts_ns", maintain_order=True)
+    return [decision(row) for row in rows.tail(most).reverse().collect().to_dicts()]
+
+
+def decision(row: dict[str, Any]) -> str:
+    """A decision in a line: `deferred: no free slot, slot needs 1, 0 available, held by 17`."""
+    parts = [row["reason"] or ""]
+    if row["needed"] is not None:
+        parts.append(f"{row['resource'] or ''} needs {count(row['needed'])}".lstrip())
+    if row["available"] is not None:
+        parts.append(f"{count(row['available'])} available")
+    if row["holder"]:
+        parts.append(f"held by {row['holder']}")
+    if row["instead"]:
+        parts.append(f"{row['instead']} instead")
+    said = ", ".join(part for part in parts if part)
+    return f"{row['verdict']}: {said}" if said else str(row["verdict"])
+
+
+def before_and_after(found: Finding, timeline: Timeline) -> list[tuple[str, str, str]]:
+    """What the lanes around a finding show just before it and at it; counters if they changed."""
+    lane = timeline.lane_of(found)
+    if lane is None or found.ts_ns is None:
+        return []
+    rows = []
+    for name, lanes in groupby(_around(timeline, timeline.lanes[lane]), _name_near):
+        near = list(lanes)
+        before, after = (_shown(timeline, near, ts) for ts in (found.ts_ns - 1, found.ts_ns))
+        if before != after or near[0].section != "counters":
+            rows.append((name, before, after))
+    return rows
+
+
+def row_facts(span: SpanView, timeline: Timeline) -> Iterator[tuple[str, str]]:
+    """The recorded row that a span stands for, column by column, without nulls and arguments."""
+    for name, value in timeline.row(span.ref).items():
+        if value is None or name in ("ts_ns", "dur_ns", "args"):
+            continue
+        label = name.removesuffix("_ns").replace("_", " ")
+        if name in LENGTHS:
+            yield label, duration(value)
+        elif name.endswith("_ns"):
+            yield label, when(value, timeline, 1)
+        elif isinstance(value, bool):
+            yield label, "yes" if value else "no"
+        else:
+            yield label, count(value) if isinstance(value, float) else str(value)
+
+
+def arguments(span: SpanView, timeline: Timeline) -> list[tuple[str, str]]:
+    """A span's arguments, which are JSON text; as they stand where they are not an object."""
+    text = timeline.row(span.ref).get("args")
+    if not text:
+        return []
+    try:
+        decoded = json.loads(text)
+    except (ValueError, RecursionError):
+        decoded = None
+    if not isinstance(decoded, dict):
+        return [("args", str(text))]
+    shown = list(decoded.items())[:MAX_ARGUMENTS]
+    return [(str(n), v if isinstance(v, str) else json.dumps(v)) for n, v in shown]
+
+
+def _around(timeline: Timeline, own: Lane) -> Iterator[Lane]:
+    for lane in timeline.lanes:
+        same_section = lane.section == own.section and lane.rank == own.rank
+        in_group = own.section == "core groups" and same_section and lane.group == own.group
+        is_own = same_section and (lane.group, lane.label) == (own.group, own.label)
+        if in_group or is_own or (lane.section == "counters" and not lane.group):
+            yield lane
+
+
+def _name_near(lane: Lane) -> str:
+    return lane_name(lane) if lane.section == "requests" else lane.label
+
+
+def _shown(timeline: Timeline, lanes: list[Lane], ts_ns: int) -> str:
+    """What sub-lanes of one lane show together."""
+    spans = (timeline.at(lane.id, ts_ns) for lane in lanes)
+    labels = [span.label or STATES[span.state].name for span in spans if span]
+    return " + ".join(labels) or "idle"

@@ -1,0 +1,105 @@
+"""Findings as text: ranked, grouped by rule, a few of each, with what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from stepscope.analyzers.check.coverage import BLIND
+from stepscope.analyzers.check.run import CheckResult
+from stepscope.analyzers.findings.finding import Finding, Severity
+from stepscope.analyzers.findings.rule import ONLY_WHERE
+from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
+from stepscope.app.printable import plain
+
+_WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_ERROR = SEVERITY_MARKS[Severity.ERROR]
+SHOWN = 3  # findings printed per rule unless all are asked for
+
+
+def format_result(
+    result: CheckResult, start_ns: int = 0, *, show_all: bool = False, unmet: Sequence[str] = ()
+) -> str:
+    """Return the findings of one trace as text, with times from `start_ns` on.
+
+    `unmet` are the required rules that could not judge it, which come before all findings.
+    """
+    lines = [f"{plain(result.trace)}: {summed(result)}", result.coverage.share]
+    lines += [f"{_ERROR.glyph} {code} {unmet_line(code, result)}" for code in unmet]
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        by_rule.setdefault(finding.code, []).append(finding)
+    for findings in by_rule.values():
+        lines += ["", *_rule_lines(findings, start_ns, show_all)]
+    if result.not_applicable:
+        lines += ["", f"not applicable (not recorded): {', '.join(result.not_applicable)}"]
+    return "\n".join(lines)
+
+
+def format_summary(results: Sequence[CheckResult]) -> str:
+    """Return one line for all traces together."""
+    return f"{len(results)} traces: {summed(*results)}"
+
+
+def summed(*results: CheckResult) -> str:
+    """Return what checks came to in a few words: first that one of them looked at nothing."""
+    findings = [finding for result in results for finding in result.findings]
+    blind = [said for result in results if (said := result.coverage.verdict)]
+    if not blind:
+        return tally(findings)
+    first = blind[0] if len(results) == 1 else f"in {len(blind):,}, {BLIND}"
+    return "  ".join([f"{NOT_APPLICABLE} {first}", *([tally(findings)] if findings else [])])
+
+
+def unmet_line(code: str, result: CheckResult) -> str:
+    """Return why a required rule could not judge."""
+    return f"is required, and not applicable: {lacks(code, result)}"
+
+
+def lacks(code: str, result: CheckResult) -> str:
+    """Return what keeps a rule from judging: `the trace lacks steps.dur_ns, batch_rows`."""
+    absent = ", ".join(result.lacking[code])
+    return f"it applies {absent}" if absent.startswith(ONLY_WHERE) else f"the trace lacks {absent}"
+
+
+def tally(findings: Iterable[Finding]) -> str:
+    """Return how many findings there are of each severity, in words."""
+    counts: Counter[Severity] = Counter()
+    for finding in findings:
+        counts[finding.severity] += finding.count
+    parts = [
+        f"{SEVERITY_MARKS[severity].glyph} {counts[severity]:,} {_plural(word, counts[severity])}"
+        for severity, word in _WORDS.items()
+        if counts[severity]
+    ]
+    return "  ".join(parts) or "nothing found"
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def where(finding: Finding, start_ns: int = 0) -> str:
+    """Return where a finding is, as short as it can be said: `group 2 · step 3 · 8.214 ms`."""
+    parts = [
+        f"rank {finding.rank}" if finding.rank else "",
+        f"request {finding.request}" if finding.request is not None else "",
+        f"group {finding.group}" if finding.group is not None else "",
+        f"core {finding.core}" if finding.core is not None else "",
+        f"step {finding.step}" if finding.step is not None else "",
+        f"{(finding.ts_ns - start_ns) / 1e6:,.3f} ms" if finding.ts_ns is not None else "",
+    ]
+    return plain(" · ".join(part for part in parts if part)) or "whole run"
+
+
+def _rule_lines(findings: list[Finding], start_ns: int, show_all: bool) -> list[str]:
+    first = findings[0]
+    total = sum(finding.count for finding in findings)
+    shown = findings if show_all else findings[:SHOWN]
+    lines = [f"{SEVERITY_MARKS[first.severity].glyph} {first.code} {first.name}  ×{total:,}"]
+    for finding in shown:
+        lines += [f"    {where(finding, start_ns)}", f"        {plain(finding.message)}"]
+    left = total - sum(finding.count for finding in shown)
+    if left:
+        lines.append(f"    and {left:,} more (--all shows them)")
+    return [*lines, f"    fix: {plain(first.fix)}"]

@@ -1,0 +1,1 @@
+"""The pages of the terminal front, and what each of them is made of."""

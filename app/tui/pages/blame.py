@@ -1,0 +1,178 @@
+"""Where each request's time went: a waterfall of all of them, and the one under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+
+from stepscope.analyzers.latency.blame import Blame, blame
+from stepscope.app.present.blame_bars import Bars
+from stepscope.app.tui.actions import bindings
+from stepscope.app.tui.ink import MUTED
+from stepscope.app.tui.pages.blame_rows import (
+    ORDERS,
+    BlameRows,
+    legend,
+    request_blocks,
+    total_blocks,
+)
+from stepscope.app.tui.widgets.latest import Latest
+from stepscope.app.tui.widgets.prose import Block, Paragraph, Prose
+from stepscope.app.tui.widgets.table import Table
+from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.trace import Trace
+
+
+class BlamePage(Horizontal, can_focus=True):
+    """A table of requests with bars, and what the chosen one waited for.
+
+    Latencies are split when the page is first opened, in a thread.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("blame")]
+
+    @dataclass
+    class Opened(Message):
+        """A request is to be shown in the timeline, or the run as a whole, which has no name."""
+
+        rank: int
+        request: str
+        arrive_ns: int
+
+    @dataclass
+    class Split(Message):
+        """The latencies are split, or it is said why not."""
+
+        blamed: Blame | None
+        bars: Bars | None = None
+        failure: str = ""
+
+    @dataclass
+    class Described(Message):
+        """A request was looked up."""
+
+        blocks: Sequence[Block]
+
+    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.trace = trace
+        self.blamed: Blame | None = None
+        self.bars: Bars | None = None
+        self.order = ORDERS[0]
+        self._is_asked = False
+        self._latest: Latest[dict[str, Any]] = Latest(self._look_up)
+
+    def compose(self) -> ComposeResult:
+        """Lay out what the bars mean, the bars, and the words."""
+        with Vertical(id="bars"):
+            yield Prose(id="blame-legend")
+            yield Table(id="blamed")
+        yield Prose(id="blame-about")
+
+    @property
+    def table(self) -> Table:
+        """The table of requests."""
+        return self.query_one(Table)
+
+    def show(self) -> None:
+        """Show the page, and begin to split latencies where nobody has asked for it yet."""
+        if not self._is_asked:
+            self._is_asked = True
+            self._say("adding up where each request's time went …")
+            self._split()
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor by rows."""
+        self.table.move(by)
+        self._describe()
+
+    def action_page_move(self, pages: int) -> None:
+        """Move the cursor by screenfuls."""
+        self.action_move(pages * self.table.page)
+
+    def action_edge(self, index: int) -> None:
+        """Move to the first or the last row."""
+        if len(self.table.rows):
+            self.table.point_at(index % len(self.table.rows))
+            self._describe()
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the text."""
+        self.query_one("#blame-about").scroll_relative(y=lines, animate=False)
+
+    def action_sort(self) -> None:
+        """Sort by the next of the orders; the cursor goes to the top."""
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self._fill()
+
+    def action_jump(self) -> None:
+        """Go to the arrival of the request in the timeline."""
+        row = self._row()
+        if row:
+            self.post_message(self.Opened(row["rank"], row["request"] or "", row["arrive_ns"]))
+
+    @work(thread=True)
+    def _split(self) -> None:
+        try:
+            blamed = blame(self.trace)
+            self.post_message(self.Split(blamed, Bars(blamed)))
+        except StepscopeError as error:
+            self.post_message(self.Split(None, failure=str(error)))
+        except Exception as error:
+            # A traceback over the screen would tell a user nothing.
+            what = f"cannot split latencies: {type(error).__name__}: {error}"
+            self.post_message(self.Split(None, failure=f"{what}; report this as a bug"))
+
+    def on_blame_page_split(self, event: Split) -> None:
+        """Fill the page."""
+        event.stop()
+        self.blamed, self.bars = event.blamed, event.bars
+        if event.blamed is None:
+            self._say(event.failure)
+        else:
+            self._fill()
+
+    def _fill(self) -> None:
+        if self.blamed is None or self.bars is None:
+            return
+        self.table.show(BlameRows(self.blamed, self.bars, self.order))
+        self.query_one("#blame-legend", Prose).show([legend(self.blamed, self.order)])
+        self.query_one("#blame-about", Prose).show(list(total_blocks(self.blamed)))
+        self.action_edge(0)
+
+    @on(Table.Chosen)
+    def _choose(self, event: Table.Chosen) -> None:
+        self._describe()
+        if event.again:
+            self.action_jump()
+
+    def _row(self) -> dict[str, Any] | None:
+        rows, cursor = self.table.rows, self.table.cursor
+        return rows.row(cursor) if isinstance(rows, BlameRows) and cursor is not None else None
+
+    def _describe(self) -> None:
+        row = self._row()
+        if row:
+            self._latest.wish(row)
+
+    @work(thread=True)
+    def _look_up(self, row: dict[str, Any]) -> None:
+        if self.blamed:
+            words = [*request_blocks(self.trace, self.blamed, row), *total_blocks(self.blamed)]
+            self.post_message(self.Described(words))
+
+    def on_blame_page_described(self, event: Described) -> None:
+        """Show what was found, unless another request is wanted by now."""
+        event.stop()
+        if self._latest.is_wanted():
+            self.query_one("#blame-about", Prose).show(event.blocks)
+
+    def _say(self, text: str) -> None:
+        self.query_one("#blame-about", Prose).show([Paragraph(text, MUTED)])

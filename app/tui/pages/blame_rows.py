@@ -1,0 +1,173 @@
+"""Blame in the terminal: a row with a bar for each request, and one request in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from stepscope.analyzers.latency.blame import Blame, CauseTotal
+from stepscope.analyzers.latency.causes import CAUSES
+from stepscope.app.present.blame_bars import LOOKS, Bars
+from stepscope.app.present.blame_reasons import reasons, waits_of
+from stepscope.app.printable import plain
+from stepscope.app.tui.cells import Line, fit
+from stepscope.app.tui.ink import BACKGROUND, MUTED, PANEL, TEXT, ink, readable_on
+from stepscope.app.tui.widgets.prose import Block, Fact, Flow, Heading, Painted, Paragraph, Title
+from stepscope.app.tui.widgets.table import Cell, Column
+from stepscope.app.tui.widgets.text_bar import Piece
+from stepscope.app.units import count, duration
+from stepscope.ingest.trace import Trace
+
+MOST_WAITS = 8
+CAUSE_WIDTH, TIME_WIDTH, SHARE_WIDTH = 16, 10, 7
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A way to sort the requests: what it is called, and by which expression, largest first."""
+
+    name: str
+    by: pl.Expr
+    descending: bool = True
+
+
+ORDERS = (
+    Order("latency", pl.col("latency_ns")),
+    Order("arrival", pl.col("arrive_ns"), descending=False),
+    Order("time to first token", pl.col("first_token_ns") - pl.col("arrive_ns")),
+)
+
+
+class BlameRows:
+    """The requests in an order, each with its bar on one scale of time."""
+
+    columns: tuple[Column, ...] = (
+        Column("request", 14),
+        Column("latency", TIME_WIDTH, to_right=True),
+        Column("1st token", TIME_WIDTH, to_right=True, from_width=70),
+        Column("first arrival to last end"),
+    )
+
+    def __init__(self, blamed: Blame, bars: Bars, order: Order) -> None:
+        told = blamed.requests.sort(
+            order.by, descending=order.descending, nulls_last=True, maintain_order=True
+        )
+        self.nothing = "Nothing to blame: no request and no step is in this trace."
+        self._told = told
+        self._bars = bars
+        # Of the least of a column polars' stubs say only that it is a value of some type.
+        self._first = int(told["arrive_ns"].min() or 0)  # type: ignore[arg-type]
+        self._last = int(told["ended_ns"].max() or 0)  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def row(self, index: int) -> dict[str, Any]:
+        """A row of `Blame.requests`."""
+        return self._told.row(index, named=True)
+
+    def cells(self, index: int) -> Sequence[Cell]:
+        """One request: its name, how long it took in all and to its first token, its bar."""
+        row = self.row(index)
+        first = row["first_token_ns"]
+        return (
+            (name_of(row), None),
+            (duration(row["latency_ns"]), None),
+            ("–" if first is None else duration(first - row["arrive_ns"]), ink(MUTED, BACKGROUND)),
+            partial(self._draw, row),
+        )
+
+    def _draw(self, row: Mapping[str, Any], line: Line, start: int, width: int) -> None:
+        for each in self._bars.cells(row, self._first, self._last, width):
+            look = LOOKS[each.group]
+            style = ink(readable_on(look.colour), look.colour)
+            line.put(start + each.start, look.glyph * each.length, style)
+
+
+def name_of(row: Mapping[str, Any]) -> str:
+    """What a row of `Blame.requests` is called; with its rank where that is not 0."""
+    name = "whole run" if row["request"] is None else plain(row["request"])
+    return f"{row['rank']}:{name}" if row["rank"] else name
+
+
+def total_blocks(blamed: Blame) -> Iterator[Block]:
+    """What each cause took of all requests or of the whole run, and what the trace left unsaid."""
+    if blamed.names_requests:
+        yield Heading("all requests", f"{count(len(blamed.requests))}, {duration(blamed.total_ns)}")
+    elif len(blamed.requests):
+        yield Heading("whole run", duration(blamed.total_ns))
+    for total in blamed.totals():
+        yield Painted(_total(total))
+    for note in blamed.notes:
+        yield Paragraph(plain(note), MUTED)
+
+
+def request_blocks(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Block]:
+    """One request: how long, how it ended, what it went to, and its longest waits with reasons."""
+    yield Title(f"{name_of(row)}  {duration(row['latency_ns'])}")
+    yield Paragraph(_how_it_ended(row), MUTED)
+    yield Heading("where it went")
+    for cause in CAUSES:
+        if row[cause.column]:
+            spent = row[cause.column], row[cause.column] / max(row["latency_ns"], 1)
+            yield Painted(_cause(cause.group, cause.name, *spent))
+    yield from _waits(trace, blamed, row)
+
+
+def legend(blamed: Blame, order: Order) -> Flow:
+    """How the rows are sorted, and what the bars are made of, as far as it occurs."""
+    spent = dict.fromkeys(group for each in blamed.totals() for group in (each.cause.group,))
+    looks = [look for group, look in LOOKS.items() if group in spent]
+    chips = [
+        Piece(f" {look.glyph} {look.name} ", ink(readable_on(look.colour), look.colour))
+        for look in looks
+    ]
+    return Flow((Piece(f"by {order.name}", ink(MUTED, PANEL)), *chips))
+
+
+def _how_it_ended(row: Mapping[str, Any]) -> str:
+    if row["request"] is None:
+        return f"all steps of rank {row['rank']}; the trace names no request"
+    ended = plain(row["outcome"] or "still there when the trace ended")
+    if row["first_token_ns"] is None:
+        return f"{ended}, without a token"
+    return f"{ended}; first token after {duration(row['first_token_ns'] - row['arrive_ns'])}"
+
+
+def _total(total: CauseTotal) -> tuple[Piece, ...]:
+    cause = total.cause
+    return _cause(cause.group, cause.name, total.total_ns, total.share)
+
+
+def _cause(group: str, name: str, took_ns: int, share: float) -> tuple[Piece, ...]:
+    return (
+        *_swatch(group, f"{fit(name, CAUSE_WIDTH):<{CAUSE_WIDTH}}"),
+        Piece(f"{duration(took_ns):>{TIME_WIDTH}}", ink(TEXT, PANEL)),
+        Piece(f"{share:>{SHARE_WIDTH}.1%}", ink(MUTED, PANEL)),
+    )
+
+
+def _swatch(group: str, text: str) -> tuple[Piece, Piece]:
+    """A cell of the bar, and what it stands for."""
+    look = LOOKS[group]
+    cell = Piece(look.glyph, ink(readable_on(look.colour), look.colour))
+    return cell, Piece(f" {text}", ink(TEXT, PANEL))
+
+
+def _waits(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Block]:
+    own = blamed.intervals.filter(
+        pl.col("request").eq_missing(pl.lit(row["request"], pl.String)),
+        pl.col("rank") == row["rank"],
+    )
+    waits = waits_of(own).top_k(MOST_WAITS, by="ns").sort("from_ns")
+    if waits.is_empty():
+        return
+    yield Heading("longest waits", "after arrival, for how long")
+    for wait, reason in zip(waits.iter_rows(named=True), reasons(trace, waits), strict=True):
+        after, took = duration(wait["from_ns"] - row["arrive_ns"]), duration(wait["ns"])
+        said = f": {plain(reason)}" if reason else ""
+        yield Fact(f"+{after}", (f"{took} {wait['cause']}{said}",))

@@ -1,0 +1,48 @@
+"""Findings as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepscope.app.palette import SEVERITY_MARKS
+from stepscope.app.present.where import place, when
+from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
+from stepscope.app.tui.view_state import ViewState
+from stepscope.app.tui.widgets.table import Cell, Column
+
+
+class FindingRows:
+    """The rows of a table of findings, worst first."""
+
+    columns: tuple[Column, ...] = (
+        Column("", 1),
+        Column("code", 6),
+        Column("rule", 26, from_width=130),
+        Column("where", 16, from_width=60),
+        Column("what"),
+        Column("×", 5, to_right=True, from_width=120),
+        Column("time", 12, to_right=True, from_width=70),
+    )
+
+    def __init__(self, view: ViewState) -> None:
+        self.nothing = view.without_findings
+        self._findings = view.findings or ()
+        self._timeline = view.timeline
+
+    def __len__(self) -> int:
+        return len(self._findings)
+
+    def cells(self, index: int) -> Sequence[Cell]:
+        """One finding: mark, code, rule, where, what, how often, when."""
+        found = self._findings[index]
+        mark = SEVERITY_MARKS[found.severity]
+        style, quiet = ink(mark.colour, BACKGROUND, bold=True), ink(MUTED, BACKGROUND)
+        return (
+            (mark.glyph, style),
+            (found.code, style),
+            (found.name, None),
+            (place(found, self._timeline), quiet),
+            (found.message, None),
+            (f"{found.count:,}" if found.count > 1 else "", quiet),
+            (when(found.ts_ns, self._timeline), quiet),
+        )

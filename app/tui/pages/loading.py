@@ -1,0 +1,122 @@
+"""The first thing on the screen: reads the trace in threads, and says how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual import on, work
+from textual.message import Message
+from textual.widgets import Static
+
+from stepscope.analyzers.check.run import CheckResult, check
+from stepscope.app.debug import Session
+from stepscope.app.timeline import Composition, Timeline
+from stepscope.app.tui.cells import fit
+from stepscope.app.tui.pages.overview_words import About, about
+from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What the overview and the timeline draw of a trace."""
+
+    timeline: Timeline
+    composition: Composition
+    about: About
+
+
+class Opening(Static):
+    """Shown until the trace is laid out; its threads only post messages."""
+
+    @dataclass
+    class Progressed(Message):
+        """Slow work came this far; an empty text means that it is done."""
+
+        text: str
+
+    @dataclass
+    class Opened(Message):
+        """The trace was laid out."""
+
+        models: Models
+
+    @dataclass
+    class Folded(Message):
+        """State can be looked up, step by step."""
+
+        session: Session
+
+    @dataclass
+    class Checked(Message):
+        """The rules have run."""
+
+        result: CheckResult
+
+    @dataclass
+    class Failed(Message):
+        """Slow work could not be done: to lay out, to fold state, or to check."""
+
+        work: str
+        error: StepscopeError
+
+    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self.trace = trace
+
+    @work(thread=True)
+    def read(self) -> None:
+        """Lay the trace out, then make its states ready to be looked up."""
+        self._attempt("lay out", lambda: self.Opened(read_models(self.trace, self._report)))
+        self._attempt("fold", lambda: self.Folded(Session(self.trace)))
+
+    @work(thread=True)
+    def check(self) -> None:
+        """Run the rules."""
+        self._attempt("check", lambda: self.Checked(check(self.trace, progress=self._report_rule)))
+        self._report("")
+
+    def _attempt(self, work: str, make: Callable[[], Message]) -> None:
+        try:
+            self.post_message(make())
+        except StepscopeError as error:
+            self.post_message(self.Failed(work, error))
+        except Exception as error:
+            # A traceback over the screen would tell a user nothing.
+            what = f"cannot {work} the trace: {type(error).__name__}: {error}"
+            known = StepscopeError(what, where=self.trace.name, todo="report this as a bug")
+            self.post_message(self.Failed(work, known))
+
+    def _report(self, text: str) -> None:
+        self.post_message(self.Progressed(text))
+
+    def _report_rule(self, rule: str, done: int, total: int | None) -> None:
+        self._report(f"{rule}, {done} of {total} rules")
+
+    @on(Progressed)
+    def _show_progress(self, event: Progressed) -> None:
+        self.update(fit(f"{self.trace.name}: {event.text} …", max(self.size.width, 1)))
+
+    @on(Failed)
+    def _show_failure(self, event: Failed) -> None:
+        self.update(str(event.error))
+
+
+def read_models(trace: Trace, progress: Callable[[str], None]) -> Models:
+    """Lay out a trace; `progress` is told what comes next."""
+    progress("laying out lanes")
+    timeline = Timeline.of(trace)
+    progress("naming what is in them")
+    _warm(timeline)
+    progress("adding up batches")
+    composition = Composition.of(trace)
+    progress("counting rows")
+    return Models(timeline, composition, about(trace, timeline, composition))
+
+
+def _warm(timeline: Timeline) -> None:
+    """Have the timeline make its indexes here, not when the first screen is drawn."""
+    timeline.find("")
+    for lane in {each.section: each.id for each in timeline.lanes}.values():
+        timeline.next_span(lane, timeline.bounds[0] - 1)

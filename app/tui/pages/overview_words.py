@@ -1,0 +1,170 @@
+"""The overview in words: what the trace is, its kinds of steps, what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.analyzers.check.run import CheckResult
+from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.palette import DECODE, IDLE, NOT_APPLICABLE, PREFILL, SEVERITY_MARKS, STATES
+from stepscope.app.timeline import Composition, Timeline
+from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
+from stepscope.app.tui.plot.span_bars import fill_of
+from stepscope.app.tui.widgets.prose import Block, Fact, Heading, Painted, Paragraph, Title
+from stepscope.app.tui.widgets.text_bar import Piece
+from stepscope.app.units import count, duration
+from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.schema import STEP_KINDS, TABLES
+from stepscope.ingest.trace import Trace
+
+BAR_WIDTH = 8
+STATE_OF_KIND = {"prefill": PREFILL, "decode": DECODE, "idle": IDLE, "dummy": IDLE}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a trace is, in a few lines, and then what is in it."""
+
+    head: Sequence[Block]
+    body: Sequence[Block]
+
+
+def about(trace: Trace, timeline: Timeline, composition: Composition) -> About:
+    """Say what a trace is; counts rows, so call it from a thread."""
+    body = [*_kinds(composition), *_tables(trace), *_losses(trace.manifest)]
+    return About(list(_what_it_is(trace, timeline)), body)
+
+
+def _what_it_is(trace: Trace, timeline: Timeline) -> Iterator[Block]:
+    manifest = trace.manifest
+    yield Title(trace.name)
+    ran = " · ".join(part for part in (manifest.scenario, manifest.variant) if part)
+    if ran:
+        yield Paragraph(ran)
+    yield Fact("recorded by", (f"{manifest.producer} {manifest.producer_version}".strip(),))
+    yield Fact("clock", (manifest.clock.kind,))
+    first, last = timeline.bounds
+    yield Fact("lasts", (duration(last - first),))
+    if len(manifest.ranks) > 1:
+        yield Fact("ranks", (count(len(manifest.ranks)),), MUTED)
+
+
+def _kinds(composition: Composition) -> Iterator[Block]:
+    num_steps = len(composition.step)
+    if not num_steps:
+        return
+    kinds = np.array(composition.kind)
+    yield Heading("1 step" if num_steps == 1 else f"{count(num_steps)} steps")
+    for kind in STEP_KINDS:
+        mine = kinds == kind
+        if mine.any():
+            yield _kind(kind, mine, composition)
+
+
+def _kind(kind: str, mine: npt.NDArray[np.bool_], composition: Composition) -> Block:
+    number = int(mine.sum())
+    filled = max(round(BAR_WIDTH * number / len(mine)), 1)
+    known = composition.dur_ns[mine][np.isfinite(composition.dur_ns[mine])]
+    mean = f"{duration(round(float(known.mean()))):>10}" if len(known) else ""
+    return Painted(
+        (
+            Piece(f"{kind:<9}", ink(TEXT, PANEL)),
+            *_bar(kind, filled, mine, composition),
+            Piece("·" * (BAR_WIDTH - filled), ink(STATES[IDLE].colour, PANEL)),
+            Piece(f"{count(number):>7}", ink(TEXT, PANEL)),
+            Piece(mean, ink(MUTED, PANEL)),
+        )
+    )
+
+
+def _bar(
+    kind: str, filled: int, mine: npt.NDArray[np.bool_], composition: Composition
+) -> Iterator[Piece]:
+    """A bar of the kind's colour; mixed batches have none, theirs is split by share of tokens."""
+    if kind != "mixed":
+        state = STATES[STATE_OF_KIND[kind]]
+        yield Piece(fill_of(state) * filled, ink(state.colour, PANEL))
+        return
+    prefill = float(np.nansum(composition.prefill_tokens[mine]))
+    decode = float(np.nansum(composition.decode_tokens[mine]))
+    share = prefill / (prefill + decode) if prefill + decode else 0.5
+    cells = round(filled * share)
+    for state, width in ((STATES[PREFILL], cells), (STATES[DECODE], filled - cells)):
+        yield Piece(fill_of(state) * width, ink(state.colour, PANEL))
+
+
+def _tables(trace: Trace) -> Iterator[Block]:
+    yield Heading("tables")
+    if not any(trace.has(table.name) for table in TABLES):
+        yield Paragraph("None has any row.", MUTED)
+    for table in TABLES:
+        number = trace.num_rows(table.name)
+        if number:
+            said = trace.manifest.tables.get(table.name, "")
+            note = "" if said == "complete" else f"  {said}"
+            yield Painted(
+                (
+                    Piece(f"{table.name:<14}", ink(MUTED, PANEL)),
+                    Piece(f"{count(number):>12}", ink(TEXT, PANEL)),
+                    Piece(note, ink(MUTED, PANEL)),
+                )
+            )
+
+
+def _losses(manifest: Manifest) -> Iterator[Block]:
+    report = manifest.report
+    counted = {"dropped": manifest.dropped}
+    if report:
+        counted |= {
+            "skipped": report.skipped,
+            "repaired": report.repaired,
+            "inferred": report.inferred,
+        }
+    said = [
+        (f"{what} {name}", number)
+        for what, each in counted.items()
+        for name, number in each.items()
+    ]
+    if manifest.live_ranks:
+        yield Heading("still recording")
+        yield Paragraph(
+            "What was written until it was opened is here; open it again for more.", MUTED
+        )
+    elif not manifest.closed:
+        yield Heading("not closed")
+        yield Paragraph(
+            "The recording ended without being closed; what was written is here.", MUTED
+        )
+    if said:
+        yield Heading("not as recorded")
+        for name, number in said:
+            yield Fact(count(number), (name,), MUTED)
+
+
+def verdict(result: CheckResult) -> list[Block]:
+    """Blocks that say what was found, rule by rule."""
+    return list(_found(result))
+
+
+def _found(result: CheckResult) -> Iterator[Block]:
+    if blind := result.coverage.verdict:
+        yield Paragraph(f"{NOT_APPLICABLE} {blind}.")
+    firsts: dict[str, tuple[int, Finding]] = {}
+    for index, found in enumerate(result.findings):
+        firsts.setdefault(found.code, (index, found))
+    for index, found in firsts.values():
+        mark = SEVERITY_MARKS[found.severity]
+        number, action = count(result.counts.get(found.code, 0)), f"app.jump({index})"
+        code = Piece(f"{mark.glyph} {found.code}", ink(mark.colour, PANEL, bold=True), action)
+        many = Piece(f"{number:>7}  ", ink(TEXT, PANEL), action)
+        yield Painted((code, many, Piece(found.name, ink(TEXT, PANEL), action)))
+    clean = [code for code, number in result.counts.items() if not number]
+    if clean:
+        yield Fact("✔ clean", (" ".join(clean),), MUTED)
+    if result.not_applicable:
+        yield Fact(f"{NOT_APPLICABLE} not applicable", (" ".join(result.not_applicable),), MUTED)
+    yield Paragraph(f"{result.coverage.share}.", MUTED)

@@ -1,0 +1,174 @@
+"""A step in detail: who was in the batch, who was left out and why, and what the engine held."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import reactive
+
+from stepscope.app.debug import Position, Session
+from stepscope.app.present.where import step_of, when
+from stepscope.app.timeline import Timeline
+from stepscope.app.tui.actions import bindings
+from stepscope.app.tui.cells import fit, width_of
+from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
+from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
+from stepscope.app.tui.pages.step_view import StepView, look_at_step
+from stepscope.app.tui.widgets.latest import Latest
+from stepscope.app.tui.widgets.prose import Prose
+from stepscope.app.tui.widgets.text_bar import Bar, Piece
+from stepscope.app.units import duration
+
+Wish = tuple[Position, str | None]
+
+
+class StepBar(Bar):
+    """Which step, when, how long, what kind; and buttons for the step before and after."""
+
+    number: reactive[str] = reactive("folding state …")
+    about: reactive[str] = reactive("")
+
+    def left(self) -> Sequence[Piece]:
+        """Previous, the step, next, and what it is."""
+        key = ink(ACCENT, PANEL, bold=True)
+        room = self.size.width - width_of(self.number) - 7
+        return [
+            Piece(" ◀ ", key, "app.step(-1)"),
+            Piece(self.number, ink(TEXT, PANEL, bold=True)),
+            Piece(" ▶ ", key, "app.step(1)"),
+            Piece(" " + fit(self.about, room), ink(MUTED, PANEL)),
+        ]
+
+
+class StepPage(Vertical, can_focus=True):
+    """Shows the position of a session; the session moves, the page follows."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("step")]
+
+    @dataclass
+    class Seen(Message):
+        """A position was looked up."""
+
+        view: StepView
+
+    class Moved(Message):
+        """The session was moved from here."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.session: Session | None = None
+        self.timeline: Timeline | None = None
+        self.step: StepView | None = None
+        self.request: str | None = None
+        self._latest: Latest[Wish] = Latest(self._look_up)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the bar and the two panes."""
+        yield StepBar(id="step-bar")
+        with Horizontal(id="step-panes"):
+            yield Prose(id="step-left")
+            yield Prose(id="step-right")
+
+    def open(self, session: Session, timeline: Timeline) -> None:
+        """Follow a session."""
+        self.session, self.timeline = session, timeline
+        # The threads move a session of their own; what both read is never written to.
+        self._own = copy.copy(session)
+
+    def say(self, text: str) -> None:
+        """Say why there is nothing to follow."""
+        self.query_one(StepBar).number = fit(text, self.size.width or len(text))
+
+    def show(self) -> None:
+        """Look at where the session is now."""
+        if self.session:
+            self._latest.wish((self.session.position, self.request))
+
+    @work(thread=True)
+    def _look_up(self, wish: Wish) -> None:
+        self.post_message(self.Seen(look_at_step(self._own, *wish)))
+
+    def on_step_page_seen(self, event: Seen) -> None:
+        """Show what was found, unless the session has moved on."""
+        event.stop()
+        if self._latest.is_wanted():
+            self.step = event.view
+            self._draw()
+
+    def on_resize(self) -> None:
+        """Fit the maps to the new width."""
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        view = self.step
+        if view is None or self.timeline is None:
+            return
+        bar = self.query_one(StepBar)
+        moments, step = view.moments, view.position.step
+        index = None if step is None else moments.place_of(step)
+        number = step_of(step, index, len(moments.steps))
+        bar.number = f"{number} · {when(view.position.ts_ns, self.timeline)}"
+        bar.about = step_line(view) + _took(view.detail.step)
+        right = self.query_one("#step-right", Prose)
+        self.query_one("#step-left", Prose).show(left_blocks(view), keep_place=True)
+        right.show(right_blocks(view, right.room), keep_place=True)
+
+    # ── keys and mouse ───────────────────────────────────────────────────────────────────────
+
+    def action_event(self, by: int) -> None:
+        """Go to the next or the previous event."""
+        if self.session:
+            moved = self.session.next("event") if by > 0 else self.session.back("event")
+            if moved:
+                self.post_message(self.Moved())
+
+    def action_edge(self, index: int) -> None:
+        """Go to the first or the last step."""
+        if self.session and self.session.moments.steps:
+            self.session.goto(step=self.session.moments.steps[index])
+            self.post_message(self.Moved())
+
+    def action_move(self, by: int) -> None:
+        """Follow the next or the previous request."""
+        requests = self.step.requests if self.step else []
+        if requests:
+            here = (
+                requests.index(self.request) if self.request in requests else (-1 if by > 0 else 0)
+            )
+            self.action_follow(min(max(here + by, 0), len(requests) - 1))
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll both panes."""
+        for pane in self.query(Prose):
+            pane.scroll_relative(y=lines, animate=False)
+
+    def action_follow(self, index: int) -> None:
+        """Follow a request from here on, through all steps."""
+        if self.step:
+            self.request = self.step.requests[index]
+            self.show()
+
+    def let_go(self) -> bool:
+        """Follow no request; False if none was followed."""
+        had, self.request = self.request is not None, None
+        if had:
+            self.show()
+        return had
+
+
+def _took(step: Mapping[str, Any]) -> str:
+    """How long a step took, and what of that the CPU was in it and the GPU busy with it."""
+    took, cpu, busy = (step.get(name) for name in ("dur_ns", "cpu_dur_ns", "gpu_busy_ns"))
+    if took is None:
+        return ""
+    if cpu is None or busy is None:
+        return f" · took {duration(took)}"
+    return f" · took {duration(took)} (CPU {duration(cpu)}, GPU busy {duration(busy)})"

@@ -1,0 +1,292 @@
+"""The step page in blocks of text: batch, left out, queue, slots, KV blocks, core groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from stepscope.app.debug import (
+    CoreSlots,
+    LeftOut,
+    State,
+    batch_told,
+    changes_between,
+    cores_line,
+    left_out_told,
+)
+from stepscope.app.palette import (
+    AIC,
+    AIV,
+    COUNTER,
+    DECODE,
+    HELD,
+    IDLE,
+    MIX,
+    PREFILL,
+    RECOMPUTE,
+    STATES,
+    WAITING,
+)
+from stepscope.app.tui.cells import fit, width_of
+from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
+from stepscope.app.tui.pages.step_view import StepView
+from stepscope.app.tui.widgets.prose import Block, Fact, Flow, Heading, Painted, Paragraph
+from stepscope.app.tui.widgets.text_bar import Piece
+from stepscope.app.units import count
+
+BAR_WIDTH = 12
+MAX_NAMES = 200
+MAX_MAP_LINES = 12
+EIGHTHS = "·▁▂▃▄▅▆▇█"
+STATE_OF_SHAPE = {"AIC": STATES[AIC], "AIV": STATES[AIV], "MIX": STATES[MIX]}
+
+
+def left_blocks(view: StepView) -> list[Block]:
+    """Who is in the batch, who was left out, and why the request that is followed."""
+    return [*_batch(view), *_left_out(view), *_why(view)]
+
+
+def right_blocks(view: StepView, width: int) -> list[Block]:
+    """The queues, the pools and the device, and what changed."""
+    state = view.detail.after
+    return [
+        *_queue("waiting", state.waiting, view),
+        *_queue("running", state.running, view),
+        *_slots(state, view.request),
+        *_kv_blocks(view, width),
+        *_cores(view, width),
+        *_changes(view),
+    ]
+
+
+def step_line(view: StepView) -> str:
+    """The step in a line: kind, tokens against the budget, path, what was inferred."""
+    step = view.detail.step
+    if not step:
+        return ""
+    prefill, decode = step["num_prefill_tokens"], step["num_decode_tokens"]
+    tokens = [f"{count(n)} {kind}" for n, kind in ((prefill, "prefill"), (decode, "decode")) if n]
+    parts = [step["kind"], " + ".join(tokens) + (f" tokens{_budget(step)}" if tokens else "")]
+    parts += [step["executed_path"], step["inferred"] and f"inferred from {step['inferred']}"]
+    return " · ".join(part for part in parts if part)
+
+
+def _budget(step: Mapping[str, Any]) -> str:
+    """The budget of all tokens; it is not that of those alone of which something is told."""
+    kinds = ("prefill", "decode")
+    unknown = [f", {kind} unknown" for kind in kinds if step[f"num_{kind}_tokens"] is None]
+    budget = step["token_budget"]
+    if budget is None:
+        return "".join(unknown)
+    return f"{''.join(unknown)}, budget {count(budget)}" if unknown else f" of {count(budget)}"
+
+
+# ── left ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _batch(view: StepView) -> Iterator[Block]:
+    rows = view.detail.rows
+    heading, unsaid = batch_told(view.detail)
+    yield Heading(heading)
+    if unsaid:
+        yield Paragraph(unsaid, MUTED)
+    most = max((row["num_tokens"] for row in rows), default=1) or 1
+    widest = min(max((width_of(str(row["request"])) for row in rows), default=0), 20)
+    for row in rows[:MAX_NAMES]:
+        yield _batch_row(row, view, most, widest)
+    yield from _and_more(len(rows))
+
+
+def _batch_row(row: Mapping[str, Any], view: StepView, most: int, widest: int) -> Block:
+    kind = RECOMPUTE if row["is_recompute"] else PREFILL if row["phase"] == "prefill" else DECODE
+    state, name = STATES[kind], str(row["request"])
+    surface = RAISED if name == view.request else PANEL
+    action = f"focused.follow({view.requests.index(name)})"
+    filled = max(round(BAR_WIDTH * row["num_tokens"] / most), 1)
+    fill = {"solid": "█", "ticks": "▌", "hatch": "▒"}[state.cue]
+    label = fit(name, widest)
+    return Painted(
+        (
+            Piece("▌" if name == view.request else " ", ink(ACCENT, surface), action),
+            Piece(f"{state.glyph} ", ink(state.colour, surface, bold=True), action),
+            Piece(label + " " * (widest - width_of(label)), ink(TEXT, surface), action),
+            Piece(f"{count(row['num_tokens']):>7} ", ink(TEXT, surface), action),
+            Piece(fill * filled, ink(state.colour, surface), action),
+            Piece(" " * (BAR_WIDTH - filled) + _so_far(row), ink(MUTED, surface), action),
+        )
+    )
+
+
+def _so_far(row: Mapping[str, Any]) -> str:
+    parts = []
+    if row["num_computed"] is not None:
+        in_prompt = row["phase"] == "prefill" and row["prompt_len"] is not None
+        of_prompt = f" of {count(row['prompt_len'])}" if in_prompt else ""
+        parts.append(f"{count(row['num_computed'])}{of_prompt} computed")
+    if row["slot"] is not None:
+        parts.append(f"slot {row['slot']}")
+    if row["is_recompute"]:
+        parts.append("recompute")
+    return " " + " · ".join(parts)
+
+
+def _left_out(view: StepView) -> Iterator[Block]:
+    left_out = view.detail.left_out
+    heading, unsaid = left_out_told(view.detail)
+    yield Heading(heading)
+    if unsaid:
+        yield Paragraph(unsaid, MUTED)
+    requests = view.requests
+    for left in left_out[:MAX_NAMES]:
+        action = f"focused.follow({requests.index(left.request)})"
+        chosen = left.request == view.request
+        yield Fact(left.request, (reason_of(left),), TEXT, action, chosen)
+    yield from _and_more(len(left_out))
+
+
+def reason_of(left: LeftOut) -> str:
+    """A decision in words; says so when none was recorded."""
+    if left.verdict is None:
+        return "no reason recorded"
+    parts = [f"{left.verdict}: {left.reason}" if left.reason else left.verdict]
+    if left.needed is not None:
+        available = "" if left.available is None else f", {count(left.available)} available"
+        parts.append(f"{left.resource or ''} needs {count(left.needed)}".lstrip() + available)
+    if left.holder:
+        parts.append(f"held by {left.holder}")
+    if left.instead:
+        parts.append(f"{left.instead} instead")
+    return " · ".join(parts)
+
+
+def _why(view: StepView) -> Iterator[Block]:
+    if view.request is None:
+        return
+    yield Heading("what was decided about", view.request)
+    for left in view.why:
+        yield Fact("" if left.step is None else f"step {left.step}", (reason_of(left),), MUTED)
+    if not view.why:
+        yield Paragraph("Nothing was recorded about it up to here.", MUTED)
+
+
+def _and_more(number: int) -> Iterator[Block]:
+    if number > MAX_NAMES:
+        yield Paragraph(f"and {count(number - MAX_NAMES)} more", MUTED)
+
+
+# ── right ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _queue(name: str, requests: Sequence[str] | None, view: StepView) -> Iterator[Block]:
+    followed, told = view.request, view.detail.step.get(f"num_{name}")
+    if requests is None:
+        return
+    is_in = followed is not None and followed in requests
+    place = f"· {followed} is number {requests.index(followed) + 1}" if followed and is_in else ""
+    yield Heading(f"{name} {count(len(requests))}", place)
+    if told is not None and told != len(requests) and view.is_at_its_batch:
+        yield Paragraph(f"The step says {count(told)}; these are the ones that are named.", MUTED)
+    shown = tuple(
+        Piece(request, ink(_colour(request, followed), PANEL)) for request in requests[:MAX_NAMES]
+    )
+    if shown:
+        yield Flow(shown)
+    yield from _and_more(len(requests))
+
+
+def _slots(state: State, followed: str | None) -> Iterator[Block]:
+    if state.slots is None:
+        return
+    yield Heading(f"slots held {count(len(state.slots))}")
+    yield Flow(
+        tuple(
+            Piece(f"{slot}: {state.slots[slot]}", ink(_colour(state.slots[slot], followed), PANEL))
+            for slot in sorted(state.slots)
+        )
+    )
+
+
+def _colour(request: str, followed: str | None) -> str:
+    return ACCENT if request == followed else TEXT
+
+
+def _kv_blocks(view: StepView, width: int) -> Iterator[Block]:
+    """A cell a block, or a cell for several where they would not fit."""
+    held = view.detail.after.kv_blocks
+    if held is None:
+        return
+    total = view.detail.step.get("kv_blocks_total") or (max(held, default=-1) + 1)
+    yield Heading(f"KV blocks held {count(len(held))} of {count(total)}")
+    per_cell = max(-(-total // (width * MAX_MAP_LINES)), 1)
+    cells = [
+        _cell(held, first, min(first + per_cell, total), view.request)
+        for first in range(0, total, per_cell)
+    ]
+    for start in range(0, len(cells), width):
+        yield Painted(tuple(cells[start : start + width]))
+    if per_cell > 1:
+        yield Paragraph(f"a cell stands for {count(per_cell)} blocks", MUTED)
+
+
+def _cell(held: Mapping[int, str], first: int, end: int, followed: str | None) -> Piece:
+    owners = [held[block] for block in range(first, end) if block in held]
+    height = -(-8 * len(owners) // (end - first))
+    is_followed = followed is not None and followed in owners
+    colour = ACCENT if is_followed else STATES[COUNTER if owners else WAITING].colour
+    return Piece("▓" if is_followed else EIGHTHS[height], ink(colour, PANEL))
+
+
+def _cores(view: StepView, width: int) -> Iterator[Block]:
+    """A line a group, a column a kind of core; then a line for each core of no known group."""
+    cores = view.detail.after.cores
+    if not cores:
+        return
+    yield Heading(cores_line(cores))
+    known = view.detail.names.cores
+    places = {
+        (group, kind or f"core {core}"): core
+        for core, (group, kind) in known.items()
+        if group is not None
+    }
+    kinds = sorted({kind for _, kind in places})
+    # Where it is narrow, the columns need the room more than the word "group" does.
+    indent = len("group 00 ") if width >= 48 else len("00 ")
+    room = max((width - indent) // max(len(kinds), 1), 4)
+    if kinds:
+        yield _core_line(
+            "", indent, [Piece(f"{kind:<{room}}", ink(MUTED, PANEL)) for kind in kinds]
+        )
+    for group in sorted({group for group, _ in places}):
+        held = [cores.get(places.get((group, kind), -1), CoreSlots()) for kind in kinds]
+        pieces = [piece for slots in held for piece in _slot_pieces(slots, view, room)]
+        yield _core_line(f"group {group}"[-indent + 1 :], indent, pieces)
+    for core in sorted(cores.keys() - places.values()):
+        name = view.detail.names.core(core)
+        yield _core_line(name, len(name) + 1, _slot_pieces(cores[core], view, width - len(name)))
+
+
+def _core_line(label: str, indent: int, pieces: Iterable[Piece]) -> Block:
+    return Painted((Piece(f"{label:<{indent}}", ink(MUTED, PANEL)), *pieces))
+
+
+def _slot_pieces(slots: CoreSlots, view: StepView, room: int) -> Iterator[Piece]:
+    """What runs on a core or holds it and, after `+`, what is pending; `room` cells together."""
+    if slots.running is None and slots.pending is None:
+        yield Piece(f"{'·':<{room}}", ink(MUTED, PANEL))
+        return
+    names = view.detail.names
+    first, *rest = slots.blocks
+    is_held = slots.state == "held"
+    state = STATES[HELD] if is_held else STATE_OF_SHAPE.get(names.shape(first), STATES[IDLE])
+    then = f" + {names.block(rest[0])}" if rest else ""
+    yield Piece(state.glyph * 2, ink(state.colour, PANEL))
+    text = fit(f" {'held for ' if is_held else ''}{names.block(first)}{then}", room - 3)
+    yield Piece(text + " " * (room - 2 - width_of(text)), ink(TEXT, PANEL))
+
+
+def _changes(view: StepView) -> Iterator[Block]:
+    changes = changes_between(view.detail.before, view.detail.after, view.detail.names)
+    if changes:
+        yield Heading("changed since just before")
+    for change in changes[:MAX_NAMES]:
+        yield Fact(change.what, (change.before, change.after))

@@ -1,0 +1,178 @@
+"""The timeline: map, ruler, lanes, details on the right, findings below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import reactive
+
+from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.tui.actions import bindings
+from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
+from stepscope.app.tui.pages.finding_rows import FindingRows
+from stepscope.app.tui.plot.lane_list import Lanes
+from stepscope.app.tui.plot.minimap import Minimap
+from stepscope.app.tui.plot.time_axis import TimeAxis
+from stepscope.app.tui.view_state import MOVES, ViewState
+from stepscope.app.tui.widgets.details import Details
+from stepscope.app.tui.widgets.table import Table
+from stepscope.app.tui.widgets.text_bar import Bar, Piece
+from stepscope.app.units import count
+from stepscope.ingest.trace import Trace
+
+# From this width on the details stand beside the lanes, and are shown unless they are hidden.
+WIDE = 110
+
+
+class Drawer(Bar):
+    """The line over the findings; where details and findings share a place, it says which shows."""
+
+    num_findings: reactive[int | None] = reactive(None)
+    shows_details: reactive[bool] = reactive(default=False)
+
+    def left(self) -> Sequence[Piece]:
+        """How many findings there are."""
+        number = "…" if self.num_findings is None else count(self.num_findings)
+        style = ink(MUTED if self.shows_details else TEXT, PANEL, bold=True)
+        return [Piece(f" findings {number} ", style, "app.page('findings')")]
+
+    def right(self) -> Sequence[Piece]:
+        """The key that shows the details."""
+        what = "hide details" if self.shows_details else "details"
+        return [
+            Piece(" enter", ink(ACCENT, PANEL, bold=True), "focused.details"),
+            Piece(f" {what} ", ink(MUTED, PANEL), "focused.details"),
+        ]
+
+
+class TimelinePage(Vertical, can_focus=True):
+    """Draws a view state, and changes it as keys and mouse say."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
+
+    class Changed(Message):
+        """The view state was changed."""
+
+    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.trace = trace
+        self.state: ViewState | None = None
+        self._findings: Sequence[Finding] | None = None
+        self._wants_details: bool | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out the widgets."""
+        with Horizontal(id="upper"):
+            with Vertical(id="plot"):
+                yield Minimap(id="minimap")
+                yield TimeAxis(id="axis")
+                yield Lanes(id="lanes")
+            yield Details(id="details")
+        yield Drawer(id="drawer")
+        yield Table(id="finding-list")
+
+    # ── drawing ──────────────────────────────────────────────────────────────────────────────
+
+    def show(self, state: ViewState) -> None:
+        """Draw a state; its findings may have changed."""
+        table = self.query_one("#finding-list", Table)
+        if self.state is not state or self._findings is not state.findings or not table.rows:
+            self.state, self._findings = state, state.findings
+            table.show(FindingRows(state))
+        table.point_at(state.finding)
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the state as it is now."""
+        if self.state is None or not self.is_mounted:
+            return
+        lanes = self.query_one(Lanes)
+        lanes.show(self.state)
+        self.query_one(TimeAxis).show(self.state, lanes.plot)
+        self.query_one(Minimap).show(self.state, lanes.gutter_width)
+        self.query_one(Details).look_up(self.state.selection, self.state.timeline, self.trace)
+        drawer = self.query_one(Drawer)
+        drawer.num_findings = None if self.state.findings is None else len(self.state.findings)
+        drawer.shows_details = self.has_class("-details")
+
+    def reveal(self) -> None:
+        """Scroll to the selected lane and finding."""
+        if self.state:
+            lanes = self.query_one(Lanes)
+            lanes.show(self.state)
+            lanes.reveal(self.state.row_of(self.state.lane))
+            self.query_one("#finding-list", Table).point_at(self.state.finding)
+
+    def changed(self, *, reveal: bool = False) -> None:
+        """Draw what has changed, and tell whoever shows the same state elsewhere."""
+        if reveal:
+            self.reveal()
+        self.draw()
+        self.post_message(self.Changed())
+
+    def on_resize(self) -> None:
+        """Show the details where there is room for them, unless the user has decided."""
+        if self._wants_details is None:
+            self.set_class(self.size.width >= WIDE, "-details")
+
+    # ── keys ─────────────────────────────────────────────────────────────────────────────────
+
+    def action_move(self, name: str) -> None:
+        """Change the state by one of its moves."""
+        if self.state:
+            MOVES[name](self.state)
+            self.changed(reveal=True)
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the text."""
+        self.query_one("#details").scroll_relative(y=lines, animate=False)
+
+    def action_details(self) -> None:
+        """Show or hide the details."""
+        self.show_details(not self.has_class("-details"))
+
+    def show_details(self, shown: bool) -> None:
+        """Give the details a place, or take it away."""
+        self._wants_details = shown
+        self.set_class(shown, "-details")
+
+    @on(Lanes.Resized)
+    def _fit(self) -> None:
+        self.draw()
+
+    # ── mouse ────────────────────────────────────────────────────────────────────────────────
+
+    @on(Lanes.Selected)
+    def _select(self, event: Lanes.Selected) -> None:
+        self._change(lambda state: state.select(event.lane, event.ts_ns))
+
+    @on(Lanes.Zoomed)
+    def _zoom(self, event: Lanes.Zoomed) -> None:
+        self._change(lambda state: state.zoom(event.factor, event.ts_ns))
+
+    @on(Lanes.Dragged)
+    def _drag(self, event: Lanes.Dragged) -> None:
+        self._change(lambda state: state.look_at(event.viewport))
+
+    @on(Lanes.Marked)
+    def _mark(self, event: Lanes.Marked) -> None:
+        self._change(lambda state: state.set_mark(event.one_ns, event.other_ns))
+
+    @on(Lanes.Folded)
+    def _fold(self, event: Lanes.Folded) -> None:
+        self._change(lambda state: state.toggle_fold(event.section))
+
+    @on(Minimap.Chosen)
+    def _look_there(self, event: Minimap.Chosen) -> None:
+        self._change(lambda state: state.centre_on(event.ts_ns))
+
+    def _change(self, change: Callable[[ViewState], None]) -> None:
+        if self.state:
+            change(self.state)
+            self.changed()

@@ -1,0 +1,180 @@
+"""The lanes of the timeline: sections that fold, a gutter of names, and spans under a cursor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import events
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.strip import Strip
+
+from stepscope.app.timeline import Viewport
+from stepscope.app.tui.ink import BACKGROUND, TEXT, ink
+from stepscope.app.tui.plot.lane_painter import LanePainter, Painting, Shown, name_width
+from stepscope.app.tui.plot.span_bars import Plot
+from stepscope.app.tui.view_state import ViewState
+from stepscope.app.tui.widgets.scrolling import Scrolling
+
+
+class Lanes(Scrolling):
+    """Draws the rows of a state that are on the screen, with one query for all of them."""
+
+    @dataclass
+    class Selected(Message):
+        """A place in a lane was clicked."""
+
+        lane: int
+        ts_ns: int
+
+    @dataclass
+    class Zoomed(Message):
+        """The wheel turned over a time."""
+
+        factor: float
+        ts_ns: int
+
+    @dataclass
+    class Dragged(Message):
+        """The mouse pulled the view to here."""
+
+        viewport: Viewport
+
+    @dataclass
+    class Marked(Message):
+        """The mouse marked a range."""
+
+        one_ns: int
+        other_ns: int
+
+    @dataclass
+    class Folded(Message):
+        """The header of a section was clicked."""
+
+        section: str
+
+    class Resized(Message):
+        """The plot has another width."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.state: ViewState | None = None
+        self._painting: Painting | None = None
+        self._drag: tuple[events.MouseDown, Viewport] | None = None
+        self._moved = False
+        self._widest = 0
+
+    def show(self, state: ViewState) -> None:
+        """Draw a state."""
+        if len(state.rows) != self.virtual_size.height or state is not self.state:
+            self.virtual_size = Size(self.room, len(state.rows))
+        if state is not self.state:
+            self._widest = max((name_width(lane) for lane in state.timeline.lanes), default=0)
+        self.state = state
+        self.refresh()
+
+    def reveal(self, row: int | None) -> None:
+        """Scroll so that a row shows, with what stands around it."""
+        if row is None:
+            return
+        top, height = self.scroll_offset.y, self.size.height
+        if not top <= row < top + height:
+            self.scroll_to(y=max(row - height // 2, 0), animate=False)
+        else:
+            self.scroll_to_region(Region(0, row, 1, 1), animate=False, x_axis=False)
+
+    @property
+    def gutter_width(self) -> int:
+        """Cells on the left that name the lanes: as wide as the names, within reason."""
+        most = max(self.room // 6, 11)
+        return min(max(self._widest + 3, 11), most)
+
+    @property
+    def plot(self) -> Plot:
+        """Where the spans are drawn."""
+        assert self.state is not None
+        left = self.gutter_width
+        return Plot(left, max(self.room - left, 1), self.state.viewport)
+
+    def on_resize(self) -> None:
+        """Keep the selected lane in sight; what stands in line with the plot has to follow."""
+        if self.state:
+            self.virtual_size = Size(self.room, len(self.state.rows))
+            self.reveal(self.state.row_of(self.state.lane))
+            self.post_message(self.Resized())
+
+    # ── painting ─────────────────────────────────────────────────────────────────────────────
+
+    def render_line(self, y: int) -> Strip:
+        """Paint a row, with one query for all lanes on the screen."""
+        if self.state is None:
+            return Strip.blank(self.room, ink(TEXT, BACKGROUND))
+        state, top = self.state, self.scroll_offset.y
+        shown = Shown(
+            state.timeline, state.rows, top, self.size.height, self.plot, frozenset(state.hidden)
+        )
+        if self._painting is None or not self._painting.shown.is_same(shown):
+            self._painting = Painting.of(shown)
+        return LanePainter(state, self._painting).strip(top + y)
+
+    # ── mouse ────────────────────────────────────────────────────────────────────────────────
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Remember where a drag begins."""
+        if self.state:
+            event.stop()
+            self.capture_mouse()
+            self._drag, self._moved = (event, self.state.viewport), False
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Pull the view along, or mark a range while shift is down."""
+        if self._drag is None or self.state is None:
+            return
+        began, viewport = self._drag
+        if event.x == began.x and not self._moved:
+            return
+        self._moved = True
+        plot = Plot(self.plot.left, self.plot.width, viewport)
+        if began.shift:
+            self.post_message(self.Marked(plot.time(began.x), plot.time(event.x)))
+        else:
+            self.post_message(self.Dragged(viewport.pan((began.x - event.x) / plot.width)))
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """Select what was clicked, unless the mouse was dragged."""
+        self.release_mouse()
+        was_click = self._drag is not None and not self._moved
+        self._drag = None
+        if was_click:
+            self._click(event.x, self.scroll_offset.y + event.y)
+
+    def _click(self, x: int, index: int) -> None:
+        if self.state is None or index >= len(self.state.rows):
+            return
+        row = self.state.rows[index]
+        if row.lane is None:
+            if not row.group:
+                self.post_message(self.Folded(row.section))
+        else:
+            at = self.plot.time(x) if x >= self.gutter_width else self.state.cursor_ns
+            self.post_message(self.Selected(row.lane.id, at))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Zoom out where the mouse is; over the names, scroll."""
+        self._wheel(event, 1 / 1.25, 1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Zoom in where the mouse is; over the names, scroll."""
+        self._wheel(event, 1.25, -1)
+
+    def _wheel(self, event: events.MouseEvent, factor: float, lines: int) -> None:
+        if self.state is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if event.shift:
+            self.post_message(self.Dragged(self.state.viewport.pan(0.1 * lines)))
+        elif event.x < self.gutter_width:
+            self.scroll_relative(y=2 * lines, animate=False)
+        else:
+            self.post_message(self.Zoomed(factor, self.plot.time(event.x)))

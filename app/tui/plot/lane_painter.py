@@ -1,0 +1,206 @@
+"""How a row of the timeline looks: a section, a group, or a lane with its name and spans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.strip import Strip
+
+from stepscope.app.palette import SEVERITY_MARKS
+from stepscope.app.timeline import Lane, Picture, Timeline
+from stepscope.app.timeline.rows import INLINE_GROUPS, Row
+from stepscope.app.tui.cells import Line, fit, width_of
+from stepscope.app.tui.ink import (
+    ACCENT,
+    BACKGROUND,
+    BORDER,
+    MUTED,
+    PANEL,
+    RAISED,
+    TEXT,
+    blend,
+    ink,
+    on,
+)
+from stepscope.app.tui.plot.span_bars import (
+    Plot,
+    outline,
+    paint_counter,
+    paint_density,
+    paint_spans,
+)
+from stepscope.app.tui.view_state import ViewState
+
+MARK = blend(ACCENT, BACKGROUND, 0.22)
+NOTHING = "This trace has no steps, requests, cores, spans or counters to draw."
+SECTIONS = {
+    "pinned": "lanes kept in sight",
+    "steps": "batches, split by tokens of prefill and decode",
+    "core groups": "one AIC and its two AIV each",
+    "requests": "┄ waiting · P prefill · D decode · ▼ preempted · R recompute",
+    "tracks": "what the profiler saw, by where it ran",
+    "counters": "sampled numbers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a picture of the lanes on the screen depends on."""
+
+    timeline: Timeline
+    rows: list[Row]
+    top: int
+    height: int
+    plot: Plot
+    hidden: frozenset[int]
+
+    def is_same(self, other: Shown) -> bool:
+        """Tell whether the same picture would come out; rows are replaced, never changed."""
+        return (
+            self.rows is other.rows
+            and (self.top, self.height) == (other.top, other.height)
+            and (self.plot, self.hidden) == (other.plot, other.hidden)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Painting:
+    """A picture of the lanes on the screen, and the place of each lane in it."""
+
+    shown: Shown
+    picture: Picture
+    places: dict[int, int]
+
+    @classmethod
+    def of(cls, shown: Shown) -> Painting:
+        """Ask the timeline once for all lanes."""
+        rows = shown.rows[shown.top : shown.top + shown.height]
+        lanes = list(dict.fromkeys(row.lane.id for row in rows if row.lane))
+        view, width = shown.plot.viewport, shown.plot.width
+        picture = shown.timeline.query(view.t0, view.t1, width, lanes, shown.hidden)
+        return cls(shown, picture, {lane: place for place, lane in enumerate(lanes)})
+
+
+@dataclass(frozen=True, slots=True)
+class LanePainter:
+    """Paints the rows of a state from a painting of the lanes on the screen."""
+
+    state: ViewState
+    painting: Painting
+
+    @property
+    def plot(self) -> Plot:
+        """Where the spans are drawn; the names of the lanes stand left of it."""
+        return self.painting.shown.plot
+
+    def strip(self, index: int) -> Strip:
+        """A row by its number; an empty line after the last."""
+        line = Line(self.plot.right, ink(TEXT, BACKGROUND))
+        if index < len(self.state.rows):
+            row = self.state.rows[index]
+            if row.lane:
+                return self._lane(row, row.lane, index).strip()
+            if not row.group:
+                return self._section(row).strip()
+            line.put(2, row.group, ink(MUTED, BACKGROUND, bold=True))
+        elif not self.state.rows and index == 1:
+            line.put(2, NOTHING, ink(MUTED, BACKGROUND))
+        return line.strip()
+
+    def _section(self, row: Row) -> Line:
+        line = Line(self.plot.right, ink(TEXT, PANEL))
+        is_folded = row.section in self.state.folded
+        arrow = "★" if row.section == "pinned" else ("▸" if is_folded else "▾")
+        x = line.put(1, f"{arrow} {row.section}", ink(TEXT, PANEL, bold=True))
+        about = SECTIONS.get(row.section, "")
+        if is_folded:
+            lanes = sum(lane.section == row.section for lane in self.state.timeline.lanes)
+            about = f"{lanes} lanes folded"
+        line.put(max(self.plot.left, x + 2), about, ink(MUTED, PANEL))
+        return line
+
+    def _lane(self, row: Row, lane: Lane, index: int) -> Line:
+        is_selected = lane.id == self.state.lane
+        surface = RAISED if is_selected else BACKGROUND
+        line = Line(self.plot.right, ink(TEXT, surface))
+        self._paint_name(line, row, lane, index, surface)
+        self._paint_mark(line)
+        self._paint_picture(line, lane, surface)
+        self._paint_cursor(line, surface)
+        span = self.state.span
+        if span and span.lane == lane.id:
+            outline(line, self.plot, span.start_ns, span.end_ns, ink(ACCENT, surface))
+        if is_selected:
+            self._paint_finding(line)
+        return line
+
+    # ── the name ─────────────────────────────────────────────────────────────────────────────
+
+    def _paint_name(self, line: Line, row: Row, lane: Lane, index: int, surface: str) -> None:
+        is_selected = lane.id == self.state.lane
+        if is_selected:
+            line.put(0, "▌", ink(ACCENT, surface))
+        x, end = 2, self.plot.left - 1
+        if row.section in INLINE_GROUPS or row.is_pinned:
+            x = self._paint_group(line, row, lane, index, surface)
+        # A lane below what encloses its spans goes on without a name.
+        name = lane.label if not lane.depth or is_selected or row.is_pinned else "┆"
+        style = ink(TEXT if is_selected or x == 2 else MUTED, surface, bold=is_selected)
+        after = line.put(x, fit(name, end - x), style)
+        if lane.kind == "counter":
+            self._paint_value(line, lane, after + 1, surface)
+        if lane.id in self.state.pins:
+            line.put(1, "★", ink(ACCENT, surface))
+
+    def _paint_group(self, line: Line, row: Row, lane: Lane, index: int, surface: str) -> int:
+        """Name the lane's group unless the lane above did; gives the cell for the lane's name."""
+        above = self.state.rows[index - 1].lane if index else None
+        room = self.plot.left - 8
+        if lane.group and (row.is_pinned or above is None or above.group != lane.group):
+            short = lane.group if room >= len("group 10") else lane.group.removeprefix("group ")
+            line.put(2, fit(short, room), ink(TEXT, surface))
+        return 2 + room + 1 if lane.group else 2
+
+    def _paint_value(self, line: Line, lane: Lane, start: int, surface: str) -> None:
+        """Write a counter's value at the cursor beside its name."""
+        sample = self.state.timeline.at(lane.id, self.state.cursor_ns)
+        end = self.plot.left - 1
+        if sample and start + width_of(sample.label) <= end:
+            line.put_right(sample.label, ink(MUTED, surface), end)
+
+    # ── the plot ─────────────────────────────────────────────────────────────────────────────
+
+    def _paint_picture(self, line: Line, lane: Lane, surface: str) -> None:
+        picture, at = self.painting.picture, self.painting.places[lane.id]
+        if lane.kind == "counter":
+            paint_counter(line, self.plot, picture.density[at], surface)
+            return
+        paint_density(line, self.plot, picture.state[at], picture.density[at], surface)
+        paint_spans(line, self.plot, picture.spans[at] or (), self.state.hidden, surface)
+
+    def _paint_mark(self, line: Line) -> None:
+        if self.state.mark:
+            start, end = (self.plot.clip(self.plot.cell(at)) for at in self.state.mark)
+            line.restyle(start, max(end, start + 1), on(MARK))
+
+    def _paint_cursor(self, line: Line, surface: str) -> None:
+        x = self.plot.cell(self.state.cursor_ns)
+        if self.plot.left <= x < self.plot.right and line.glyph(x) == " ":
+            line.put(x, "┊", ink(BORDER if self.state.span else ACCENT, surface))
+
+    def _paint_finding(self, line: Line) -> None:
+        found = self.state.selection.finding
+        if found is None or found.ts_ns is None:
+            return
+        mark = SEVERITY_MARKS[found.severity]
+        x = self.plot.cell(found.ts_ns)
+        if self.plot.left <= x < self.plot.right:
+            line.put(x, mark.glyph, ink(BACKGROUND, mark.colour, bold=True))
+
+
+def name_width(lane: Lane) -> int:
+    """How many cells the name of a lane wants."""
+    if lane.section in INLINE_GROUPS:
+        return width_of(lane.group) + 1 + width_of(lane.label)
+    # A counter's value stands beside its name.
+    return width_of(lane.label) + (6 if lane.kind == "counter" else 0)

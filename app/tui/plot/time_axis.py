@@ -1,0 +1,90 @@
+"""The time ruler over the lanes; dragging on it marks a range."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.strip import Strip
+from textual.widget import Widget
+
+from stepscope.app.tui.cells import Line, width_of
+from stepscope.app.tui.ink import ACCENT, BORDER, MUTED, PANEL, ink, on
+from stepscope.app.tui.plot.lane_list import Lanes
+from stepscope.app.tui.plot.lane_painter import MARK
+from stepscope.app.tui.plot.span_bars import Plot
+from stepscope.app.tui.view_state import ViewState
+from stepscope.app.units import duration, ticks
+
+CELLS_PER_TICK = 14
+
+
+class TimeAxis(Widget):
+    """Round times, the cursor and the marked range, over the plot of the lanes."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.state: ViewState | None = None
+        self.plot: Plot | None = None
+        self._drag_from: int | None = None
+
+    def show(self, state: ViewState, plot: Plot) -> None:
+        """Draw a state, in line with a plot."""
+        self.state, self.plot = state, plot
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Paint the ruler."""
+        line = Line(self.size.width, ink(MUTED, PANEL))
+        if self.state and self.plot:
+            self._paint_ticks(line, self.state, self.plot)
+            self._paint_mark(line, self.state, self.plot)
+            self._paint_cursor(line, self.state, self.plot)
+        return line.strip()
+
+    def _paint_ticks(self, line: Line, state: ViewState, plot: Plot) -> None:
+        origin = state.timeline.bounds[0]
+        view = plot.viewport
+        most = max(plot.width // CELLS_PER_TICK, 1)
+        end = plot.left + plot.width
+        for at, label in ticks(view.t0 - origin, view.t1 - origin, most):
+            x = plot.cell(at + origin)
+            line.put(x, "╷", ink(BORDER, PANEL))
+            if x + 1 + width_of(label) <= end:
+                line.put(x + 1, label, ink(MUTED, PANEL), end)
+
+    def _paint_mark(self, line: Line, state: ViewState, plot: Plot) -> None:
+        if state.mark is None:
+            if state.mark_from is not None:
+                line.put(plot.clip(plot.cell(state.mark_from)), "⊢", ink(ACCENT, PANEL, bold=True))
+            return
+        start, end = (plot.clip(plot.cell(at)) for at in state.mark)
+        line.restyle(start, max(end, start + 1), on(MARK))
+        shown = f" {duration(state.mark[1] - state.mark[0])} "
+        if width_of(shown) <= end - start:
+            line.put((start + end - width_of(shown)) // 2, shown, ink(ACCENT, MARK, bold=True))
+
+    def _paint_cursor(self, line: Line, state: ViewState, plot: Plot) -> None:
+        if plot.viewport.t0 <= state.cursor_ns < plot.viewport.t1:
+            x = plot.cell(state.cursor_ns)
+            if line.glyph(x) in " ╷":
+                line.put(x, "▼", ink(ACCENT, PANEL))
+            else:
+                line.restyle(x, x + 1, ink(PANEL, ACCENT, bold=True))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin to mark."""
+        if self.plot and event.x >= self.plot.left:
+            event.stop()
+            self._drag_from = self.plot.time(event.x)
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Mark up to the mouse."""
+        if self.plot and self._drag_from is not None:
+            self.post_message(Lanes.Marked(self._drag_from, self.plot.time(event.x)))
+
+    def on_mouse_up(self) -> None:
+        """Leave the mark as it is."""
+        self._drag_from = None
+        self.release_mouse()

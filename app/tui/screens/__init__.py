@@ -1,0 +1,1 @@
+"""What opens over a page: help, search, the page of a rule."""

@@ -1,0 +1,1 @@
+"""Widgets that pages are built of: tables, prose, charts, lines of text."""

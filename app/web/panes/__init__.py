@@ -1,0 +1,1 @@
+"""The panes of the page: what its tabs show, and the details beside them."""

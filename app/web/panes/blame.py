@@ -1,0 +1,158 @@
+"""The drawer's blame: what took how much of all latencies, and a waterfall of the slowest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from dash import dcc, html
+from dash.development.base_component import Component
+from plotly import graph_objects as go
+
+from stepscope.analyzers.latency.blame import QUANTILES
+from stepscope.app.palette import BACKGROUND
+from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
+from stepscope.app.printable import plain
+from stepscope.app.units import UNITS, duration
+from stepscope.app.web import figures
+
+if TYPE_CHECKING:
+    from stepscope.analyzers.latency.blame import Blame
+    from stepscope.app.web.scene import Scene
+    from stepscope.app.web.view import View
+
+MOST_BARS = 40
+BAR_PX, FRAME_PX = 18, 46
+FINE, WIDE = 5, 10
+MOST_PIECES, CELLS = 100, 1000
+"""A bar of more pieces is drawn on so many cells of the axis."""
+PATTERNS = {
+    "queue": (".", FINE), "parked": ("+", WIDE), "preempted": ("x", FINE),
+    "recompute": ("/", FINE), "prefill": ("", FINE),
+    "decode": ("|", FINE), "gemm": ("/", WIDE), "attention": ("|", WIDE), "kernel": ("\\", WIDE),
+    "communication": ("+", FINE), "copy": (".", WIDE), "gpu-wait": ("x", WIDE),
+    "launch": ("-", WIDE), "dispatch": ("\\", FINE), "idle": ("", FINE), "unknown": ("-", FINE),
+}  # fmt: skip
+"""What tells a group of causes from the others where colours do not."""
+
+
+def blame_pane(scene: Scene, view: View) -> Component:
+    """Totals by cause, a bar for each of the slowest requests, and what the trace left unsaid."""
+    del view
+    blamed = scene.blamed
+    notes = [html.P(plain(note), className="controls muted") for note in blamed.notes]
+    if blamed.requests.is_empty():
+        return html.Div(notes)
+    rows = blamed.requests.top_k(MOST_BARS, by="latency_ns").to_dicts()
+    what = "requests, the slowest" if blamed.names_requests else "ranks, the whole run of each"
+    of = f"{len(rows):,} of {len(blamed.requests):,} {what}"
+    chart = dcc.Graph(
+        id="waterfall",
+        figure=waterfall(scene.bars, rows),
+        config=figures.LIVE,
+        style={"height": f"{BAR_PX * len(rows) + FRAME_PX}px"},
+    )
+    bars = html.Div([_legend(rows, of), chart], style={"flex": "1", "minWidth": "0"})
+    return html.Div([*notes, html.Div([bars, _totals(blamed)], style=SIDE_BY_SIDE)])
+
+
+def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
+    """A bar for each row of `Blame.requests` on one axis of time: what it was in when."""
+    first = min(row["arrive_ns"] for row in rows)
+    last = max(row["ended_ns"] for row in rows)
+    scale, unit = next((each for each in UNITS if last - first >= each[0]), UNITS[-1])
+    figure = go.Figure(layout=figures.layout(barmode="overlay", bargap=0.15, margin=MARGIN))
+    drawn = [(at, each) for at, row in enumerate(rows) for each in _placed(bars, row, first, last)]
+    spent = [by_group(row) for row in rows]
+    for group, look in LOOKS.items():
+        own = [(at, each) for at, each in drawn if each.group == group]
+        if not own:
+            continue
+        shape, size = PATTERNS[group]
+        figure.add_bar(
+            orientation="h",
+            y=[at for at, _ in own],
+            base=[each.start / scale for _, each in own],
+            x=[each.length / scale for _, each in own],
+            name=group,
+            marker={
+                "color": look.colour,
+                "pattern": {"shape": shape, "size": size, **STROKES},
+            },
+            customdata=[duration(spent[at][group]) for at, _ in own],
+            hovertemplate=f"{group}, %{{customdata}} in all<extra></extra>",
+        )
+    names = [escape(_name(row)) for row in rows]
+    figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=names, autorange="reversed",
+                        fixedrange=True, showgrid=False)  # fmt: skip
+    figure.update_xaxes(ticksuffix=f" {unit}", fixedrange=True, showgrid=True)
+    return figure
+
+
+def _placed(bars: Bars, row: dict[str, Any], first: int, last: int) -> Iterator[Piece]:
+    """The pieces of a row's bar, from `first` on; the shortest give way to what is beside them."""
+    pieces = bars.pieces(row)
+    if len(pieces) <= MOST_PIECES:
+        began = row["arrive_ns"] - first
+        yield from (Piece(each.group, began + each.start, each.length) for each in pieces)
+        return
+    span = last - first
+    for each in bars.cells(row, first, last, CELLS):
+        start, end = each.start * span // CELLS, (each.start + each.length) * span // CELLS
+        yield Piece(each.group, start, end - start)
+
+
+SIDE_BY_SIDE = {"display": "flex", "alignItems": "flex-start", "gap": "14px"}
+STROKES = {"fillmode": "overlay", "fgcolor": BACKGROUND}
+MARGIN = {"l": 110, "r": 14, "t": 4, "b": 26}
+
+
+def _name(row: dict[str, Any]) -> str:
+    name = "whole run" if row["request"] is None else plain(row["request"])[:16]
+    return f"{name}  {duration(row['latency_ns'])}"
+
+
+def _totals(blamed: Blame) -> Component:
+    """What each cause took; what it means is told when pointed at."""
+    heads = [
+        "cause",
+        "total",
+        "share",
+        *QUANTILES,
+        "requests" if blamed.names_requests else "ranks",
+    ]
+    body = [
+        html.Tr(
+            [
+                html.Td([_swatch(each.cause.group), f" {each.cause.name}"]),
+                *(
+                    html.Td(text, className="number")
+                    for text in (
+                        duration(each.total_ns),
+                        f"{each.share:.1%}",
+                        *map(duration, each.each_ns.values()),
+                        f"{each.num_requests:,}",
+                    )
+                ),
+            ],
+            title=each.cause.meaning,
+        )
+        for each in blamed.totals()
+    ]
+    return html.Table([html.Thead(html.Tr([html.Th(head) for head in heads])), html.Tbody(body)])
+
+
+def _legend(rows: list[dict[str, Any]], of: str) -> Component:
+    shown = {group for row in rows for group in by_group(row)}
+    chips = [
+        html.Span([_swatch(group), f" {group}"], className="chip")
+        for group in LOOKS
+        if group in shown
+    ]
+    return html.Div([html.B(of), *chips], className="controls")
+
+
+def _swatch(group: str) -> Component:
+    look = LOOKS[group]
+    return html.Span(look.glyph, className=f"swatch {look.cue}", style={"--colour": look.colour})

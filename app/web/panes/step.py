@@ -1,0 +1,128 @@
+"""The drawer's step: what the engine held when a batch was formed, and who was left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from dash import html
+from dash.development.base_component import Component
+
+from stepscope.app.debug import (
+    CoreSlots,
+    Names,
+    State,
+    StepDetail,
+    Table,
+    batch_told,
+    cores_line,
+    left_out_told,
+)
+from stepscope.app.present.where import step_of, when
+from stepscope.app.printable import plain
+from stepscope.app.units import count
+from stepscope.app.web.scene import Scene
+from stepscope.app.web.view import View
+
+MAX_NAMES = 60
+ORDER = ("step", "left out", "batch", "changed", "buckets", "core groups")
+
+
+def step_pane(scene: Scene, view: View) -> Component:
+    """The step of the view, the trace's first without one; links lead to those before and after.
+
+    Of a trace without steps it is what is known of the moment that is selected, or of the first.
+    """
+    if not scene.steps:
+        return _without_steps(scene, view)
+    step = scene.steps[0] if view.step is None else view.step
+    with scene.session_lock:
+        scene.session.goto(step=step)
+        detail = scene.session.detail()
+    return html.Div([_controls(scene, view, step), _columns(detail)])
+
+
+def _without_steps(scene: Scene, view: View) -> Component:
+    at = view.sel[1] if view.sel else 0
+    with scene.session_lock:
+        scene.session.goto(ts_ns=at + scene.origin)
+        detail = scene.session.detail()
+    here = when(detail.after.ts_ns, scene.timeline)
+    said = html.P(f"This trace has no steps; this is at {here}.", className="controls muted")
+    return html.Div([said, _columns(detail)])
+
+
+def _controls(scene: Scene, view: View, step: int) -> Component:
+    place = step_of(step, scene.step_index(step), len(scene.steps))
+    return html.Div(
+        [
+            html.A("◀ previous", href=view.link(go="previous-step"), className="button"),
+            html.B(place),
+            html.A("next ▶", href=view.link(go="next-step"), className="button"),
+            html.A("show on the timeline", href=view.link(step=step, t=None)),
+        ],
+        className="controls",
+    )
+
+
+def _columns(detail: StepDetail) -> Component:
+    titled = {table.title: table for table in detail.tables()}
+    held = list(_held(detail.after, detail.names))
+    told = {"batch": batch_told(detail), "left out": left_out_told(detail)}
+    shown = [
+        _section(title, titled.get(title), *told.get(title, (title, "")))
+        for title in ORDER
+        if title in titled or title in told
+    ]
+    if held:
+        shown.insert(1, html.Section(held))
+    return html.Div(shown, className="columns")
+
+
+def _section(title: str, table: Table | None, heading: str, unsaid: str) -> Component:
+    """A table under its heading; `unsaid` is what the trace does not tell of it."""
+    shown: list[Component] = [html.H3(heading, title=title)]
+    if unsaid:
+        shown.append(html.P(unsaid, className="muted"))
+    if table:
+        shown.append(small_table(table.columns, table.rows))
+    if table and table.num_more:
+        shown.append(html.P(f"and {count(table.num_more)} more", className="muted"))
+    return html.Section(shown)
+
+
+def small_table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Component:
+    """A table of plain text; without a head where no column has a name."""
+    body = html.Tbody([html.Tr([html.Td(cell, title=cell) for cell in row]) for row in rows])
+    head = [html.Thead(html.Tr([html.Th(name) for name in columns]))] if any(columns) else []
+    return html.Table([*head, body])
+
+
+def _held(state: State, names: Names) -> Iterator[Component]:
+    if state.waiting is not None:
+        yield from _names("queue", state.waiting)
+    if state.running is not None:
+        yield from _names("running", state.running)
+    if state.slots:
+        yield from _names("slots", [f"{slot}: {owner}" for slot, owner in state.slots.items()])
+    if state.kv_blocks:
+        owners = Counter(state.kv_blocks.values()).most_common()
+        title = f"KV blocks · {count(len(state.kv_blocks))} held"
+        yield from _names(title, [f"{owner} ×{held}" for owner, held in owners])
+    if state.cores:
+        yield from _names(f"{cores_line(state.cores)} ·", list(_at_work(state.cores, names)))
+
+
+def _names(title: str, names: tuple[str, ...] | list[str]) -> Iterator[Component]:
+    yield html.H3(f"{title} · {count(len(names))}" if "·" not in title else title)
+    shown = [html.Span(plain(name), className="tag") for name in names[:MAX_NAMES]]
+    more = len(names) - len(shown)
+    rest = [html.Span(f"and {count(more)} more", className="muted")] if more else []
+    yield html.P([*shown, *rest] or html.Span("none", className="muted"), className="tags")
+
+
+def _at_work(cores: Mapping[int, CoreSlots], names: Names) -> Iterator[str]:
+    for core, slots in cores.items():
+        if slots.state != "idle":
+            held = " then ".join(map(names.block, slots.blocks))
+            yield f"{names.core(core)}: {'held for ' if slots.state == 'held' else ''}{held}"

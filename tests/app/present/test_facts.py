@@ -1,0 +1,60 @@
+"""What both fronts say of a finding or a span."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stepscope.app.present.facts import arguments, decision, row_facts
+from stepscope.app.timeline import Timeline
+from tests.traces import trace_of
+
+UNSAID = dict.fromkeys(("reason", "resource", "needed", "available", "holder", "instead"))
+
+
+def said(**columns: Any) -> str:
+    return decision({"verdict": "deferred", **UNSAID, **columns})
+
+
+def test_a_decision_is_a_line_of_what_was_recorded() -> None:
+    line = said(reason="first", resource="kv-block", needed=4, available=2, holder="r9")
+
+    assert line == "deferred: first, kv-block needs 4, 2 available, held by r9"
+
+
+def test_a_decision_without_a_reason_is_its_verdict() -> None:
+    assert said() == "deferred"
+
+
+@pytest.mark.parametrize(
+    ("args", "shown"),
+    [
+        ('{"grid": [1, 2], "kernel": "qk"}', [("grid", "[1, 2]"), ("kernel", "qk")]),
+        ("[1]", [("args", "[1]")]),
+        ("{torn", [("args", "{torn")]),
+        ("[" * 100_000, [("args", "[" * 100_000)]),
+        (None, []),
+    ],
+    ids=["an object", "a list", "torn", "absurdly deep", "none"],
+)
+def test_arguments_are_shown_as_they_can_be(args: str | None, shown: list[tuple[str, str]]) -> None:
+    spans = [{"track": "t", "name": "n", "ts_ns": 0, "dur_ns": 9, "args": args}]
+    timeline = Timeline.of(trace_of(spans=spans))
+    (lane,) = [lane.id for lane in timeline.lanes if lane.kind == "spans"]
+    span = timeline.at(lane, 4)
+    assert span
+
+    assert arguments(span, timeline) == shown
+
+
+def test_lengths_of_a_step_are_no_moments() -> None:
+    step = {"step": 1, "ts_ns": 0, "dur_ns": 90, "kind": "decode", "cpu_dur_ns": 20,
+            "gpu_ts_ns": 30, "gpu_dur_ns": 60, "gpu_busy_ns": 50}  # fmt: skip
+    timeline = Timeline.of(trace_of(steps=[step]))
+    span = timeline.at(0, 4)
+    assert span
+
+    told = dict(row_facts(span, timeline))
+
+    assert (told["cpu dur"], told["gpu dur"], told["gpu busy"]) == ("20 ns", "60 ns", "50 ns")

@@ -1,0 +1,113 @@
+"""The blame page: whose time went where, and from there to the timeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.latency.blame import blame
+from stepscope.app.tui.pages import blame as blame_page
+from stepscope.app.tui.pages.blame import BlamePage
+from stepscope.app.tui.widgets.prose import Prose
+from stepscope.app.units import duration
+from stepscope.ingest.errors import TraceError
+from stepscope.ingest.trace import Trace
+from tests.app.tui.stage import (
+    RESULT,
+    conflict_trace,
+    opened,
+    press,
+    screen_text,
+    state_of,
+    text_of,
+)
+from tests.app.tui.test_odd_traces import hostile_trace
+
+
+async def test_every_request_has_a_row_the_longest_first() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "5")
+
+        table = text_of(pilot.app.query_one(BlamePage).table).splitlines()[1:]
+        worst = blame(conflict_trace()).requests.sort("latency_ns", descending=True)
+        shown = [line.split()[0] for line in table if line.strip()]
+        assert sorted(shown) == ["req-1", "req-2", "req-3", "req-4"]
+        assert table[0].split()[0] == worst["request"][0]
+        assert duration(worst["latency_ns"][0]) in table[0]
+
+
+async def test_the_row_under_the_cursor_is_told_in_words() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "5", "s")  # by arrival
+        words = pilot.app.query_one("#blame-about", Prose)
+
+        assert words.text.startswith("req-1 ")
+        await press(pilot, "G")
+        assert words.text.startswith("req-4 ")
+        assert "no free slot" in " ".join(words.text.split())
+
+
+async def test_s_sorts_by_the_next_order_and_comes_round() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "5")
+        page = pilot.app.query_one(BlamePage)
+        orders = [page.order.name]
+        for _ in range(3):
+            await press(pilot, "s")
+            orders.append(page.order.name)
+            assert f"by {page.order.name}" in screen_text(pilot)
+
+        assert orders == ["latency", "arrival", "time to first token", "latency"]
+
+
+async def test_enter_goes_to_the_arrival_of_the_request_in_the_timeline() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "5", "s", "G")
+        row = pilot.app.query_one(BlamePage)._row()
+        assert row is not None
+        await press(pilot, "enter")
+
+        state = state_of(pilot)
+        assert pilot.app.query_one("#pages").current == "timeline"  # type: ignore[attr-defined]
+        assert state.cursor_ns == row["arrive_ns"]
+        assert state.lane is not None
+        assert state.timeline.lanes[state.lane].label == "req-4"
+
+
+async def test_a_second_click_on_a_row_goes_there_too() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "5")
+        await pilot.click("#blamed", offset=(4, 2))
+        await pilot.click("#blamed", offset=(4, 2))
+        await press(pilot)
+
+        assert pilot.app.query_one("#pages").current == "timeline"  # type: ignore[attr-defined]
+
+
+async def test_a_profile_without_requests_is_blamed_as_a_whole(sample_traces: Path) -> None:
+    trace = Trace.open(sample_traces / "torch_profiler_cpu.json.gz")
+    async with opened(trace, RESULT) as pilot:
+        await press(pilot, "5", "enter", "5")
+
+        told = screen_text(pilot)
+        assert "WHOLE RUN" in told
+        assert "ALL REQUESTS" not in told
+
+
+async def test_a_hostile_name_is_shown_as_text() -> None:
+    async with opened(hostile_trace(), RESULT) as pilot:
+        await press(pilot, "5", "j")
+
+        assert "\x1b" not in screen_text(pilot)
+
+
+async def test_what_cannot_be_split_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Trace) -> None:
+        raise TraceError("the table is damaged", where="steps")
+
+    monkeypatch.setattr(blame_page, "blame", fail)
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "5", "j", "enter", "s")
+
+        assert "the table is damaged" in screen_text(pilot)

@@ -1,0 +1,134 @@
+"""A step in detail: batch, who was left out and why, queue, slots, KV blocks, core groups."""
+
+from __future__ import annotations
+
+from textual.pilot import Pilot
+
+from stepscope.app.tui.widgets.prose import Prose
+from tests.app.tui.stage import (
+    NARROW,
+    RESULT,
+    STEP_NS,
+    WIDE,
+    app_of,
+    conflict_trace,
+    opened,
+    press,
+    screen_text,
+    settle,
+    state_of,
+)
+from tests.traces import trace_of
+
+
+def left(pilot: Pilot[None]) -> str:
+    return app_of(pilot).query_one("#step-left", Prose).text
+
+
+def right(pilot: Pilot[None]) -> str:
+    return app_of(pilot).query_one("#step-right", Prose).text
+
+
+async def test_it_tells_the_batch_and_who_was_left_out_and_why() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "colon", "6", "enter")
+        await press(pilot, "4")
+        assert "step 6 of 12 · 0.500 ms" in screen_text(pilot)
+        assert "decode · 3 decode tokens of 1,024 · bucket-4 · took 95.0 µs" in screen_text(pilot)
+        rows = [line.split()[:3] for line in left(pilot).splitlines() if " D req-" in line]
+        assert rows == [["D", f"req-{n}", "1"] for n in (1, 2, 3)]
+        said = " ".join(left(pilot).split())
+        reason = "passed-over: no free slot · slot needs 1, 0 available · held by req-3"
+        assert f"LEFT OUT 1 req-4 {reason}" in said
+
+
+async def test_it_tells_how_long_a_step_was_on_cpu_and_gpu() -> None:
+    step = {"step": 1, "ts_ns": 0, "dur_ns": 308_000_000, "kind": "mixed", "inferred": "tags",
+            "cpu_dur_ns": 26_400_000, "gpu_ts_ns": 151_000_000, "gpu_dur_ns": 157_000_000,
+            "gpu_busy_ns": 156_000_000}  # fmt: skip
+
+    async with opened(trace_of(steps=[step])) as pilot:
+        await press(pilot, "4")
+
+        assert "took 308 ms (CPU 26.4 ms, GPU busy 156 ms)" in screen_text(pilot)
+
+
+async def test_it_tells_what_the_engine_held() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "colon", "6", "enter")
+        await press(pilot, "4")
+        held = right(pilot)
+        assert "WAITING 1 \nreq-4" in held
+        assert "RUNNING 3 \nreq-1  req-2  req-3" in held
+        assert "0: req-1  1: req-2  2: req-3" in held
+        assert "KV BLOCKS HELD 24 OF 48" in held
+        assert "█" * 24 + "·" * 24 in held
+        assert "CORES RUNNING 1 OF 6" in held
+
+
+async def test_steps_go_forward_and_back_by_keyboard_and_mouse() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "4", "right_square_bracket", "right_square_bracket")
+        assert "step 3 of 12 · 0.200 ms" in screen_text(pilot)
+        await press(pilot, "left_square_bracket")
+        assert "step 2 of 12 · 0.100 ms" in screen_text(pilot)
+        await pilot.click("#step-bar", offset=(1, 0))
+        await settle(pilot)
+        assert "step 1 of 12 · 0.000 ms" in screen_text(pilot)
+        await press(pilot, "G")
+        assert "step 12 of 12 · 1.100 ms" in screen_text(pilot)
+
+
+async def test_events_stop_between_steps() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "4", "l")
+        assert state_of(pilot).cursor_ns == 2_000, "AIV1 of group 0 starts"
+        await press(pilot, "l", "h")
+        assert state_of(pilot).cursor_ns == 2_000
+
+
+async def test_a_request_is_followed_through_the_steps() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "colon", "7", "enter")
+        await press(pilot, "4")
+        await press(pilot, "k", "j", "j", "j")
+        assert "WHAT WAS DECIDED ABOUT req-4" in left(pilot)
+        assert left(pilot).count("passed-over: no free slot") == 1 + 4, "left out, and its history"
+        assert "WAITING 1 · req-4 is number 1" in right(pilot)
+        await press(pilot, "right_square_bracket")
+        assert "▌P req-4" in left(pilot), "it is in the batch now"
+        assert "KV BLOCKS HELD 32 OF 48" in right(pilot)
+        assert "▓" * 8 in right(pilot), "its blocks"
+        await press(pilot, "escape")
+        assert "WHAT WAS DECIDED" not in left(pilot)
+
+
+async def test_a_request_is_followed_by_a_click() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "4")
+        y = next(n for n, line in enumerate(left(pilot).splitlines()) if "req-1" in line)
+        await pilot.click("#step-left", offset=(5, y))
+        await settle(pilot)
+        assert "WHAT WAS DECIDED ABOUT req-1" in left(pilot)
+
+
+async def test_the_conflict_is_seen_in_the_core_groups_map() -> None:
+    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
+        await press(pilot, "n", "4")
+        groups = [line for line in right(pilot).splitlines() if line.startswith("group 1")]
+        assert [part.strip() for part in groups[0].split("  ") if part.strip()] == [
+            "group 1", "▓▓ qk_pv", "▓▓ qk_pv", "░░ act + qk_pv",
+        ]  # fmt: skip
+
+
+async def test_enter_shows_the_same_moment_in_the_timeline() -> None:
+    async with opened(conflict_trace(), RESULT, NARROW) as pilot:
+        await press(pilot, "4", "G", "enter")
+        assert app_of(pilot).page == "timeline"
+        assert state_of(pilot).cursor_ns == 11 * STEP_NS
+
+
+async def test_many_steps_in_a_row_end_where_they_should() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "4", *["right_square_bracket"] * 8)
+        assert "step 9 of 12 · 0.800 ms" in screen_text(pilot)
