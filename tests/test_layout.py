@@ -54,7 +54,8 @@ def locked(file: str) -> set[str]:
 
 def folders_with_code() -> set[str]:
     inits = [path for room in ROOMS for path in (ROOT / room).rglob("__init__.py")]
-    return {"stepscope." + ".".join(path.parent.relative_to(ROOT).parts) for path in inits}
+    names = {"stepscope." + ".".join(path.parent.relative_to(ROOT).parts) for path in inits}
+    return {"stepscope", *names}
 
 
 def test_every_package_that_we_need_is_locked_to_the_version_that_is_tested() -> None:
@@ -115,8 +116,10 @@ def test_no_file_says_the_name_of_its_folder_again() -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_type_checkers_find_each_room_by_its_import_name(room: str) -> None:
-    assert (ROOT / "typings" / "stepscope" / room).resolve() == ROOT / room
+def test_each_room_is_found_by_its_import_name(room: str) -> None:
+    link = ROOT / "src" / "stepscope" / room
+
+    assert link.readlink() == Path("..", "..", room)
 
 
 def test_the_import_contract_holds() -> None:
@@ -143,14 +146,14 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def copy_project(to: Path) -> None:
     shown = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *ROOMS,
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *ROOMS, "src",
          "pyproject.toml", "README.md", "LICENSE"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     )  # fmt: skip
     for name in shown.stdout.splitlines():
-        if (ROOT / name).is_file():
+        if (ROOT / name).exists():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
-            (to / name).write_bytes((ROOT / name).read_bytes())
+            shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
 
 
 def test_the_wheel_holds_only_stepscope(wheel_names: list[str]) -> None:
@@ -166,7 +169,7 @@ def test_the_wheel_holds_every_module_and_every_asset(wheel_names: list[str]) ->
         for room in ROOMS
         for path in (ROOT / room).rglob("*")
         if path.suffix in kinds
-    } | {f"stepscope/{room}/py.typed" for room in ROOMS}
+    } | {"stepscope/__init__.py", "stepscope/py.typed"}
 
     assert expected - set(wheel_names) == set()
 

@@ -238,7 +238,7 @@ def test_several_threads_record_at_once(rec: Recorder) -> None:
 def test_it_needs_the_standard_library_only(tmp_path: Path) -> None:
     source = f"""
 import sys
-sys.path.insert(0, {str(ROOT / "typings")!r})
+sys.path.insert(0, {str(ROOT / "src")!r})
 from stepscope.ingest.recorder import Recorder
 with Recorder({str(tmp_path / "run.trace")!r}, producer="bare") as rec:
     with rec.span("work"):
