@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from stepscope.ingest.errors import TraceError
-from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import ClockInfo, ReadReport
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.perfetto_files import LEGACY, content, event, open_packets, pack
-from tests.zstd_frames import framed
 
 NAMED = {"track_descriptor": {"uuid": 1, "name": "t"}}
 SLICE = (event(10, 1, "a"), event(14, 2))
@@ -50,54 +48,6 @@ def test_a_text_that_begins_with_a_line_break_is_no_trace_of_perfetto(tmp_path: 
 
     with pytest.raises(TraceError, match="Perfetto protobuf"):
         Trace.open(tmp_path / "x.log")
-
-
-def test_threads_of_processes_and_tracks_of_tracks_are_named(tmp_path: Path) -> None:
-    descriptors = [
-        {"uuid": 1, "parent_uuid": 9, "thread": {"pid": 7, "tid": 8, "thread_name": "main"}},
-        {"uuid": 9, "process": {"pid": 7, "process_name": "server"}},
-        {"uuid": 2, "thread": {"pid": 7, "tid": 10}},
-        {"uuid": 3, "parent_uuid": 1, "name": "queue"},
-        {"uuid": 4, "parent_uuid": 1, "name": "queue"},
-        {"uuid": 5, "thread": {"pid": 3, "tid": 3}},
-        {"uuid": 6, "parent_uuid": 6, "name": "its own parent"},
-    ]
-    events = [event(uuid, 3, "a", track_uuid=uuid) for uuid in (1, 2, 3, 4, 5, 6, 77, 0)]
-    packets = [{"track_descriptor": each} for each in descriptors]
-
-    trace = open_packets(tmp_path, *events, *packets)
-
-    tracks = rows(
-        trace.__class__.from_tables({"spans": trace.spans.sort("ts_ns")}, trace.manifest),
-        "spans",
-        "track",
-    )
-    assert tracks == [
-        "global", "server / main", "server / thread 10", "server / main / queue",
-        "server / main / queue #2", "process 3 / thread 3", "its own parent", "track 77",
-    ]  # fmt: skip
-
-
-def test_processes_that_are_ranks_give_their_rows_to_them(tmp_path: Path) -> None:
-    packets = []
-    for uuid, name in ((1, "rank 3"), (2, "Rank-5")):
-        packets.append(
-            {"track_descriptor": {"uuid": uuid, "process": {"pid": uuid, "process_name": name}}}
-        )
-        packets.append(
-            {"track_descriptor": {"uuid": uuid + 10, "parent_uuid": uuid, "name": "gpu"}}
-        )
-        packets += [
-            event(1, 1, "step[DECODE bs=2]", track_uuid=uuid + 10),
-            event(3, 2, track_uuid=uuid + 10),
-        ]
-
-    trace = open_packets(tmp_path, *packets)
-
-    assert trace.manifest.ranks == (3, 5)
-    assert rows(trace, "spans", "rank", "track", "step") == [(3, "gpu", 1), (5, "gpu", 1)]
-    assert rows(trace, "steps", "rank", "kind") == [(3, "decode"), (5, "decode")]
-    assert report_of(trace).inferred == {"steps from step[MODE bs=R]": 2}
 
 
 def test_names_are_those_of_the_sequence_at_that_time(tmp_path: Path) -> None:
@@ -296,142 +246,6 @@ def test_texts_that_are_not_utf_8_are_read_all_the_same(tmp_path: Path) -> None:
         ("\ufffdROC", "\ufffdAME", "\ufffdATE", '{"\ufffdEY?": "\ufffdEXT"}')
     ]
     assert trace.manifest.config == {"\ufffdETA": "\ufffdATA"}
-
-
-def test_collectives_and_correlations_are_inferred_as_from_json(tmp_path: Path) -> None:
-    def said(**values: Any) -> list[dict[str, Any]]:
-        return [
-            {"name": name, "int_value" if isinstance(value, int) else "string_value": value}
-            for name, value in values.items()
-        ]
-
-    call = {"Collective name": "allreduce", "External id": 4, "In msg nelems": 8, "dtype": "Float"}
-    launch = event(1, 1, "record_param_comms", debug_annotations=said(**call))
-    other = event(20, 1, "k", correlation_id=12)
-
-    trace = open_packets(tmp_path, NAMED, launch, event(5, 2), other, event(21, 2))
-
-    assert rows(trace, "collectives", "op", "num_bytes", "dur_ns") == [("allreduce", 32, None)]
-    assert rows(trace, "spans", "correlation") == [4, 12]
-
-
-@pytest.mark.parametrize("kind", ["compressed_packets", "zstd_compressed_packets"])
-def test_compressed_packets_are_read_within_their_limit(tmp_path: Path, kind: str) -> None:
-    compress = zlib.compress if kind == "compressed_packets" else framed
-    bomb = compress(pack(*[event(ts, 3, "x" * 1000) for ts in range(3000)]))
-
-    whole = open_packets(tmp_path, NAMED, {kind: compress(pack(*SLICE))}, {kind: b"damaged"})
-    cut = open_packets(tmp_path, {kind: bomb}, limits=Limits(ratio=5))
-
-    assert rows(whole, "spans", "name", "dur_ns") == [("a", 4)]
-    assert report_of(whole).skipped == {"damaged compressed packets": 1}
-    assert 0 < cut.num_rows("spans") < 3000
-    (skipped,) = report_of(cut).skipped
-    assert "--max ratio=N raises it" in skipped
-
-
-def test_a_file_cut_anywhere_keeps_its_whole_packets(tmp_path: Path) -> None:
-    packets = [NAMED, *SLICE, event(20, 3, "b", debug_annotations=[{"name": "k", "int_value": 1}])]
-    content = pack(*packets)
-    borders = [len(pack(*packets[:num])) for num in range(len(packets) + 1)]
-    file = tmp_path / "cut.pftrace"
-
-    for length in range(borders[2], len(content)):
-        file.write_bytes(content[:length])
-        num_packets = sum(length >= border for border in borders) - 1
-        trace = Trace.open(file)
-        assert sum(report_of(trace).read.values()) == num_packets
-        assert trace.manifest.closed == (length in borders)
-
-
-def test_a_file_cut_before_its_first_event_says_so(tmp_path: Path) -> None:
-    file = tmp_path / "cut.pftrace"
-    file.write_bytes(pack(event(1, 3, "a" * 200))[:-5])
-
-    with pytest.raises(TraceError, match="before the first whole event"):
-        Trace.open(file)
-
-
-def test_packets_behind_damaged_ones_are_found_again(tmp_path: Path) -> None:
-    packets = [event(ts, 3, f"event {ts}") for ts in range(50)]
-    content = bytearray(pack(NAMED, *packets))
-    broken = len(pack(NAMED, *packets[:20]))
-    content[broken + 1] = 0xFF  # its length
-
-    file = tmp_path / "damaged.pftrace"
-    file.write_bytes(content + b"\xff" * 7 + pack(*packets))
-    trace = Trace.open(file)
-
-    assert trace.num_rows("spans") >= 98
-    assert any("no packets passed over" in note for note in report_of(trace).notes)
-
-
-@pytest.mark.parametrize("tail", [b"\x09", b"\x0d\x01", b"\x0a", b"\x0a\xff", b"\x08\xff", b"\x00"])
-def test_a_file_that_ends_in_part_of_a_field_is_read(tmp_path: Path, tail: bytes) -> None:
-    file = tmp_path / "damaged.pftrace"
-    file.write_bytes(pack(NAMED, *SLICE) + tail)
-
-    trace = Trace.open(file)
-
-    assert rows(trace, "spans", "name") == ["a"]
-    assert report_of(trace).notes
-
-
-def test_a_length_without_end_is_passed_over(tmp_path: Path) -> None:
-    file = tmp_path / "damaged.pftrace"
-    file.write_bytes(pack(NAMED, *SLICE) + b"\x0a" + b"\xff" * 60 + pack(event(30, 3, "b")))
-
-    assert rows(Trace.open(file), "spans", "name") == ["a", "b"]
-
-
-def test_a_packet_that_is_no_message_is_counted(tmp_path: Path) -> None:
-    file = tmp_path / "damaged.pftrace"
-    file.write_bytes(pack(NAMED, *SLICE) + b"\x0a\x03\x5a\x7f\x01" + pack(event(30, 3, "b")))
-
-    trace = Trace.open(file)
-
-    assert rows(trace, "spans", "name") == ["a", "b"]
-    assert report_of(trace).skipped == {"packets that cannot be decoded": 1}
-
-
-def test_limits_cut_what_is_too_much_and_say_so(tmp_path: Path) -> None:
-    deep: dict[str, Any] = {"name": "a", "int_value": 1}
-    for _ in range(20):
-        deep = {"name": "a", "dict_entries": [deep]}
-    long = {"name": "x", "string_value": "y" * 2000}
-    packets = [
-        event(1, 3, "n" * 1000), event(2, 3, "b", debug_annotations=[long]),
-        event(3, 3, "c", debug_annotations=[deep]),
-        *(event(9, 3, "d", track_uuid=number) for number in range(2, 9)),
-    ]  # fmt: skip
-
-    trace = open_packets(tmp_path, *packets, limits=Limits(text=1000, depth=10, tracks=4))
-
-    assert {"n" * 250, "b", "c", "d"} == set(rows(trace, "spans", "name"))
-    assert set(rows(trace, "spans", "args")) == {None}
-    assert len(set(rows(trace, "spans", "track"))) == 5
-    repaired = report_of(trace).repaired
-    assert [num for what, num in repaired.items() if "raises it" in what] == [2, 1, 4]
-
-
-def test_what_is_read_before_the_limit_of_events_is_kept(tmp_path: Path) -> None:
-    packets = [event(ts, 3, "a") for ts in range(100)]
-
-    trace = open_packets(tmp_path, *packets, limits=Limits(events=50))
-
-    assert trace.num_rows("spans") >= 50
-    assert not trace.manifest.closed
-    assert any("--max events=N raises it" in note for note in report_of(trace).notes)
-
-
-def test_a_packet_larger_than_the_limit_is_passed_over(tmp_path: Path) -> None:
-    large = event(1, 3, "x" * 5000)
-
-    trace = open_packets(tmp_path, NAMED, large, *SLICE, limits=Limits(event=1000))
-
-    assert rows(trace, "spans", "name") == ["a"]
-    (skipped,) = report_of(trace).skipped
-    assert "--max event=N raises it" in skipped
 
 
 def test_an_arrow_ends_at_the_slice_that_says_so(tmp_path: Path) -> None:

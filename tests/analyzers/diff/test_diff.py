@@ -20,7 +20,6 @@ from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.trace import Trace
 from tests.analyzers.absurd import Rows as Absurd
 from tests.analyzers.absurd import absurd_rows, trace_from
-from tests.analyzers.rows import event
 from tests.engine.asked import asked
 from tests.engine.drawn_requests import requests
 from tests.engine.rows import Row, Rows
@@ -237,16 +236,6 @@ def test_any_two_traces_can_be_compared(ours: Absurd, theirs: Absurd) -> None:
     assert diff(a, a).verdict in {"equal", "incomparable"}
 
 
-def test_traces_without_a_table_in_common_cannot_be_compared() -> None:
-    ours = trace_of(steps=[{"step": 1, "kind": "decode"}])
-    theirs = trace_of(lifecycle=[event("r", "arrive", 0)])
-
-    found = diff(ours, theirs)
-
-    assert found.verdict == "incomparable"
-    assert set(found.not_compared) == {"batch sizes", "moves", "ends", "arrivals"}
-
-
 def _divergence(found: Difference) -> dict[str, Any]:
     assert found.divergence is not None
     return {name: getattr(found.divergence, name) for name in found.divergence.__slots__}
@@ -271,51 +260,3 @@ def _until(trace: Trace, step: int) -> Trace:
 
 def _numbered(row: Row, number: int) -> list[Row]:
     return [{**row, "id": at} for at in range(number)]
-
-
-def test_runs_that_did_nothing_are_not_said_to_do_the_same() -> None:
-    assert diff(trace_of(steps=[], lifecycle=[]), trace_of(steps=[])).verdict == "incomparable"
-
-
-def test_what_neither_recorded_is_not_compared() -> None:
-    spans = [{"step": 1, "kind": None, "ts_ns": 0, "dur_ns": 5}]
-
-    found = diff(trace_of(steps=spans), trace_of(steps=spans))
-
-    assert found.verdict == "incomparable"
-    assert found.firsts == {}
-
-
-def test_requests_are_counted_by_what_became_of_them() -> None:
-    rows = [
-        *(event(name, "arrive", 0) for name in "abcde"), event("a", "finish", 9),
-        event("b", "abort", 5), event("c", "reject", 3), event("d", "admit", 1),
-        event("d", "preempt", 2),
-    ]  # fmt: skip
-
-    totals = diff(trace_of(lifecycle=rows), trace_of(lifecycle=rows)).outcomes.totals
-
-    counted = {name: totals[name][0] for name in ("requests", "arrived", "finished", "aborted",
-               "rejected", "open", "preemptions")}  # fmt: skip
-    assert list(counted.values()) == [5, 5, 1, 1, 1, 2, 1]
-
-
-def test_what_became_of_requests_is_unknown_where_only_arrivals_are_listed() -> None:
-    listed = trace_of(lifecycle=[event("a", "arrive", 0), event("b", "arrive", 1)])
-
-    totals = diff(listed, trace_of(steps=[{"step": 1, "kind": "decode"}])).outcomes.totals
-
-    assert totals["arrived"] == (2, None)
-    assert totals["requests"] == (2, None)
-    assert {
-        totals[name] for name in ("finished", "aborted", "rejected", "open", "preemptions")
-    } == {(None, None)}
-
-
-def test_preemptions_that_name_nobody_are_counted_and_ends_are_not_made_up() -> None:
-    log = trace_of(lifecycle=[{"request": None, "event": "preempt", "ts_ns": n} for n in range(5)])
-
-    totals = diff(log, log).outcomes.totals
-
-    assert totals["preemptions"] == (5, 5)
-    assert totals["finished"] == (None, None)

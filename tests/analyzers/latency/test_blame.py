@@ -22,7 +22,7 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.analyzers.absurd import Rows as Absurd
 from tests.analyzers.absurd import absurd_rows, trace_from
-from tests.analyzers.rows import decision, event, part
+from tests.analyzers.rows import event
 from tests.engine.drawn_requests import knobs, requests, sizes
 from tests.engine.rows import Rows
 from tests.engine.small_engines import serve
@@ -158,102 +158,6 @@ def test_causes_add_up_on_traces_that_no_engine_would_write(rows: Absurd) -> Non
     assert adds_up(blame(trace_from(rows)))
 
 
-def test_time_without_a_budget_is_behind_a_chunk_where_a_chunk_took_it() -> None:
-    chunk = {"request": "long", "phase": "prefill", "num_tokens": 8, "is_final_chunk": False}
-    trace = trace_of(
-        steps=[
-            {"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "prefill"},
-            {"step": 2, "ts_ns": 10, "dur_ns": 5, "kind": "decode"},
-        ],
-        batch_rows=[{**chunk, "step": 1, "ts_ns": 0}],
-        lifecycle=[event("short", "arrive", 0), event("short", "abort", 15)],
-        decisions=[decision("request", "short", "deferred", 0, resource="token-budget")],
-    )
-
-    assert of_request(blame(trace), "short") == {"chunk": 10, "no-budget": 5}
-
-
-STEPS = [{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "decode"} for n in range(6)]
-
-
-def test_who_was_not_ready_was_parked_until_it_was_let_in() -> None:
-    trace = trace_of(
-        steps=STEPS,
-        lifecycle=[event("r", "arrive", 0), event("r", "admit", 40), event("r", "finish", 40)],
-        decisions=[decision("request", "r", "deferred", 0, reason="its grammar is compiled")],
-    )
-
-    assert of_request(blame(trace), "r") == {"parked": 40}
-
-
-def test_who_is_ready_and_not_noticed_is_parked_until_it_is_said_to_be_noticed() -> None:
-    trace = trace_of(
-        steps=STEPS,
-        lifecycle=[
-            event("r", "arrive", 0), event("r", "ready", 15), event("r", "defer", 30),
-            event("r", "abort", 50),
-        ],
-        decisions=[decision("request", "r", "deferred", 30, resource="kv-block", reason="few")],
-    )  # fmt: skip
-
-    assert of_request(blame(trace), "r") == {"unknown": 15, "parked": 15, "no-blocks": 20}
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        pytest.param({"resource": "lora", "reason": "no adapter is free"}, id="its own resource"),
-        pytest.param({}, id="nothing is told"),
-    ],
-)
-def test_who_was_put_off_for_an_engines_own_reason_was_not_parked(more: dict[str, str]) -> None:
-    trace = trace_of(
-        steps=STEPS,
-        lifecycle=[event("r", "arrive", 0), event("r", "abort", 40)],
-        decisions=[decision("request", "r", "deferred", 0, **more)],
-    )
-
-    assert of_request(blame(trace), "r") == {"other": 40}
-
-
-def test_a_collective_counts_as_far_as_no_core_computes_meanwhile() -> None:
-    trace = _one_decode(
-        core_spans=[part(1, 0, 2, 6)],
-        collectives=[{"step": 1, "ts_ns": 4, "dur_ns": 4, "ordinal": 0, "op": "all_reduce"}],
-    )
-
-    spent = of_request(blame(trace), "r")
-
-    assert spent == {"decode": 4, "communication": 2, "dispatch": 4}
-
-
-def test_a_device_of_which_nothing_is_known_is_not_blamed() -> None:
-    trace = _one_decode(core_spans=[part(1, 0, 50, 60)])
-
-    assert of_request(blame(trace), "r") == {"decode": 10}
-
-
-def test_time_until_the_first_token_is_told_apart() -> None:
-    trace = _one_decode(first_token=4)
-
-    blamed = blame(trace)
-
-    assert blamed.requests["first_token_ns"].to_list() == [4]
-    assert blamed.to_first_token["decode_ns"].to_list() == [4]
-
-
-def test_an_unexplained_absence_is_unknown_and_the_note_says_what_is_missing() -> None:
-    trace = trace_of(
-        steps=[{"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}],
-        lifecycle=[event("r", "arrive", 0), event("r", "admit", 0), event("r", "finish", 12)],
-    )
-
-    blamed = blame(trace)
-
-    assert of_request(blamed, "r") == {"unknown": 10, "idle": 2}
-    assert any("no decisions" in note for note in blamed.notes)
-
-
 def test_requests_that_only_batches_name_are_blamed_from_first_to_last_batch() -> None:
     row = {"request": "r", "phase": "decode", "num_tokens": 1}
     trace = trace_of(
@@ -312,18 +216,6 @@ def _traced(rows: Rows) -> Trace:
 
 
 TIGHT = EngineConfig(num_kv_blocks=4, block_size=2, max_num_seqs=2, max_num_batched_tokens=16)
-
-
-def _one_decode(first_token: int | None = None, **tables: Any) -> Trace:
-    life = [event("r", "arrive", 0), event("r", "admit", 0), event("r", "finish", 10)]
-    if first_token is not None:
-        life.append(event("r", "first-token", first_token))
-    return trace_of(
-        steps=[{"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}],
-        batch_rows=[{"step": 1, "ts_ns": 0, "request": "r", "phase": "decode", "num_tokens": 1}],
-        lifecycle=life,
-        **tables,
-    )
 
 
 def test_a_log_that_names_no_request_is_blamed_as_a_run_until_its_last_known_moment() -> None:

@@ -18,8 +18,8 @@ from tests.ingest.log_files import LOGS
 from tests.ingest.runtime_logs import DEADLOCK
 from tests.ingest.test_kv_events import CAPTURE
 from tests.ingest.test_requests import AZURE
-from tests.ingest.test_swimlane import SCOPES
 from tests.ingest.test_swimlane import folder as swimlane
+from tests.ingest.test_swimlane_files import SCOPES
 from tests.traces import trace_of
 
 

@@ -1,0 +1,65 @@
+"""What is said to have come of two runs, and what cannot be compared."""
+
+from __future__ import annotations
+
+from stepscope.analyzers.diff.compare import diff
+from tests.analyzers.rows import event
+from tests.traces import trace_of
+
+
+def test_traces_without_a_table_in_common_cannot_be_compared() -> None:
+    ours = trace_of(steps=[{"step": 1, "kind": "decode"}])
+    theirs = trace_of(lifecycle=[event("r", "arrive", 0)])
+
+    found = diff(ours, theirs)
+
+    assert found.verdict == "incomparable"
+    assert set(found.not_compared) == {"batch sizes", "moves", "ends", "arrivals"}
+
+
+def test_runs_that_did_nothing_are_not_said_to_do_the_same() -> None:
+    assert diff(trace_of(steps=[], lifecycle=[]), trace_of(steps=[])).verdict == "incomparable"
+
+
+def test_what_neither_recorded_is_not_compared() -> None:
+    spans = [{"step": 1, "kind": None, "ts_ns": 0, "dur_ns": 5}]
+
+    found = diff(trace_of(steps=spans), trace_of(steps=spans))
+
+    assert found.verdict == "incomparable"
+    assert found.firsts == {}
+
+
+def test_requests_are_counted_by_what_became_of_them() -> None:
+    rows = [
+        *(event(name, "arrive", 0) for name in "abcde"), event("a", "finish", 9),
+        event("b", "abort", 5), event("c", "reject", 3), event("d", "admit", 1),
+        event("d", "preempt", 2),
+    ]  # fmt: skip
+
+    totals = diff(trace_of(lifecycle=rows), trace_of(lifecycle=rows)).outcomes.totals
+
+    counted = {name: totals[name][0] for name in ("requests", "arrived", "finished", "aborted",
+               "rejected", "open", "preemptions")}  # fmt: skip
+    assert list(counted.values()) == [5, 5, 1, 1, 1, 2, 1]
+
+
+def test_what_became_of_requests_is_unknown_where_only_arrivals_are_listed() -> None:
+    listed = trace_of(lifecycle=[event("a", "arrive", 0), event("b", "arrive", 1)])
+
+    totals = diff(listed, trace_of(steps=[{"step": 1, "kind": "decode"}])).outcomes.totals
+
+    assert totals["arrived"] == (2, None)
+    assert totals["requests"] == (2, None)
+    assert {
+        totals[name] for name in ("finished", "aborted", "rejected", "open", "preemptions")
+    } == {(None, None)}
+
+
+def test_preemptions_that_name_nobody_are_counted_and_ends_are_not_made_up() -> None:
+    log = trace_of(lifecycle=[{"request": None, "event": "preempt", "ts_ns": n} for n in range(5)])
+
+    totals = diff(log, log).outcomes.totals
+
+    assert totals["preemptions"] == (5, 5)
+    assert totals["finished"] == (None, None)
