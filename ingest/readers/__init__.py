@@ -24,6 +24,7 @@ READERS = (
     "perfetto.reader.PerfettoReader",
     "requests.reader.RequestsReader",
     "core_runtime.reader.RuntimeLogReader",
+    "nsys.reader.NsysReader",
     "logs.reader.EngineLogReader",
 )
 """Module and class of each, in the order in which they are tried."""

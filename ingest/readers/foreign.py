@@ -15,6 +15,7 @@ from stepscope.ingest.readers.perfetto.split import field_at
 _PRINTABLE = re.compile(rb"[ -~]+")
 _HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\w ,]*throughput[\w ,]*\r?\n\s*[-\d.]+,")
 _PLANE, _NAME = 0x0A, 0x12
+_NSYS = re.compile(rb"TABLE StringIds|CUPTI_ACTIVITY_KIND_|META_DATA_EXPORT|NVTX_EVENTS")
 _TAR_MAGIC = slice(257, 262)
 _FIRST_FIELDS = 8
 CHROME_JSON = "record with torch.profiler, or convert it to Chrome JSON"
@@ -100,9 +101,9 @@ FOREIGN = (
         lambda head: head.startswith(b"SQLite format 3\0") and b"rocpd_" in head,
     ),
     Foreign(
-        "this is an SQLite database, as Nsight Systems exports; stepscope does not read these yet",
-        CHROME_JSON,
-        _begins(b"SQLite format 3\0"),
+        "this is an SQLite database, and none that Nsight Systems exports",
+        "export a report of Nsight Systems: nsys export --type sqlite",
+        lambda head: head.startswith(b"SQLite format 3\0") and not _NSYS.search(head),
     ),
     Foreign(
         "this is rocprofv3's JSON; stepscope does not read it yet",

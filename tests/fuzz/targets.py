@@ -26,6 +26,7 @@ from stepscope.ingest.readers.forward_pass.reader import ForwardPassReader
 from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.readers.logs.reader import EngineLogReader
 from stepscope.ingest.readers.native.reader import NativeReader
+from stepscope.ingest.readers.nsys.reader import NsysReader
 from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.readers.requests.reader import RequestsReader
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
@@ -35,6 +36,7 @@ from stepscope.ingest.recording import background, segments
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import LOGS
+from tests.ingest.nsys_files import TABLES, exported, two_steps
 from tests.ingest.perfetto_files import LEGACY, event, pack
 from tests.ingest.runtime_logs import RUNTIME_LOGS
 from tests.ingest.test_forward_pass import CAPTURE as PASSES
@@ -178,6 +180,19 @@ def _perfetto() -> Iterator[bytes]:
     yield pack({"zstd_compressed_packets": framed(events)})
 
 
+def _nsys() -> Iterator[bytes]:
+    """An export of the tables that spans are made of, plain and compressed."""
+    few = {name: columns for name, columns in TABLES.items() if name in two_steps()}
+    few |= {name: TABLES[name] for name in NAMED}
+    with TemporaryDirectory() as folder:
+        content = exported(Path(folder) / "a.sqlite", two_steps(), few).read_bytes()
+    yield content
+    yield gzip.compress(content)
+
+
+NAMED = ("StringIds", "TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT")
+
+
 def _texts(*texts: str) -> Callable[[], Iterator[bytes]]:
     return lambda: (text.encode() for text in texts)
 
@@ -194,6 +209,7 @@ TARGETS = {
     "runtime-log": Target(
         RuntimeLogReader(), _texts(*RUNTIME_LOGS.values()), as_file("device.log")
     ),
+    "nsys": Target(NsysReader(), _nsys, as_file("report.sqlite")),
     "requests": Target(RequestsReader(), _texts(AZURE, MOONCAKE), as_file("requests.csv")),
     **{
         f"log-{engine}": Target(EngineLogReader(), _texts(text), as_file("server.log"))

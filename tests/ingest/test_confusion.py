@@ -33,7 +33,11 @@ NATIVE, SWIMLANE, CHROME, FOLDER = "stepscope", "core-group", "torch.profiler", 
 KV, PERFETTO, REQUESTS = "KV cache", "Perfetto", "list of requests"
 RUNTIME, ENGINE = "log of the core-group", "log of an engine"
 FORWARD = "forward pass metrics"
-READERS = (NATIVE, SWIMLANE, CHROME, FOLDER, KV, FORWARD, PERFETTO, REQUESTS, RUNTIME, ENGINE)
+NSYS = "Nsight Systems"
+PROFILERS = (NSYS,)
+READERS = (
+    NATIVE, SWIMLANE, CHROME, FOLDER, KV, FORWARD, PERFETTO, REQUESTS, RUNTIME, ENGINE, *PROFILERS,
+)  # fmt: skip
 # What each file must be: one of these, or a part of the line that refuses it.
 EXPECTED = {
     "sample_traces/*.trace": NATIVE,
@@ -62,7 +66,7 @@ EXPECTED = {
     "foreign/llmservingsim_vllm_timeseries.csv": "measurements over time in CSV",
     "foreign/llmservingsim_workload.jsonl": "a list of requests with other columns",
     "foreign/merged_tp.json": CHROME,
-    "foreign/nsys_mock.sqlite": "an SQLite database, as Nsight Systems exports",
+    "foreign/nsys_mock.sqlite": NSYS,
     "foreign/otlp.json": "OpenTelemetry's spans",
     "foreign/rocprofv3_908_results.json.gz": "rocprofv3's JSON",
     "foreign/sglang_int4_dgx_spark.log": ENGINE,
@@ -140,7 +144,7 @@ MADE: dict[str, Callable[[Path], bytes]] = {
     "a TensorFlow or JAX XPlane profile": lambda _: (
         b"\x0a" + bytes([len(PLANE)]) + PLANE + b"\x0a\x10\x12\x0e/host:metadata"
     ),
-    "an SQLite database, as Nsight": lambda folder: sqlite(folder, "CUPTI_ACTIVITY_KIND_KERNEL"),
+    "an SQLite database, and none that Nsight": lambda folder: sqlite(folder, "music"),
     "an SQLite database of ROCm's profiler": lambda folder: sqlite(folder, "rocpd_region"),
     "rocprofv3's JSON": lambda _: b'{"rocprofiler-sdk-tool": [{"metadata": {}}]}',
     "OpenTelemetry's spans": lambda _: b'{"resourceSpans": []}',

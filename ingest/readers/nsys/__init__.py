@@ -1,0 +1,1 @@
+"""Reader of SQLite databases that Nsight Systems exports."""
