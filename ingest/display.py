@@ -5,7 +5,7 @@ What is shown is given in parts, so that the trace can show itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 
 import polars as pl
@@ -105,17 +105,9 @@ def as_html(name: str, manifest: Manifest, steps: pl.LazyFrame, num_rows: Mappin
 
 
 def _ranks(manifest: Manifest) -> str:
-    ranks: Sequence[object] = merged_ranks(manifest) or manifest.ranks
+    ranks = manifest.ranks
     shown = ", ".join(map(str, ranks[:8])) + ", ..." * (len(ranks) > 8)
-    if merged_ranks(manifest):
-        return f"{len(ranks):,}, not told apart ({shown})"
     return f"{len(ranks):,} ({shown})" if len(ranks) > 8 else shown
-
-
-def merged_ranks(manifest: Manifest) -> list[str]:
-    """The ranks whose profiles were merged into one file, which is shown as one rank's."""
-    said = manifest.config.get("merged_ranks")
-    return [str(rank) for rank in said] if isinstance(said, list) else []
 
 
 def _sources(manifest: Manifest) -> str:

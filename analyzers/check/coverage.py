@@ -12,7 +12,6 @@ from typing import Any
 
 from stepscope.analyzers.check.registry import all_rules
 from stepscope.analyzers.findings.rule import ONLY_WHERE, Rule, lacking
-from stepscope.ingest.display import merged_ranks
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 
@@ -29,14 +28,12 @@ MOST_TOLD = 3  # tables: what to record first is soon said
 class Coverage:
     """Which rules could judge a trace: codes of `judged`, and of others what is `lacking`.
 
-    `tables` are the names of those that have a row. `num_merged` is of how many ranks the profiles
-    were merged into the one file that was read, 0 where it is of one rank or tells them apart.
+    `tables` are the names of those that have a row.
     """
 
     judged: tuple[str, ...]
     lacking: Mapping[str, tuple[str, ...]]
     tables: tuple[str, ...]
-    num_merged: int = 0
 
     @property
     def is_unread(self) -> bool:
@@ -68,12 +65,10 @@ class Coverage:
 
     @property
     def share(self) -> str:
-        """One line: how many rules could judge, and what to record or to open so that more can."""
+        """One line: how many rules could judge, and what to record so that more can."""
         alone = " (its recording alone)" if self.is_blind and self.judged else ""
         asked = len(self.judged) + len(self.lacking)
         said = f"{len(self.judged):,} of {asked:,} {_rules(asked)} could judge{alone}"
-        if self.num_merged:  # what their steps and collectives are is in the files of each
-            return f"{said}; open the folder of the {self.num_merged:,} ranks' own files for more"
         steps = list(self._worth_recording())
         if not steps:
             return said
@@ -109,7 +104,7 @@ def coverage(trace: Trace, rules: Sequence[Rule] | None = None) -> Coverage:
     lacks = {rule.code: lacking(rule, trace) for rule in asked}
     judged = tuple(code for code, needs in lacks.items() if not needs)
     absent = {code: lacks[code] for code in lacks if lacks[code]}
-    return Coverage(judged, absent, recorded(trace), len(merged_ranks(trace.manifest)))
+    return Coverage(judged, absent, recorded(trace))
 
 
 def recorded(trace: Trace) -> tuple[str, ...]:

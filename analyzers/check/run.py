@@ -15,7 +15,6 @@ from stepscope.analyzers.check.registry import all_rules
 from stepscope.analyzers.findings.finding import Finding, by_severity_then_time
 from stepscope.analyzers.findings.rule import Rule, lacking
 from stepscope.analyzers.views.once import sharing
-from stepscope.ingest.display import merged_ranks
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 
@@ -28,8 +27,7 @@ class CheckResult:
 
     `findings` are ranked: severity, then time. `counts` has every rule that could be applied and
     the number of its occurrences (0 is *clean*), `lacking` the others with what the trace lacks of
-    what they need: tables, or what they ask for besides. `tables` are those that have a row, and
-    `num_merged` how many ranks were merged into the file, 0 where none were.
+    what they need: tables, or what they ask for besides. `tables` are those that have a row.
     """
 
     trace: str
@@ -37,7 +35,6 @@ class CheckResult:
     lacking: Mapping[str, tuple[str, ...]]
     counts: dict[str, int]
     tables: tuple[str, ...]
-    num_merged: int = 0
 
     @property
     def not_applicable(self) -> tuple[str, ...]:
@@ -47,7 +44,7 @@ class CheckResult:
     @property
     def coverage(self) -> Coverage:
         """How much of the check could judge."""
-        return Coverage(tuple(self.counts), self.lacking, self.tables, self.num_merged)
+        return Coverage(tuple(self.counts), self.lacking, self.tables)
 
     def as_dict(self) -> dict[str, Any]:
         """The result as `check --format json` prints it; `"unjudged"` is why nothing was found."""
@@ -87,8 +84,7 @@ def check(
                 findings += found
                 counts[rule.code] = sum(finding.count for finding in found)
     ranked = tuple(sorted(findings, key=by_severity_then_time))
-    num_merged = len(merged_ranks(trace.manifest))
-    return CheckResult(trace.name, ranked, absent, counts, recorded(trace), num_merged)
+    return CheckResult(trace.name, ranked, absent, counts, recorded(trace))
 
 
 def _family(numbered: tuple[int, Rule]) -> str:

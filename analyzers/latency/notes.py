@@ -11,7 +11,6 @@ from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.run_line import is_split
 from stepscope.ingest.derive.states import is_list_of_arrivals
-from stepscope.ingest.display import merged_ranks
 from stepscope.ingest.trace import Trace
 
 
@@ -30,13 +29,7 @@ def notes(
         )
         return
     if lines.is_empty():
-        what = (
-            "profiles of several ranks are merged into one file, in which their steps are not told "
-            "apart"
-            if merged_ranks(trace.manifest)
-            else "the trace has neither requests nor steps"
-        )
-        yield f"{what}: there is no time to be blamed for"
+        yield "the trace has neither requests nor steps: there is no time to be blamed for"
         return
     named = lines.filter(pl.col("request").is_not_null())
     if named.is_empty():

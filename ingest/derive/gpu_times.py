@@ -10,15 +10,12 @@ from stepscope.ingest.derive.launches import launch_notes, of_host, on_device, t
 from stepscope.ingest.derive.steps import infer_steps
 
 
-def derived_steps(
-    spans: pl.DataFrame, *, has_steps: bool = True
-) -> tuple[pl.DataFrame, pl.DataFrame, Iterator[str]]:
+def derived_steps(spans: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Iterator[str]]:
     """Steps by their tags, with their times on CPU and GPU; spans with their step; and notes.
 
-    The steps have the columns of `steps` but rank; there are none where they are not to be told
-    apart (`has_steps`).
+    The steps have the columns of `steps` but rank.
     """
-    steps = infer_steps(spans if has_steps else spans.clear())
+    steps = infer_steps(spans)
     tagged = tag_spans(spans, steps)
     return with_gpu_times(steps, tagged).drop("span"), tagged, launch_notes(tagged, steps)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +13,11 @@ from stepscope.ingest.frames import Frame
 
 _RANK_IN_NAME = re.compile(r"rank[-_. ]?(\d{1,6})", re.IGNORECASE)
 
-_MERGED = re.compile(r"\[((?:TP|DP|PP|EP)\d{1,6}(?:-(?:TP|DP|PP|EP)\d{1,6}){0,3})\] ")
-
 
 def rank_in_name(path: Path) -> int | None:
     """Tell the rank by the name of a file; None where that has none."""
     match = _RANK_IN_NAME.search(path.name)
     return int(match.group(1)) if match else None
-
-
-def merged_ranks(pids: Iterable[str | None]) -> tuple[str, ...]:
-    """The ranks whose profiles SGLang merged into a file: it puts them before each process's id.
-
-    As `[TP00-DP00-PP00-EP00] 83`. The format: SGLang, `sglang/srt/utils/profile_merger.py`.
-    """
-    found = (_MERGED.match(pid) for pid in pids if pid)
-    return tuple(sorted({match[1] for match in found if match}))
-
-
-def about_merged(ranks: Sequence[str]) -> list[str]:
-    """A sentence on a file into which several are merged."""
-    if len(ranks) < 2:
-        return []
-    return [
-        f"profiles of {len(ranks):,} ranks are merged into this file: steps and collectives are "
-        "not told apart, open the folder of the ranks' own files for them"
-    ]
 
 
 def groups_of(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -1,82 +1,27 @@
 """Reader of a folder of profiles, one for each rank, as one trace.
 
 A file's rank is what it says itself, else what its name says; one that is taken gets the next that
-is free. Clocks are aligned by the ends of collectives where these agree among themselves.
+is free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
-from itertools import count
 from pathlib import Path
 
-import polars as pl
-
-from stepscope.ingest.derive.collectives.clocks import Apart, Offset, clock_offsets
-from stepscope.ingest.derive.collectives.facing import Faced, facing
 from stepscope.ingest.errors import TraceError
-from stepscope.ingest.frames import Frame, conformed, empty
+from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import DEFAULTS, Limits
-from stepscope.ingest.manifest import Manifest, ReadReport, merged
+from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import inflated
-from stepscope.ingest.readers.rank_notes import (
-    compared,
-    ranks_told,
-    said_of_clocks,
-    said_of_groups,
-)
+from stepscope.ingest.readers.rank_joining import RankFile, joined
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
-from stepscope.ingest.schema import BY_NAME
 
 LIMIT_FILES = 4_096
-DATED_NS = 10**18
-"""Times after 2001, which none that count from a start of their own reach."""
 OTHER_FILES, UNREADABLE = "files of another format", "files that cannot be read"
-_NONE, _NO_STEPS = (empty(BY_NAME[name]).collect() for name in ("collectives", "steps"))
 MERGED = "files into which several ranks are merged"
 TOO_MANY = f"files beyond {LIMIT_FILES:,}"
-
-
-@dataclass(slots=True)
-class _File:
-    """What was read of one file: of one rank, as a rule, and on one clock in any case."""
-
-    name: str
-    tables: dict[str, pl.LazyFrame]
-    manifest: Manifest
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        return self.manifest.ranks
-
-    @property
-    def rank(self) -> int:
-        """The rank by whose collectives its clock is known."""
-        return self.ranks[0]
-
-    def is_dated(self) -> bool:
-        """Whether its times are those of a calendar, as far as the machine's clock is right."""
-        begun = [
-            self.tables[name].select(pl.col("ts_ns").min()).collect().item()
-            for name in ("steps", "collectives")
-            if name in self.tables
-        ]
-        return any(ns is not None and ns + self.manifest.clock.epoch_ns > DATED_NS for ns in begun)
-
-    def moved(self, by_ns: int) -> None:
-        """Shift all of its times."""
-        later = pl.col("^(ts_ns|gpu_ts_ns)$") + by_ns
-        self.tables = {name: frame.with_columns(later) for name, frame in self.tables.items()}
-
-    def renamed(self, said: int, rank: int) -> None:
-        """Give another number to one of its ranks."""
-        new = pl.when(pl.col("rank") == said).then(pl.lit(rank, pl.Int32)).otherwise("rank")
-        number = new.alias("rank")
-        self.tables = {name: frame.with_columns(number) for name, frame in self.tables.items()}
-        ranks = tuple(rank if each == said else each for each in self.ranks)
-        self.manifest = replace(self.manifest, ranks=ranks)
 
 
 class RankFolderReader:
@@ -109,13 +54,7 @@ class RankFolderReader:
             files = own
         if not files:
             raise TraceError(f"no file in it can be read: {notes[0]}", where=str(path))
-        files.sort(key=lambda file: file.ranks)
-        notes += [*_with_own_ranks(files), *_on_one_epoch(files)]
-        dated = {file.rank for file in files if file.is_dated()}
-        groups, apart = _numbered_alike(files)
-        offsets = _aligned(files, apart)
-        notes += [*said_of_clocks(offsets), *said_of_groups(groups)]
-        return _together(files), _manifest(files, offsets, dated, groups, skipped, notes)
+        return joined(files, skipped, notes)
 
     def _reader_of(self, file: Path) -> Reader | None:
         """What reads a file, None where it is no profile."""
@@ -133,7 +72,7 @@ class RankFolderReader:
         limits: Limits,
         skipped: dict[str, int],
         notes: list[str],
-    ) -> Iterator[_File]:
+    ) -> Iterator[RankFile]:
         listed = _files(path)
         for file in listed[:LIMIT_FILES]:
             reader = self._reader_of(file)
@@ -146,7 +85,7 @@ class RankFolderReader:
                 skipped[UNREADABLE] = skipped.get(UNREADABLE, 0) + 1
                 notes.append(f"{file.name}: {error.what}")
                 continue
-            yield _File(file.name, conformed(tables), manifest)
+            yield RankFile(file.name, conformed(tables), manifest)
         if len(listed) > LIMIT_FILES:
             skipped[TOO_MANY] = len(listed) - LIMIT_FILES
 
@@ -156,110 +95,3 @@ def _files(folder: Path) -> list[Path]:
         return sorted(file for file in folder.iterdir() if file.is_file())
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}", where=str(folder)) from None
-
-
-def _with_own_ranks(files: list[_File]) -> Iterator[str]:
-    """Let no two files have one rank; the later one gets the next that is free."""
-    taken = {rank for file in files for rank in file.ranks}
-    free = (number for number in count() if number not in taken)
-    seen: set[int] = set()
-    for file in files:
-        for said in sorted(seen.intersection(file.ranks)):
-            rank = next(free)
-            file.renamed(said, rank)
-            yield f"{file.name} is of rank {said}, as is another file: shown as rank {rank}"
-        seen.update(file.ranks)
-
-
-def _on_one_epoch(files: list[_File]) -> Iterator[str]:
-    """Let all times count from where those of the first file do."""
-    first = files[0].manifest.clock
-    unknown: list[int] = []
-    for file in files[1:]:
-        epoch_ns = file.manifest.clock.epoch_ns
-        if bool(epoch_ns) != bool(first.epoch_ns):
-            unknown.append(file.rank)
-        elif epoch_ns != first.epoch_ns:
-            file.moved(epoch_ns - first.epoch_ns)
-    if unknown:
-        who, do = ranks_told(unknown), "does" if len(unknown) == 1 else "do"
-        yield f"{who} {do} not say from when times count: left as they are"
-
-
-def _numbered_alike(files: list[_File]) -> tuple[list[Faced], list[Apart]]:
-    """Let the n-th collective of a group be the same in all files, as far as that is known."""
-    told = [file for file in files if "collectives" in file.tables]
-    if len(told) < 2:
-        return [], []
-    rows, steps = (
-        pl.concat([file.tables[name].collect() for file in told if name in file.tables] or [none])
-        for name, none in (("collectives", _NONE), ("steps", _NO_STEPS))
-    )
-    found = facing(rows, steps, _num_ranks(files))
-    for file in told:
-        own = pl.col("rank").is_in(list(file.ranks))
-        file.tables["collectives"] = found.collectives.filter(own).lazy()
-    return found.groups, found.apart
-
-
-def _num_ranks(files: list[_File]) -> int:
-    """How many ranks the job has: as the files say, else those that there are."""
-    infos = [file.manifest.config.get("distributedInfo") for file in files]
-    said = [info.get("world_size") for info in infos if isinstance(info, dict)]
-    known = [size for size in said if isinstance(size, int)]
-    return max(known) if known else sum(len(file.ranks) for file in files)
-
-
-def _aligned(files: list[_File], apart: list[Apart]) -> list[Offset]:
-    """Move the clocks of ranks to that of the first, as far as their collectives tell."""
-    first, *others = files
-    clock = {rank: file.rank for file in files for rank in file.ranks}
-    between = [
-        replace(each, base=clock[each.base], rank=clock[each.rank])
-        for each in apart
-        if clock[each.base] != clock[each.rank]
-    ]
-    offsets = clock_offsets(between, first.rank, [file.rank for file in others])
-    for file, offset in zip(others, offsets, strict=True):
-        if offset.correction_ns:
-            file.moved(offset.correction_ns)
-    return offsets
-
-
-def _together(files: list[_File]) -> dict[str, Frame]:
-    names = dict.fromkeys(name for file in files for name in file.tables)
-    return {
-        name: pl.concat(
-            [file.tables[name] for file in files if name in file.tables], how="diagonal_relaxed"
-        )
-        for name in names
-    }
-
-
-def _manifest(
-    files: list[_File],
-    offsets: list[Offset],
-    dated: set[int],
-    groups: list[Faced],
-    skipped: dict[str, int],
-    notes: list[str],
-) -> Manifest:
-    found = merged(file.manifest for file in files)
-    report = found.report or ReadReport()
-    return replace(
-        found,
-        config={
-            **found.config,
-            "files": {str(rank): file.name for file in files for rank in file.ranks},
-            "clocks": {
-                str(each.rank): compared(each, is_dated={each.rank, files[0].rank} <= dated)
-                for each in offsets
-            },
-            "paired": [asdict(each) for each in groups],
-        },
-        report=replace(
-            report,
-            skipped={**report.skipped, **skipped},
-            notes=(*notes, *report.notes),
-        ),
-    )

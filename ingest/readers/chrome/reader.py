@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,19 @@ from stepscope.ingest.derive.collectives.inferred import infer_collectives
 from stepscope.ingest.derive.gpu_times import derived_steps
 from stepscope.ingest.derive.steps import UNREAD, about_unread, unread_tags
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
-from stepscope.ingest.frames import Frame
+from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.chrome.collect import collected, together
+from stepscope.ingest.readers.chrome.collect import Collected, collected, together
 from stepscope.ingest.readers.chrome.event import is_value
+from stepscope.ingest.readers.chrome.merged import by_rank, numbered
 from stepscope.ingest.readers.chrome.split import EventStream
 from stepscope.ingest.readers.chrome.tables import ChromeTables, chrome_tables
 from stepscope.ingest.readers.chrome.times import LIMIT_NS
 from stepscope.ingest.readers.encodings.inflate import Contents, Inflater, contents
-from stepscope.ingest.readers.profiles import (
-    about_merged,
-    groups_of,
-    merged_ranks,
-    num_inferred,
-    rank_in_name,
-)
+from stepscope.ingest.readers.profiles import groups_of, num_inferred, rank_in_name
+from stepscope.ingest.readers.rank_joining import RankFile, joined
 from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.storage.spool import Spooled
 
@@ -52,6 +48,16 @@ SNIFF_BYTES = 64 << 20
 _OVERLAP_BYTES = 256
 _KEPT_CHARS = 4096
 Metadata = dict[str, Any]
+Read = tuple[dict[str, Frame], Manifest]
+
+
+@dataclass(frozen=True, slots=True)
+class _Aside:
+    """What became of a file beside its events: what was no event, and what is to be said of it."""
+
+    skipped: Counter[str] = field(default_factory=Counter)
+    repaired: Counter[str] = field(default_factory=Counter)
+    notes: tuple[str, ...] = ()
 
 
 class ChromeReader:
@@ -80,7 +86,10 @@ class ChromeReader:
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
-        """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
+        """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`.
+
+        Ranks that were merged into the file are joined as those of a folder are.
+        """
         reading = progress and partial(progress, "reading")
         with contents(path, reading, limits) as held:
             stream = EventStream(held, str(path), partial(collected, limits=limits), limits)
@@ -92,29 +101,47 @@ class ChromeReader:
             ended = f"{held.damage or 'cut off'} after {stream.num_bytes} bytes"
             what = f"{ended}, before the first whole event"
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
-        chrome = chrome_tables(events)
-        rank = _rank(stream.metadata, path)
-        merged = merged_ranks(events.forms["pid"].unique())
-        if len(merged) > 1:
-            chrome = replace(chrome, telling=chrome.telling.clear())
-        tables, said = _tables(chrome, rank, groups_of(stream.metadata), is_one=len(merged) < 2)
-        unread = unread_tags(chrome.spans)
-        notes = [*stream.notes, *_damage(stream, held), *_left_out(stream.metadata), *said]
-        notes += [*about_unread(unread), *about_merged(merged)]
-        report = ReadReport(
-            read=chrome.read,
-            skipped=dict(
-                Counter(chrome.skipped)
-                + stream.reader.skipped
-                + Counter({UNREAD: sum(unread.values())})
-            ),
-            repaired=dict(Counter(chrome.repaired) + stream.reader.repaired),
-            inferred=num_inferred(tables),
-            notes=tuple(notes),
-        )
-        if len(merged) > 1:
-            stream.metadata["merged_ranks"] = list(merged)
-        return tables, _manifest(stream.metadata, rank, report, tables, closed=not cut_off)
+        notes = (*stream.notes, *_damage(stream, held), *_left_out(stream.metadata))
+        aside = _Aside(stream.reader.skipped, stream.reader.repaired, notes)
+        parts = by_rank(events)
+        if len(parts) == 1:
+            rank = _rank(stream.metadata, path)
+            return _of_rank(events, rank, stream.metadata, aside, closed=not cut_off)
+        return _of_ranks(parts, stream.metadata, aside, closed=not cut_off)
+
+
+def _of_ranks(
+    parts: dict[str, Collected], metadata: Metadata, aside: _Aside, *, closed: bool
+) -> Read:
+    """Tables and manifest of ranks that were merged; what is said beside events is said once."""
+    said = {**metadata, "merged_ranks": list(parts)}
+    ranks = [
+        RankFile(label, conformed(tables), manifest)
+        for at, (label, number) in enumerate(numbered([*parts]).items())
+        for tables, manifest in [
+            _of_rank(parts[label], number, {**said}, _Aside() if at else aside, closed=closed)
+        ]
+    ]
+    return joined(ranks, {}, [])
+
+
+def _of_rank(
+    events: Collected, rank: int, metadata: Metadata, aside: _Aside, *, closed: bool
+) -> Read:
+    """Tables and manifest of one rank."""
+    chrome = chrome_tables(events)
+    tables, said = _tables(chrome, rank, groups_of(metadata))
+    unread = unread_tags(chrome.spans)
+    report = ReadReport(
+        read=chrome.read,
+        skipped=dict(
+            Counter(chrome.skipped) + aside.skipped + Counter({UNREAD: sum(unread.values())})
+        ),
+        repaired=dict(Counter(chrome.repaired) + aside.repaired),
+        inferred=num_inferred(tables),
+        notes=(*aside.notes, *said, *about_unread(unread)),
+    )
+    return tables, _manifest(metadata, rank, report, tables, closed=closed)
 
 
 def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
@@ -135,9 +162,9 @@ def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
 
 
 def _tables(
-    chrome: ChromeTables, rank: int, groups: dict[str, str], *, is_one: bool
+    chrome: ChromeTables, rank: int, groups: dict[str, str]
 ) -> tuple[dict[str, Frame], Iterator[str]]:
-    steps, spans, notes = derived_steps(chrome.spans, has_steps=is_one)
+    steps, spans, notes = derived_steps(chrome.spans)
     telling = spans[chrome.telling["span"]].with_columns(chrome.telling["args"])
     tables: dict[str, pl.DataFrame] = {
         "steps": steps,

@@ -25,11 +25,17 @@ import numpy as np
 
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
-from stepscope.ingest.readers.chrome.cuts import between, exact_cut, first_object, first_value
+from stepscope.ingest.readers.chrome.cuts import (
+    between,
+    events_in_piece,
+    exact_cut,
+    first_object,
+    first_value,
+    pieces,
+)
 from stepscope.ingest.readers.chrome.decode import events_in
 from stepscope.ingest.readers.chrome.event import Event, EventReader
 from stepscope.ingest.readers.chrome.frames import Events, events_of
-from stepscope.ingest.readers.chrome.pieces import events_in_piece, pieces
 from stepscope.ingest.readers.encodings.compressed import BLOCK_BYTES
 from stepscope.ingest.readers.encodings.inflate import Contents
 

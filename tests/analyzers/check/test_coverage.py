@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -15,7 +14,6 @@ from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import CONDITION, Particular, Rule, lacking
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, life, part
-from tests.ingest.kineto_files import open_events, slice_
 from tests.traces import trace_of
 
 PLAIN = [{"span": 1, "track": "main", "name": "work", "dur_ns": 5}]
@@ -123,19 +121,6 @@ def test_what_the_line_promises_is_what_the_rules_need() -> None:
     steps = {rule.code for rule in RULES if {n.partition(".")[0] for n in rule.needs} == {"steps"}}
 
     assert f"record steps for up to {len(steps)} more" in coverage(trace).share
-
-
-def test_for_what_was_merged_the_ranks_own_files_are_to_be_opened_and_nothing_recorded(
-    tmp_path: Path,
-) -> None:
-    pids = ("[TP00-DP00] 80", "[TP01-DP00] 81")
-    together = open_events(tmp_path, *(slice_("step[DECODE bs=32]", 1, 2, pid=pid) for pid in pids))
-
-    said = coverage(together).share
-
-    assert said.endswith("could judge (its recording alone); open the folder of the 2 ranks' own "
-                         "files for more")  # fmt: skip
-    assert check(together).coverage.share == said
 
 
 def test_in_place_of_findings_stands_whether_anything_could_be_found() -> None:
