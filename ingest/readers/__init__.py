@@ -25,6 +25,7 @@ READERS = (
     "requests.reader.RequestsReader",
     "core_runtime.reader.RuntimeLogReader",
     "nsys.reader.NsysReader",
+    "rocprofv3.reader.Rocprofv3Reader",
     "logs.reader.EngineLogReader",
 )
 """Module and class of each, in the order in which they are tried."""

@@ -106,11 +106,6 @@ FOREIGN = (
         lambda head: head.startswith(b"SQLite format 3\0") and not _NSYS.search(head),
     ),
     Foreign(
-        "this is rocprofv3's JSON; stepscope does not read it yet",
-        "run rocprofv3 with --output-format pftrace",
-        _holds(b'"rocprofiler-sdk-tool"', first=b"{"),
-    ),
-    Foreign(
         "these are OpenTelemetry's spans in JSON (OTLP); stepscope does not read them yet",
         "open the engine's log or profile",
         _holds(b'"resourceSpans"', first=b"{"),

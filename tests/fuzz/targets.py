@@ -29,6 +29,7 @@ from stepscope.ingest.readers.native.reader import NativeReader
 from stepscope.ingest.readers.nsys.reader import NsysReader
 from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.readers.requests.reader import RequestsReader
+from stepscope.ingest.readers.rocprofv3.reader import Rocprofv3Reader
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
 from stepscope.ingest.recorder import Recorder
@@ -38,6 +39,7 @@ from tests.conftest import ROOT
 from tests.ingest.log_files import LOGS
 from tests.ingest.nsys_files import TABLES, exported, two_steps
 from tests.ingest.perfetto_files import LEGACY, event, pack
+from tests.ingest.rocprofv3_files import process, written
 from tests.ingest.runtime_logs import RUNTIME_LOGS
 from tests.ingest.test_forward_pass import CAPTURE as PASSES
 from tests.ingest.test_forward_pass import JSON_LINES
@@ -208,6 +210,9 @@ TARGETS = {
     "perfetto": Target(PerfettoReader(), _perfetto, as_file("trace.pftrace")),
     "runtime-log": Target(
         RuntimeLogReader(), _texts(*RUNTIME_LOGS.values()), as_file("device.log")
+    ),
+    "rocprofv3": Target(
+        Rocprofv3Reader(), _texts(json.dumps(written(process()))), as_file("results.json")
     ),
     "nsys": Target(NsysReader(), _nsys, as_file("report.sqlite")),
     "requests": Target(RequestsReader(), _texts(AZURE, MOONCAKE), as_file("requests.csv")),

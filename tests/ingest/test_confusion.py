@@ -33,8 +33,8 @@ NATIVE, SWIMLANE, CHROME, FOLDER = "stepscope", "core-group", "torch.profiler", 
 KV, PERFETTO, REQUESTS = "KV cache", "Perfetto", "list of requests"
 RUNTIME, ENGINE = "log of the core-group", "log of an engine"
 FORWARD = "forward pass metrics"
-NSYS = "Nsight Systems"
-PROFILERS = (NSYS,)
+NSYS, ROCPROF = "Nsight Systems", "rocprofv3"
+PROFILERS = (NSYS, ROCPROF)
 READERS = (
     NATIVE, SWIMLANE, CHROME, FOLDER, KV, FORWARD, PERFETTO, REQUESTS, RUNTIME, ENGINE, *PROFILERS,
 )  # fmt: skip
@@ -68,7 +68,7 @@ EXPECTED = {
     "foreign/merged_tp.json": CHROME,
     "foreign/nsys_mock.sqlite": NSYS,
     "foreign/otlp.json": "OpenTelemetry's spans",
-    "foreign/rocprofv3_908_results.json.gz": "rocprofv3's JSON",
+    "foreign/rocprofv3_908_results.json.gz": ROCPROF,
     "foreign/sglang_int4_dgx_spark.log": ENGINE,
     "foreign/trt_metrics.json": ENGINE,
     "foreign/trt_new.log": ENGINE,
@@ -146,7 +146,6 @@ MADE: dict[str, Callable[[Path], bytes]] = {
     ),
     "an SQLite database, and none that Nsight": lambda folder: sqlite(folder, "music"),
     "an SQLite database of ROCm's profiler": lambda folder: sqlite(folder, "rocpd_region"),
-    "rocprofv3's JSON": lambda _: b'{"rocprofiler-sdk-tool": [{"metadata": {}}]}',
     "OpenTelemetry's spans": lambda _: b'{"resourceSpans": []}',
     "the log of LLMServingSim": lambda _: SIMULATED.encode(),
     "a list of requests with other columns": lambda _: b'{"input_toks": 5, "output_toks": 6}\n',

@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.ingest.derive.collectives.inferred import tells_of_collectives
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
-from stepscope.ingest.readers.perfetto.gathered import Rows
+from stepscope.ingest.readers.gathered import Rows
 from stepscope.ingest.readers.perfetto.packets.track_event import Event, Form
 from stepscope.ingest.storage.spool import packed
 

@@ -9,8 +9,8 @@ from google.protobuf.message import DecodeError
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 from stepscope.ingest.limits import Limits, raised_by
+from stepscope.ingest.readers.gathered import Rows
 from stepscope.ingest.readers.perfetto.collect import EventRows
-from stepscope.ingest.readers.perfetto.gathered import Rows
 from stepscope.ingest.readers.perfetto.packets.sequence import Sequence
 from stepscope.ingest.readers.perfetto.packets.snapshots import LIMIT_NS
 from stepscope.ingest.readers.perfetto.packets.state import State

@@ -1,0 +1,107 @@
+"""All records of a file: what is timed as columns, and what its numbers are called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field
+
+import polars as pl
+
+from stepscope.ingest.limits import Limits, raised_by
+from stepscope.ingest.readers.gathered import Rows
+from stepscope.ingest.readers.rocprofv3 import decode
+from stepscope.ingest.readers.rocprofv3.decode import BUFFERS, Json, number, timed
+from stepscope.ingest.readers.text.json_records import Record
+
+ODD, TIMELESS = "records that are no objects", "records without a time"
+_NAMES = ("formatted_kernel_name", "demangled_kernel_name", "kernel_name")
+_COLUMNS: dict[str, type[pl.DataType]] = {
+    "process": pl.Int64, "category": pl.String,
+    **dict.fromkeys(("kind", "operation", "thread", "correlation", "ts_ns", "ends_ns", "agent",
+                     "queue", "kernel"), pl.Int64),
+    "args": pl.String,
+}  # fmt: skip
+_PROCESS = 2
+"""Among the numbers of what is around a record: that of its process."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """Records as columns, counts, and names by process and number.
+
+    kernels     names of kernels; markers what a call of roctx was given, by correlation
+    operations  names by kind and operation
+    gpus        numbers of GPUs by handle
+    about       what each process says about itself, in the order of the file
+    """
+
+    limits: Limits
+    rows: Rows = field(default_factory=lambda: Rows(_COLUMNS))
+    read: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    kernels: dict[tuple[int, int], str] = field(default_factory=dict)
+    markers: dict[tuple[int, int], str] = field(default_factory=dict)
+    operations: dict[tuple[int, int, int], str] = field(default_factory=dict)
+    gpus: dict[tuple[int, int], int] = field(default_factory=dict)
+    about: dict[int, Json] = field(default_factory=dict)
+    beyond: str | None = None
+    _num_kinds: Counter[int] = field(default_factory=Counter)
+
+    def add_all(self, records: Iterable[Record]) -> None:
+        """Take records up to the limit of events."""
+        for record in records:
+            process = record.within[_PROCESS] if len(record.within) > _PROCESS else 0
+            if record.path[1] == BUFFERS:
+                self._add_timed(process, record)
+                if len(self.rows) >= self.limits.events:
+                    self.beyond = f"{self.limits.events:,} events ({raised_by('events')})"
+                    return
+            elif said := decode.decoded(record.text):
+                self._name(process, record.path[1:], said)
+
+    def _add_timed(self, process: int, record: Record) -> None:
+        category = record.path[2]
+        said = decode.decoded(record.text)
+        found = timed(said) if said else None
+        if found is None:
+            self.skipped[f"{category}: {ODD if said is None else TIMELESS}"] += 1
+            return
+        self.read[category] += 1
+        args = found.args and found.args[: self.limits.text]
+        self.rows.add((process, category, *astuple(found)[:-1], args))
+
+    def _name(self, process: int, path: tuple[str, ...], said: Json) -> None:
+        """Keep what numbers mean, as many as there may be events."""
+        if len(self.kernels) + len(self.markers) >= self.limits.events:
+            return
+        match path:
+            case ("metadata",):
+                self.about[process] = said
+            case ("agents",):
+                own, gpu = decode.handle(said, "id"), decode.gpu_number(said)
+                if own is not None and gpu is not None:
+                    self.gpus[process, own] = gpu
+            case ("kernel_symbols",):
+                kernel = number(said.get("kernel_id"))
+                name = next((said[name] for name in _NAMES if isinstance(said.get(name), str)), "")
+                if kernel is not None and name:
+                    self.kernels[process, kernel] = self._text(name)
+            case ("strings", "marker_api"):
+                key, value = number(said.get("key")), said.get("value")
+                if key is not None and isinstance(value, str):
+                    self.markers[process, key] = self._text(value)
+            case ("strings", "buffer_records"):
+                self._name_operations(process, said)
+
+    def _name_operations(self, process: int, said: Json) -> None:
+        """Kinds are numbered as they are listed, and so are their operations."""
+        kind = self._num_kinds[process]
+        self._num_kinds[process] += 1
+        listed = said.get("operations")
+        for operation, name in enumerate(listed if isinstance(listed, list) else ()):
+            if isinstance(name, str):
+                self.operations[process, kind, operation] = self._text(name)
+
+    def _text(self, text: str) -> str:
+        return text[: self.limits.text]
