@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual import on
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
 from textual.widgets import ContentSwitcher, Static
 
 from stepscope.analyzers.check.run import CheckResult
-from stepscope.app.debug import Session
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Hit
-from stepscope.app.tui import theme
-from stepscope.app.tui.actions import EVERYWHERE, bindings
-from stepscope.app.tui.pages.blame import BlamePage
-from stepscope.app.tui.pages.findings import FindingsPage
-from stepscope.app.tui.pages.loading import Models, Opening
-from stepscope.app.tui.pages.overview import OverviewPage
-from stepscope.app.tui.pages.overview_words import verdict
-from stepscope.app.tui.pages.step import StepPage
+from stepscope.app.tui import pages, theme
+from stepscope.app.tui.actions import bindings, everywhere
+from stepscope.app.tui.pages.loading import Opening
+from stepscope.app.tui.pages.page import Opened, Page, page_of
 from stepscope.app.tui.pages.timeline import WIDE, TimelinePage
-from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.screens.explain import ExplainScreen
 from stepscope.app.tui.screens.help import HelpScreen
 from stepscope.app.tui.screens.search import SearchScreen
 from stepscope.app.tui.view_state import ViewState
 from stepscope.app.tui.widgets.footer import Footer
-from stepscope.app.tui.widgets.prose import Paragraph
-from stepscope.app.tui.widgets.state_legend import legend
-from stepscope.app.tui.widgets.table import Table
 from stepscope.app.tui.widgets.tabs import Tabs
 from stepscope.app.tui.widgets.top_bar import TopBar
 from stepscope.ingest.trace import Trace
@@ -40,40 +28,42 @@ LEAST_HEIGHT, HIGH = 12, 34
 
 
 class StepscopeApp(App[None]):
-    """Shows a trace on five pages; without a result it runs the rules itself, in a thread."""
+    """Shows a trace on its pages; without a result it runs the rules itself, in a thread.
+
+    `page` is the one that is open first, by its name: the first of them by default.
+    """
 
     TITLE = "stepscope"
     CSS_PATH = "stepscope.tcss"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE)]
     # Textual declares these as lists of the instance, not of the class.
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (LEAST_WIDTH, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_HEIGHT, "-low"), (HIGH, "-high")]  # noqa: RUF012
 
-    def __init__(self, trace: Trace, result: CheckResult | None) -> None:
+    def __init__(self, trace: Trace, result: CheckResult | None, page: str = "") -> None:
         super().__init__()
         self.trace = trace
         self.result = result
-        self.models: Models | None = None
-        self.session: Session | None = None
+        self.opened: Opened | None = None
+        self.tabs = pages.PAGES
+        self.shared = everywhere(self.tabs)
+        self.first_page = page or self.tabs[0].name
+        for each in bindings(self.shared):
+            self.bind(each.key, each.action, description=each.description)
         self.register_theme(theme.STEPSCOPE)
         self.theme = theme.STEPSCOPE.name
-        self.view: ViewState | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out what every page shares, and the pages."""
         yield TopBar(id="top")
-        yield Tabs(id="tabs")
+        yield Tabs(self.tabs, id="tabs")
         with ContentSwitcher(id="pages", initial="opening"):
             yield Opening(self.trace, id="opening")
-            yield OverviewPage(id="overview")
-            yield TimelinePage(self.trace, id="timeline")
-            yield FindingsPage(self.trace, id="findings")
-            yield StepPage(id="step")
-            yield BlamePage(self.trace, id="blame")
+            for tab in self.tabs:
+                yield page_of(tab)
         too_small = f"stepscope needs a terminal of {LEAST_WIDTH} x {LEAST_HEIGHT} at least"
         yield Static(too_small, id="too-small", markup=False)
-        yield Footer(id="footer")
+        yield Footer(self.shared, id="footer")
 
     def on_mount(self) -> None:
         """Begin to read."""
@@ -83,6 +73,11 @@ class StepscopeApp(App[None]):
         top.variant = " · ".join(part for part in (manifest.scenario, manifest.variant) if part)
         self.query_one(Opening).read()
 
+    @property
+    def view(self) -> ViewState | None:
+        """What is being looked at, as soon as the trace is laid out."""
+        return self.opened.view if self.opened else None
+
     # ── what was read ────────────────────────────────────────────────────────────────────────
 
     @on(Opening.Progressed)
@@ -91,45 +86,40 @@ class StepscopeApp(App[None]):
 
     @on(Opening.Opened)
     def _take_models(self, event: Opening.Opened) -> None:
-        self.models = event.models
-        self.view = ViewState(event.models.timeline)
-        self.query_one(OverviewPage).show(event.models.about, event.models.composition)
-        self.action_page("overview")
+        self.opened = Opened(self.trace, event.models, ViewState(event.models.timeline))
+        if self.result is not None:
+            self._take(self.result)
+        self.action_page(self.first_page)
         if self.result is None:
             self.query_one(Opening).check()
-        else:
-            self._take(self.result)
 
     @on(Opening.Folded)
     def _take_session(self, event: Opening.Folded) -> None:
-        if self.view:
-            self.session = event.session
-            self.query_one(StepPage).open(event.session, self.view.timeline)
+        if self.opened:
+            self.opened.session = event.session
             self._show_page()
 
     @on(Opening.Checked)
     def _take_result(self, event: Opening.Checked) -> None:
         self._take(event.result)
+        self._show_page()
 
     @on(Opening.Failed)
     def _say_what_failed(self, event: Opening.Failed) -> None:
-        said = str(event.error)
-        if event.work == "fold":
-            self.query_one(StepPage).say(said)
-        elif self.view:
+        if self.opened is None:
+            return
+        self.opened.failed[event.work] = str(event.error)
+        if event.work == "check":
             self.query_one(TopBar).progress = "not checked"
-            self.query_one(OverviewPage).show_verdict([Paragraph(said)])
-            self.view.without_findings = said
-            self._show_page()
+            self.opened.view.without_findings = str(event.error)
+        self._show_page()
 
     def _take(self, result: CheckResult) -> None:
-        self.result = result
-        self.query_one(TopBar).result = result
-        self.query_one(OverviewPage).show_verdict(verdict(result))
-        if self.view:
-            self.view.findings = result.findings
-            self.view.without_findings = result.coverage.without_findings
-            self._show_page()
+        self.result = self.query_one(TopBar).result = result
+        if self.opened:
+            self.opened.result = result
+            self.opened.view.findings = result.findings
+            self.opened.view.without_findings = result.coverage.without_findings
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 
@@ -138,60 +128,44 @@ class StepscopeApp(App[None]):
         """The page that is open."""
         return self.query_one(ContentSwitcher).current or "opening"
 
+    @property
+    def open_page(self) -> Page:
+        """The page that is open, once the trace is laid out."""
+        return self.query_one(f"#{self.page}", Page)
+
     def action_page(self, name: str) -> None:
         """Open a page."""
-        if self.view is None:
+        if self.opened is None:
             return
         self.query_one(ContentSwitcher).current = name
-        self.query_one(Tabs).page = self.query_one(Footer).page = name
-        self.query_one(f"#{name}").focus()
+        self.query_one(Tabs).page = name
+        self.query_one(Footer).own = self.open_page.ACTIONS
+        self.open_page.focus()
         self._show_page()
 
     def _show_page(self) -> None:
         """Bring the open page and the top bar up to what is being looked at."""
-        if self.view is None or self.models is None:
-            return
-        match self.page:
-            case "overview":
-                self.query_one(OverviewPage).point_at(self._step_index())
-            case "timeline":
-                self.query_one(TimelinePage).show(self.view)
-            case "findings":
-                self.query_one(FindingsPage).show(self.view)
-            case "step":
-                if self.session:
-                    self.session.goto(ts_ns=self.view.cursor_ns)
-                self.query_one(StepPage).show()
-            case "blame":
-                self.query_one(BlamePage).show()
-        self._show_place()
+        if self.opened:
+            self.open_page.show(self.opened)
+            self._show_place(self.opened)
 
-    def _step_index(self) -> int | None:
-        """Which of the overview's steps the cursor is in; None before the first."""
-        if self.models is None or self.view is None or not len(self.models.composition.ts_ns):
-            return None
-        return self.models.composition.index_at(self.view.cursor_ns)
-
-    def _show_place(self) -> None:
-        if self.models is None or self.view is None:
-            return
-        at, steps = self._step_index(), self.models.composition.step
+    def _show_place(self, opened: Opened) -> None:
+        at, steps = opened.step_index, opened.models.composition.step
         step = step_of(None if at is None else int(steps[at]), at, len(steps)) if len(steps) else ""
-        # The session stands where something happened, which may be later than the cursor.
-        at_step = self.page == "step" and self.session is not None
-        ts_ns = self.session.position.ts_ns if at_step and self.session else self.view.cursor_ns
-        self.query_one(TopBar).place = f"{step}  {when(ts_ns, self.view.timeline)}".lstrip()
-        self.query_one(Tabs).legend = legend(self.view) if self.page == "timeline" else ()
+        ts_ns = self.open_page.now_ns(opened)
+        self.query_one(TopBar).place = f"{step}  {when(ts_ns, opened.view.timeline)}".lstrip()
+        self.query_one(Tabs).legend = self.open_page.legend(opened)
 
     # ── actions ──────────────────────────────────────────────────────────────────────────────
 
     def action_step(self, by: int) -> None:
         """Go to the next or the previous step."""
-        if self.session is None or self.view is None:
+        if self.opened is None or self.opened.session is None:
             return
-        self.session.goto(ts_ns=self.view.cursor_ns)
-        if self.session.next() if by > 0 else self.session.back():
-            self._move_to(self.session.position.ts_ns)
+        session = self.opened.session
+        session.goto(ts_ns=self.opened.view.cursor_ns)
+        if session.next() if by > 0 else session.back():
+            self._move_to(session.position.ts_ns)
 
     def action_finding(self, by: int) -> None:
         """Go to the next or the previous finding, in the timeline."""
@@ -221,13 +195,11 @@ class StepscopeApp(App[None]):
 
     def action_help(self) -> None:
         """Open the help."""
-        self.push_screen(HelpScreen(self.page))
+        self.push_screen(HelpScreen(self.page, list(self.query(Page)), self.shared))
 
     def action_clear(self) -> None:
         """Let go of the mark, the selection, the filter, or the request that is followed."""
-        if self.page == "step" and self.query_one(StepPage).let_go():
-            return
-        if self.view and self.view.clear():
+        if self.opened and not self.open_page.let_go() and self.opened.view.clear():
             self._show_page()
 
     def _show_finding(self) -> None:
@@ -239,7 +211,7 @@ class StepscopeApp(App[None]):
         if hit is None or self.view is None:
             return
         self.view.visit(hit)
-        if self.page != "step" or hit.kind != "step":
+        if hit.kind not in self.open_page.HITS:
             self.action_page("timeline")
             self.query_one(TimelinePage).reveal()
         self._show_page()
@@ -251,31 +223,19 @@ class StepscopeApp(App[None]):
 
     # ── what the pages say ───────────────────────────────────────────────────────────────────
 
-    @on(TimelinePage.Changed)
-    def _follow_timeline(self) -> None:
-        self._show_place()
+    @on(Page.Changed)
+    def _follow_change(self) -> None:
+        if self.opened:
+            self._show_place(self.opened)
 
-    @on(OverviewPage.Moved)
-    def _follow_overview(self, event: OverviewPage.Moved) -> None:
-        if self.models:
-            self._move_to(int(self.models.composition.formed_ns[event.index]))
+    @on(Page.Moved)
+    def _follow_move(self, event: Page.Moved) -> None:
+        self._move_to(event.ts_ns)
 
-    @on(StepPage.Moved)
-    def _follow_session(self) -> None:
-        if self.session:
-            self._move_to(self.session.position.ts_ns)
-
-    @on(FindingsPage.Opened)
-    @on(Minimap.FindingChosen)
-    def _open_finding(self, event: FindingsPage.Opened | Minimap.FindingChosen) -> None:
+    @on(Page.FindingChosen)
+    def _open_finding(self, event: Page.FindingChosen) -> None:
         self.action_jump(event.index)
 
-    @on(BlamePage.Opened)
-    def _open_request(self, event: BlamePage.Opened) -> None:
-        if self.view:
-            lane = self.view.timeline.lane_of_request(event.rank, event.request)
-            self._go_to(Hit("request", event.request, lane, event.arrive_ns, event.arrive_ns))
-
-    @on(Table.Chosen, "#finding-list")
-    def _jump_to_row(self, event: Table.Chosen) -> None:
-        self.action_jump(event.index)
+    @on(Page.Visited)
+    def _visit(self, event: Page.Visited) -> None:
+        self._go_to(event.hit)

@@ -13,26 +13,13 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
 from stepscope.app.web import figures, wire
-from stepscope.app.web.panes.blame import blame_pane
 from stepscope.app.web.panes.details import about
-from stepscope.app.web.panes.findings import findings_pane
-from stepscope.app.web.panes.overview import overview_pane
-from stepscope.app.web.panes.sql import sql_pane
-from stepscope.app.web.panes.step import step_pane
-from stepscope.app.web.panes.table import table_pane
+from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.travel import arrive
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import ConfigError
 
-PANES = {
-    "findings": findings_pane,
-    "overview": overview_pane,
-    "blame": blame_pane,
-    "step": step_pane,
-    "table": table_pane,
-    "sql": sql_pane,
-}
 MAX_HITS = 30
 
 
@@ -68,7 +55,7 @@ def _answer_view(app: Dash, scene: Scene) -> None:
         arrival = arrive(scene, props["search"])
         index = scene.step_index(arrival.view.step)
         return (
-            PANES[arrival.view.tab](scene, arrival.view),
+            pane_of(arrival.view.tab)(scene, arrival.view),
             about(scene, arrival),
             figures.tokens_near(scene.composition, index),
             _page_of(arrival.view.explain),

@@ -19,12 +19,13 @@ from stepscope.app.palette import (
     SEVERITY_MARKS,
     TEXT,
 )
+from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.printable import plain
 from stepscope.app.timeline import State
-from stepscope.app.web import figures, wire
+from stepscope.app.web import figures, panes, wire
 from stepscope.app.web.legend import states_of
 from stepscope.app.web.scene import Scene
-from stepscope.app.web.view import TABS, View
+from stepscope.app.web.view import View
 
 LOAD_PIXELS = 1600
 MARK_PLACES = 400
@@ -154,18 +155,17 @@ def _stage(scene: Scene) -> Component:
 def _drawer(scene: Scene) -> Component:
     is_blind = scene.result.coverage.is_blind and not scene.findings
     counted = {"findings": NOT_APPLICABLE if is_blind else f"{len(scene.findings):,}"}
-    tabs = [
-        html.A(
-            [tab.upper() if tab == "sql" else tab.capitalize(),
-             html.Span(counted.get(tab, ""), className="count")],
-            href=View().link(tab=tab),
-            className="leaf",
-            id=f"tab-{tab}",
-        )
-        for tab in TABS
-    ]  # fmt: skip
+    tabs = [_leaf(key, tab, counted.get(tab.name, "")) for key, tab in numbered(panes.PANES)]
     lower = html.Button("▾", id="lower", className="icon", title="lower or raise", type="button")
     return html.Section([html.Nav([*tabs, lower], id="tabs"), html.Div(id="pane")], id="drawer")
+
+
+def _leaf(key: str, tab: Tab, number: str) -> Component:
+    """The tab of a pane; the page's script takes its key from `data-key`, its help from `title`."""
+    told: dict[str, Any] = {"data-key": key}
+    text: list[Any] = [tab.label, html.Span(number, className="count")]
+    href = View().link(tab=tab.name)
+    return html.A(text, href=href, className="leaf", id=f"tab-{tab.name}", title=tab.says, **told)
 
 
 def _details(scene: Scene) -> Component:

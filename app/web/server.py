@@ -30,9 +30,12 @@ def create_app(trace: Trace, result: CheckResult) -> dash.Dash:
     return build(trace, result)
 
 
-def serve(trace: Trace, result: CheckResult, host: str = "127.0.0.1", port: int = 8050) -> None:
+def serve(
+    trace: Trace, result: CheckResult, host: str = "127.0.0.1", port: int = 8050, view: str = ""
+) -> None:
     """Serve the page until Ctrl-C or SIGTERM, and print its address; a taken port gives a free one.
 
+    `view` is the query of the address that is printed, such as `?tab=blame`.
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
     app = create_app(trace, result)
@@ -46,5 +49,5 @@ def serve(trace: Trace, result: CheckResult, host: str = "127.0.0.1", port: int 
             listen.refuse_other_names(app.server)
         else:
             click.echo(f"whoever can reach {host} can read this trace", err=True)
-        click.echo(f"stepscope web: {listen.address(host, taken)}  (Ctrl-C stops it)")
+        click.echo(f"stepscope web: {listen.address(host, taken)}{view}  (Ctrl-C stops it)")
         listen.until_stopped(listener, app.server, host)

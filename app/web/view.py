@@ -9,13 +9,13 @@ that the trace does not have is left out, and the rest still holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+from stepscope.app.web import panes
 from stepscope.ingest.schema import BY_NAME
 
-TABS = ("findings", "overview", "blame", "step", "table", "sql")
 LONGEST = 20_000
 """Characters of an address that are looked at."""
 LATEST = 2**53
@@ -40,7 +40,7 @@ class View:
     pin: tuple[int, ...] = ()
     hide: tuple[str, ...] = ()
     fold: tuple[str, ...] = ()
-    tab: str = TABS[0]
+    tab: str = field(default_factory=lambda: panes.PANES[0].name)
     table: str | None = None
     sort: str | None = None
     page: int = 1
@@ -125,7 +125,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "pin": _numbers,
     "hide": _names,
     "fold": _names,
-    "tab": _one_of(*TABS),
+    "tab": lambda text: text if any(text == each.name for each in panes.PANES) else None,
     "table": _one_of(*BY_NAME),
     "sort": _text,
     "page": lambda text: _number(text) or None,

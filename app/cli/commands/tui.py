@@ -9,21 +9,28 @@ import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
+from stepscope.app.tui import pages
 from stepscope.ingest.errors import ConfigError
 
 
-@click.command()
-@click.argument("trace", type=click.Path(path_type=Path))
-@opens_traces
-def tui(trace: Path, open_trace: OpenTrace) -> None:
-    """Look at TRACE in the terminal: overview, timeline, findings, steps.
+@click.command(
+    help=f"""Look at TRACE in the terminal: {", ".join(tab.name for tab in pages.PAGES)}.
 
     Keys: w s zoom, a d pan, n N next and previous finding, [ ] step, / search, ? help, q quit.
     """
+)
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option(
+    "--page", type=click.Choice([tab.name for tab in pages.PAGES]), default=pages.PAGES[0].name,
+    show_default=True, help="Page to begin with.",
+)  # fmt: skip
+@opens_traces
+def tui(trace: Path, page: str, open_trace: OpenTrace) -> None:
+    """Open the terminal front; its help is made from the pages that there are."""
     if not sys.stdin.isatty():
         raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
     from stepscope.app.tui.app import StepscopeApp
 
     with progress() as report:
         opened = open_trace(trace, report)
-    StepscopeApp(opened, None).run()
+    StepscopeApp(opened, None, page).run()

@@ -8,14 +8,19 @@ import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
+from stepscope.app.web import panes
 
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8050, show_default=True, help="Port; a free one if it is taken.")
+@click.option(
+    "--tab", type=click.Choice([tab.name for tab in panes.PANES]), default=panes.PANES[0].name,
+    show_default=True, help="Pane below the timeline that the printed address opens.",
+)  # fmt: skip
 @opens_traces
-def web(trace: Path, host: str, port: int, open_trace: OpenTrace) -> None:
+def web(trace: Path, host: str, port: int, tab: str, open_trace: OpenTrace) -> None:
     """Look at TRACE in the browser; the address holds the view, so it can be sent on.
 
     Serves this machine only unless --host says otherwise. Ctrl-C stops it.
@@ -26,4 +31,4 @@ def web(trace: Path, host: str, port: int, open_trace: OpenTrace) -> None:
     with progress() as report:
         opened = open_trace(trace, report)
         result = check(opened, progress=report)
-    serve(opened, result, host, port)
+    serve(opened, result, host, port, "" if tab == panes.PANES[0].name else f"?tab={tab}")

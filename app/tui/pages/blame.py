@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.message import Message
 
 from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.app.present.blame_bars import Bars
-from stepscope.app.tui.actions import bindings
+from stepscope.app.timeline import Hit
+from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.ink import MUTED
 from stepscope.app.tui.pages.blame_rows import (
     ORDERS,
@@ -23,28 +23,49 @@ from stepscope.app.tui.pages.blame_rows import (
     request_blocks,
     total_blocks,
 )
+from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Block, Paragraph, Prose
 from stepscope.app.tui.widgets.table import Table
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 
+KEYS = (
+    *actions(
+        ("move(1)", "j,down", "j", "next request", "request"),
+        ("move(-1)", "k,up", "k", "previous request", "request"),
+        ("page_move(1)", "space", "space", "a page down"),
+        ("page_move(-1)", "b", "b", "a page up"),
+        ("edge(0)", "g,home", "gg", "first request"),
+        ("edge(-1)", "G,end", "G", "last request"),
+        ("sort", "s", "s", "sort by latency, by arrival, by time to first token", "sort"),
+        ("jump", "enter", "enter", "go to its arrival in the timeline", "go to it"),
+    ),
+    *SCROLLS,
+)
 
-class BlamePage(Horizontal, can_focus=True):
+
+class BlamePage(Page):
     """A table of requests with bars, and what the chosen one waited for.
 
     Latencies are split when the page is first opened, in a thread.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("blame")]
-
-    @dataclass
-    class Opened(Message):
-        """A request is to be shown in the timeline, or the run as a whole, which has no name."""
-
-        rank: int
-        request: str
-        arrive_ns: int
+    ACTIONS = KEYS
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    BlamePage { layout: horizontal; }
+    #bars { width: 1fr; height: 100%; }
+    #blame-legend { height: 2; }
+    #blamed { height: 1fr; }
+    #blame-about { width: 56; height: 100%; border-left: solid $border; }
+    .-narrow BlamePage { layout: vertical; }
+    .-narrow #bars { width: 100%; height: 1fr; }
+    .-narrow #blame-about {
+        width: 100%; height: 45%; border-left: none;
+        border-top: solid $border;
+    }
+    """
 
     @dataclass
     class Split(Message):
@@ -60,13 +81,12 @@ class BlamePage(Horizontal, can_focus=True):
 
         blocks: Sequence[Block]
 
-    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.trace = trace
+        self.opened: Opened | None = None
         self.blamed: Blame | None = None
         self.bars: Bars | None = None
         self.order = ORDERS[0]
-        self._is_asked = False
         self._latest: Latest[dict[str, Any]] = Latest(self._look_up)
 
     def compose(self) -> ComposeResult:
@@ -81,12 +101,12 @@ class BlamePage(Horizontal, can_focus=True):
         """The table of requests."""
         return self.query_one(Table)
 
-    def show(self) -> None:
+    def show(self, opened: Opened) -> None:
         """Show the page, and begin to split latencies where nobody has asked for it yet."""
-        if not self._is_asked:
-            self._is_asked = True
+        if self.opened is not opened:
+            self.opened = opened
             self._say("adding up where each request's time went …")
-            self._split()
+            self._split(opened.trace)
 
     def action_move(self, by: int) -> None:
         """Move the cursor by rows."""
@@ -115,13 +135,15 @@ class BlamePage(Horizontal, can_focus=True):
     def action_jump(self) -> None:
         """Go to the arrival of the request in the timeline."""
         row = self._row()
-        if row:
-            self.post_message(self.Opened(row["rank"], row["request"] or "", row["arrive_ns"]))
+        if row and self.opened:
+            rank, request, ts_ns = row["rank"], row["request"] or "", row["arrive_ns"]
+            lane = self.opened.view.timeline.lane_of_request(rank, request)
+            self.post_message(self.Visited(Hit("request", request, lane, ts_ns, ts_ns)))
 
     @work(thread=True)
-    def _split(self) -> None:
+    def _split(self, trace: Trace) -> None:
         try:
-            blamed = blame(self.trace)
+            blamed = blame(trace)
             self.post_message(self.Split(blamed, Bars(blamed)))
         except StepscopeError as error:
             self.post_message(self.Split(None, failure=str(error)))
@@ -164,8 +186,11 @@ class BlamePage(Horizontal, can_focus=True):
 
     @work(thread=True)
     def _look_up(self, row: dict[str, Any]) -> None:
-        if self.blamed:
-            words = [*request_blocks(self.trace, self.blamed, row), *total_blocks(self.blamed)]
+        if self.blamed and self.opened:
+            words = [
+                *request_blocks(self.opened.trace, self.blamed, row),
+                *total_blocks(self.blamed),
+            ]
             self.post_message(self.Described(words))
 
     def on_blame_page_described(self, event: Described) -> None:

@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import Horizontal
-from textual.message import Message
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.tui.actions import bindings
+from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.pages.finding_rows import FindingRows
-from stepscope.app.tui.view_state import Selection, ViewState
+from stepscope.app.tui.pages.page import Opened, Page
+from stepscope.app.tui.view_state import Selection
 from stepscope.app.tui.widgets.details import Details
 from stepscope.app.tui.widgets.table import Table
-from stepscope.ingest.trace import Trace
+
+KEYS = (
+    *actions(
+        ("move(1)", "j,down", "j", "next row", "row"),
+        ("move(-1)", "k,up", "k", "previous row", "row"),
+        ("page_move(1)", "space", "space", "a page down"),
+        ("page_move(-1)", "b", "b", "a page up"),
+        ("edge(0)", "g,home", "gg", "first row"),
+        ("edge(-1)", "G,end", "G", "last row"),
+        ("jump", "enter", "enter", "go to it in the timeline", "go to it"),
+        ("explain", "e", "e", "the rule's page", "explain"),
+    ),
+    *SCROLLS,
+)
 
 
-class FindingsPage(Horizontal, can_focus=True):
+class FindingsPage(Page):
     """A table of findings with details beside or below."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("findings")]
+    ACTIONS = KEYS
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    FindingsPage { layout: horizontal; }
+    #all-findings { width: 1fr; height: 100%; }
+    #finding { width: 56; height: 100%; border-left: solid $border; }
+    .-narrow FindingsPage { layout: vertical; }
+    .-narrow #all-findings { width: 100%; height: 8; }
+    .-narrow #finding { width: 100%; height: 1fr; border-left: none; border-top: solid $border; }
+    """
 
-    class Opened(Message):
-        """The finding of a row is to be shown in the timeline."""
-
-        def __init__(self, index: int) -> None:
-            super().__init__()
-            self.index = index
-
-    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.trace = trace
-        self.state: ViewState | None = None
+        self.opened: Opened | None = None
         self._findings: Sequence[Finding] | None = None
 
     def compose(self) -> ComposeResult:
@@ -48,9 +59,9 @@ class FindingsPage(Horizontal, can_focus=True):
         """The table of findings."""
         return self.query_one(Table)
 
-    def show(self, state: ViewState) -> None:
-        """Show the findings of a state, its current one under the cursor."""
-        self.state = state
+    def show(self, opened: Opened) -> None:
+        """Show the findings, the current one under the cursor."""
+        self.opened, state = opened, opened.view
         if self._findings is not state.findings or not len(self.table.rows):
             self._findings = state.findings
             self.table.show(FindingRows(state))
@@ -78,13 +89,12 @@ class FindingsPage(Horizontal, can_focus=True):
     def action_jump(self) -> None:
         """Go to the finding in the timeline."""
         if self.table.cursor is not None:
-            self.post_message(self.Opened(self.table.cursor))
+            self.post_message(self.FindingChosen(self.table.cursor))
 
     async def action_explain(self) -> None:
         """Open the page of the finding's rule."""
-        if self.state and self.state.findings and self.table.cursor is not None:
-            code = self.state.findings[self.table.cursor].code
-            await self.run_action(f"app.explain('{code}')")
+        if found := self._found():
+            await self.run_action(f"app.explain('{found.code}')")
 
     @on(Table.Chosen)
     def _choose(self, event: Table.Chosen) -> None:
@@ -97,8 +107,12 @@ class FindingsPage(Horizontal, can_focus=True):
         self._describe()
 
     def _describe(self) -> None:
-        if self.state and self.state.findings and self.table.cursor is not None:
-            found = self.state.findings[self.table.cursor]
-            self.query_one(Details).look_up(
-                Selection(finding=found), self.state.timeline, self.trace
-            )
+        if self.opened and (found := self._found()):
+            timeline, trace = self.opened.view.timeline, self.opened.trace
+            self.query_one(Details).look_up(Selection(finding=found), timeline, trace)
+
+    def _found(self) -> Finding | None:
+        """The finding under the cursor."""
+        if self._findings and self.table.cursor is not None:
+            return self._findings[self.table.cursor]
+        return None

@@ -3,40 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
-from textual.message import Message
+from textual.containers import Vertical
 
 from stepscope.app.palette import COUNTER, DECODE, PREFILL, RECOMPUTE, STATES, WAITING
 from stepscope.app.timeline import Composition
-from stepscope.app.tui.actions import bindings
-from stepscope.app.tui.ink import MUTED
-from stepscope.app.tui.pages.overview_words import About
+from stepscope.app.tui.actions import SCROLLS, actions
+from stepscope.app.tui.ink import MUTED, TEXT
+from stepscope.app.tui.pages.overview_words import verdict
+from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.widgets.chart import Chart, Layer, Numbers
 from stepscope.app.tui.widgets.prose import Block, Heading, Paragraph, Prose
 
+KEYS = (
+    *actions(
+        ("column(-1)", "h,left,comma", "h ,", "a column earlier", "column"),
+        ("column(1)", "l,right,full_stop", "l .", "a column later", "column"),
+        ("edge(0)", "g,home", "gg", "first step"),
+        ("edge(-1)", "G,end", "G", "last step"),
+    ),
+    *SCROLLS,
+)
 
-class OverviewPage(Horizontal, can_focus=True):
+
+class OverviewPage(Page):
     """Charts over the steps on the left, words on the right."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("overview")]
-
-    class Moved(Message):
-        """Another step was chosen."""
-
-        def __init__(self, index: int) -> None:
-            super().__init__()
-            self.index = index
+    ACTIONS = KEYS
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    OverviewPage { layout: horizontal; }
+    #charts { width: 1fr; height: 100%; }
+    Chart { height: 1fr; min-height: 3; }
+    #tokens { height: 2fr; }
+    #about { width: 50; height: 100%; border-left: solid $border; }
+    .-narrow #about { width: 40; }
+    """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._about: About | None = None
-        self._verdict: Sequence[Block] = (Paragraph("The rules are running …", MUTED),)
         self._composition: Composition | None = None
 
     def compose(self) -> ComposeResult:
@@ -47,9 +55,18 @@ class OverviewPage(Horizontal, can_focus=True):
             yield Chart("KV blocks", id="kv")
         yield Prose(id="about")
 
-    def show(self, about: About, composition: Composition) -> None:
-        """Show a trace."""
-        self._about, self._composition = about, composition
+    def show(self, opened: Opened) -> None:
+        """Show the charts once, the words as they come, and where the cursor is."""
+        if self._composition is not opened.models.composition:
+            self._draw(opened.models.composition)
+        about = opened.models.about
+        words = [*about.head, Heading("findings"), *_verdict(opened), *about.body]
+        self.query_one("#about", Prose).show(words)
+        for chart in self.query(Chart):
+            chart.point_at(opened.step_index)
+
+    def _draw(self, composition: Composition) -> None:
+        self._composition = composition
         self.query_one("#tokens", Chart).show(
             (
                 Layer("decode", composition.decode_tokens, STATES[DECODE].colour, "▌"),
@@ -73,17 +90,6 @@ class OverviewPage(Horizontal, can_focus=True):
             ("#kv", (used,)),
         ):
             self.query_one(chart).display = any(np.isfinite(values).any() for values in layers)
-        self._show_words()
-
-    def show_verdict(self, verdict: Sequence[Block]) -> None:
-        """Show what was found."""
-        self._verdict = verdict
-        self._show_words()
-
-    def point_at(self, index: int | None) -> None:
-        """Put the cursor of every chart on a step."""
-        for chart in self.query(Chart):
-            chart.point_at(index)
 
     def action_column(self, by: int) -> None:
         """Move to the step that is drawn a cell to the left or right."""
@@ -91,7 +97,7 @@ class OverviewPage(Horizontal, can_focus=True):
         if chart.num_steps:
             here = chart.cursor or 0
             stride = max(chart.num_steps // max(chart.size.width, 1), 1)
-            self.post_message(self.Moved(min(max(here + by * stride, 0), chart.num_steps - 1)))
+            self._go_to(min(max(here + by * stride, 0), chart.num_steps - 1))
 
     def action_scroll(self, lines: int) -> None:
         """Scroll the text."""
@@ -101,16 +107,26 @@ class OverviewPage(Horizontal, can_focus=True):
         """Move to the first or the last step."""
         chart = self.query_one("#tokens", Chart)
         if chart.num_steps:
-            self.post_message(self.Moved(index % chart.num_steps))
+            self._go_to(index % chart.num_steps)
 
     @on(Chart.Chosen)
     def _choose(self, event: Chart.Chosen) -> None:
-        self.post_message(self.Moved(event.index))
+        self._go_to(event.index)
 
-    def _show_words(self) -> None:
-        if self._about:
-            words = [*self._about.head, Heading("findings"), *self._verdict, *self._about.body]
-            self.query_one("#about", Prose).show(words)
+    def _go_to(self, index: int) -> None:
+        if self._composition:
+            self.post_message(self.Moved(int(self._composition.formed_ns[index])))
+
+
+def _verdict(opened: Opened) -> Sequence[Block]:
+    """What was found, or why nothing is said of it."""
+    if opened.result:
+        return verdict(opened.result)
+    return (Paragraph(opened.failed.get("check") or "The rules are running …", _quiet(opened)),)
+
+
+def _quiet(opened: Opened) -> str:
+    return TEXT if "check" in opened.failed else MUTED
 
 
 def _recompute(composition: Composition) -> tuple[Layer, ...]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.message import Message
 from textual.reactive import reactive
 
 from stepscope.app.debug import Position, Session
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Timeline
-from stepscope.app.tui.actions import bindings
+from stepscope.app.tui.actions import actions
 from stepscope.app.tui.cells import fit, width_of
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
+from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
 from stepscope.app.tui.pages.step_view import StepView, look_at_step
 from stepscope.app.tui.widgets.latest import Latest
@@ -48,10 +48,34 @@ class StepBar(Bar):
         ]
 
 
-class StepPage(Vertical, can_focus=True):
+KEYS = actions(
+    ("event(-1)", "h,left,comma", "h ,", "previous event", "event"),
+    ("event(1)", "l,right,full_stop", "l .", "next event", "event"),
+    ("move(1)", "j,down", "j", "next request", "request"),
+    ("move(-1)", "k,up", "k", "previous request", "request"),
+    ("edge(0)", "g,home", "gg", "first step"),
+    ("edge(-1)", "G,end", "G", "last step"),
+    (
+        "app.page('timeline')",
+        "enter",
+        "enter",
+        "show this moment in the timeline",
+        "in timeline",
+    ),
+)
+
+
+class StepPage(Page):
     """Shows the position of a session; the session moves, the page follows."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("step")]
+    ACTIONS = KEYS
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    #step-panes { height: 1fr; }
+    #step-left { width: 1fr; height: 100%; }
+    #step-right { width: 1fr; height: 100%; border-left: solid $border; }
+    """
+    HITS = frozenset({"step"})
 
     @dataclass
     class Seen(Message):
@@ -59,12 +83,10 @@ class StepPage(Vertical, can_focus=True):
 
         view: StepView
 
-    class Moved(Message):
-        """The session was moved from here."""
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.session: Session | None = None
+        self._own: Session | None = None
         self.timeline: Timeline | None = None
         self.step: StepView | None = None
         self.request: str | None = None
@@ -77,24 +99,31 @@ class StepPage(Vertical, can_focus=True):
             yield Prose(id="step-left")
             yield Prose(id="step-right")
 
-    def open(self, session: Session, timeline: Timeline) -> None:
-        """Follow a session."""
-        self.session, self.timeline = session, timeline
-        # The threads move a session of their own; what both read is never written to.
-        self._own = copy.copy(session)
+    def show(self, opened: Opened) -> None:
+        """Move the session to the cursor and look there, or say why there is none to move."""
+        self.timeline = opened.view.timeline
+        if opened.session is not self.session:
+            self.session = opened.session
+            # The threads move a session of their own; what both read is never written to.
+            self._own = copy.copy(opened.session)
+        if self.session:
+            self.session.goto(ts_ns=opened.view.cursor_ns)
+            self._look()
+        elif text := opened.failed.get("fold"):
+            self.query_one(StepBar).number = fit(text, self.size.width or len(text))
 
-    def say(self, text: str) -> None:
-        """Say why there is nothing to follow."""
-        self.query_one(StepBar).number = fit(text, self.size.width or len(text))
+    def now_ns(self, opened: Opened) -> int:
+        """Where the session stands: something happened there, maybe later than the cursor."""
+        return self.session.position.ts_ns if self.session else opened.view.cursor_ns
 
-    def show(self) -> None:
-        """Look at where the session is now."""
+    def _look(self) -> None:
         if self.session:
             self._latest.wish((self.session.position, self.request))
 
     @work(thread=True)
     def _look_up(self, wish: Wish) -> None:
-        self.post_message(self.Seen(look_at_step(self._own, *wish)))
+        if self._own:
+            self.post_message(self.Seen(look_at_step(self._own, *wish)))
 
     def on_step_page_seen(self, event: Seen) -> None:
         """Show what was found, unless the session has moved on."""
@@ -128,13 +157,16 @@ class StepPage(Vertical, can_focus=True):
         if self.session:
             moved = self.session.next("event") if by > 0 else self.session.back("event")
             if moved:
-                self.post_message(self.Moved())
+                self._moved(self.session)
 
     def action_edge(self, index: int) -> None:
         """Go to the first or the last step."""
         if self.session and self.session.moments.steps:
             self.session.goto(step=self.session.moments.steps[index])
-            self.post_message(self.Moved())
+            self._moved(self.session)
+
+    def _moved(self, session: Session) -> None:
+        self.post_message(self.Moved(session.position.ts_ns))
 
     def action_move(self, by: int) -> None:
         """Follow the next or the previous request."""
@@ -154,13 +186,13 @@ class StepPage(Vertical, can_focus=True):
         """Follow a request from here on, through all steps."""
         if self.step:
             self.request = self.step.requests[index]
-            self.show()
+            self._look()
 
     def let_go(self) -> bool:
         """Follow no request; False if none was followed."""
         had, self.request = self.request is not None, None
         if had:
-            self.show()
+            self._look()
         return had
 
 

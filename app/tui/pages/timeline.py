@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.message import Message
 from textual.reactive import reactive
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.tui.actions import bindings
+from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.pages.finding_rows import FindingRows
+from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.plot.lane_list import Lanes
 from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.plot.time_axis import TimeAxis
 from stepscope.app.tui.view_state import MOVES, ViewState
 from stepscope.app.tui.widgets.details import Details
+from stepscope.app.tui.widgets.state_legend import legend
 from stepscope.app.tui.widgets.table import Table
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
 from stepscope.app.units import count
@@ -51,17 +50,66 @@ class Drawer(Bar):
         ]
 
 
-class TimelinePage(Vertical, can_focus=True):
+KEYS = (
+    *actions(
+        ("move('zoom_in')", "w", "w", "zoom in", "zoom"),
+        ("move('zoom_out')", "s", "s", "zoom out", "zoom"),
+        ("move('pan_left')", "a", "a", "earlier", "pan"),
+        ("move('pan_right')", "d", "d", "later", "pan"),
+        ("move('lane_down')", "j,down", "j", "next lane", "lane"),
+        ("move('lane_up')", "k,up", "k", "previous lane", "lane"),
+        ("move('previous_span')", "h,left,comma", "h ,", "previous span in the lane", "span"),
+        ("move('next_span')", "l,right,full_stop", "l .", "next span in the lane", "span"),
+        ("move('centre')", "f", "f", "centre the selection; again: fit it"),
+        (
+            "move('mark')",
+            "m",
+            "m",
+            "mark a range: once where it begins, once where it ends",
+            "mark",
+        ),
+        ("move('pin')", "p", "p", "pin the lane on top, or let it go", "pin"),
+        ("move('fold')", "z", "z", "fold or unfold the lane's section"),
+        ("move('start')", "g,home", "gg", "start of the trace"),
+        ("move('end')", "G,end", "G", "end of the trace"),
+        ("move('whole')", "0", "0", "the whole trace"),
+        ("details", "enter", "enter", "show or hide the details", "details"),
+    ),
+    *SCROLLS,
+)
+
+
+class TimelinePage(Page):
     """Draws a view state, and changes it as keys and mouse say."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
+    ACTIONS = KEYS
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    #upper { height: 1fr; }
+    #plot { width: 1fr; height: 100%; }
+    Minimap { height: 3; }
+    .-low Minimap { height: 2; }
+    TimeAxis { height: 1; }
+    Lanes { height: 1fr; }
+    #details {
+        display: none; width: 30%; min-width: 36; max-width: 50;
+        height: 100%; border-left: solid $border;
+    }
+    .-details #details { display: block; }
+    #finding-list { height: 9; }
+    .-low #finding-list { height: 5; }
+    .-narrow #upper { layout: vertical; }
+    .-narrow #plot { width: 100%; height: 1fr; }
+    .-narrow #details {
+        width: 100%; max-width: 100%; height: 48%;
+        border-left: none; border-top: solid $border;
+    }
+    .-narrow .-details #finding-list, .-narrow .-details Drawer { display: none; }
+    """
 
-    class Changed(Message):
-        """The view state was changed."""
-
-    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.trace = trace
+        self.trace: Trace | None = None
         self.state: ViewState | None = None
         self._findings: Sequence[Finding] | None = None
         self._wants_details: bool | None = None
@@ -79,8 +127,9 @@ class TimelinePage(Vertical, can_focus=True):
 
     # ── drawing ──────────────────────────────────────────────────────────────────────────────
 
-    def show(self, state: ViewState) -> None:
-        """Draw a state; its findings may have changed."""
+    def show(self, opened: Opened) -> None:
+        """Draw the state; its findings may have changed."""
+        self.trace, state = opened.trace, opened.view
         table = self.query_one("#finding-list", Table)
         if self.state is not state or self._findings is not state.findings or not table.rows:
             self.state, self._findings = state, state.findings
@@ -90,7 +139,7 @@ class TimelinePage(Vertical, can_focus=True):
 
     def draw(self) -> None:
         """Draw the state as it is now."""
-        if self.state is None or not self.is_mounted:
+        if self.state is None or self.trace is None or not self.is_mounted:
             return
         lanes = self.query_one(Lanes)
         lanes.show(self.state)
@@ -100,6 +149,10 @@ class TimelinePage(Vertical, can_focus=True):
         drawer = self.query_one(Drawer)
         drawer.num_findings = None if self.state.findings is None else len(self.state.findings)
         drawer.shows_details = self.has_class("-details")
+
+    def legend(self, opened: Opened) -> Sequence[Piece]:
+        """The states that the trace has."""
+        return legend(opened.view)
 
     def reveal(self) -> None:
         """Scroll to the selected lane and finding."""
@@ -167,6 +220,14 @@ class TimelinePage(Vertical, can_focus=True):
     @on(Lanes.Folded)
     def _fold(self, event: Lanes.Folded) -> None:
         self._change(lambda state: state.toggle_fold(event.section))
+
+    @on(Minimap.FindingChosen)
+    def _choose_mark(self, event: Minimap.FindingChosen) -> None:
+        self.post_message(self.FindingChosen(event.index))
+
+    @on(Table.Chosen, "#finding-list")
+    def _choose_row(self, event: Table.Chosen) -> None:
+        self.post_message(self.FindingChosen(event.index))
 
     @on(Minimap.Chosen)
     def _look_there(self, event: Minimap.Chosen) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import ClassVar
 
@@ -10,8 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from stepscope.app.tui.actions import ACTIONS, EVERYWHERE, PAGES, Action
+from stepscope.app.tui.actions import Action
 from stepscope.app.tui.ink import ACCENT, PANEL, TEXT, ink
+from stepscope.app.tui.pages.page import Page
 from stepscope.app.tui.widgets.prose import Block, Fact, Heading, Painted, Prose, Title
 from stepscope.app.tui.widgets.text_bar import Piece
 
@@ -38,9 +39,11 @@ class HelpScreen(ModalScreen[None]):
         Binding("pageup", "scroll(-10)", "a page up"),
     ]
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: str, pages: Sequence[Page], shared: Sequence[Action]) -> None:
         super().__init__()
         self._page = page
+        self._actions = {str(each.id): each.ACTIONS for each in pages}
+        self._shared = shared
 
     def compose(self) -> ComposeResult:
         """One pane."""
@@ -48,25 +51,37 @@ class HelpScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Fill it."""
-        self.query_one(Prose).show(list(help_blocks(self._page)))
+        self.query_one(Prose).show(list(help_blocks(self._page, self._actions, self._shared)))
 
     def action_scroll(self, lines: int) -> None:
         """Scroll by lines."""
         self.query_one(Prose).scroll_relative(y=lines, animate=False)
 
 
-def help_blocks(page: str) -> Iterator[Block]:
+def help_blocks(
+    page: str, actions: Mapping[str, Sequence[Action]], shared: Sequence[Action]
+) -> Iterator[Block]:
     """The help as blocks of text, beginning with the page that is open."""
     yield Title("Keys and mouse")
-    for each in dict.fromkeys((page, EVERYWHERE, *PAGES)):
-        actions = [action for action in ACTIONS if action.page == each]
-        if actions:
-            yield Heading(each if each == EVERYWHERE else f"on the {each} page")
-        for _, group in groupby(actions, key=lambda action: action.hint or action.name):
-            yield _row(list(group))
+    yield from _page(page, actions.get(page, ()))
+    yield from _part("everywhere", shared)
+    for name in actions:
+        if name != page:
+            yield from _page(name, actions[name])
     yield Heading("mouse")
     for where, what in MOUSE:
         yield Fact(where, (what,))
+
+
+def _page(name: str, actions: Sequence[Action]) -> Iterator[Block]:
+    return _part(f"on the {name} page", actions)
+
+
+def _part(heading: str, actions: Sequence[Action]) -> Iterator[Block]:
+    if actions:
+        yield Heading(heading)
+    for _, group in groupby(actions, key=lambda action: action.hint or action.name):
+        yield _row(list(group))
 
 
 def _row(actions: Sequence[Action]) -> Block:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from textual.reactive import reactive
 
-from stepscope.app.tui.actions import Hint, hints
+from stepscope.app.tui.actions import Action, Hint, hints
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, ink
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
 
@@ -16,13 +16,17 @@ ALWAYS = ("help", "quit")
 class Footer(Bar):
     """The keys of the page on the left, help and quit always on the right."""
 
-    page: reactive[str] = reactive("overview")
+    own: reactive[Sequence[Action]] = reactive(())
+
+    def __init__(self, shared: Sequence[Action], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._shared = shared
 
     def left(self) -> Sequence[Piece]:
         """What the page can do."""
         return [
             piece
-            for hint in hints(self.page)
+            for hint in hints(self.own, self._shared)
             if hint.label not in ALWAYS
             for piece in _pieces(hint)
         ]
@@ -30,7 +34,10 @@ class Footer(Bar):
     def right(self) -> Sequence[Piece]:
         """Help and quit."""
         return [
-            piece for hint in hints(self.page) if hint.label in ALWAYS for piece in _pieces(hint)
+            piece
+            for hint in hints(self.own, self._shared)
+            if hint.label in ALWAYS
+            for piece in _pieces(hint)
         ]
 
 

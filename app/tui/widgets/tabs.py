@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.reactive import reactive
 
-from stepscope.app.tui.actions import PAGES
+from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.tui.ink import ACCENT, BACKGROUND, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
 
@@ -15,25 +15,30 @@ class Tabs(Bar):
     """Which page is open; a click opens another."""
 
     left_gives_way = False
-    page: reactive[str] = reactive("overview")
+    page: reactive[str] = reactive("")
     legend: reactive[Sequence[Piece]] = reactive((), always_update=True)
+
+    def __init__(self, tabs: Sequence[Tab], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._tabs = tabs
+        self.page = tabs[0].name
 
     def left(self) -> Sequence[Piece]:
         """A tab for every page, with the key that opens it."""
-        return [piece for key, page in enumerate(PAGES, 1) for piece in self._tab(str(key), page)]
+        return [piece for key, tab in numbered(self._tabs) for piece in self._tab(key, tab)]
 
     def right(self) -> Sequence[Piece]:
         """The legend, when it fits beside the tabs."""
         return self.legend
 
-    def _tab(self, key: str, page: str) -> list[Piece]:
-        action = f"app.page('{page}')"
-        if page == self.page:
+    def _tab(self, key: str, tab: Tab) -> list[Piece]:
+        action = f"app.page('{tab.name}')"
+        if tab.name == self.page:
             return [
                 Piece(f" {key}", ink(ACCENT, BACKGROUND, bold=True), action),
-                Piece(f" {page.title()} ", ink(TEXT, BACKGROUND, bold=True), action),
+                Piece(f" {tab.label} ", ink(TEXT, BACKGROUND, bold=True), action),
             ]
         return [
             Piece(f" {key}", ink(MUTED, PANEL), action),
-            Piece(f" {page.title()} ", ink(MUTED, PANEL), action),
+            Piece(f" {tab.label} ", ink(MUTED, PANEL), action),
         ]

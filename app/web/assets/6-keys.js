@@ -30,12 +30,15 @@
     [["m"], "mark the selection", stage("mark")],
     [["z"], "fold the section", stage("foldHere")],
     [["e"], "explain the finding", () => click("#about a")],
-    [["1", "2", "3", "4", "5"], "tabs below", (key) => click(`.leaf:nth-child(${key})`)],
     [["/"], "search", () => document.getElementById("find").focus()],
     [["Esc"], "clear", () => clear()],
     [["?"], "this help", () => document.getElementById("help").classList.toggle("open")],
   ];
   const BY_KEY = new Map(ACTIONS.flatMap(([keys, , act]) => keys.map((key) => [key, act])));
+
+  /* The panes below are those whose tabs the server made; each tab has its key and says what it opens. */
+  const tabs = () => [...document.querySelectorAll(".leaf")].map((leaf) => [[leaf.dataset.key], leaf.title, () => leaf.click()]);
+  const tabAt = (key) => tabs().find(([[own]]) => own === key)?.[2];
 
   function clear() {
     if (document.querySelector("#explain.open")) return own.address.travel({ explain: null }, true);
@@ -52,7 +55,7 @@
     const key = event.key === "Escape" ? "Esc" : event.key;
     const name = key === "g" && before === "g" ? "g g" : key;
     before = name === "g" ? "g" : "";
-    const act = BY_KEY.get(name);
+    const act = BY_KEY.get(name) || tabAt(name);
     if (!act || !own.stage.ready()) return;
     event.preventDefault();
     act(key);
@@ -60,5 +63,5 @@
 
   addEventListener("keydown", pressed);
 
-  own.keys = { ACTIONS };
+  own.keys = { actions: () => [...ACTIONS, ...tabs()] };
 })((window.stepscope = window.stepscope || {}));

@@ -24,7 +24,7 @@
   function fillHelp() {
     const { element } = own.labels;
     const list = element("dl", "keys", "");
-    for (const [keys, what] of own.keys.ACTIONS) {
+    for (const [keys, what] of own.keys.actions()) {
       const shown = element("dt", "", "");
       shown.append(...keys.flatMap((key) => [element("kbd", "", key), " "]));
       list.append(shown, element("dd", "", what));

@@ -1,1 +1,18 @@
-"""The panes of the page: what its tabs show, and the details beside them."""
+"""The panes below the timeline: a line here gives one its tab, key, address and line of help.
+
+The pane `name` is the function `name_pane` in `name.py` beside this, a `Pane` (`pane.py`).
+"""
+
+from __future__ import annotations
+
+from stepscope.app.present.tab import Tab
+
+PANES: tuple[Tab, ...] = (
+    Tab("findings", "what the rules found"),
+    Tab("overview", "batches over the whole trace"),
+    Tab("blame", "where each request's time went"),
+    Tab("step", "step detail"),
+    Tab("table", "the rows of the trace"),
+    Tab("sql", "ask the tables a question", "SQL"),
+)
+"""In the order of their tabs; the first is open where an address names none."""

@@ -7,11 +7,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
+import click
 import pytest
 
+from stepscope.app.cli import commands
 from stepscope.app.cli import main as entry
 from stepscope.app.cli.main import COMMANDS, cli
+from stepscope.app.tui.pages import PAGES
+from stepscope.app.web.panes import PANES
 from tests.app.cli.conftest import Command
 
 
@@ -27,6 +32,43 @@ def test_help_lists_every_command_with_what_it_does(stepscope: Command) -> None:
     run = stepscope("--help")
 
     assert all(name in run.out for name in COMMANDS)
+
+
+def test_the_fronts_offer_the_pages_and_panes_that_there_are(stepscope: Command) -> None:
+    tui, web = stepscope("tui", "--help").out, stepscope("web", "--help").out
+
+    assert f"[{'|'.join(tab.name for tab in PAGES)}]" in tui
+    assert ", ".join(tab.name for tab in PAGES) in " ".join(tui.split())
+    assert f"[{'|'.join(tab.name for tab in PANES)}]" in web
+
+
+def test_the_help_of_a_front_imports_no_front() -> None:
+    code = (
+        "import sys; from stepscope.app.cli import main; "
+        "main(['tui', '--help']); main(['web', '--help']); print(*sys.modules)"
+    )
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert not {"polars", "textual", "dash"} & set(run.stdout.split())
+
+
+def test_a_command_is_a_module_and_a_line(
+    stepscope: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("notes")
+    module.notes = click.Command("notes", callback=lambda: click.echo("noted"))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "stepscope.app.cli.commands.notes", module)
+    monkeypatch.setitem(COMMANDS, "notes", "Show what was noted.")
+
+    assert "Show what was noted." in stepscope("--help").out
+    assert stepscope("notes").out == "noted\n"
+
+
+def test_every_file_of_a_command_has_its_line() -> None:
+    files = {file.stem for file in Path(commands.__path__[0]).glob("*.py")} - {"__init__"}
+
+    assert files == set(COMMANDS)
 
 
 def test_version_imports_none_of_the_heavy_libraries() -> None:

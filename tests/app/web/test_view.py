@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.web.view import LATEST, TABS, View
+from stepscope.app.web.panes import PANES
+from stepscope.app.web.view import LATEST, View
 from stepscope.ingest.schema import BY_NAME
 
 TIMES = st.integers(0, LATEST)
@@ -23,7 +24,7 @@ VIEWS = st.builds(
     pin=st.lists(st.integers(0, 10_000), max_size=5, unique=True).map(tuple),
     hide=NAMES,
     fold=NAMES,
-    tab=st.sampled_from(TABS),
+    tab=st.sampled_from([tab.name for tab in PANES]),
     table=st.none() | st.sampled_from(sorted(BY_NAME)),
     sort=st.none() | TEXTS,
     page=st.integers(1, 10**6),

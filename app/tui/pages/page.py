@@ -1,0 +1,101 @@
+"""What every page is: a widget with keys of its own, shown what is opened as it is opened."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from textual.message import Message
+from textual.widget import Widget
+
+from stepscope.analyzers.check.run import CheckResult
+from stepscope.app.debug import Session
+from stepscope.app.present.tab import Tab
+from stepscope.app.timeline import Hit
+from stepscope.app.tui.actions import Action, bindings
+from stepscope.app.tui.pages.loading import Models
+from stepscope.app.tui.view_state import ViewState
+from stepscope.app.tui.widgets.text_bar import Piece
+from stepscope.ingest.trace import Trace
+
+
+@dataclass(slots=True)
+class Opened:
+    """A trace and all that pages show of it, as far as threads have come.
+
+    `session` and `result` are None until they are there; `failed` says why one never will be, by
+    what could not be done: "fold" or "check".
+    """
+
+    trace: Trace
+    models: Models
+    view: ViewState
+    session: Session | None = None
+    result: CheckResult | None = None
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def step_index(self) -> int | None:
+        """Which of the steps the cursor is in; None before the first."""
+        composition = self.models.composition
+        return composition.index_at(self.view.cursor_ns) if len(composition) else None
+
+
+class Page(Widget, can_focus=True):
+    """A page: its keys are made from `ACTIONS`, its tab and its place from the tuple of pages."""
+
+    ACTIONS: ClassVar[tuple[Action, ...]] = ()
+    HITS: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of hits of a search that the page shows itself, so that it stays open."""
+
+    class Changed(Message):
+        """What is looked at was changed here."""
+
+    @dataclass
+    class Moved(Message):
+        """Another time is to be looked at."""
+
+        ts_ns: int
+
+    @dataclass
+    class FindingChosen(Message):
+        """A finding, by its place among all, is to be shown in the timeline."""
+
+        index: int
+
+    @dataclass
+    class Visited(Message):
+        """Something with a place is to be shown in the timeline."""
+
+        hit: Hit
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        cls.BINDINGS = [*bindings(cls.ACTIONS)]
+        super().__init_subclass__(**options)
+
+    def show(self, opened: Opened) -> None:
+        """Show what is opened: called when the page comes up, and when anything has changed."""
+        raise NotImplementedError
+
+    def now_ns(self, opened: Opened) -> int:
+        """The time that the top bar tells."""
+        return opened.view.cursor_ns
+
+    def legend(self, opened: Opened) -> Sequence[Piece]:
+        """What stands beside the tabs."""
+        del opened
+        return ()
+
+    def let_go(self) -> bool:
+        """Let go of what is chosen on this page alone; False if there is nothing to let go of."""
+        return False
+
+
+def page_of(tab: Tab) -> Page:
+    """Make the page of a tab, with the tab's name as its id."""
+    module = importlib.import_module(f"stepscope.app.tui.pages.{tab.name}")
+    page = getattr(module, f"{tab.name.capitalize()}Page")(id=tab.name)
+    assert isinstance(page, Page)
+    return page
