@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stepscope.analyzers.check.registry import all_rules
+from stepscope.analyzers.check.registry import RULES, usable_rules
 from stepscope.analyzers.findings.rule import ONLY_WHERE, Rule, lacking
+from stepscope.ingest.plugins import said, tell_once
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 
@@ -20,6 +21,7 @@ OF_THE_RECORDING = frozenset({"TRC001", "TRC002", "TRC003"})
 
 OF_CORES = frozenset({"tasks", "core_spans", "task_edges"})
 UNREAD = "nothing was read: no table has a row"
+UNFAILING = "only where it does not fail"
 BLIND = "no rule could judge what ran"
 MOST_TOLD = 3  # tables: what to record first is soon said
 
@@ -99,12 +101,23 @@ class Coverage:
 
 
 def coverage(trace: Trace, rules: Sequence[Rule] | None = None) -> Coverage:
-    """Ask rules, by default all, whether they can judge a trace, without letting them."""
-    asked = all_rules() if rules is None else rules
-    lacks = {rule.code: lacking(rule, trace) for rule in asked}
+    """Ask rules, by default all that can be used, whether they can judge, without letting them."""
+    asked = usable_rules() if rules is None else rules
+    lacks = {rule.code: _lacks(rule, trace) for rule in asked}
     judged = tuple(code for code, needs in lacks.items() if not needs)
     absent = {code: lacks[code] for code in lacks if lacks[code]}
     return Coverage(judged, absent, recorded(trace))
+
+
+def _lacks(rule: Rule, trace: Trace) -> tuple[str, ...]:
+    """What a rule lacks; what fails of another package's rule is that rule's alone."""
+    try:
+        return lacking(rule, trace)
+    except (Exception, SystemExit) as error:
+        if rule in RULES:
+            raise
+        tell_once(f"{trace.name}: rule {rule.code} failed: {said(error)}")
+        return (UNFAILING,)
 
 
 def recorded(trace: Trace) -> tuple[str, ...]:

@@ -4,8 +4,8 @@
     queue-too-long = "acme.rules:QueueTooLong"
 
 It names a rule or its class: a frozen dataclass as ours are, whose module's docstring is its page.
-One that cannot be a rule is refused in a line that names its package, and no rule runs: a check
-that leaves out what somebody installed to be checked would call clean what nobody looked at.
+One that cannot be a rule is refused in a line that names its package. A check of all rules does
+not run then: it would call clean what nobody looked at. Who only looks at a trace goes on without.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import dataclasses
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import msgspec
@@ -22,44 +23,55 @@ import msgspec
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.findings.rule import CONDITION, Particular, Rule
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.plugins import declared, package_of, refused, said
 from stepscope.ingest.schema import BY_NAME
 
 GROUP = "stepscope.rules"
 LETTERS = 3
 """Of a code, those that its family begins with."""
 _CODE, _NAME = re.compile(r"[A-Z]{3}[0-9]{3}"), re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_SHOWN_CHARS = 200
 
 
-def installed(ours: Sequence[Rule]) -> tuple[Rule, ...]:
-    """The rules of other packages, in the order of their codes.
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Rules of other packages in the order of their codes, and why others cannot be used."""
 
-    Raises ConfigError, naming the package, for what cannot be loaded or is no rule, and for a code
-    or a name that `ours` or another package has; codes that begin as ours do are kept for ours.
+    rules: tuple[Rule, ...]
+    refused: tuple[ConfigError, ...]
+
+
+def installed(ours: Sequence[Rule]) -> Installed:
+    """Find the rules of other packages.
+
+    Refused, naming the package, is what cannot be loaded or is no rule, and a code or a name that
+    `ours` or another package has; codes that begin as ours do are kept for ours.
     """
     whose = {rule.name: "stepscope" for rule in ours}
     families = {rule.code[:LETTERS] for rule in ours}
-    found = []
-    for point in _declared():
-        rule = _loaded(point)
-        if rule.code[:LETTERS] in families:
-            raise _refused(
-                point, f"{rule.code} begins as codes of stepscope do: take other letters"
-            )
-        for taken in sorted({rule.code, rule.name} & whose.keys()):
-            raise _refused(point, f"{taken} is taken by {whose[taken]}")
-        whose |= dict.fromkeys((rule.code, rule.name), _package(point))
-        found.append(rule)
-    return tuple(sorted(found, key=lambda rule: rule.code))
-
-
-def _declared() -> list[EntryPoint]:
-    """What installed packages declare, in an order that does not hang on where they lie."""
+    found: list[Rule] = []
+    errors: list[ConfigError] = []
     try:
-        return sorted(entry_points(group=GROUP), key=lambda each: (_package(each), each.name))
-    except Exception as error:
-        what = f"what is installed cannot be read: {_said(error)}"
-        raise ConfigError(what, todo="an entry_points.txt of a package is damaged") from None
+        points = declared(GROUP)
+    except ConfigError as error:
+        return Installed((), (error,))
+    for point in points:
+        try:
+            rule = _loaded(point)
+            _check_free(rule, point, families, whose)
+        except ConfigError as error:
+            errors.append(error)
+            continue
+        whose |= dict.fromkeys((rule.code, rule.name), package_of(point))
+        found.append(rule)
+    return Installed(tuple(sorted(found, key=lambda rule: rule.code)), tuple(errors))
+
+
+def _check_free(rule: Rule, point: EntryPoint, families: set[str], whose: dict[str, str]) -> None:
+    if rule.code[:LETTERS] in families:
+        why = f"{rule.code} begins as codes of stepscope do: take other letters"
+        raise refused(point, "rule", why)
+    for taken in sorted({rule.code, rule.name} & whose.keys()):
+        raise refused(point, "rule", f"{taken} is taken by {whose[taken]}")
 
 
 def _loaded(point: EntryPoint) -> Rule:
@@ -68,9 +80,9 @@ def _loaded(point: EntryPoint) -> Rule:
         rule: Rule = given() if isinstance(given, type) else given
         why = next(_lacks(rule), None)
     except (Exception, SystemExit) as error:
-        why = _said(error)
+        why = said(error)
     if why:
-        raise _refused(point, why)
+        raise refused(point, "rule", why)
     return rule
 
 
@@ -99,22 +111,3 @@ def _lacks(rule: Any) -> Iterator[str]:
 def _is_in_schema(need: str) -> bool:
     table, _, column = need.partition(".")
     return table in BY_NAME and (not column or column in BY_NAME[table].names)
-
-
-def _refused(point: EntryPoint, why: str) -> ConfigError:
-    package = _package(point)
-    what = f"its rule {point.name} ({point.value}) cannot be used: {why}"
-    return ConfigError(what, where=package, todo=f"mend or uninstall {package}")
-
-
-def _said(error: BaseException) -> str:
-    """What an error says, in one line; its own text may fail, too."""
-    try:
-        said = str(error)
-    except Exception:
-        said = "it cannot say what"
-    return f"{type(error).__name__}: {said}".partition("\n")[0][:_SHOWN_CHARS]
-
-
-def _package(point: EntryPoint) -> str:
-    return (point.dist and point.dist.name) or "a package without a name"

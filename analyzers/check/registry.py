@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from functools import cache
 from operator import ne
 
-from stepscope.analyzers.check.plugins import LETTERS, installed
+from stepscope.analyzers.check.plugins import LETTERS, Installed, installed
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.rules.bat.bat001_mixed_never_forms import MixedNeverForms
 from stepscope.analyzers.rules.bat.bat002_long_prefill_saturates import LongPrefillSaturates
@@ -89,6 +89,7 @@ from stepscope.analyzers.rules.trc.trc004_rank_lost import RankLost
 from stepscope.analyzers.rules.trc.trc005_recompute_mislabelled import RecomputeMislabelled
 from stepscope.analyzers.rules.trc.trc006_requests_left_open import RequestsLeftOpen
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.plugins import tell_once
 
 RULES: tuple[Rule, ...] = (
     MixOnOccupiedGroup(),
@@ -174,9 +175,23 @@ RULES: tuple[Rule, ...] = (
 
 
 @cache
+def of_others() -> Installed:
+    """What other packages bring, looked up once."""
+    return installed(RULES)
+
+
 def all_rules() -> tuple[Rule, ...]:
     """Ours, then those that other packages bring; raises ConfigError where one of these is none."""
-    return (*RULES, *installed(RULES))
+    for error in of_others().refused:
+        raise error
+    return (*RULES, *of_others().rules)
+
+
+def usable_rules() -> tuple[Rule, ...]:
+    """The same without what is none, which is told on stderr: for looking, not for a verdict."""
+    for error in of_others().refused:
+        tell_once(str(error))
+    return (*RULES, *of_others().rules)
 
 
 def by_code(code: str) -> Rule:
@@ -185,7 +200,7 @@ def by_code(code: str) -> Rule:
     Raises ConfigError, naming near matches, when there is none. Whoever asks for one of ours is
     answered without a look at what else is installed.
     """
-    found = _named(code, RULES) or _named(code, all_rules())
+    found = _named(code, RULES) or _named(code, of_others().rules) or _named(code, all_rules())
     if found is None:
         raise ConfigError(f"there is no rule {code!r}", todo=_near(code))
     return found

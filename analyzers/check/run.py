@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from stepscope.analyzers.check.coverage import Coverage, recorded
-from stepscope.analyzers.check.registry import all_rules
+from stepscope.analyzers.check.coverage import UNFAILING, Coverage, recorded
+from stepscope.analyzers.check.registry import RULES, usable_rules
 from stepscope.analyzers.findings.finding import Finding, by_severity_then_time
 from stepscope.analyzers.findings.rule import Rule, lacking
 from stepscope.analyzers.views.once import sharing
 from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.plugins import tell_once
 from stepscope.ingest.trace import Trace
 
 Progress = Callable[[str, int, int | None], None]
@@ -62,13 +63,15 @@ class CheckResult:
 def check(
     trace: Trace, rules: Sequence[Rule] | None = None, progress: Progress | None = None
 ) -> CheckResult:
-    """Apply `rules`, by default all, to `trace`.
+    """Apply `rules`, by default all that can be used, to `trace`.
 
     `progress` is told a rule's code, how many are done, of how many.
     Rules of one family share what they make of the trace, which takes memory until they are done.
-    Raises StepscopeError, naming the rule, when a rule itself fails.
+    Raises StepscopeError, naming the rule, when a rule itself fails. Of all rules, one of another
+    package that fails is told on stderr, and not applicable.
     """
-    rules = all_rules() if rules is None else rules
+    apply = _apply if rules is not None else _apply_alone
+    rules = usable_rules() if rules is None else rules
     findings: list[Finding] = []
     absent: dict[str, tuple[str, ...]] = {}
     counts: dict[str, int] = {}
@@ -77,7 +80,7 @@ def check(
             for done, rule in family:
                 if progress:
                     progress(rule.code, done, len(rules))
-                found, lacks = _apply(rule, trace)
+                found, lacks = apply(rule, trace)
                 if lacks:
                     absent[rule.code] = lacks
                     continue
@@ -89,6 +92,17 @@ def check(
 
 def _family(numbered: tuple[int, Rule]) -> str:
     return numbered[1].code[:3]
+
+
+def _apply_alone(rule: Rule, trace: Trace) -> tuple[list[Finding], tuple[str, ...]]:
+    """The same, and what fails of another package's rule is that rule's alone."""
+    try:
+        return _apply(rule, trace)
+    except StepscopeError as error:
+        if rule in RULES:
+            raise
+        tell_once(str(error))
+        return [], (UNFAILING,)
 
 
 def _apply(rule: Rule, trace: Trace) -> tuple[list[Finding], tuple[str, ...]]:

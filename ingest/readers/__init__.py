@@ -34,13 +34,17 @@ READERS = (
 def readers() -> Iterator[Reader]:
     """Give one after the other, imported in its turn: all take longer than a small file to read.
 
-    The last reads folders of files that the others have one of per rank.
+    Those of other packages come behind ours. The last reads folders of files that the others have
+    one of per rank.
     """
     found: list[Reader] = []
     for name in READERS:
         module, _, reader = name.rpartition(".")
         found.append(getattr(import_module(f"{__name__}.{module}"), reader)())
         yield found[-1]
+    for other in import_module(f"{__name__}.installed").installed():
+        found.append(other)
+        yield other
     yield import_module(f"{__name__}.rank_folder").RankFolderReader(found)
 
 

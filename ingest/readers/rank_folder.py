@@ -38,8 +38,9 @@ class RankFolderReader:
         return path.is_dir() and any(map(self._reader_of, _files(path)[:LIMIT_FILES]))
 
     def sources(self, path: Path) -> list[Path]:
-        """Every file of the folder."""
-        return _files(path)[: LIMIT_FILES + 1]
+        """Every file of the folder; none where nothing is to be kept of what a reader reads."""
+        files = _files(path)[: LIMIT_FILES + 1]
+        return files if all(reader.sources(path) for reader in self._readers) else []
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS

@@ -97,9 +97,9 @@ _CODE, _NAME = re.compile(r"[A-Z]{3}[0-9]{3}"), re.compile(r"[a-z0-9]+(-[a-z0-9]
 def rules(ctx: click.Context) -> None:
     """List the rules, or begin a new one."""
     if ctx.invoked_subcommand is None:
-        from stepscope.analyzers.check.registry import all_rules
+        from stepscope.analyzers.check.registry import usable_rules
 
-        for rule in all_rules():
+        for rule in usable_rules():
             click.echo(f"{rule.code}  {rule.severity:<8} {rule.name}")
 
 

@@ -29,8 +29,10 @@ def tui(trace: Path, page: str, open_trace: OpenTrace) -> None:
     """Open the terminal front; its help is made from the pages that there are."""
     if not sys.stdin.isatty():
         raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
+    from stepscope.analyzers.check.registry import usable_rules
     from stepscope.app.tui.app import StepscopeApp
 
+    usable_rules()  # what cannot be used is told before the screen is taken
     with progress() as report:
         opened = open_trace(trace, report)
     StepscopeApp(opened, None, page).run()

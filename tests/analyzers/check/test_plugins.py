@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.check.registry import RULES, all_rules, by_code, select
+from stepscope.analyzers.check.coverage import coverage
+from stepscope.analyzers.check.registry import RULES, by_code, of_others, select
 from stepscope.analyzers.check.run import check
 from stepscope.ingest.errors import ConfigError, StepscopeError
-from tests.app.cli.conftest import Run
+from stepscope.ingest.plugins import tell_once
+from tests.packages import stepscope, write_package
 from tests.traces import trace_of
 
 RULE = '''"""QUE001: steps are slow.
@@ -55,31 +55,17 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     made = []
 
     def installed(package: str, source: str, *points: str) -> Path:
-        module = package.replace("-", "_")
-        made.append(module)
-        about = tmp_path / f"{module}-1.0.dist-info"
-        about.mkdir()
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        listed = "".join(f"{point}\n" for point in points or [f"one = {module}:SlowStep"])
-        (about / "entry_points.txt").write_text(f"[stepscope.rules]\n{listed}")
-        (tmp_path / f"{module}.py").write_text(source)
-        all_rules.cache_clear()
+        points = points or (f"one = {package.replace('-', '_')}:SlowStep",)
+        made.append(write_package(tmp_path, package, source, "stepscope.rules", *points))
+        of_others.cache_clear()
         return tmp_path
 
     monkeypatch.syspath_prepend(str(tmp_path))
     yield installed
-    all_rules.cache_clear()
+    of_others.cache_clear()
+    tell_once.cache_clear()
     for module in made:
         sys.modules.pop(module, None)
-
-
-def stepscope(folder: Path, *words: object) -> Run:
-    """The command as a user has it, with what is installed in `folder`."""
-    run = subprocess.run(
-        [sys.executable, "-m", "stepscope.app", *map(str, words)],
-        env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return Run(run.returncode, run.stdout, run.stderr)
 
 
 def test_a_rule_of_an_installed_package_is_checked_explained_and_selected(
@@ -187,7 +173,7 @@ def test_two_packages_with_one_code_are_refused_with_both_names(install: Install
         select()
 
 
-def test_the_command_says_it_in_one_line_and_explains_ours_all_the_same(
+def test_a_check_of_all_rules_does_not_run_without_one_and_ours_are_explained_all_the_same(
     install: Install, sample_traces: Path
 ) -> None:
     folder = install("acme-rules", "import no_such_module")
@@ -198,6 +184,60 @@ def test_the_command_says_it_in_one_line_and_explains_ours_all_the_same(
     assert run.err.startswith("stepscope: acme-rules: its rule one")
     assert run.err.count("\n") == 1
     assert stepscope(folder, "explain", "COR001").code == 0
+
+
+LOOKS = {
+    "info": ("info", "{trace}"),
+    "info in JSON": ("info", "--format", "json", "{trace}"),
+    "diff": ("diff", "{trace}", "{trace}"),
+    "rules": ("rules",),
+    "explain": ("explain",),
+    "one of ours among the broken": ("explain", "COR001"),
+}
+
+
+@pytest.mark.parametrize("how", LOOKS)
+def test_what_only_looks_goes_on_without_a_broken_rule_and_says_so_in_one_line(
+    install: Install, sample_traces: Path, how: str
+) -> None:
+    folder = install("acme-rules", "import no_such_module")
+    trace = sample_traces / "mix-admission-after.trace"
+    words = [word.format(trace=trace) for word in LOOKS[how]]
+
+    run = stepscope(folder, *words)
+
+    assert (run.code, run.out) == (stepscope(folder.parent, *words).code, run.out)
+    assert run.out == stepscope(folder.parent, *words).out
+    if how != "one of ours among the broken":
+        assert run.err.startswith(
+            "stepscope: acme-rules: its rule one (acme_rules:SlowStep) cannot"
+        )
+        assert run.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("body", ["raise KeyError('layout')", "raise SystemExit(0)"])
+def test_a_rule_of_others_that_fails_is_not_applicable_to_who_only_looks(
+    install: Install, body: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head, _, _ = RULE.partition("        slow =")
+    install("acme", f"{head}        {body}\n")
+
+    result = check(trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}]))
+
+    assert result.lacking["QUE001"] == ("only where it does not fail",)
+    assert capsys.readouterr().err.startswith("stepscope: trace: rule QUE001 failed: ")
+    assert set(result.counts) >= {"TRC001", "TRC002", "TRC003"}
+
+
+def test_a_rule_of_others_that_cannot_say_whether_it_applies_does_not_stop_who_looks(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    applies = '    def applies(self, trace):\n        """Tell whether it does."""\n        1 / 0\n'
+    install("acme", f"{RULE}\n{applies}")
+    trace = trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}])
+
+    assert coverage(trace).lacking["QUE001"] == ("only where it does not fail",)
+    assert "rule QUE001 failed: ZeroDivisionError" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["blame", "sql"])
