@@ -12,7 +12,7 @@ from typing import Any
 
 from stepscope.analyzers.check.registry import RULES, usable_rules
 from stepscope.analyzers.findings.rule import ONLY_WHERE, Rule, lacking
-from stepscope.ingest.plugins import said, tell_once
+from stepscope.ingest.entry_points import said, tell_once
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 

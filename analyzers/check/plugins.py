@@ -22,8 +22,8 @@ import msgspec
 
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.findings.rule import CONDITION, Particular, Rule
+from stepscope.ingest.entry_points import declared, package_of, refused, said
 from stepscope.ingest.errors import ConfigError
-from stepscope.ingest.plugins import declared, package_of, refused, said
 from stepscope.ingest.schema import BY_NAME
 
 GROUP = "stepscope.rules"

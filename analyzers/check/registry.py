@@ -88,8 +88,8 @@ from stepscope.analyzers.rules.trc.trc003_inferred import Inferred
 from stepscope.analyzers.rules.trc.trc004_rank_lost import RankLost
 from stepscope.analyzers.rules.trc.trc005_recompute_mislabelled import RecomputeMislabelled
 from stepscope.analyzers.rules.trc.trc006_requests_left_open import RequestsLeftOpen
+from stepscope.ingest.entry_points import tell_once
 from stepscope.ingest.errors import ConfigError
-from stepscope.ingest.plugins import tell_once
 
 RULES: tuple[Rule, ...] = (
     MixOnOccupiedGroup(),

@@ -15,8 +15,8 @@ from stepscope.analyzers.check.registry import RULES, usable_rules
 from stepscope.analyzers.findings.finding import Finding, by_severity_then_time
 from stepscope.analyzers.findings.rule import Rule, lacking
 from stepscope.analyzers.views.once import sharing
+from stepscope.ingest.entry_points import tell_once
 from stepscope.ingest.errors import StepscopeError
-from stepscope.ingest.plugins import tell_once
 from stepscope.ingest.trace import Trace
 
 Progress = Callable[[str, int, int | None], None]

@@ -4,7 +4,7 @@ A file is told by what it says, never by its name, and may be gzipped:
 
 - ours: JSON, `{"requests": [{"id": .., "arrival_ns": .., "prompt_len": .., "max_tokens": ..}]}`,
   with the other fields of `RequestSpec` where they are wanted;
-- Azure's and Mooncake's, line by line (`ingest.request_rows`); the first of Azure's arrives at 0;
+- Azure's and Mooncake's, line by line (`decode`); the first of Azure's arrives at 0;
 - a trace: the workload that its manifest holds, or else the arrivals that it tells of.
 
 Whatever is wrong with a file is a ConfigError that says where.
@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from stepscope.engine.requests.spec import RequestSpec
 from stepscope.ingest.errors import ConfigError, RecordingError
-from stepscope.ingest.request_rows import (
+from stepscope.ingest.readers.requests.decode import (
     BEYOND,
     AzureRow,
     MooncakeRow,

@@ -13,11 +13,11 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+from stepscope.ingest.entry_points import declared, package_of, refused, said, tell_once
 from stepscope.ingest.errors import ConfigError, StepscopeError, TraceError
 from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
-from stepscope.ingest.plugins import declared, package_of, refused, said, tell_once
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.seam import Reader
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.ingest.entry_points import tell_once
 from stepscope.ingest.errors import TraceError, UnknownFormat
-from stepscope.ingest.plugins import tell_once
 from stepscope.ingest.readers import READERS, readers
 from stepscope.ingest.readers.installed import loaded
 from stepscope.ingest.trace import Trace

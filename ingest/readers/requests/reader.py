@@ -1,6 +1,6 @@
 """Reader of published lists of requests: each line an arrival, in the table of lifecycles.
 
-What the lines say is in `ingest.request_rows`. The length of the output stands as `max_tokens`:
+What the lines say is in `decode`. The length of the output stands as `max_tokens`:
 that many tokens were generated, so no more than that are asked for.
 """
 
@@ -19,14 +19,14 @@ from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
-from stepscope.ingest.readers.text.split import NO_END, Lines
-from stepscope.ingest.request_rows import (
+from stepscope.ingest.readers.requests.decode import (
     AZURE_FIELDS,
     MooncakeRow,
     is_azure,
     is_mooncake,
     request_name,
 )
+from stepscope.ingest.readers.text.split import NO_END, Lines
 from stepscope.ingest.times import MS
 
 ARRIVALS, HEADERS = "arrivals", "headers"

@@ -12,8 +12,8 @@ import pytest
 from stepscope.analyzers.check.coverage import coverage
 from stepscope.analyzers.check.registry import RULES, by_code, of_others, select
 from stepscope.analyzers.check.run import check
+from stepscope.ingest.entry_points import tell_once
 from stepscope.ingest.errors import ConfigError, StepscopeError
-from stepscope.ingest.plugins import tell_once
 from tests.packages import stepscope, write_package
 from tests.traces import trace_of
 
