@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from stepscope.analyzers.check.explain import explain
-from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.registry import RULES, by_family
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.app.timeline.drawing import drawing_of
@@ -59,7 +59,7 @@ def index() -> str:
     """Return the page that lists all rules."""
     rows = [
         f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.severity} | {_summary(rule)} |"
-        for rule in RULES
+        for rule in by_family(RULES)
     ]
     head = [
         "# Rules",

@@ -174,6 +174,10 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+FAMILIES = ("STV", "BAT", "KVB", "BUF", "COL", "COR", "EQV", "TRC")
+"""Families in the order in which they are listed: what most engines have comes first."""
+
+
 @cache
 def of_others() -> Installed:
     """What other packages bring, looked up once."""
@@ -192,6 +196,12 @@ def usable_rules() -> tuple[Rule, ...]:
     for error in of_others().refused:
         tell_once(str(error))
     return (*RULES, *of_others().rules)
+
+
+def by_family(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules as they are listed: by FAMILIES, then those that other packages bring."""
+    places = {family: place for place, family in enumerate(FAMILIES)}
+    return sorted(rules, key=lambda rule: places.get(rule.code[:LETTERS], len(places)))
 
 
 def by_code(code: str) -> Rule:

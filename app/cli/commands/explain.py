@@ -15,10 +15,10 @@ def explain(code: str | None) -> None:
     A page says what the rule finds, why it hurts, an example, and how to fix it.
     """
     from stepscope.analyzers.check.explain import explain as page_of
-    from stepscope.analyzers.check.registry import usable_rules
+    from stepscope.analyzers.check.registry import usable_rules, by_family
 
     if code is None:
-        for rule in usable_rules():
+        for rule in by_family(usable_rules()):
             click.echo(f"{rule.code}  {rule.severity:<8} {rule.name}")
         return
     page = page_of(code)

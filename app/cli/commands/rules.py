@@ -97,9 +97,9 @@ _CODE, _NAME = re.compile(r"[A-Z]{3}[0-9]{3}"), re.compile(r"[a-z0-9]+(-[a-z0-9]
 def rules(ctx: click.Context) -> None:
     """List the rules, or begin a new one."""
     if ctx.invoked_subcommand is None:
-        from stepscope.analyzers.check.registry import usable_rules
+        from stepscope.analyzers.check.registry import usable_rules, by_family
 
-        for rule in usable_rules():
+        for rule in by_family(usable_rules()):
             click.echo(f"{rule.code}  {rule.severity:<8} {rule.name}")
 
 
@@ -109,17 +109,17 @@ def rules(ctx: click.Context) -> None:
 @click.option("--checkout", type=click.Path(path_type=Path), help="Where to write it  [default: "
               "the checkout that the command runs from]")  # fmt: skip
 def new(code: str, name: str, checkout: Path | None) -> None:
-    """Write rule CODE called NAME, its test, and its lines in the registry and the README.
+    """Write rule CODE called NAME, its test, and its lines in the registry.
 
     What it writes works, and fires on steps of a second or more: put in what you are after.
 
     \b
       stepscope rules new BAT014 draft-never-accepted
     """
-    begun = NewRule.named(code, name, checkout or Path(__file__).resolve().parents[2])
+    begun = NewRule.named(code, name, checkout or Path(__file__).resolve().parents[3])
     for path in begun.write():
         click.echo(f"wrote {path.relative_to(begun.checkout)}")
-    click.echo(f"next: make {begun.module}.py say what you mean, and run its test")
+    click.echo(f"next: make {begun.module}.py say what you mean, run its test, and make docs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class NewRule:
             raise ConfigError(f"{name!r} is no name", todo="words joined by hyphens, that say what "
                               "is wrong: draft-never-accepted")  # fmt: skip
         rule = cls(code, name, checkout)
-        if not (rule.registry.is_file() and rule.readme.is_file()):
+        if not rule.registry.is_file():
             raise ConfigError("is not a checkout of stepscope", where=str(checkout),
                               todo="run it in one, or name one with --checkout")  # fmt: skip
         taken = [path.stem for path in (checkout / "analyzers" / "rules").glob("*/*.py")]
@@ -173,11 +173,6 @@ class NewRule:
         """The file that lists all folders with code."""
         return self.checkout / "pyproject.toml"
 
-    @property
-    def readme(self) -> Path:
-        """The page that lists all rules."""
-        return self.checkout / "README.md"
-
     def write(self) -> list[Path]:
         """Write its files, those of a new family among them, and return all."""
         words = {"code": self.code, "name": self.name, "title": self.title, "module": self.module,
@@ -189,8 +184,7 @@ class NewRule:
         rule.write_text(RULE.substitute(words), encoding="utf-8")
         test.write_text(TEST.substitute(words), encoding="utf-8")
         self._register()
-        self._list()
-        return [*begun, rule, test, self.registry, self.readme]
+        return [*begun, rule, test, self.registry]
 
     def _begin_family(self, *folders: Path) -> list[Path]:
         """Make the folders of a family that has no rule yet, and package it."""
@@ -215,12 +209,6 @@ class NewRule:
         before = order[order.index(self.title) - 1]
         text = text.replace(f"    {before}(),\n", f"    {before}(),\n    {self.title}(),\n")
         self.registry.write_text(text, encoding="utf-8")
-
-    def _list(self) -> None:
-        text = self.readme.read_text(encoding="utf-8")
-        line = f"| {self.code} {self.name} | say in one line when it fires |\n"
-        pattern = r"\| ([A-Z]{3}[0-9]{3}) .*\|\n"
-        self.readme.write_text(_inserted(text, pattern, line, self.code), encoding="utf-8")
 
 
 def _inserted(text: str, pattern: str, line: str, key: str) -> str:
