@@ -51,8 +51,10 @@ samples: .venv/dev.stamp  ## make sample_traces/ again
 screenshots: .venv/dev.stamp  ## take the README's pictures again
 	$(BIN)/python -m tests.screenshots
 
-docs: .venv/dev.stamp  ## write docs/rules/ again from the docstrings
+docs: .venv/dev.stamp  ## write again the pages that are made from code, and build the site in out/site
 	$(BIN)/python -m tests.rule_pages
+	$(BIN)/python -m tests.pages
+	$(BIN)/python -m tests.site
 
 clean:
 	rm -rf .venv out build dist

@@ -1,94 +1,79 @@
-"""The README says what is true: its code runs, its commands exist, its table is the registry."""
+"""The README says what is true, on one page: its code runs, its commands exist and run."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.registry import FAMILIES
 from stepscope.app.cli.main import COMMANDS
-from stepscope.engine.faults import FAULTS
-from stepscope.ingest.trace import Trace
+from tests.command_server import ready_commands
 from tests.conftest import ROOT
-from tests.matrix import FIRES
+from tests.transcripts import Command
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+OPEN_A_SCREEN = ("tui", "web")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(language: str) -> str:
+    return "\n".join(re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL))
 
 
-@dataclass
-class Batch:
-    """A batch of somebody's engine."""
-
-    began_ns: int
-    dur_ns: int
-    kind: str
-    requests: list[SimpleNamespace]
+def lines() -> list[str]:
+    told = (line.partition("  #")[0].strip() for line in blocks("sh").splitlines())
+    return [line for line in told if line.startswith("stepscope ")]
 
 
-class Engine:
-    """Somebody's engine: one request is prefilled, then decodes twice."""
-
-    waiting = ("b",)
-    running = ("a",)
-
-    def steps(self) -> list[Batch]:
-        kinds = (("prefill", 7), ("decode", 1), ("decode", 1))
-        return [
-            Batch(1_000 * n, 900, kind, [SimpleNamespace(id="a", phase=kind, num_tokens=tokens)])
-            for n, (kind, tokens) in enumerate(kinds)
-        ]
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Path]:
+    with ready_commands() as folder:
+        yield folder
 
 
-def test_the_ten_lines_record_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_read_in_one_go() -> None:
+    assert len(README.splitlines()) <= 100
+
+
+def test_its_commands_run_one_after_another_and_its_python_on_what_they_made(
+    commands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sample_traces").symlink_to(ROOT / "sample_traces")
+    run = [line for line in lines() if line.split()[1] not in OPEN_A_SCREEN]
+
+    for line in run:
+        said = Command(line + " || echo FAILED", "").run(tmp_path, commands)
+        assert "FAILED" not in said, f"$ {line}\n{said}"
+
     monkeypatch.chdir(tmp_path)
-    recording, asking = blocks("python")
-
-    exec(recording, {"my_engine": Engine()})  # noqa: S102 - the README's own code
-    exec(asking, {})  # noqa: S102 - the README's own code
-
-    trace = Trace.open("run.trace")
-    assert trace.steps.collect()["kind"].to_list() == ["prefill", "decode", "decode"]
-    assert trace.batch_rows.collect()["num_tokens"].to_list() == [7, 1, 1]
-    assert trace.manifest.closed
+    space: dict[str, object] = {}
+    exec(blocks("python"), space)  # noqa: S102 - the README's own code
+    assert getattr(space["worst"], "code", None) == "STV001"
 
 
-def test_every_command_in_the_readme_exists() -> None:
-    named = set(re.findall(r"stepscope (\w+)", "\n".join(blocks("sh") + blocks("yaml"))))
+def test_what_opens_a_screen_is_a_command() -> None:
+    named = {line.split()[1] for line in lines()}
 
-    assert named
-    assert named <= set(COMMANDS)
-
-
-def test_the_readme_lists_exactly_the_rules_there_are() -> None:
-    listed = re.findall(r"^\| ([A-Z]{3}\d{3}) ([\w-]+) \|", README, flags=re.MULTILINE)
-
-    assert sorted(listed) == sorted((rule.code, rule.name) for rule in RULES)
+    assert {"tui", "web", "info", "check"} <= named <= set(COMMANDS)
 
 
-def test_the_readme_lists_every_fault_with_the_rules_that_are_made_for_it() -> None:
-    listed = re.findall(r"^\| ([\w-]+) \| ([\w-]+) \| ([A-Z0-9 ]+) \|$", README, flags=re.MULTILINE)
-    made = [(fault.scenario, fault.name, " ".join(FIRES[fault.name])) for fault in FAULTS]
-
-    assert sorted(listed) == sorted(made)
+def test_it_lists_every_family_of_rules() -> None:
+    assert tuple(re.findall(r"^\| \[([A-Z]{3})\]\(", README, flags=re.MULTILINE)) == FAMILIES
 
 
-def test_every_picture_and_page_that_the_readme_links_is_there() -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+def test_it_says_what_a_core_group_is_before_it_says_mix_of_anything_else() -> None:
+    prose = re.sub(r"!\[.*?\]\(.*?\)", "", README)
 
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    first = min(prose.index(word) for word in ("MIX", "AIC", "AIV"))
+    explained = prose.index("one cube core (*AIC*")
+    assert prose.index("**core groups**") < explained <= first
 
 
-def test_every_make_target_in_the_readme_exists() -> None:
+def test_every_make_target_that_it_names_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"make (\w+)", "\n".join(blocks("sh"))))
+    targets = set(re.findall(r"make (\w+)", blocks("sh")))
 
     assert targets == {"demo", "test"}
     targets |= set(re.findall(r"`make (\w+)`", README))

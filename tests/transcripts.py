@@ -77,8 +77,12 @@ def entries(page: str) -> list[Entry]:
 
 
 def _entry(number: str, title: str, text: str) -> Entry:
-    commands = (command for block in _CONSOLE.findall(text) for command in _commands(block))
-    return Entry(number, title, text, tuple(commands))
+    return Entry(number, title, text, tuple(console(text)))
+
+
+def console(text: str) -> list[Command]:
+    """Return the commands of all transcripts in `text`, in order."""
+    return [command for block in _CONSOLE.findall(text) for command in _commands(block)]
 
 
 def _commands(block: str) -> Iterator[Command]:

@@ -15,7 +15,7 @@ def explain(code: str | None) -> None:
     A page says what the rule finds, why it hurts, an example, and how to fix it.
     """
     from stepscope.analyzers.check.explain import explain as page_of
-    from stepscope.analyzers.check.registry import usable_rules, by_family
+    from stepscope.analyzers.check.registry import by_family, usable_rules
 
     if code is None:
         for rule in by_family(usable_rules()):

@@ -97,7 +97,7 @@ _CODE, _NAME = re.compile(r"[A-Z]{3}[0-9]{3}"), re.compile(r"[a-z0-9]+(-[a-z0-9]
 def rules(ctx: click.Context) -> None:
     """List the rules, or begin a new one."""
     if ctx.invoked_subcommand is None:
-        from stepscope.analyzers.check.registry import usable_rules, by_family
+        from stepscope.analyzers.check.registry import by_family, usable_rules
 
         for rule in by_family(usable_rules()):
             click.echo(f"{rule.code}  {rule.severity:<8} {rule.name}")

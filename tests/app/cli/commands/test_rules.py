@@ -70,7 +70,8 @@ def test_a_new_rule_touches_what_contributing_names_and_runs_at_once(
     copied = tmp_path / "stepscope"  # as it is imported
     for room in rooms:
         shutil.copytree(ROOT / room, copied / room, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", copied / "pyproject.toml")
+    for file in ("pyproject.toml", "src/stepscope/__init__.py"):
+        shutil.copy(ROOT / file, copied)
     before = contents(copied)
 
     stepscope("rules", "new", "BAT099", "draft-never-accepted", "--checkout", copied)

@@ -1,0 +1,7 @@
+"""Write docs/reference/ again: part of `make docs`."""
+
+from __future__ import annotations
+
+from tests.pages import write
+
+write()

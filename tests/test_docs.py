@@ -1,0 +1,98 @@
+"""The pages for users do what they say: their commands print it, their code runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from stepscope import Trace
+from stepscope.analyzers.check.registry import RULES
+from stepscope.app.cli.main import COMMANDS
+from tests.command_server import ready_commands
+from tests.conftest import ROOT
+from tests.transcripts import console
+
+DOCS = ROOT / "docs"
+TUTORIAL = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+RECORDER = (DOCS / "recorder.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Path]:
+    with ready_commands() as folder:
+        yield folder
+
+
+def test_the_tutorial_shows_what_its_commands_print(commands: Path, tmp_path: Path) -> None:
+    (tmp_path / "sample_traces").symlink_to(ROOT / "sample_traces")
+    shown = console(TUTORIAL)
+
+    assert {"info", "sql", "blame", "check", "convert"} <= {each.line.split()[1] for each in shown}
+    for command in shown:
+        output = command.run(tmp_path, commands)
+        assert command.is_met_by(output), f"$ {command.line}\n{output}"
+
+
+def test_of_what_the_tutorial_cannot_run_here_ours_are_commands() -> None:
+    unrun = "\n".join(re.findall(r"```sh\n(.*?)```", TUTORIAL, flags=re.DOTALL))
+    named = re.findall(r"^(\w+) (\S+)", unrun, re.MULTILINE)
+
+    assert {program for program, _ in named} == {"vllm", "curl", "stepscope"}
+    assert {word for program, word in named if program == "stepscope"} == {"tui", "web"}
+    assert {"tui", "web"} <= set(COMMANDS)
+
+
+@dataclass
+class Batch:
+    """A batch of somebody's engine."""
+
+    began_ns: int
+    dur_ns: int
+    kind: str
+    requests: list[SimpleNamespace]
+
+
+class Engine:
+    """Somebody's engine: one request is prefilled, then decodes twice."""
+
+    waiting = ("b",)
+    running = ("a",)
+
+    def steps(self) -> list[Batch]:
+        kinds = (("prefill", 7), ("decode", 1), ("decode", 1))
+        return [
+            Batch(1_000 * n, 900, kind, [SimpleNamespace(id="a", phase=kind, num_tokens=tokens)])
+            for n, (kind, tokens) in enumerate(kinds)
+        ]
+
+
+def test_the_ten_lines_record_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    recording, _ = re.findall(r"```python\n(.*?)```", RECORDER, flags=re.DOTALL)
+
+    exec(recording, {"my_engine": Engine()})  # noqa: S102 - the page's own code
+
+    trace = Trace.open("run.trace")
+    assert trace.steps.collect()["kind"].to_list() == ["prefill", "decode", "decode"]
+    assert trace.batch_rows.collect()["num_tokens"].to_list() == [7, 1, 1]
+    assert trace.manifest.closed
+
+
+def test_the_page_on_recording_names_what_each_family_looks_at() -> None:
+    rows = re.findall(r"^\| ([A-Z]{3}): .* \| (.+) \|$", RECORDER, re.MULTILINE)
+    told = {family: set(re.findall(r"`(\w+)`", tables)) for family, tables in rows}
+
+    assert told == {
+        family: {
+            need.partition(".")[0]
+            for rule in RULES
+            if rule.code.startswith(family)
+            for need in rule.needs
+        }
+        for family in ("STV", "BAT", "KVB", "BUF", "COL", "COR", "EQV")
+    }
