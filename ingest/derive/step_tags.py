@@ -17,6 +17,8 @@ ATOM      `prefill[bs=2 tok=14721 ctx=[7803, 6918]]`, `decode[bs=117/128 tok=117
           in the brackets or behind them, the batch ran as two halves that overlap.
 ours      as ATOM; `mixed[n_p= n_d=]` may stand by itself.
 torch     `ProfilerStep#7`, which says nothing of the batch.
+XLA       `train#step_num=7#`: what `StepTraceAnnotation("train", step_num=7)` marks, as its TraceMe
+          writes it. It says nothing of the batch either.
 """
 
 from __future__ import annotations
@@ -44,6 +46,9 @@ class StepTag:
 
 Fields = Mapping[str, str]
 PROFILER_STEP = "ProfilerStep#N"
+STEP_MARKER = "NAME#step_num=N#"
+MARKERS = (PROFILER_STEP, STEP_MARKER)
+"""Tags that only number steps: they count where no other tag is."""
 EXECUTE = "execute_context_R(T)_generation_R(T)"
 NEW_CACHED = "execute_new_R_cached_R"
 SGLANG = "step[MODE bs=R]"
@@ -64,7 +69,7 @@ def _batch(phase: str) -> str:
 _EXECUTE_TAG = rf"execute_(?:\d+_)?context_{_batch('c')}_generation_{_batch('g')}"
 _LOOKS_LIKE = (
     r"^(?:execute_(?:\d+_)?[a-z]+_\d|step\[|(?:dummy_)?(?:eager_)?(?:prefill|decode)\[|mixed\["
-    r"|ProfilerStep#)"
+    r"|ProfilerStep#|[^#]{0,200}#step_num=)"
 )
 _DRAFT = re.compile(r"step\[DRAFT\w* bs=.*\]")
 _FIELD = re.compile(rf"(?<![\w.])(\w+)=({_TOKENS})")
@@ -223,6 +228,15 @@ def _profiler_step(said: Fields) -> StepTag:
     return StepTag(PROFILER_STEP, number=int(said["n"]))
 
 
+def _step_marker(said: Fields) -> StepTag:
+    return StepTag(STEP_MARKER, number=int(said["n"]))
+
+
+def step_marker(name: str, number: int) -> str:
+    """The tag of a step that XLA's profilers number."""
+    return f"{name.replace('#', ' ')[:200]}#step_num={number}#"
+
+
 def _number(said: Fields, name: str) -> int | None:
     return int(said[name]) if name in said else None
 
@@ -245,4 +259,5 @@ _GRAMMARS: tuple[tuple[re.Pattern[str], Callable[[Fields], StepTag | None]], ...
     ),
     (re.compile(rf"mixed\[n_p={_TOKENS} n_d={_TOKENS}{_TBO}\]{_TBO}"), _mixed),
     (re.compile(rf"ProfilerStep#(?P<n>{_TOKENS})"), _profiler_step),
+    (re.compile(rf"[^#]{{0,200}}#step_num=(?P<n>{_TOKENS})(?:,[^#]*)?#"), _step_marker),
 )

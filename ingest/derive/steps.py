@@ -11,7 +11,7 @@ import polars as pl
 from stepscope.ingest.derive.axis import numbered
 from stepscope.ingest.derive.launches import FOREVER, GPU_ANNOTATION
 from stepscope.ingest.derive.step_tags import (
-    PROFILER_STEP,
+    MARKERS,
     StepTag,
     is_unread,
     joined,
@@ -45,8 +45,8 @@ def infer_steps(spans: pl.DataFrame) -> pl.DataFrame:
     """Steps by their tags, in order of time: the columns of `steps` but rank, and `span`.
 
     Tags within a tag describe the same step. The device's copy of an annotation counts only
-    where the host's is not in the file, on one stream; `ProfilerStep#N` only where no other tag
-    is. Steps are numbered from 1, or as `ProfilerStep#N` says.
+    where the host's is not in the file, on one stream; `ProfilerStep#N` and XLA's markers only
+    where no other tag is. Steps are numbered from 1, or as these say.
     """
     steps = list(_folded(_tags(spans)))
     rows = [_row(number, step) for number, step in zip(_numbers(steps), steps, strict=True)]
@@ -95,7 +95,7 @@ def _tags(spans: pl.DataFrame) -> list[_Step]:
         for span, name, begins, dur in _annotations(spans).iter_rows()
         if (said := parse_tag(name))
     ]
-    return [tag for tag in tags if tag.said.grammar != PROFILER_STEP] or tags
+    return [tag for tag in tags if tag.said.grammar not in MARKERS] or tags
 
 
 def _annotations(spans: pl.DataFrame) -> pl.DataFrame:

@@ -26,6 +26,7 @@ READERS = (
     "core_runtime.reader.RuntimeLogReader",
     "nsys.reader.NsysReader",
     "rocprofv3.reader.Rocprofv3Reader",
+    "xplane.reader.XPlaneReader",
     "logs.reader.EngineLogReader",
 )
 """Module and class of each, in the order in which they are tried."""

@@ -10,14 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stepscope.ingest.readers.perfetto.split import field_at
-
-_PRINTABLE = re.compile(rb"[ -~]+")
 _HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\w ,]*throughput[\w ,]*\r?\n\s*[-\d.]+,")
-_PLANE, _NAME = 0x0A, 0x12
 _NSYS = re.compile(rb"TABLE StringIds|CUPTI_ACTIVITY_KIND_|META_DATA_EXPORT|NVTX_EVENTS")
 _TAR_MAGIC = slice(257, 262)
-_FIRST_FIELDS = 8
 CHROME_JSON = "record with torch.profiler, or convert it to Chrome JSON"
 REQUEST_LISTS = (
     "name the columns as Azure's CSV (TIMESTAMP, ContextTokens, GeneratedTokens) or Mooncake's "
@@ -47,24 +42,6 @@ def _starts(head: bytes, first: bytes) -> bool:
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(first)
 
 
-def is_xspace(head: bytes) -> bool:
-    """Tell XPlane's protobuf: planes that have a name in text, where Perfetto's packets have none.
-
-    The format: `tsl/profiler/protobuf/xplane.proto`.
-    """
-    plane = field_at(head, 0) if head[:1] == bytes([_PLANE]) else None
-    at, end = plane or (0, 0)
-    for _ in range(_FIRST_FIELDS):
-        field = field_at(head, at) if at < min(end, len(head)) else None
-        if field is None:
-            return False
-        if head[at] == _NAME:
-            name = head[slice(*field)]
-            return _PRINTABLE.fullmatch(name) is not None
-        at = field[1]
-    return False
-
-
 def _is_tar(head: bytes) -> bool:
     return head[_TAR_MAGIC] == b"ustar"
 
@@ -88,12 +65,6 @@ FOREIGN = (
         "this is a single Parquet file; a trace of stepscope is the folder around it",
         "open the .trace directory",
         _begins(b"PAR1"),
-    ),
-    Foreign(
-        "this is a TensorFlow or JAX XPlane profile (.xplane.pb); stepscope does not read it yet",
-        "record with jax.profiler.start_trace(..., create_perfetto_trace=True) and open its "
-        "perfetto_trace.json.gz",
-        is_xspace,
     ),
     Foreign(
         "this is an SQLite database of ROCm's profiler; stepscope does not read these yet",

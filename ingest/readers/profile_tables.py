@@ -113,9 +113,10 @@ def profile_tables(
 ) -> ProfileTables:
     """Spans in lanes, and the steps and collectives of each rank that they imply.
 
-    `spans` have `SPAN_COLUMNS`; `flows` and `counters` are as their tables, but for the step.
+    `spans` have `SPAN_COLUMNS`; `flows` the `row` of the span that each end touches, `flow` and
+    `end`; `counters` are as their table, but for the step.
     """
-    spans = _as_enums(spans)
+    spans = _as_enums(spans).with_row_index("row")
     parts: dict[str, list[pl.DataFrame]] = {"steps": [], "collectives": [], "spans": []}
     notes: list[str] = []
     for own in spans.partition_by("rank", maintain_order=True):
@@ -126,13 +127,16 @@ def profile_tables(
         tables["collectives"] = faced.collectives
         notes += said_of_groups(faced.groups)
     unread = unread_tags(tables["spans"]) if "spans" in tables else {}
-    given = {"flows": flows, "counters": counters}
-    tables |= {name: frame for name, frame in given.items() if frame is not None}
+    if counters is not None:
+        tables["counters"] = counters
+    if flows is not None and "spans" in tables:
+        ends = tables["spans"].select("row", "rank", "ts_ns", pl.col("track").cast(pl.String))
+        tables["flows"] = flows.join(ends, on="row", how="inner", maintain_order="left").drop("row")
     filled = {name: frame for name, frame in tables.items() if len(frame)}
     ranks = sorted({rank for frame in filled.values() for rank in frame["rank"].unique()})
     found: dict[str, Frame] = dict(filled)
     if "spans" in filled:
-        rows = filled["spans"]
+        rows = filled["spans"].drop("row")
         found["spans"] = Spooled(rows.drop("args"), "args", [packed(rows["args"])])
     return ProfileTables(found, tuple(ranks) or (0,), tuple(dict.fromkeys(notes)), unread)
 

@@ -32,6 +32,7 @@ from stepscope.ingest.readers.requests.reader import RequestsReader
 from stepscope.ingest.readers.rocprofv3.reader import Rocprofv3Reader
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
+from stepscope.ingest.readers.xplane.reader import XPlaneReader
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording import background, segments
 from stepscope.ingest.trace import Trace
@@ -47,6 +48,7 @@ from tests.ingest.test_kineto_damage import LAYOUTS
 from tests.ingest.test_kv_events import CAPTURE
 from tests.ingest.test_requests import AZURE, MOONCAKE
 from tests.ingest.test_swimlane import deps, records
+from tests.ingest.xplane_files import two_steps as two_xla_steps
 from tests.zstd_frames import framed
 
 # Small enough that what a limit leaves out is met, too.
@@ -213,6 +215,11 @@ TARGETS = {
     ),
     "rocprofv3": Target(
         Rocprofv3Reader(), _texts(json.dumps(written(process()))), as_file("results.json")
+    ),
+    "xplane": Target(
+        XPlaneReader(),
+        lambda: iter([two_xla_steps(), two_xla_steps(marked=False)]),
+        as_file("a.xplane.pb"),
     ),
     "nsys": Target(NsysReader(), _nsys, as_file("report.sqlite")),
     "requests": Target(RequestsReader(), _texts(AZURE, MOONCAKE), as_file("requests.csv")),

@@ -33,8 +33,8 @@ NATIVE, SWIMLANE, CHROME, FOLDER = "stepscope", "core-group", "torch.profiler", 
 KV, PERFETTO, REQUESTS = "KV cache", "Perfetto", "list of requests"
 RUNTIME, ENGINE = "log of the core-group", "log of an engine"
 FORWARD = "forward pass metrics"
-NSYS, ROCPROF = "Nsight Systems", "rocprofv3"
-PROFILERS = (NSYS, ROCPROF)
+NSYS, ROCPROF, XPLANE = "Nsight Systems", "rocprofv3", "XPlane"
+PROFILERS = (NSYS, ROCPROF, XPLANE)
 READERS = (
     NATIVE, SWIMLANE, CHROME, FOLDER, KV, FORWARD, PERFETTO, REQUESTS, RUNTIME, ENGINE, *PROFILERS,
 )  # fmt: skip
@@ -60,7 +60,7 @@ EXPECTED = {
     "foreign/aibrix_5s_workload.jsonl": "a list of requests with other columns",
     "foreign/fpm.jsonl": FORWARD,
     "foreign/fpm.msgpack": FORWARD,
-    "foreign/jax_conv_mi300.xplane.pb": "a TensorFlow or JAX XPlane profile",
+    "foreign/jax_conv_mi300.xplane.pb": XPLANE,
     "foreign/llmservingsim_sim.log": "the log of LLMServingSim",
     "foreign/llmservingsim_vllm_requests.jsonl": "a list of requests with other columns",
     "foreign/llmservingsim_vllm_timeseries.csv": "measurements over time in CSV",
@@ -134,16 +134,12 @@ def tar(folder: Path) -> bytes:
     return (folder / "made.tar").read_bytes()
 
 
-PLANE = b"\x08\x01\x12\x0d/device:GPU:0\x1a\x02\x08\x05"
 SIMULATED = """\
 ------ LLMServingSim2.0 ------
 [1.0s] Avg prompt throughput: 8780.0 tokens/s, Avg generation throughput: 27.0 tokens/s
         Running Instance[0]: 9 reqs, Waiting: 0 reqs, Total NPUs: 1
 """
 MADE: dict[str, Callable[[Path], bytes]] = {
-    "a TensorFlow or JAX XPlane profile": lambda _: (
-        b"\x0a" + bytes([len(PLANE)]) + PLANE + b"\x0a\x10\x12\x0e/host:metadata"
-    ),
     "an SQLite database, and none that Nsight": lambda folder: sqlite(folder, "music"),
     "an SQLite database of ROCm's profiler": lambda folder: sqlite(folder, "rocpd_region"),
     "OpenTelemetry's spans": lambda _: b'{"resourceSpans": []}',

@@ -17,9 +17,9 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
-from stepscope.ingest.readers.foreign import is_xspace
 from stepscope.ingest.readers.perfetto.split import PacketStream, is_trace
 from stepscope.ingest.readers.profiles import num_inferred, rank_in_name
+from stepscope.ingest.readers.xplane.split import is_xspace
 
 if TYPE_CHECKING:
     from stepscope.ingest.readers.perfetto.decode import Events

@@ -14,18 +14,17 @@ import numpy as np
 
 from stepscope.ingest.limits import Limits, raised_by
 from stepscope.ingest.readers.encodings.protobuf_columns import Content, Places
+from stepscope.ingest.readers.encodings.protobuf_fields import field_at
 
 TAG = 0x0A
 _CHAIN = 4
 """So many packets one after the other are no accident."""
-_LAST_FIELD = 2000
 _FEW = 16
 _LONGEST_HEAD = 20
 _TRIES = 1 << 12
 _FIRST_FIELDS = 64
 """So many places and fields are looked at, so that hostile bytes take no more than seconds."""
 _SEQUENCE = 0x50  # the tag of trusted_packet_sequence_id, which a packet inside another lacks
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,29 +193,3 @@ def _tags(packet: bytes, *, whole: bool) -> set[int] | None:
         tags.add(packet[at])
         at = field[1]
     return tags
-
-
-def field_at(window: bytes, at: int) -> tuple[int, int] | None:
-    """Where the content of a field begins and ends; None where there is no field."""
-    tag = varint(window, at)
-    if tag is None or not 0 < tag[0] >> 3 < _LAST_FIELD:
-        return None
-    kind, begin = tag[0] & 7, tag[1]
-    if kind == _VARINT:
-        number = varint(window, begin)
-        return None if number is None else (begin, number[1])
-    if kind == _BYTES:
-        length = varint(window, begin)
-        return None if length is None else (length[1], length[1] + length[0])
-    num_bytes = {_FIXED64: 8, _FIXED32: 4}.get(kind)
-    return None if num_bytes is None else (begin, begin + num_bytes)
-
-
-def varint(window: bytes, at: int) -> tuple[int, int] | None:
-    """A number of seven bits a byte, the lowest first, and where it ends; None where it doesn't."""
-    number = 0
-    for shift, byte in enumerate(window[at : at + 10]):
-        number |= (byte & 127) << 7 * shift
-        if byte < 128:
-            return number, at + shift + 1
-    return None

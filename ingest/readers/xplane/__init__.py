@@ -1,0 +1,1 @@
+"""XPlane, the protobuf of the profilers of XLA: JAX, TensorFlow, PyTorch/XLA."""
