@@ -19,6 +19,7 @@ from stepscope.ingest.errors import StepscopeError, TraceError
 
 COMMANDS: dict[str, str] = {
     "record": "Run the reference engine and record it.",
+    "listen": "Capture what engines publish while they run.",
     "info": "Show what is in a trace, and what was inferred, dropped or recovered.",
     "check": "Find conflicts; exits 1 when there are any.",
     "blame": "Split each request's latency into what it went to.",

@@ -4,7 +4,8 @@ A file is told by what it says, never by its name, and may be gzipped:
 
 - ours: JSON, `{"requests": [{"id": .., "arrival_ns": .., "prompt_len": .., "max_tokens": ..}]}`,
   with the other fields of `RequestSpec` where they are wanted;
-- Azure's and Mooncake's, line by line (`decode`); the first of Azure's arrives at 0;
+- Azure's and Mooncake's, line by line (`ingest.readers.requests.decode`); the first of Azure's
+  arrives at 0;
 - a trace: the workload that its manifest holds, or else the arrivals that it tells of.
 
 Whatever is wrong with a file is a ConfigError that says where.

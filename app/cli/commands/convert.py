@@ -35,7 +35,7 @@ def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
     """
     from stepscope.analyzers.check.coverage import UNREAD, recorded
 
-    write = _writer(out)
+    write = writer_of(out)
     with progress() as report:
         trace = open_trace(src, report)
         if not recorded(trace):
@@ -47,7 +47,8 @@ def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
     click.echo(f"wrote {out}", err=True)
 
 
-def _writer(out: Path) -> Callable[[Trace, Path], None]:
+def writer_of(out: Path) -> Callable[[Trace, Path], None]:
+    """What writes the format that a name ends in; raises ConfigError where there is none."""
     if out.name.endswith((".pftrace", ".pftrace.gz")):
         from stepscope.ingest.writers.perfetto import write_perfetto
 

@@ -1,0 +1,107 @@
+"""`stepscope listen`: capture what engines publish while they run, and write it as a trace."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+import click
+
+from stepscope.app.cli.commands.convert import writer_of
+from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.printable import plain
+from stepscope.ingest.errors import StepscopeError, TraceError, WriteError
+
+if TYPE_CHECKING:
+    from stepscope.ingest.live.subscriber import Heard
+
+_SECONDS = click.FloatRange(0, min_open=True)
+
+
+@click.command()
+@click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
+@click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path),
+              help="Where to write; the ending chooses the format, as with convert.")  # fmt: skip
+@click.option("--seconds", type=_SECONDS, help="Stop after so long.")
+@click.option("--idle", type=_SECONDS, help="Stop when nothing has come for so long.")
+@click.option("--wait", type=_SECONDS, default=30.0, show_default=True,
+              help="Give up when nothing at all has come for so long.")  # fmt: skip
+@click.option("--remote", is_flag=True, help="Listen to other machines than this one, too.")
+@opens_traces
+def listen(
+    addresses: tuple[str, ...],
+    out: Path,
+    seconds: float | None,
+    idle: float | None,
+    wait: float,
+    remote: bool,
+    open_trace: OpenTrace,
+) -> None:
+    """Capture what engines publish at ADDRESS over ZMQ, and write it as a trace.
+
+    ADDRESS is tcp://127.0.0.1:PORT: of forward pass metrics (vLLM and SGLang with
+    --forward-pass-metrics-port, Dynamo; of data-parallel rank N it is PORT + N) or of KV cache
+    events. Several are one trace. It ends when the publishers are gone, by Ctrl-C, or as the
+    options say, and what had come is kept; what was lost on the way is counted.
+    """
+    from stepscope.ingest.live.captures import Captures
+    from stepscope.ingest.live.subscriber import Patience, check_addresses
+    from stepscope.ingest.live.subscriber import listen as heard_at
+
+    check_addresses(addresses, remote=remote)
+    write = writer_of(out)
+    folder = _folder(out)
+    try:
+        with Captures(folder) as captures, _stopped_by_signals() as is_stopped:
+            patience = Patience(seconds, idle, wait)
+            heard = heard_at(addresses, captures.file_of, patience, is_stopped, open_trace.limits)
+        if not heard.num_messages:
+            raise TraceError(f"no message came: {heard.ended}", where=" ".join(addresses))
+        trace = captures.trace(out.name, _about(heard), open_trace.limits)
+        write(trace, out)
+    except StepscopeError as error:
+        raise _with_what_was_kept(error, folder) from error
+    shutil.rmtree(folder, ignore_errors=True)
+    click.echo(plain(f"wrote {out}: {_about(heard)}"), err=True)
+
+
+def _folder(out: Path) -> Path:
+    """Where messages are put as they come: beside what is to be written."""
+    try:
+        return Path(mkdtemp(prefix=f".{out.name}.", suffix=".captured", dir=out.parent))
+    except OSError as error:
+        raise WriteError(f"cannot be written: {error.strerror}", where=str(out)) from None
+
+
+def _about(heard: Heard) -> str:
+    odd = f", {heard.num_odd:,} of more than three frames left out" if heard.num_odd else ""
+    messages = "message" if heard.num_messages == 1 else "messages"
+    return f"{heard.num_messages:,} {messages} came{odd}, until {heard.ended}"
+
+
+def _with_what_was_kept(error: StepscopeError, folder: Path) -> StepscopeError:
+    """The error, and where the messages are that could not be made a trace of."""
+    if any(file.stat().st_size for file in folder.iterdir()):
+        return type(error)(error.what, where=error.where, todo=f"what came is in {folder}")
+    shutil.rmtree(folder, ignore_errors=True)
+    return error
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[Callable[[], bool]]:
+    """Let Ctrl-C and SIGTERM end listening, not the command."""
+    caught: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {
+        number: signal.signal(number, lambda got, _: caught.append(got)) for number in numbers
+    }
+    try:
+        yield lambda: bool(caught)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

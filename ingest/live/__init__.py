@@ -1,0 +1,1 @@
+"""What engines publish while they run: listened to, captured, and read as a trace."""

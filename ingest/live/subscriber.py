@@ -1,0 +1,194 @@
+"""What engines publish over ZMQ while they run, captured as it comes: forward passes, KV events.
+
+An engine binds a socket and publishes; whoever listens connects to it and sends nothing. Each
+message is put behind the last one in a file, with the time at which it came, so that the readers of
+captures read it. What is lost on the way is counted by them, by the numbers that publishers give.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from io import FileIO
+from ipaddress import ip_address
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from stepscope.ingest.errors import ConfigError, MissingExtra
+from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
+
+POLL_MS = 100
+QUEUED = 100_000
+"""Messages that may wait for us before a publisher lets new ones fall."""
+LOCAL = "only this machine is listened to unless --remote says otherwise"
+STOPPED = "it was stopped"
+_FORMS = "an address is tcp://HOST:PORT, or ipc://PATH"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """After how many seconds it ends: in all, without a message, and without any at first."""
+
+    seconds: float | None = None
+    idle: float | None = None
+    first: float = 30.0
+
+
+@dataclass(slots=True)
+class Heard:
+    """How much was captured, what was no message, and why it ended."""
+
+    num_messages: int = 0
+    num_bytes: int = 0
+    num_odd: int = 0
+    ended: str = ""
+
+
+def check_addresses(addresses: Sequence[str], *, remote: bool = False) -> None:
+    """Raise ConfigError for what is no address, or is of another machine and was not asked for."""
+    for address in addresses:
+        scheme, found, rest = address.partition("://")
+        if scheme == "ipc" and found and rest:
+            continue
+        host, _, port = rest.rpartition(":")
+        if scheme != "tcp" or not host or not port.isascii() or not port.isdigit():
+            raise ConfigError("this is no address to listen at", where=address, todo=_FORMS)
+        if not 0 < int(port) < 1 << 16:
+            raise ConfigError(f"there is no port {port[:20]}", where=address, todo="1 to 65535")
+        if not remote and not _is_loopback(host):
+            raise ConfigError("this is another machine", where=address, todo=LOCAL)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(
+    addresses: Sequence[str],
+    captures: Callable[[bytes], FileIO],
+    patience: Patience,
+    is_stopped: Callable[[], bool] = lambda: False,
+    limits: Limits = DEFAULTS,
+) -> Heard:
+    """Capture messages until the publishers are gone, patience ends or somebody stops it.
+
+    `captures` gives the file that a message belongs into. Raises MissingExtra where there is no
+    pyzmq, ConfigError where an address cannot be connected to.
+    """
+    zmq = _zmq()
+    heard = Heard()
+    with _subscribed(zmq, addresses, limits) as (socket, monitor):
+        watch = _Watch(zmq, monitor, patience)
+        while not heard.ended:
+            if socket.poll(POLL_MS):
+                _take(socket.recv_multipart(), heard, captures)
+                watch.heard()
+                heard.ended = _beyond(heard, limits)
+            else:
+                heard.ended = watch.ended()
+            if is_stopped():
+                heard.ended = heard.ended or STOPPED
+        if heard.ended == STOPPED:
+            _drain(zmq, socket, heard, captures)
+    return heard
+
+
+def _zmq() -> ModuleType:
+    try:
+        import zmq  # noqa: PLC0415 - few listen, and it is an extra
+    except ImportError as missing:
+        todo = "pip install 'stepscope[live]'"
+        raise MissingExtra("listening needs pyzmq", todo=todo) from missing
+    return zmq
+
+
+@contextmanager
+def _subscribed(zmq: Any, addresses: Sequence[str], limits: Limits) -> Iterator[tuple[Any, Any]]:
+    """A socket that is subscribed to all of them, and one that tells of connections."""
+    with ExitStack() as stack:
+        context = stack.enter_context(zmq.Context())
+        socket = stack.enter_context(context.socket(zmq.SUB))
+        socket.linger = 0
+        socket.set(zmq.RCVHWM, QUEUED)
+        socket.set(zmq.MAXMSGSIZE, limits.message)
+        socket.set(zmq.IPV6, 1)
+        socket.subscribe(b"")
+        monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        stack.callback(socket.disable_monitor)
+        for address in addresses:
+            try:
+                socket.connect(address)
+            except zmq.ZMQError as error:
+                raise ConfigError(f"cannot be connected to: {error}", where=address) from None
+        yield socket, monitor
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Who is connected, and how long nothing has come."""
+
+    zmq: Any
+    monitor: Any
+    patience: Patience
+    began: float = field(default_factory=time.monotonic)
+    last: float | None = None
+    num_connected: int = 0
+    was_connected: bool = False
+
+    def heard(self) -> None:
+        self.last = time.monotonic()
+
+    def ended(self) -> str:
+        """Why there is no point in waiting any longer; empty while there is."""
+        self._count()
+        now = time.monotonic()
+        if self.patience.seconds is not None and now - self.began > self.patience.seconds:
+            return "the time was over"
+        if self.was_connected and not self.num_connected:
+            return "the publisher is gone"
+        if self.last is None:
+            return "nothing came" if now - self.began > self.patience.first else ""
+        is_idle = self.patience.idle is not None and now - self.last > self.patience.idle
+        return "nothing came any more" if is_idle else ""
+
+    def _count(self) -> None:
+        from zmq.utils.monitor import recv_monitor_message  # noqa: PLC0415 - as zmq itself
+
+        while self.monitor.poll(0):
+            is_on = recv_monitor_message(self.monitor)["event"] != self.zmq.EVENT_DISCONNECTED
+            self.num_connected += 1 if is_on else -1
+            self.was_connected = self.was_connected or is_on
+
+
+def _take(frames: list[bytes], heard: Heard, captures: Callable[[bytes], FileIO]) -> None:
+    """Put a message of one to three frames behind the last one."""
+    if len(frames) > 3:
+        heard.num_odd += 1
+        return
+    *head, payload = frames
+    topic, seq = [*head, None, None][:2]
+    message = msgspec.msgpack.encode([topic or b"", seq, payload, time.time_ns()])
+    captures(payload).write(message)
+    heard.num_messages += 1
+    heard.num_bytes += len(message)
+
+
+def _beyond(heard: Heard, limits: Limits) -> str:
+    if heard.num_messages >= limits.events:
+        return f"{limits.events:,} messages came ({raised_by('events')})"
+    if heard.num_bytes >= limits.inflated:
+        return f"{limits.inflated:,} bytes came ({raised_by('inflated')})"
+    return ""
+
+
+def _drain(zmq: Any, socket: Any, heard: Heard, captures: Callable[[bytes], FileIO]) -> None:
+    """Take what had come before it was stopped."""
+    while socket.poll(0):
+        _take(socket.recv_multipart(zmq.NOBLOCK), heard, captures)

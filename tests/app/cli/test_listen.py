@@ -1,0 +1,238 @@
+"""`stepscope listen`: what engines publish on loopback becomes a trace, and losses are told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.live.subscriber import check_addresses
+from stepscope.ingest.trace import Trace
+from tests.app.cli.conftest import Run
+from tests.ingest.kineto_files import rows
+from tests.ingest.log_files import report_of
+from tests.ingest.test_forward_pass import pack, record
+from tests.ingest.test_kv_events import stored
+
+zmq = pytest.importorskip("zmq", reason="pyzmq is not installed")
+
+
+@dataclass
+class Publisher:
+    """An engine that publishes on loopback once somebody listens."""
+
+    socket: Any
+    address: str
+    listeners: threading.Event = field(default_factory=threading.Event)
+
+    def wait(self) -> None:
+        """Wait until somebody has subscribed."""
+        assert self.socket.poll(20_000), "nobody listens"
+        self.socket.recv()
+
+    def send(self, said: Any, seq: int, topic: bytes = b"") -> None:
+        self.socket.send_multipart((topic, struct.pack(">q", seq), pack(said)))
+
+
+@contextmanager
+def publishing() -> Iterator[Publisher]:
+    with zmq.Context() as context, context.socket(zmq.XPUB) as socket:
+        socket.linger = 2_000
+        port = socket.bind_to_random_port("tcp://127.0.0.1")
+        yield Publisher(socket, f"tcp://127.0.0.1:{port}")
+
+
+@contextmanager
+def listening(out: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process of its own, as Ctrl-C would end it."""
+    command = [sys.executable, "-m", "stepscope.app", "listen", "-o", str(out), *map(str, words)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ended(process: subprocess.Popen[str]) -> Run:
+    _, err = process.communicate(timeout=30)
+    return Run(process.returncode, "", err)
+
+
+def test_iterations_are_steps_of_when_they_came_and_it_ends_with_the_publisher(
+    tmp_path: Path,
+) -> None:
+    out, began = tmp_path / "run.trace", time.time_ns()
+    with publishing() as engine, listening(out, engine.address) as process:
+        engine.wait()
+        for number in range(5):
+            engine.send(record(number), number)
+        engine.socket.close()
+        run = ended(process)
+
+    assert run.code == 0, run.err
+    assert run.err == f"wrote {out}: 5 messages came, until the publisher is gone\n"
+    trace = Trace.open(out)
+    assert rows(trace, "steps", "step", "kind", "num_waiting") == [
+        (number, "mixed", 3) for number in range(5)
+    ]
+    ends = [ts_ns + dur_ns for ts_ns, dur_ns in rows(trace, "steps", "ts_ns", "dur_ns")]
+    assert began <= min(ends) <= max(ends) <= time.time_ns()
+    assert "5 messages came, until the publisher is gone" in report_of(trace).notes
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_what_was_lost_is_said_in_the_manifest(tmp_path: Path) -> None:
+    out = tmp_path / "run.trace"
+    with publishing() as engine, listening(out, engine.address) as process:
+        engine.wait()
+        for number in (7, 8, 12):
+            engine.send(record(number), number)
+        engine.socket.close()
+        run = ended(process)
+
+    assert run.code == 0, run.err
+    assert Trace.open(out).manifest.dropped == {"steps": 3}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_came_before_it_was_interrupted_is_kept(tmp_path: Path, number: int) -> None:
+    out = tmp_path / "run.trace"
+    with publishing() as engine, listening(out, engine.address) as process:
+        engine.wait()
+        engine.send(record(0), 0)
+        wait_for_capture(tmp_path)
+        os.kill(process.pid, number)
+        run = ended(process)
+
+    assert (run.code, run.err) == (0, f"wrote {out}: 1 message came, until it was stopped\n")
+    assert Trace.open(out).num_rows("steps") == 1
+
+
+def wait_for_capture(folder: Path) -> None:
+    """Wait until the first message is in the file."""
+    for _ in range(200):
+        if any(file.stat().st_size for file in folder.rglob("*.msgpack")):
+            return
+        time.sleep(0.05)
+    raise AssertionError("nothing was captured")
+
+
+def test_data_parallel_ranks_and_kv_events_are_one_trace(tmp_path: Path) -> None:
+    out = tmp_path / "run.trace"
+    with publishing() as first, publishing() as second, publishing() as cache:
+        addresses = [each.address for each in (first, second, cache)]
+        with listening(out, *addresses) as process:
+            for each in (first, second, cache):
+                each.wait()
+            first.send(record(0), 0)
+            second.send(record(0, dp_rank=1), 0)
+            cache.send([time.time(), [stored(1, 2)], 0], 0, b"kv-events")
+            cache.send([time.time(), [], 0], 1, b"kv-events")
+            for each in (first, second, cache):
+                each.socket.close()
+            run = ended(process)
+
+    assert run.code == 0, run.err
+    trace = Trace.open(out)
+    assert rows(trace, "steps", "rank") == [0, 1]
+    assert rows(trace, "allocations", "rank", "op") == [(0, "claim"), (0, "claim")]
+    assert report_of(trace).read["batches of KV events"] == 2
+    assert trace.manifest.producer == "forward pass metrics and vLLM KV events"
+
+
+def test_it_ends_when_nothing_comes_any_more_or_the_time_is_over(tmp_path: Path) -> None:
+    for words, why in (
+        (("--idle", 0.3), "nothing came any more"), (("--seconds", 2), "the time was over"),
+    ):  # fmt: skip
+        out = tmp_path / f"{words[0]}.trace"
+        with publishing() as engine, listening(out, *words, engine.address) as process:
+            engine.wait()
+            engine.send(record(0), 0)
+            run = ended(process)
+
+        assert run.code == 0, run.err
+        assert run.err.endswith(f"1 message came, until {why}\n")
+
+
+def test_where_nothing_comes_one_line_says_so_and_nothing_is_written(tmp_path: Path) -> None:
+    with publishing() as engine:
+        address = engine.address
+    with listening(tmp_path / "run.trace", "--wait", 0.3, address) as process:
+        run = ended(process)
+
+    assert run.code == 3
+    assert run.err == f"stepscope: {address}: no message came: nothing came\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_messages_that_are_none_of_ours_are_refused_and_where_they_are_is_told(
+    tmp_path: Path,
+) -> None:
+    with publishing() as engine, listening(tmp_path / "run.trace", engine.address) as process:
+        engine.wait()
+        engine.send({"temperature": 3}, 0)
+        engine.socket.send_multipart([b"a", b"b", b"c", b"d"])
+        engine.socket.close()
+        run = ended(process)
+
+    assert run.code == 3
+    assert "no forward pass in it; what came is in " in run.err
+    assert run.err.count("\n") == 1
+    assert len(list(tmp_path.rglob("*.msgpack"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("tcp://10.0.0.1:5557", "this is another machine; only this machine is listened to"),
+        ("tcp://example.org:5557", "this is another machine"),
+        ("tcp://*:5557", "this is another machine"),
+        ("tcp://127.0.0.1", "this is no address to listen at"),
+        ("tcp://127.0.0.1:0", "there is no port 0"),
+        ("tcp://127.0.0.1:99999", "there is no port 99999"),
+        ("tcp://127.0.0.1:٣", "this is no address to listen at"),
+        ("http://127.0.0.1:80", "this is no address to listen at"),
+        ("5557", "this is no address to listen at"),
+        ("", "this is no address to listen at"),
+    ],
+)
+def test_what_is_no_address_of_this_machine_is_refused(address: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        check_addresses([address])
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:5557", "tcp://localhost:1", "tcp://[::1]:65535", "ipc:///tmp/a"]
+)
+def test_addresses_of_this_machine_are_listened_to(address: str) -> None:
+    check_addresses([address])
+
+
+def test_another_machine_is_listened_to_where_it_is_asked_for() -> None:
+    check_addresses(["tcp://10.0.0.1:5557"], remote=True)
+
+
+def test_without_pyzmq_one_line_says_what_to_install(tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    (hidden / "zmq").mkdir(parents=True)
+    (hidden / "zmq" / "__init__.py").write_text("raise ImportError('hidden')\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "stepscope.app", "listen", "tcp://127.0.0.1:1", "-o",
+         str(tmp_path / "run.trace")],
+        env={**os.environ, "PYTHONPATH": str(hidden)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert run.returncode == 2
+    assert run.stderr == "stepscope: listening needs pyzmq; pip install 'stepscope[live]'\n"
