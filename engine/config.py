@@ -10,6 +10,9 @@ from stepscope.engine.requests.request import EOS_TOKEN
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import MS
 
+OPTIONAL = ("prefix_cache", "deferred_output", "parks")
+"""Parts of an engine that a policy must know of where they are on."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:

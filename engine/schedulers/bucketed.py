@@ -9,9 +9,9 @@ first come, first served.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from stepscope.engine.plan import Action, Admit, Hold, Preempt, Reject, Run, Weigh
 from stepscope.engine.requests.request import Request, Status
@@ -33,6 +33,16 @@ class Bucket(NamedTuple):
 
 T = TypeVar("T")
 Plan = Generator[Action, None, T]
+
+
+KNOBS = {
+    "completions": ("jagged", "bucketed"),
+    "bucket": ("oldest", "shortest"),
+    "order": ("fcfs", "newest-first"),
+    "victims": ("until-it-fits", "one"),
+    "incompatible": ("defer", "preempt", "requeue"),
+    "nothing_fits": ("hold", "ignore"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,10 @@ class Bucketed:
     rejects: bool = True
     gives_way: bool = True
     name: str = "bucketed"
+
+    knobs: ClassVar[Mapping[str, tuple[Any, ...]]] = {**KNOBS, "patience": (64, 0, 4)}
+    slotted: ClassVar[bool] = False
+    supports: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         for knob, choices in KNOBS.items():
@@ -225,14 +239,6 @@ class Bucketed:
 
 MAX_WEIGHED = 8  # buckets told of in a step, the oldest of them
 OTHER_BUCKET = "another bucket runs"
-KNOBS = {
-    "completions": ("jagged", "bucketed"),
-    "bucket": ("oldest", "shortest"),
-    "order": ("fcfs", "newest-first"),
-    "victims": ("until-it-fits", "one"),
-    "incompatible": ("defer", "preempt", "requeue"),
-    "nothing_fits": ("hold", "ignore"),
-}
 FAULTY_KNOBS: dict[str, dict[str, Any]] = {
     "completions-in-buckets": {"completions": "bucketed"},
     "shortest-bucket": {"bucket": "shortest"},

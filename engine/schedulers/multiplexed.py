@@ -6,8 +6,9 @@ one request after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from stepscope.engine.plan import Action, Admit, Hold, Reject, Run
 from stepscope.engine.state import State
@@ -27,6 +28,13 @@ class Multiplexed:
     slot_tokens: int = 128
     verify_width: int = 1
     name: str = "multiplexed"
+
+    knobs: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "slot_tokens": (12, 24),
+        "verify_width": tuple(range(1, WIDEST_VERIFY + 1)),
+    }
+    slotted: ClassVar[bool] = True
+    supports: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if not 1 <= self.verify_width <= WIDEST_VERIFY:

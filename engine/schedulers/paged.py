@@ -7,8 +7,9 @@ left with nothing, tokens are reserved for them before: as many as they will tak
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from stepscope.engine.batch import DECODE, PREFILL
 from stepscope.engine.plan import Action, Admit, Hold, Preempt, Reject, Reserve, Run
@@ -44,11 +45,26 @@ class Paged:
     faults: Set[str] = field(default_factory=frozenset)
     name: str = "paged"
 
+    knobs: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "mixed": (True, False),
+        "reserve": (True, False),
+        "decodes_first": (False, True),
+        "long_prefill_threshold": (0, 3),
+        "order": ORDERS,
+        "mtp_k": (0, 1, 2),
+    }
+    slotted: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise ConfigError(f"order={self.order}: choose {' or '.join(ORDERS)}")
         if self.mixed and self.mtp_k and "mtp-with-mixed" not in self.faults:
             raise ConfigError("MTP does not work with mixed batches", todo="switch one of them off")
+
+    @property
+    def supports(self) -> frozenset[str]:
+        """A prefix cache; and output that comes a step late, where nothing is drafted after it."""
+        return frozenset({"prefix_cache"} if self.mtp_k else {"prefix_cache", "deferred_output"})
 
     def with_faults(self, faults: Iterable[str]) -> Paged:
         """Return the scheduler with the faults that are switched on."""

@@ -7,10 +7,10 @@ elsewhere; such a one holds blocks while it waits.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Set
+from collections.abc import Generator, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from stepscope.engine.batch import DECODE, PREFILL
 from stepscope.engine.plan import Action, Admit, Hold, Load, Preempt, Promote, Reject, Run
@@ -55,6 +55,16 @@ class Queued:
     loads: str = "reserved"
     faults: Set[str] = field(default_factory=frozenset)
     name: str = "queued"
+
+    knobs: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "prefill_first": (False, True),
+        "decode_rounds": (0, 2),
+        "max_prefills": (0, 1, 3),
+        "max_passes": (0, 2, NO_BOUND),
+        "loads": LOADS,
+    }
+    slotted: ClassVar[bool] = False
+    supports: ClassVar[frozenset[str]] = frozenset({"parks", "prefix_cache", "deferred_output"})
 
     def __post_init__(self) -> None:
         if self.loads not in LOADS:

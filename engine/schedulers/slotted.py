@@ -7,8 +7,9 @@ decoded in the very step that admits it. Nobody is ever left out, put off or pre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from stepscope.engine.plan import Action, Admit, Hold, Reject, Run
 from stepscope.engine.requests.request import Request
@@ -30,6 +31,10 @@ class Slotted:
     slot_tokens: int = 128
     refill: str = "at-once"
     name: str = "slots"
+
+    knobs: ClassVar[Mapping[str, tuple[Any, ...]]] = {"slot_tokens": (12, 5), "refill": REFILLS}
+    slotted: ClassVar[bool] = True
+    supports: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.refill not in REFILLS:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.batch import Batch, Row, StepKinds
 from stepscope.engine.clock import Clock
-from stepscope.engine.config import EngineConfig
+from stepscope.engine.config import OPTIONAL, EngineConfig
 from stepscope.engine.executors import Execution, Executor
 from stepscope.engine.plan import (
     Action,
@@ -37,6 +37,7 @@ from stepscope.engine.serving.outputs import Outputs
 from stepscope.engine.serving.recording import Recording
 from stepscope.engine.serving.seating import Seating
 from stepscope.engine.state import State
+from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
@@ -52,7 +53,8 @@ class Engine:
 
     `observer` gets a snapshot whenever a batch was formed. `ended` holds what became of every
     request, in the order in which they ended, `kinds` what the steps were. `stopped` says why the
-    run was given up, and is None where it came to its end or its horizon.
+    run was given up, and is None where it came to its end or its horizon. ConfigError where the
+    policy knows nothing of a part of the engine that is on.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Engine:
         observer: Observer | None = None,
         on_end: Callable[[Ended], None] | None = None,
     ) -> None:
+        _check_support(config, scheduler)
         self.config = config
         self.scheduler = scheduler
         self.executor = executor
@@ -279,3 +282,9 @@ class Engine:
         state = self.state
         num_free = state.kv_blocks.num_free
         return self.clock.now_ns(), len(state.waiting), len(state.running), num_free
+
+
+def _check_support(config: EngineConfig, scheduler: Scheduler) -> None:
+    for name in OPTIONAL:
+        if getattr(config, name) and name not in scheduler.supports:
+            raise ConfigError(f"the policy {scheduler.name} does not work with {name}")

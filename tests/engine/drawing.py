@@ -7,10 +7,11 @@ from random import Random
 
 from stepscope.engine.plan import Action, Admit, Preempt, Run
 from stepscope.engine.requests.request import Request
+from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.state import State
 
 
-class Drawn:
+class Drawn(Scheduler):
     """Admits, chunks, skips, preempts and drafts at random; prompts are laid out before decodes."""
 
     name = "drawn"

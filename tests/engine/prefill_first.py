@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
+from stepscope.engine.config import OPTIONAL
 from stepscope.engine.plan import Action, Admit, Hold, Preempt, Run
 from stepscope.engine.requests.request import Request, Status
+from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.state import State
 
 
 @dataclass(frozen=True)
-class PrefillFirst:
+class PrefillFirst(Scheduler):
     """Prompts in chunks of at most `threshold`; decodes in the steps in which there are none."""
 
     threshold: int
     name: str = "paged"
+    supports: ClassVar[frozenset[str]] = frozenset(OPTIONAL)
 
     def schedule(self, state: State) -> Iterator[Action]:
         left = state.config.max_num_batched_tokens

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from stepscope.engine.clock import VirtualClock
-from stepscope.engine.config import EngineConfig
+from stepscope.engine.config import OPTIONAL, EngineConfig
 from stepscope.engine.executors.simulated import CostModel, Simulated
 from stepscope.engine.faults import check_faults
 from stepscope.engine.plan import Action, Admit, PlanRefused, Preempt, Run
 from stepscope.engine.requests.request import Request
 from stepscope.engine.runs.metrics import Totals, serving_metrics
+from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.serving.engine import Engine
 from stepscope.engine.state import State
@@ -20,10 +21,11 @@ from stepscope.ingest.errors import ConfigError
 from tests.engine.small_engines import UNIT_COST, request, serve
 
 
-class Policy:
+class Policy(Scheduler):
     """Does what a test tells it to do in each step."""
 
     name = "policy"
+    supports = frozenset(OPTIONAL)
 
     def __init__(self, *steps: list[Any]) -> None:
         self.steps = steps
