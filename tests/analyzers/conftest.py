@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from stepscope.engine.runs.scenario import Options
-from stepscope.engine.scenarios import scenario
+from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.trace import Trace
 
 Record = Callable[..., Trace]
 Real = Callable[[str], Trace]
+each_scenario = pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS])
 
 
 @pytest.fixture(scope="session")

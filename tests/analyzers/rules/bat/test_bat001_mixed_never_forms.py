@@ -11,7 +11,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat001_mixed_never_forms import MixedNeverForms
 from stepscope.ingest.trace import Trace
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import decode, prefill
 from tests.traces import trace_of
@@ -74,6 +74,6 @@ def test_a_real_engine_that_mixes_is_clean(shared_data: Path, name: str) -> None
     assert MixedNeverForms(max_steps=0).check(trace) == []
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_engines_whose_prompts_fit_easily_are_clean(record: Record, scenario: str) -> None:
     assert MixedNeverForms().check(record(scenario)) == []

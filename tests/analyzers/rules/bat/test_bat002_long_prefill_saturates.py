@@ -10,7 +10,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat002_long_prefill_saturates import LongPrefillSaturates
 from stepscope.ingest.trace import Trace
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.serving_rows import chunk, prefill
 from tests.traces import trace_of
 
@@ -73,6 +73,6 @@ def test_tags_of_a_real_engine_do_not_tell_chunks_apart(shared_data: Path) -> No
     assert check(trace, (LongPrefillSaturates(),)).not_applicable == ("BAT002",)
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_engines_whose_prompts_fit_easily_are_clean(record: Record, scenario: str) -> None:
     assert LongPrefillSaturates().check(record(scenario)) == []

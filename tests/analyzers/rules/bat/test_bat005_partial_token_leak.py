@@ -11,7 +11,7 @@ from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat005_partial_token_leak import PartialTokenLeak
 from stepscope.engine.requests.request import EOS_TOKEN
 from stepscope.ingest.trace import Trace
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, event
 from tests.analyzers.serving_rows import chunk, row, token
 from tests.traces import trace_of
@@ -104,7 +104,7 @@ def test_faults_of_ending_are_found(record: Record, fault: str, count: int, says
     assert says in found.message
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_sound_engines_are_clean(record: Record, scenario: str, variant: str) -> None:
     assert PartialTokenLeak().check(record(scenario, variant)) == []

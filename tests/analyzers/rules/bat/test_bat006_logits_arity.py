@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat006_logits_arity import LogitsArity
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import chunk, row, step
 from tests.traces import trace_of
@@ -45,7 +45,7 @@ def test_chunks_that_do_not_say_whether_they_end_are_not_judged() -> None:
     assert wrong(9, [chunk(1, "a", 8, is_final_chunk=None), row(1, "c")]) == []
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_the_engine_samples_a_row_for_each(record: Record, scenario: str, variant: str) -> None:
     assert LogitsArity().check(record(scenario, variant)) == []

@@ -8,7 +8,7 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat010_path_mismatch import PathMismatch
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import row, segment, step
 from tests.traces import trace_of
@@ -74,7 +74,7 @@ def test_drafts_in_a_mixed_batch_are_found_where_they_are_refused(
     assert len(mismatch(mixed(1), mixed(2), batch_rows=rows, config=config)) == count
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_sound_engines_are_clean(record: Record, scenario: str, variant: str) -> None:
     assert PathMismatch().check(record(scenario, variant)) == []

@@ -11,7 +11,7 @@ import pytest
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat011_slow_path_for_width import SlowPathForWidth
 from stepscope.ingest.trace import Trace
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import decode
 from tests.traces import trace_of
@@ -95,7 +95,7 @@ def test_the_path_of_prompts_is_slow_for_four_rows(record: Record) -> None:
     assert SlowPathForWidth().check(record("ep-multiplexing", stagger="6")) == []
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert SlowPathForWidth().check(record(scenario)) == []
 

@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat013_masked_row_leak import MaskedRowLeak
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, event
 from tests.analyzers.serving_rows import row, token
 from tests.traces import trace_of
@@ -48,7 +48,7 @@ def test_the_token_of_an_idle_row_is_found(record: Record) -> None:
     assert found.evidence["had ended"] == "finish"
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_sound_engines_are_clean(record: Record, scenario: str, variant: str) -> None:
     assert MaskedRowLeak().check(record(scenario, variant)) == []

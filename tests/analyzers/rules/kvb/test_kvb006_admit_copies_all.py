@@ -7,7 +7,7 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb.kvb006_admit_copies_all import AdmitCopiesAll
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.rules.kvb.test_kvb005_dirty_recycle import LAYOUT, access
 from tests.analyzers.serving_rows import owned
@@ -67,7 +67,7 @@ def test_the_host_mirror_is_found_and_the_device_write_is_clean(record: Record) 
     assert AdmitCopiesAll().check(record("slot-recycling", "after", **large)) == []
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "mix-admission"])
+@each_scenario
 def test_engines_without_slots_are_clean(record: Record, scenario: str) -> None:
     assert AdmitCopiesAll().check(record(scenario)) == []
 

@@ -9,7 +9,7 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb.kvb008_hold_and_wait import HoldAndWait
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision
 from tests.analyzers.serving_rows import decode, owned, step
 from tests.traces import trace_of
@@ -88,6 +88,6 @@ def test_an_engine_in_which_nobody_gives_way_stands_still(record: Record) -> Non
     assert found.evidence["run_steps"] == 1_001
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "mix-admission", "mixed-batches"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert HoldAndWait().check(record(scenario)) == []

@@ -9,7 +9,7 @@ import pytest
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv004_decode_stalled import DecodeStalled
 from stepscope.engine.faults.fcfs import BURSTS
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode, prefill, token
 from tests.traces import trace_of
@@ -152,6 +152,6 @@ def test_text_and_images_that_take_turns_do_not_stall(record: Record) -> None:
     assert DecodeStalled().check(record("fcfs-preemption", "after", images="every-4")) == []
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_do_not_stall(record: Record, scenario: str) -> None:
     assert DecodeStalled().check(record(scenario)) == []

@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv005_prefill_starved import PrefillStarved
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import decode, prefill
 from tests.traces import trace_of
@@ -44,6 +44,6 @@ def test_without_a_recorded_reserve_nothing_is_said() -> None:
     assert starved(*(decode(n, 40, num_waiting=3) for n in range(1, 9))) == []
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert PrefillStarved().check(record(scenario)) == []

@@ -8,7 +8,7 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv006_head_of_line_blocked import HeadOfLineBlocked
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event, life
 from tests.analyzers.serving_rows import decode, row
 from tests.traces import trace_of
@@ -142,6 +142,6 @@ def test_a_protocol_with_one_slot_has_no_room(record: Record) -> None:
     assert HeadOfLineBlocked().check(record("ep-multiplexing", "before")) == []
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert HeadOfLineBlocked().check(record(scenario)) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.analyzers.rules.stv.stv007_schedule_livelock import ScheduleLivelock
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import decision
 from tests.analyzers.serving_rows import decode, row
 from tests.traces import trace_of
@@ -64,6 +64,6 @@ def test_the_queue_that_is_put_back_on_itself_is_found(record: Record) -> None:
     assert found.evidence["most times"] == 260
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert ScheduleLivelock().check(record(scenario)) == []

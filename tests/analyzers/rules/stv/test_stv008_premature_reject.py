@@ -9,7 +9,7 @@ import pytest
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv008_premature_reject import PrematureReject
 from stepscope.engine.workloads.workload import RequestSpec, Workload
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision
 from tests.analyzers.serving_rows import decode
 from tests.traces import trace_of
@@ -79,6 +79,6 @@ def test_requests_that_one_victim_was_too_little_for_are_one_finding(record: Rec
     assert (found.request, found.count) == ("req-00", 3)
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert PrematureReject().check(record(scenario)) == []

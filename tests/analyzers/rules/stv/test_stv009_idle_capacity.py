@@ -8,7 +8,7 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv009_idle_capacity import IdleCapacity
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode, prefill, row
 from tests.traces import trace_of
@@ -187,7 +187,7 @@ def test_slots_that_are_filled_when_all_are_free_are_found(record: Record) -> No
     assert (found.step, found.evidence["steps"]) == (12, 22)
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert IdleCapacity().check(record(scenario)) == []
 

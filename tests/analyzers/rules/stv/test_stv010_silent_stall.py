@@ -13,7 +13,7 @@ from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv010_silent_stall import SilentStall
 from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.ingest.trace import Trace
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision
 from tests.analyzers.serving_rows import decode, prefill, step
 from tests.traces import trace_of
@@ -83,7 +83,7 @@ def test_steps_that_were_read_from_tags_do_not_say_who_waits(shared_data: Path) 
     assert check(trace, (SilentStall(),)).not_applicable == ("STV010",)
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert SilentStall().check(record(scenario)) == []
 

@@ -11,7 +11,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rules.stv.stv011_decode_starved import DecodeStarved
 from stepscope.ingest.trace import Trace
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode, prefill, row
 from tests.traces import trace_of
@@ -135,6 +135,6 @@ def test_tags_do_not_tell_how_many_run_so_nothing_is_said(shared_data: Path, nam
     assert DecodeStarved(max_steps=0).check(trace) == []
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert DecodeStarved().check(record(scenario)) == []

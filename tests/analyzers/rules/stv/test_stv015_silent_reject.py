@@ -7,7 +7,7 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv015_silent_reject import SilentReject
-from tests.analyzers.conftest import Record
+from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event, life
 from tests.analyzers.serving_rows import row
 from tests.traces import trace_of
@@ -78,6 +78,6 @@ def test_an_engine_that_hides_what_it_drops_is_found(record: Record) -> None:
     )
 
 
-@pytest.mark.parametrize("scenario", ["fcfs-preemption", "slot-recycling", "mix-admission"])
+@each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert SilentReject().check(record(scenario)) == []

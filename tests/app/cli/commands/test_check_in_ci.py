@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
+from stepscope.app.formats import FORMATS
 from tests.app.cli.conftest import Command
 
 
@@ -21,7 +22,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("form", ["text", "json", "sarif", "junit", "github"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_the_exit_code_is_the_same_in_every_format(
     stepscope: Command, starved: Path, repaired: Path, form: str
 ) -> None:
