@@ -9,17 +9,16 @@ import pytest
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Severity
+from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.faults import FAULTS, Fault
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.trace import Trace
 from tests.matrix import CLEAN, EXPECTED, FIRES, of_fault, table
 
-NEEDS_TORCH = {"torch"}
-
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_fires_its_own_rules_and_no_other_error(tmp_path: Path, fault: Fault) -> None:
-    if fault.executor in NEEDS_TORCH:
+    if fault.executor and executor_kind(fault.executor).needs_torch:
         pytest.importorskip("torch")
     cell = of_fault(fault, tmp_path)
 

@@ -1,4 +1,4 @@
-"""When may a MIX take a core group? The seven answers of the report and of the runtime's history.
+"""When may a MIX take a core group? The answers of the report and of the runtime's history.
 
 A MIX block needs several cores of one group. A scheduler thread asks its groups in order, twice in
 a pass: `admits_idle` while looking for cores to run it on at once, `admits_pending` while looking

@@ -18,7 +18,7 @@ from stepscope.engine.batch import DECODE, PREFILL
 from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.dispatch_costs import Costs
 from stepscope.engine.device.dispatcher import Dispatcher
-from stepscope.engine.device.graphs.barriers import NO_BARRIER, SerializedGraph
+from stepscope.engine.device.graphs.barriers import NO_BARRIER, AuthorBarriers, SerializedGraph
 from stepscope.engine.device.graphs.kernels import Share
 from stepscope.engine.device.graphs.tasks import TaskGraph
 from stepscope.engine.device.lowering.workloads import Workload, workload
@@ -54,7 +54,7 @@ class Clusters:
         ring_sizes: RingSizes | None = None,
         costs: Costs | None = None,
         late_part: str = WAITS,
-        author_barriers: str = NO_BARRIER,
+        author_barriers: AuthorBarriers = NO_BARRIER,
         seed: int = 0,
         faults: frozenset[str] = frozenset(),
     ) -> None:

@@ -10,6 +10,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Protocol
 
+from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.faults import fault, faults_of
 from stepscope.engine.serving.engine import Observer
@@ -22,7 +23,6 @@ from stepscope.ingest.recorder import Recorder
 
 Metric = float | int | str
 PRODUCER = "stepscope-engine"
-PRICED = ("simulated", "ragged")  # executors whose steps cost what a model says
 VIRTUAL = ClockInfo("virtual")
 
 
@@ -121,11 +121,11 @@ def settled(scenario: Scenario, variant: str, options: Options) -> dict[str, Any
         raise unknown("variant", variant, scenario.variants)
     if options.executor not in (None, *scenario.executors):
         raise unknown("executor", str(options.executor), scenario.executors)
-    executor = executor_of(scenario, options)
-    if options.profile and executor != "torch":
+    executor = executor_kind(executor_of(scenario, options))
+    if options.profile and not executor.has_profiler:
         raise ConfigError("there is nothing to profile", todo="add --executor torch")
-    if options.cost and executor not in PRICED:
-        raise ConfigError(f"{scenario.name} takes no costs: {executor} has its own")
+    if options.cost and not executor.is_priced:
+        raise ConfigError(f"{scenario.name} takes no costs: {executor.name} has its own")
     needed: dict[str, str] = {}
     for name in sorted(options.faults):
         if fault(name).scenario != scenario.name:

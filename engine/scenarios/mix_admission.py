@@ -82,7 +82,7 @@ from typing import Any
 from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.device.admission import ADMISSIONS, admission
-from stepscope.engine.device.graphs.barriers import AUTHOR_BARRIERS, NO_BARRIER
+from stepscope.engine.device.graphs.barriers import AUTHOR_BARRIERS, NO_BARRIER, author_barriers
 from stepscope.engine.device.lowering.workloads import WORKLOADS, workload
 from stepscope.engine.device.rings import RingSizes
 from stepscope.engine.device.silicon import LATE_PARTS, WAITS
@@ -132,7 +132,8 @@ def _settings() -> dict[str, Setting]:
             LATE_PARTS,
         ),
         "author_barriers": Setting(
-            NO_BARRIER, "barriers between AIV-only and MIX tasks in the graph", AUTHOR_BARRIERS
+            NO_BARRIER.name, "barriers between AIV-only and MIX tasks in the graph",
+            tuple(each.name for each in AUTHOR_BARRIERS),
         ),
     }  # fmt: skip
 
@@ -142,7 +143,7 @@ class MixAdmission:
     """Report 000; its page is the module's docstring."""
 
     name: str = NAME
-    summary: str = "MIX tasks and busy vector cores: seven admission policies on core groups"
+    summary: str = "MIX tasks and busy vector cores: admission policies of core groups"
     variants: tuple[str, ...] = tuple(POLICY_OF)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
     executors: tuple[str, ...] = ("clusters",)
@@ -225,7 +226,7 @@ def _device(values: Mapping[str, Any], options: Options) -> Clusters:
         admission(values["admission"]), workload(values.get("workload", MAIN)),
         num_groups=values["groups"], num_threads=values["threads"], seed=options.seed,
         faults=options.faults, late_part=values["late_part"],
-        author_barriers=values["author_barriers"],
+        author_barriers=author_barriers(values["author_barriers"]),
         ring_sizes=RingSizes(values["task_slots"], values["heap_kib"] << 10, values["dep_entries"]),
     )  # fmt: skip
 

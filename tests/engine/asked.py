@@ -10,6 +10,16 @@ from stepscope.engine.serving.engine import Observer
 from stepscope.engine.workloads.graphs import Graphs
 from stepscope.engine.workloads.workload import Workload
 
+SMALL: Mapping[str, Mapping[str, str]] = {
+    "mix-admission": {"groups": "2", "requests": "2", "steps": "1"},
+    "mixed-batches": {"requests": "4", "prompt_len": "64", "max_tokens": "8"},
+    "slot-recycling": {},
+    "ep-multiplexing": {"requests": "2", "max_tokens": "3"},
+    "fcfs-preemption": {"requests": "6"},
+    "waiting-queue": {},
+}
+"""Settings with which each scenario takes no time."""
+
 
 def asked(
     settings: Mapping[str, str] | None = None,

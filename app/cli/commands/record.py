@@ -185,7 +185,9 @@ def _graphs(
 
 
 def _takes_graphs(known: Scenario) -> bool:
-    return "clusters" in known.executors
+    from stepscope.engine.executors.kinds import executor_kind
+
+    return any(executor_kind(name).takes_graphs for name in known.executors)
 
 
 def _workload(

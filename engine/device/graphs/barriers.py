@@ -14,58 +14,68 @@ micro-batches that have nothing to do with each other wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from stepscope.engine.device.graphs.tasks import Region, Task, TaskGraph, shape_of
+from stepscope.engine.device.graphs.tasks import Task, TaskGraph
+from stepscope.ingest.errors import ConfigError
 
-NO_BARRIER, BEFORE_MIX, AROUND_MIX = AUTHOR_BARRIERS = ("none", "before-mix", "around-mix")
-# Which tasks have to be over before one of a shape.
-_DRAINED = {
-    NO_BARRIER: {},
-    BEFORE_MIX: {"MIX": "AIV"},
-    AROUND_MIX: {"MIX": "AIV", "AIV": "MIX"},
-}
+
+@dataclass(frozen=True, slots=True)
+class AuthorBarriers:
+    """Barriers by the name that `--set author_barriers` takes.
+
+    Before a task of a shape all those of the shape that is its `drained` have to be over.
+    """
+
+    name: str
+    drained: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_BARRIER = AuthorBarriers("none")
+AUTHOR_BARRIERS = (
+    NO_BARRIER,
+    AuthorBarriers("before-mix", {"MIX": "AIV"}),
+    AuthorBarriers("around-mix", {"MIX": "AIV", "AIV": "MIX"}),
+)
+
+
+def author_barriers(name: str) -> AuthorBarriers:
+    """Return the barriers of that name; ConfigError naming all of them for any other."""
+    for each in AUTHOR_BARRIERS:
+        if each.name == name:
+            return each
+    raise ConfigError(
+        f"no barriers are called {name!r}",
+        todo=f"choose one of {', '.join(each.name for each in AUTHOR_BARRIERS)}",
+    )
 
 
 class SerializedGraph(TaskGraph):
     """A graph whose author puts a barrier between vector work and MIX tasks; see the module."""
 
-    def __init__(self, first_id: int = 0, barriers: str = NO_BARRIER) -> None:
+    def __init__(self, first_id: int = 0, barriers: AuthorBarriers = NO_BARRIER) -> None:
         super().__init__(first_id)
-        self._drained = _DRAINED[barriers]
+        self._drained = barriers.drained
         self._since: dict[str, list[Task]] = {shape: [] for shape in self._drained.values()}
         self._barriers: dict[str, Task] = {}
 
-    def submit(
-        self,
-        name: str,
-        mask: int,
-        durations_ns: Sequence[int],
-        *,
-        reads: Iterable[Region] = (),
-        writes: Iterable[Region] = (),
-        is_sync_start: bool = False,
-        enabled: bool = True,
-        heap_bytes: int = 0,
-    ) -> Task:
-        """Append a task as `TaskGraph` does, behind the barrier that its shape needs."""
-        shape = shape_of(mask)
+    def _barrier_before(self, shape: str) -> Task | None:
+        """The barrier behind all of the shape that has to be over; a new one if there are more."""
         drained = self._drained.get(shape)
-        if drained and self._since[drained]:
+        if drained is None:
+            return None
+        if self._since[drained]:
             self._barriers[drained] = self._barrier(drained)
-        task = super().submit(
-            name, mask, durations_ns, reads=reads, writes=writes, is_sync_start=is_sync_start,
-            enabled=enabled, heap_bytes=heap_bytes,
-        )  # fmt: skip
-        if drained and drained in self._barriers:
-            self.order(self._barriers[drained], task, "barrier")
-        if shape in self._since:
-            self._since[shape].append(task)
-        return task
+        return self._barriers.get(drained)
+
+    def _submitted(self, task: Task) -> None:
+        if task.shape in self._since:
+            self._since[task.shape].append(task)
 
     def _barrier(self, shape: str) -> Task:
         """A task without a kernel that waits for all of the shape so far."""
-        barrier = super().submit(f"barrier behind {shape}", 0, [0])
+        barrier = self.submit(f"barrier behind {shape}", 0, [0])
         before = self._barriers.get(shape)
         for task in (*([before] if before else []), *self._since[shape]):
             self.order(task, barrier, "barrier")

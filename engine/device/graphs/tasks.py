@@ -154,7 +154,8 @@ class TaskGraph:
         enabled: bool = True,
         heap_bytes: int = 0,
     ) -> Task:
-        """Append a task; it waits for every earlier task whose accesses it conflicts with.
+        """Append a task; it waits for every earlier task whose accesses it conflicts with, and for
+        what the graph puts before one of its shape.
 
         Raises ConfigError for a mask that names no core of a group, and for no or negative times.
         """
@@ -163,6 +164,7 @@ class TaskGraph:
                 f"task {name!r} has core mask {mask} and {len(durations_ns)} blocks",
                 todo="give a mask from 0 to 7 and a time of 0 ns or more for each block",
             )
+        barrier = self._barrier_before(shape_of(mask))
         task = Task(
             self._first_id + len(self.tasks), name, mask, durations_ns, is_sync_start, enabled,
             heap_bytes=heap_bytes, scope=self._scope, given=self.given,
@@ -172,7 +174,18 @@ class TaskGraph:
             self._access(_Access(region, task, is_write=False))
         for region in writes:
             self._access(_Access(region, task, is_write=True))
+        if barrier:
+            self.order(barrier, task, "barrier")
+        self._submitted(task)
         return task
+
+    def _barrier_before(self, shape: str) -> Task | None:
+        """What a task of the shape waits for, whatever it accesses: nothing, by default."""
+        del shape
+        return None
+
+    def _submitted(self, task: Task) -> None:
+        """Take note of a task; nothing, by default."""
 
     def _access(self, new: _Access) -> None:
         earlier = self._accesses.setdefault(new.region.tensor, [])

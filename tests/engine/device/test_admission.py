@@ -1,4 +1,4 @@
-"""The seven admission policies: what each answers for a group, and what that costs."""
+"""The admission policies: what each answers for a group, and what that costs."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import polars as pl
 import polars.selectors as cs
 import pytest
 
+from stepscope.engine.executors.kinds import EXECUTORS, executor_kind
 from stepscope.engine.faults import FAULTS, Fault
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.errors import ConfigError
@@ -21,7 +22,7 @@ SMALL: dict[str, dict[str, str]] = {
     "mixed-batches": {"requests": "24", "max_tokens": "32"},
 }
 SMALL_TOO = {"victim-in-batch": {"kv_blocks": "1030", "max_tokens": "64"}}
-REAL_TIME = ("torch",)  # executors whose times are never the same twice
+REAL_TIME = {kind.name for kind in EXECUTORS if kind.is_real_time}
 Tables = dict[str, pl.DataFrame]
 Settings = frozenset[tuple[str, str]]
 by_name = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -48,7 +49,7 @@ def recorded(
     executor: str | None,
     faults: frozenset[str] = frozenset(),
 ) -> Tables:
-    if executor == "torch":
+    if executor and executor_kind(executor).needs_torch:
         pytest.importorskip("torch", reason="the fault is one of the torch executor")
     options = Options(settings=dict(settings), faults=faults, executor=executor)
     try:

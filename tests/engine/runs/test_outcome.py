@@ -13,16 +13,8 @@ from stepscope.engine.device.usage import Usage
 from stepscope.engine.runs.outcome import outcome
 from stepscope.engine.runs.scenario import RunResult
 from stepscope.engine.scenarios import SCENARIOS, scenario
-from tests.engine.asked import asked
+from tests.engine.asked import SMALL, asked
 
-SMALL: Mapping[str, Mapping[str, str]] = {
-    "mix-admission": {"groups": "2", "requests": "2", "steps": "1"},
-    "mixed-batches": {"requests": "4", "prompt_len": "64", "max_tokens": "8"},
-    "slot-recycling": {},
-    "ep-multiplexing": {"requests": "2", "max_tokens": "3"},
-    "fcfs-preemption": {"requests": "6"},
-    "waiting-queue": {},
-}
 # With these nobody gets a token: a prompt or an output has no room at all.
 NOBODY: Mapping[str, Mapping[str, str]] = {
     "slot-recycling": {"slot_tokens": "4"},
