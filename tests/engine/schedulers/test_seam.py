@@ -23,7 +23,7 @@ each_policy = pytest.mark.parametrize("policy", SCHEDULERS, ids=lambda policy: p
 def test_every_file_beside_the_tuple_holds_one_policy_that_is_in_it() -> None:
     files = {path for path in FOLDER.glob("*.py") if path.name != "__init__.py"}
 
-    assert sorted(Path(inspect.getfile(policy)) for policy in SCHEDULERS) == sorted(files)
+    assert sorted(Path(inspect.getfile(policy)).resolve() for policy in SCHEDULERS) == sorted(files)
 
 
 def test_no_two_policies_have_one_name() -> None:
