@@ -12,9 +12,9 @@ import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
+from setuptools import find_packages
 
 from stepscope.ingest.readers import READERS
 from tests.conftest import ROOT
@@ -40,12 +40,6 @@ SAME_NAMES = {
 """Names that several files have and no folder explains yet: no more are to come."""
 
 
-def packaging() -> dict[str, Any]:
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        setuptools: dict[str, Any] = tomllib.load(file)["tool"]["setuptools"]
-    return setuptools
-
-
 def locked(file: str) -> set[str]:
     """Names of the packages of which a file says the version that is tested."""
     lines = (ROOT / file).read_text("utf-8").splitlines()
@@ -66,8 +60,11 @@ def test_every_package_that_we_need_is_locked_to_the_version_that_is_tested() ->
     assert {re.split(r"[><=; ]", each)[0] for each in needed} <= locked("requirements.lock")
 
 
-def test_the_package_list_names_every_folder_with_code() -> None:
-    assert set(packaging()["packages"]) == folders_with_code()
+def test_every_folder_with_code_is_packaged_and_no_other() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        found = tomllib.load(file)["tool"]["setuptools"]["packages"]["find"]
+
+    assert set(find_packages(str(ROOT / found["where"][0]))) == folders_with_code()
 
 
 @pytest.mark.parametrize("room", ROOMS)

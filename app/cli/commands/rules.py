@@ -168,11 +168,6 @@ class NewRule:
         """The file that lists all rules."""
         return self.checkout / "analyzers" / "check" / "registry.py"
 
-    @property
-    def packaging(self) -> Path:
-        """The file that lists all folders with code."""
-        return self.checkout / "pyproject.toml"
-
     def write(self) -> list[Path]:
         """Write its files, those of a new family among them, and return all."""
         words = {"code": self.code, "name": self.name, "title": self.title, "module": self.module,
@@ -187,16 +182,12 @@ class NewRule:
         return [*begun, rule, test, self.registry]
 
     def _begin_family(self, *folders: Path) -> list[Path]:
-        """Make the folders of a family that has no rule yet, and package it."""
+        """Make the folders of a family that has no rule yet."""
         about = f'"""{self.code[:3]}: say in one line what the rules of this family look at."""\n'
         for folder in folders:
             folder.mkdir(exist_ok=True)
             (folder / "__init__.py").write_text(about, encoding="utf-8")
-        text = self.packaging.read_text(encoding="utf-8")
-        name = f"stepscope.analyzers.rules.{self.family}"
-        text = _inserted(text, r'    "(stepscope\.[\w.]+)",\n', f'    "{name}",\n', name)
-        self.packaging.write_text(text, encoding="utf-8")
-        return [*(folder / "__init__.py" for folder in folders), self.packaging]
+        return [folder / "__init__.py" for folder in folders]
 
     def _register(self) -> None:
         """Add the import and the instance, each where its code belongs."""
