@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 import click
 
 from stepscope.app.printable import plain
+from stepscope.app.widths import aligned, fit, width_of
 
-# A cell longer than this is cut, so that one long name does not push all others away.
 WIDEST = 60
+"""Cells of a terminal that a value may take: one long name would push all others away."""
 
 
 def format_cell(value: object) -> str:
@@ -23,7 +24,7 @@ def format_cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}" if abs(value) >= 1 or value == 0 else f"{value:.3g}"
     text = plain(str(value))
-    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+    return text if width_of(text) <= WIDEST else fit(text, WIDEST)
 
 
 def format_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
@@ -31,10 +32,8 @@ def format_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> li
     body = [list(row) for row in rows]
     cells = [[format_cell(value) for value in row] for row in body]
     header = [plain(name) for name in columns]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     right = [_is_numeric(column) for column in zip(*body, strict=True)] or [False] * len(header)
-    lines = [_line(header, widths, right), "  ".join("─" * width for width in widths)]
-    return lines + [_line(row, widths, right) for row in cells]
+    return list(aligned(header, cells, right, ruled=True))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -45,11 +44,3 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 def _is_numeric(values: Sequence[object]) -> bool:
     return all(value is None or isinstance(value, int | float) for value in values)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    padded = [
-        cell.rjust(width) if to_right else cell.ljust(width)
-        for cell, width, to_right in zip(cells, widths, right, strict=True)
-    ]
-    return "  ".join(padded).rstrip()

@@ -14,6 +14,7 @@ from stepscope.app.palette import INK, TEXT
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.printable import plain
 from stepscope.app.units import duration
+from stepscope.app.widths import aligned, fit, padded, width_of
 
 if TYPE_CHECKING:
     from stepscope.analyzers.latency.blame import Blame, CauseTotal
@@ -59,7 +60,7 @@ def waterfall_lines(
         return
     names = [_name(row) for row in rows]
     lengths = [duration(row["latency_ns"]) for row in rows]
-    name_width, length_width = max(map(len, names)), max(map(len, lengths))
+    name_width, length_width = max(map(width_of, names)), max(map(len, lengths))
     room = max(width - name_width - length_width - 3, 8)
     first = min(row["arrive_ns"] for row in rows)
     last = max(row["ended_ns"] for row in rows)
@@ -67,7 +68,7 @@ def waterfall_lines(
     yield from _legend(rows, width)
     for row, name, length in zip(rows, names, lengths, strict=True):
         bar = _bar(bars.cells(row, first, last, room))
-        yield f"{name:<{name_width}}  {length:>{length_width}} {bar}".rstrip()
+        yield f"{padded(name, name_width)}  {length:>{length_width}} {bar}".rstrip()
 
 
 def request_lines(
@@ -138,7 +139,7 @@ def _name(row: Mapping[str, Any]) -> str:
     name = "whole run" if row["request"] is None else plain(row["request"])
     if row["rank"]:
         name = f"{row['rank']}:{name}"
-    return name if len(name) <= WIDEST_NAME else f"{name[: WIDEST_NAME - 1]}…"
+    return name if width_of(name) <= WIDEST_NAME else fit(name, WIDEST_NAME)
 
 
 def _total_cells(total: CauseTotal) -> tuple[str, ...]:
@@ -190,10 +191,4 @@ LEFT = {"cause", "because", ""}
 
 def _columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """A table of texts; numbers have their unit, so it is the header that tells which are right."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for cells_of in (header, ["─" * width for width in widths], *rows):
-        padded = [
-            cell.ljust(width) if name in LEFT else cell.rjust(width)
-            for cell, width, name in zip(cells_of, widths, header, strict=True)
-        ]
-        yield "  ".join(padded).rstrip()
+    return aligned(header, rows, [name not in LEFT for name in header], ruled=True)

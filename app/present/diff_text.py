@@ -15,6 +15,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.app.present.diff_knew import Knowledge, facts_of
 from stepscope.app.printable import plain
 from stepscope.app.units import duration, moment
+from stepscope.app.widths import aligned, fit, width_of
 
 MAX_INPUTS, MAX_ONLY, MAX_REQUESTS, LONGEST = 12, 4, 5, 300
 OF_FINISHED = ("latency", "ttft")
@@ -207,12 +208,8 @@ def _value(value: object) -> str:
 
 def _short(text: str) -> str:
     safe = plain(text)
-    return safe if len(safe) <= LONGEST else f"{safe[: LONGEST - 1]}…"
+    return safe if width_of(safe) <= LONGEST else fit(safe, LONGEST)
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        name, *values = row
-        right = (value.rjust(width) for value, width in zip(values, widths[1:], strict=True))
-        yield "  ".join((name.ljust(widths[0]), *right))
+    return aligned(header, rows, [False, *(True for _ in header[1:])])

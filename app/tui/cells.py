@@ -1,79 +1,15 @@
-"""A line of terminal cells to paint on, and text measured in cells."""
+"""A line of terminal cells to paint on."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterator
 from functools import lru_cache
 
-from rich.cells import cell_len, split_graphemes
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from stepscope.app.printable import plain
-
-
-@lru_cache(maxsize=16384)
-def graphemes(text: str) -> tuple[tuple[str, int], ...]:
-    """What `text` shows cell by cell: pairs of a glyph and its width of 1 or 2 cells.
-
-    Control characters are replaced; marks are composed with their letter where Unicode can, and
-    stay with it where it cannot.
-    """
-    shown = plain(text)
-    if shown.isascii():
-        return tuple((char, 1) for char in shown)
-    composed = unicodedata.normalize("NFC", shown)
-    spans, _ = split_graphemes(composed)
-    return tuple((composed[start:end], width) for start, end, width in spans if width)
-
-
-def width_of(text: str) -> int:
-    """How many cells `text` takes."""
-    return sum(width for _, width in graphemes(text))
-
-
-def fit(text: str, width: int) -> str:
-    """`text` in at most `width` cells, its end replaced by `…` when it does not fit."""
-    if width <= 0:
-        return ""
-    if width_of(text) <= width:
-        return "".join(glyph for glyph, _ in graphemes(text))
-    return "".join(_first_cells(text, width - 1)) + "…"
-
-
-def _first_cells(text: str, width: int) -> Iterator[str]:
-    for glyph, cells in graphemes(text):
-        width -= cells
-        if width < 0:
-            return
-        yield glyph
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """`text` broken at spaces into lines of at most `width` cells; long words are broken too."""
-    lines, line = [], ""
-    words = plain(text).split()
-    for word in (piece for each in words for piece in _pieces(each, max(width, 1))):
-        joined = f"{line} {word}" if line else word
-        if width_of(joined) > width and line:
-            lines.append(line)
-            line = word
-        else:
-            line = joined
-    return [*lines, line] if line else lines
-
-
-def _pieces(word: str, width: int) -> Iterator[str]:
-    piece, used = "", 0
-    for glyph, cells in graphemes(word):
-        if used + cells > width and piece:
-            yield piece
-            piece, used = "", 0
-        piece, used = piece + glyph, used + cells
-    if piece:
-        yield piece
+from stepscope.app.widths import graphemes, width_of
 
 
 class Line:

@@ -14,12 +14,13 @@ from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.app.present.blame_bars import LOOKS, Bars
 from stepscope.app.present.blame_reasons import reasons, waits_of
 from stepscope.app.printable import plain
-from stepscope.app.tui.cells import Line, fit
+from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import BACKGROUND, MUTED, PANEL, TEXT, ink, readable_on
 from stepscope.app.tui.widgets.prose import Block, Fact, Flow, Heading, Painted, Paragraph, Title
 from stepscope.app.tui.widgets.table import Cell, Column
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.units import count, duration
+from stepscope.app.widths import fit
 from stepscope.ingest.trace import Trace
 
 MOST_WAITS = 8

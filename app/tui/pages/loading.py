@@ -12,8 +12,8 @@ from textual.widgets import Static
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app.debug import Session
 from stepscope.app.timeline import Composition, Timeline
-from stepscope.app.tui.cells import fit
 from stepscope.app.tui.pages.overview_words import About, about
+from stepscope.app.widths import fit
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 

@@ -17,7 +17,6 @@ from stepscope.app.debug import Position, Session
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.actions import actions
-from stepscope.app.tui.cells import fit, width_of
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
@@ -26,6 +25,7 @@ from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
 from stepscope.app.units import duration
+from stepscope.app.widths import fit, width_of
 
 Wish = tuple[Position, str | None]
 

@@ -27,12 +27,12 @@ from stepscope.app.palette import (
     STATES,
     WAITING,
 )
-from stepscope.app.tui.cells import fit, width_of
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
 from stepscope.app.tui.pages.step_view import StepView
 from stepscope.app.tui.widgets.prose import Block, Fact, Flow, Heading, Painted, Paragraph
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.units import count
+from stepscope.app.widths import fit, width_of
 
 BAR_WIDTH = 12
 MAX_NAMES = 200

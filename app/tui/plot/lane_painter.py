@@ -9,7 +9,7 @@ from textual.strip import Strip
 from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
 from stepscope.app.timeline.rows import INLINE_GROUPS, Row
-from stepscope.app.tui.cells import Line, fit, width_of
+from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
     ACCENT,
     BACKGROUND,
@@ -30,6 +30,7 @@ from stepscope.app.tui.plot.span_bars import (
     paint_spans,
 )
 from stepscope.app.tui.view_state import ViewState
+from stepscope.app.widths import fit, width_of
 
 MARK = blend(ACCENT, BACKGROUND, 0.22)
 NOTHING = "This trace has no steps, requests, cores, spans or counters to draw."

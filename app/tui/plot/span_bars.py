@@ -21,8 +21,9 @@ from stepscope.app.palette import (
     State,
 )
 from stepscope.app.timeline import SpanView, Viewport
-from stepscope.app.tui.cells import Line, fit, width_of
+from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import blend, ink, readable_on
+from stepscope.app.widths import fit, width_of
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]

@@ -6,13 +6,14 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
-from stepscope.app.tui.cells import Line, width_of
+from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ACCENT, BORDER, MUTED, PANEL, ink, on
 from stepscope.app.tui.plot.lane_list import Lanes
 from stepscope.app.tui.plot.lane_painter import MARK
 from stepscope.app.tui.plot.span_bars import Plot
 from stepscope.app.tui.view_state import ViewState
 from stepscope.app.units import duration, ticks
+from stepscope.app.widths import width_of
 
 CELLS_PER_TICK = 14
 

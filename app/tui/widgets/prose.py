@@ -9,10 +9,11 @@ from textual import events
 from textual.geometry import Size
 from textual.strip import Strip
 
-from stepscope.app.tui.cells import Line, fit, width_of, wrap
+from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
 from stepscope.app.tui.widgets.scrolling import Scrolling
 from stepscope.app.tui.widgets.text_bar import Piece
+from stepscope.app.widths import fit, width_of, wrap
 
 LABEL_WIDTH = 14
 

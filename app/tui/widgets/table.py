@@ -12,9 +12,10 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
-from stepscope.app.tui.cells import Line, fit
+from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import BACKGROUND, MUTED, RAISED, TEXT, ink, on
 from stepscope.app.tui.widgets.scrolling import Scrolling
+from stepscope.app.widths import fit
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
-from stepscope.app.tui.cells import Line, width_of
+from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import PANEL, TEXT, ink
+from stepscope.app.widths import width_of
 
 
 @dataclass(frozen=True, slots=True)

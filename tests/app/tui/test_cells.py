@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from stepscope.app.tui.cells import Line, fit, width_of, wrap
+from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ink
+from stepscope.app.widths import fit, width_of, wrap
 
 PLAIN = ink("#FFFFFF", "#000000")
 LOUD = ink("#FF0000", "#000000")

@@ -1,0 +1,82 @@
+"""Text is measured in cells of a terminal, so that columns stand below each other."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.app.cli.tables import WIDEST, format_cell, format_table
+from stepscope.app.present.blame_text import _columns
+from stepscope.app.present.diff_text import _table
+from stepscope.app.widths import aligned, fit, padded, width_of
+
+NAMES = st.text("aé-数字キ한글\uff21\uff11🚀👩🔥\u0301\u0308\u20dd\n\x1b\u200d", max_size=90)
+
+
+def cells(text: str) -> int:
+    """Cells by Unicode's own tables: wide and full-width take two, marks none."""
+    return sum(
+        0 if unicodedata.combining(char) or unicodedata.category(char) == "Me"
+        else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("abc", 3),
+        ("数字", 4),
+        ("e\u0301", 1),
+        ("한글", 4),
+        ("🚀", 2),
+        ("\uff21", 2),
+        ("a\nb", 3),
+        ("", 0),
+    ],
+)
+def test_a_wide_character_takes_two_cells_and_a_mark_none(text: str, width: int) -> None:
+    assert width_of(text) == width
+
+
+@given(st.lists(st.tuples(NAMES, st.integers(0, 10**6), NAMES), min_size=1, max_size=8))
+def test_all_rows_of_a_printed_table_are_equally_wide(rows: list[tuple[str, int, str]]) -> None:
+    lines = format_table(("name", "reason", "steps"), [(name, why, n) for name, n, why in rows])
+
+    assert {cells(line) for line in lines} == {cells(lines[1])}
+
+
+@given(st.lists(st.tuples(NAMES, st.just("1.0 ms")), min_size=1, max_size=8))
+def test_all_rows_of_the_tables_of_blame_and_diff_are_equally_wide(
+    rows: list[tuple[str, str]],
+) -> None:
+    shown = [(format_cell(name), took) for name, took in rows]
+
+    for lines in (list(_columns(("cause", "took"), shown)), list(_table(("what", "A"), shown))):
+        assert len({cells(line) for line in lines}) == 1
+
+
+@given(NAMES)
+def test_a_value_is_cut_to_its_cells_and_keeps_what_fits(text: str) -> None:
+    shown = format_cell(text)
+
+    assert cells(shown) <= WIDEST
+    assert shown.endswith("…") == (cells(text.replace("\n", ".")) > WIDEST or text.endswith("…"))
+
+
+@given(NAMES, st.integers(0, 40), st.booleans())
+def test_a_padded_text_has_as_many_cells_as_it_is_given(
+    text: str, width: int, to_right: bool
+) -> None:
+    assert width_of(padded(fit(text, width), width, to_right)) == width
+
+
+def test_lines_have_no_blanks_at_their_ends() -> None:
+    assert list(aligned(("数", "b"), [("a", ""), ("", "x")], (False, False))) == [
+        "数  b",
+        "a",
+        "    x",
+    ]
