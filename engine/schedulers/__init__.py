@@ -42,7 +42,13 @@ class Scheduler(Protocol):
         ...
 
 
-SCHEDULERS: tuple[type[Scheduler], ...] = (Bucketed, Slotted, Multiplexed, Paged, Queued)
+SCHEDULERS: tuple[type[Scheduler], ...] = (
+    Bucketed,
+    Slotted,
+    Multiplexed,
+    Paged,
+    Queued,
+)
 """All policies; what must hold of every one is tried on each of these."""
 
 __all__ = ["SCHEDULERS", "Bucketed", "Multiplexed", "Paged", "Queued", "Scheduler", "Slotted"]

@@ -30,13 +30,6 @@ def test_no_two_policies_have_one_name() -> None:
     assert len({policy().name for policy in SCHEDULERS}) == len(SCHEDULERS)
 
 
-def test_every_policy_is_what_some_scenario_runs() -> None:
-    files = (ROOT / "engine" / "scenarios").glob("*.py")
-    sources = "".join(file.read_text("utf-8") for file in files)
-
-    assert [policy for policy in SCHEDULERS if policy.__name__ not in sources] == []
-
-
 @each_policy
 def test_every_knob_is_a_setting_and_each_of_its_values_can_be_set(policy: type[Scheduler]) -> None:
     settings: Any = policy

@@ -1,0 +1,1 @@
+"""What CONTRIBUTING says of each seam, followed to the letter."""
