@@ -27,6 +27,7 @@ READERS = (
     "nsys.reader.NsysReader",
     "rocprofv3.reader.Rocprofv3Reader",
     "xplane.reader.XPlaneReader",
+    "otlp.reader.OtlpReader",
     "logs.reader.EngineLogReader",
 )
 """Module and class of each, in the order in which they are tried."""

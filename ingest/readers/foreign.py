@@ -77,11 +77,6 @@ FOREIGN = (
         lambda head: head.startswith(b"SQLite format 3\0") and not _NSYS.search(head),
     ),
     Foreign(
-        "these are OpenTelemetry's spans in JSON (OTLP); stepscope does not read them yet",
-        "open the engine's log or profile",
-        _holds(b'"resourceSpans"', first=b"{"),
-    ),
-    Foreign(
         "this is the log of LLMServingSim, a simulator; stepscope reads logs of engines",
         "open the log of the engine that it was compared with",
         _holds(b"LLMServingSim", b"Running Instance["),

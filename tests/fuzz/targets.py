@@ -27,6 +27,7 @@ from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.readers.logs.reader import EngineLogReader
 from stepscope.ingest.readers.native.reader import NativeReader
 from stepscope.ingest.readers.nsys.reader import NsysReader
+from stepscope.ingest.readers.otlp.reader import OtlpReader
 from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.readers.requests.reader import RequestsReader
 from stepscope.ingest.readers.rocprofv3.reader import Rocprofv3Reader
@@ -46,6 +47,8 @@ from tests.ingest.test_forward_pass import CAPTURE as PASSES
 from tests.ingest.test_forward_pass import JSON_LINES
 from tests.ingest.test_kineto_damage import LAYOUTS
 from tests.ingest.test_kv_events import CAPTURE
+from tests.ingest.test_otlp import SERVED, span
+from tests.ingest.test_otlp import exported as spans_exported
 from tests.ingest.test_requests import AZURE, MOONCAKE
 from tests.ingest.test_swimlane import deps, records
 from tests.ingest.xplane_files import two_steps as two_xla_steps
@@ -220,6 +223,11 @@ TARGETS = {
         XPlaneReader(),
         lambda: iter([two_xla_steps(), two_xla_steps(marked=False)]),
         as_file("a.xplane.pb"),
+    ),
+    "otlp": Target(
+        OtlpReader(),
+        _texts(json.dumps(spans_exported(SERVED, span("a", 0, 1)))),
+        as_file("spans.json"),
     ),
     "nsys": Target(NsysReader(), _nsys, as_file("report.sqlite")),
     "requests": Target(RequestsReader(), _texts(AZURE, MOONCAKE), as_file("requests.csv")),

@@ -34,7 +34,8 @@ KV, PERFETTO, REQUESTS = "KV cache", "Perfetto", "list of requests"
 RUNTIME, ENGINE = "log of the core-group", "log of an engine"
 FORWARD = "forward pass metrics"
 NSYS, ROCPROF, XPLANE = "Nsight Systems", "rocprofv3", "XPlane"
-PROFILERS = (NSYS, ROCPROF, XPLANE)
+OTLP = "OpenTelemetry"
+PROFILERS = (NSYS, ROCPROF, XPLANE, OTLP)
 READERS = (
     NATIVE, SWIMLANE, CHROME, FOLDER, KV, FORWARD, PERFETTO, REQUESTS, RUNTIME, ENGINE, *PROFILERS,
 )  # fmt: skip
@@ -67,7 +68,7 @@ EXPECTED = {
     "foreign/llmservingsim_workload.jsonl": "a list of requests with other columns",
     "foreign/merged_tp.json": CHROME,
     "foreign/nsys_mock.sqlite": NSYS,
-    "foreign/otlp.json": "OpenTelemetry's spans",
+    "foreign/otlp.json": OTLP,
     "foreign/rocprofv3_908_results.json.gz": ROCPROF,
     "foreign/sglang_int4_dgx_spark.log": ENGINE,
     "foreign/trt_metrics.json": ENGINE,
@@ -142,7 +143,6 @@ SIMULATED = """\
 MADE: dict[str, Callable[[Path], bytes]] = {
     "an SQLite database, and none that Nsight": lambda folder: sqlite(folder, "music"),
     "an SQLite database of ROCm's profiler": lambda folder: sqlite(folder, "rocpd_region"),
-    "OpenTelemetry's spans": lambda _: b'{"resourceSpans": []}',
     "the log of LLMServingSim": lambda _: SIMULATED.encode(),
     "a list of requests with other columns": lambda _: b'{"input_toks": 5, "output_toks": 6}\n',
     "measurements over time in CSV": lambda _: b"t,gen_throughput,running\r\n1.0,3.5,4\r\n",

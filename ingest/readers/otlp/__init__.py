@@ -1,0 +1,1 @@
+"""Spans of OpenTelemetry in JSON (OTLP), as collectors write them."""

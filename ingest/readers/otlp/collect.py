@@ -1,0 +1,106 @@
+"""Spans of a file with the service and scope that each is of, and what they tell of requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from stepscope.ingest.limits import Limits, raised_by
+from stepscope.ingest.readers.gathered import Rows
+from stepscope.ingest.readers.otlp import decode
+from stepscope.ingest.readers.otlp.decode import RESOURCE, Json, Request, Span
+from stepscope.ingest.readers.text.json_records import Record
+
+ODD, TIMELESS = "spans that are no objects", "spans without a time"
+EVENTS, TIMELESS_EVENTS = "events of spans", "events of spans without a time"
+_COLUMNS: dict[str, type[pl.DataType]] = {
+    "resource": pl.Int64, "scope": pl.Int64, "name": pl.String, "form": pl.String,
+    "ts_ns": pl.Int64, "ends_ns": pl.Int64, "args": pl.String,
+}  # fmt: skip
+_RESOURCE, _SCOPE = 2, 4
+"""Among the numbers of what is around a record: those of what says of which service and scope."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What a span tells of a request, and when it began and ended."""
+
+    request: Request
+    begins: int
+    ends: int | None
+    failed: str | None
+
+
+@dataclass(slots=True)
+class Collected:
+    """Spans as columns, names of services and scopes by number, requests by name, and counts."""
+
+    limits: Limits
+    rows: Rows = field(default_factory=lambda: Rows(_COLUMNS))
+    services: dict[int, str] = field(default_factory=dict)
+    scopes: dict[int, str] = field(default_factory=dict)
+    requests: dict[str, Told] = field(default_factory=dict)
+    read: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    beyond: str | None = None
+
+    def add_all(self, records: Iterable[Record]) -> None:
+        """Take records up to the limit of events."""
+        for record in records:
+            if record.path == RESOURCE:
+                told = decode.attributes(decode.decoded(record.text) or {})
+                self._name(self.services, record.within[_RESOURCE], told.get("service.name"))
+            elif record.path[-1] == "spans":
+                self._add(record)
+            else:
+                said = decode.decoded(record.text) or {}
+                self._name(self.scopes, record.within[_SCOPE], said.get("name"))
+            if len(self.rows) > self.limits.events:
+                self.beyond = f"more than {self.limits.events:,} events ({raised_by('events')})"
+                return
+
+    def _name(self, names: dict[int, str], number: int, name: object) -> None:
+        if isinstance(name, str) and name and len(names) < self.limits.tracks:
+            names[number] = name[: self.limits.text]
+
+    def _add(self, record: Record) -> None:
+        said = decode.decoded(record.text)
+        span = decode.span_of(said) if said else None
+        if said is None or span is None:
+            self.skipped[ODD if said is None else TIMELESS] += 1
+            return
+        self.read["spans"] += 1
+        within = record.within[_RESOURCE], record.within[_SCOPE]
+        args = span.args if len(span.args) <= self.limits.text else None
+        self.rows.add((*within, self._text(span.name), "async", span.begins, span.ends, args))
+        self._add_events(within, said)
+        if request := decode.request_of(span.said):
+            self._tell(request, span, decode.failure(said))
+
+    def _add_events(self, within: tuple[int, int], said: Json) -> None:
+        """What happened within a span, as instants."""
+        listed = said.get("events")
+        for event in listed if isinstance(listed, list) else ():
+            ts_ns = (
+                decode.nanoseconds(event.get("timeUnixNano")) if isinstance(event, dict) else None
+            )
+            if not ts_ns:
+                self.skipped[TIMELESS_EVENTS] += 1
+                continue
+            self.read[EVENTS] += 1
+            name, args = str(event.get("name", "")), decode.as_args(decode.attributes(event))
+            self.rows.add((*within, self._text(name), "instant", ts_ns, None, args))
+
+    def _tell(self, request: Request, span: Span, failed: str | None) -> None:
+        """Keep what is told of a request by the span that tells most of it."""
+        known = self.requests.get(request.name)
+        if known is None and len(self.requests) >= self.limits.rows:
+            self.skipped[f"requests beyond {self.limits.rows:,} ({raised_by('rows')})"] += 1
+        elif known is None or known.request.num_told < request.num_told:
+            self.requests[request.name] = Told(request, span.begins, span.ends, failed)
+
+    def _text(self, text: str) -> str:
+        return text[: self.limits.text]

@@ -1,0 +1,69 @@
+"""Reader of spans of OpenTelemetry: OTLP's JSON, one object or one a line, as collectors write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from stepscope.ingest.errors import TraceError, TruncatedTrace
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.manifest import ClockInfo, Manifest
+from stepscope.ingest.progress import Progress
+from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.otlp.collect import Collected
+from stepscope.ingest.readers.otlp.decode import DEPTH, ROOT, is_record
+from stepscope.ingest.readers.otlp.tables import lifecycle_of, spans_of
+from stepscope.ingest.readers.profile_tables import profile_tables
+from stepscope.ingest.readers.text.json_records import JsonRecords
+
+BACKWARDS = "end before begin taken as its begin"
+_MARK = f'"{ROOT}"'.encode()
+_MOST_SHOWN = 64
+ABOUT_REQUESTS = (
+    "requests arrive when their span begins; when they were let in, and had their first token, is "
+    "counted from there by the span's latencies"
+)
+
+
+class OtlpReader:
+    """Reads spans with their attributes, and what these tell of requests."""
+
+    name = "OpenTelemetry's spans (OTLP JSON)"
+    one_per_rank = False
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Tell an object that names spans of resources."""
+        return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and _MARK in head
+
+    def sources(self, path: Path) -> list[Path]:
+        """The file alone."""
+        return [path]
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[dict[str, Frame], Manifest]:
+        """Read spans and lifecycles; raises `TraceError`."""
+        blocks = Inflater(path, progress and partial(progress, "reading"), limits)
+        records = JsonRecords(blocks, is_record, DEPTH, limits)
+        found = Collected(limits)
+        found.add_all(records)
+        ended = found.beyond or blocks.damage or records.ended
+        if not found.read:
+            told = f": {ended} after {records.num_bytes:,} bytes" if ended else ""
+            raise (TruncatedTrace if ended else TraceError)(
+                f"no span of it can be read{told}", where=str(path), todo="export it again"
+            )
+        spans, num_backwards = spans_of(found)
+        profile = profile_tables(spans)
+        notes = [f"{ended} after {records.num_bytes:,} bytes; all before is kept"] if ended else []
+        notes += [ABOUT_REQUESTS] if found.requests else []
+        report = profile.report(found.read, found.skipped, {BACKWARDS: num_backwards}, notes)
+        config = {"services": sorted({*found.services.values()})[:_MOST_SHOWN]}
+        manifest = profile.manifest("OpenTelemetry", "", 0, report, config, closed=ended is None)
+        manifest = replace(manifest, clock=ClockInfo("wall"))
+        if not found.requests:
+            return profile.tables, manifest
+        tables: dict[str, Frame] = {"lifecycle": lifecycle_of(found), **profile.tables}
+        return tables, replace(manifest, tables={"lifecycle": "inferred", **manifest.tables})

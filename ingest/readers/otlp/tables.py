@@ -1,0 +1,70 @@
+"""Spans and requests of OpenTelemetry as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from stepscope.ingest.frames import polars_schema
+from stepscope.ingest.readers.otlp.collect import Collected, Told
+from stepscope.ingest.readers.profile_tables import FORM, span_frame
+from stepscope.ingest.schema import LIFECYCLE
+
+SERVICE = "service"
+Row = dict[str, object]
+
+
+def spans_of(found: Collected) -> tuple[pl.DataFrame, int]:
+    """Spans as `span_frame` has them, on a track of their service and scope; and how many of them
+    ended before they began."""
+    length = pl.col("ends_ns") - pl.col("ts_ns")
+    is_instant = pl.col("form") == "instant"
+    is_endless = pl.col("ends_ns").is_null() & ~is_instant
+    rows = (
+        found.rows.frame()
+        .join(_names(found.services, "resource", "service"), on="resource", how="left",
+              maintain_order="left")
+        .join(_names(found.scopes, "scope", "library"), on="scope", how="left",
+              maintain_order="left")
+    )  # fmt: skip
+    track = pl.concat_str(pl.col("service").fill_null(SERVICE), "library", separator=" / ",
+                          ignore_nulls=True)  # fmt: skip
+    spans = rows.select(
+        "name", "ts_ns", "args", track.alias("track"), length.clip(lower_bound=0).alias("dur_ns"),
+        pl.when(is_endless).then(pl.lit("unfinished")).otherwise("form").cast(FORM).alias("form"),
+    )  # fmt: skip
+    return span_frame(spans), int(rows.select((length < 0).sum()).item())
+
+
+def lifecycle_of(found: Collected) -> pl.DataFrame:
+    """What happened to requests, in order of time."""
+    rows = [row for told in found.requests.values() for row in _events(told)]
+    schema = polars_schema(LIFECYCLE)
+    return pl.DataFrame(rows, schema=schema).sort("ts_ns", maintain_order=True)
+
+
+def _events(told: Told) -> Iterator[Row]:
+    request = told.request
+    said: Row = {"rank": 0, "request": request.name}
+    lengths = {"prompt_len": request.prompt_len, "max_tokens": request.max_tokens}
+    yield said | lengths | {
+        "event": "arrive", "ts_ns": told.begins, "priority": request.priority
+    }  # fmt: skip
+    ends = told.ends if request.took_ns is None else told.begins + request.took_ns
+    since = {"admit": request.queued_ns, "first-token": request.first_token_ns}
+    for event, after in since.items():
+        # A latency that is longer than all of it took is of something else.
+        if after is not None and (ends is None or told.begins + after <= ends):
+            yield said | {"event": event, "ts_ns": told.begins + after}
+    if ends is not None:
+        ended = "finish" if told.failed is None else "abort"
+        yield said | {
+            "event": ended, "ts_ns": max(ends, told.begins), "cause": told.failed,
+            "num_generated": request.num_generated,
+        }  # fmt: skip
+
+
+def _names(names: Mapping[int, str], number: str, name: str) -> pl.DataFrame:
+    schema = {number: pl.Int64, name: pl.String}
+    return pl.DataFrame([*names.items()], schema=schema, orient="row")

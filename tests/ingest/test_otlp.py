@@ -1,0 +1,205 @@
+"""Spans of OpenTelemetry: what they tell of requests, and what nobody would write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.ingest.errors import TraceError
+from stepscope.ingest.limits import Limits
+from stepscope.ingest.trace import Trace
+from tests.conftest import ROOT
+from tests.ingest.kineto_files import open_bytes, rows
+from tests.ingest.log_files import report_of
+
+REAL = ROOT.parent / "shared" / "foreign" / "otlp.json"
+BEGIN = 1_700_000_000_000_000_000
+SECOND = 10**9
+Json = dict[str, Any]
+
+
+def attributes(**said: Any) -> list[Json]:
+    kinds = {str: "stringValue", int: "intValue", float: "doubleValue", bool: "boolValue"}
+    return [
+        {"key": key.replace("__", "."), "value": {kinds[type(value)]: value}}
+        for key, value in said.items()
+    ]
+
+
+def span(name: str, begin_s: float, dur_s: float, **said: Any) -> Json:
+    begins = BEGIN + int(begin_s * SECOND)
+    return {
+        "traceId": "5b8e", "spanId": name, "name": name, "kind": 2,
+        "startTimeUnixNano": str(begins), "endTimeUnixNano": str(begins + int(dur_s * SECOND)),
+        "attributes": attributes(**said),
+    }  # fmt: skip
+
+
+def request(number: int, begin_s: float, dur_s: float, **said: Any) -> Json:
+    told = {"gen_ai__request__id": f"cmpl-{number}", "gen_ai__usage__prompt_tokens": 9} | said
+    return span("llm_request", begin_s, dur_s, **told)
+
+
+SERVED = request(1, 0, 10, gen_ai__latency__time_in_queue=1.5, gen_ai__request__max_tokens=64,
+                 gen_ai__latency__time_to_first_token=2.0, gen_ai__latency__e2e=9.5,
+                 gen_ai__usage__completion_tokens=20)  # fmt: skip
+
+
+def exported(*spans: Json, service: str = "vllm") -> Json:
+    resource = {"attributes": attributes(service__name=service)}
+    scoped = {"scope": {"name": "vllm.llm_engine"}, "spans": list(spans)}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [scoped]}]}
+
+
+def opened(folder: Path, *objects: Json, limits: Limits | None = None) -> Trace:
+    file = folder / "spans.jsonl"
+    file.write_text("\n".join(map(json.dumps, objects)))
+    return Trace.open(file, limits=limits or Limits())
+
+
+def test_a_request_s_span_tells_its_lifecycle_by_its_latencies(tmp_path: Path) -> None:
+    trace = opened(tmp_path, exported(SERVED))
+
+    half = SECOND // 2
+    assert rows(trace, "lifecycle", "event", "ts_ns", "prompt_len", "num_generated") == [
+        ("arrive", BEGIN, 9, None),
+        ("admit", BEGIN + 3 * half, None, None),
+        ("first-token", BEGIN + 4 * half, None, None),
+        ("finish", BEGIN + 19 * half, None, 20),
+    ]
+    assert trace.manifest.tables["lifecycle"] == "inferred"
+
+
+def test_what_a_span_does_not_tell_is_not_there(tmp_path: Path) -> None:
+    trace = opened(tmp_path, exported(request(1, 0, 2)))
+
+    assert rows(trace, "lifecycle", "event", "max_tokens") == [("arrive", None), ("finish", None)]
+
+
+def test_a_latency_longer_than_the_request_is_not_taken_for_one_of_its_own(tmp_path: Path) -> None:
+    trace = opened(tmp_path, exported(request(1, 0, 2, gen_ai__latency__time_in_queue=5.0)))
+
+    assert rows(trace, "lifecycle", "event") == ["arrive", "finish"]
+
+
+def test_a_span_that_failed_is_a_request_given_up(tmp_path: Path) -> None:
+    failed = request(1, 0, 2) | {"status": {"code": 2, "message": "out of memory"}}
+
+    trace = opened(tmp_path, exported(failed))
+
+    assert rows(trace, "lifecycle", "event", "cause")[-1] == ("abort", "out of memory")
+
+
+def test_of_two_spans_of_a_request_the_one_that_tells_most_is_taken(tmp_path: Path) -> None:
+    outer = span("POST /v1", -1, 12, gen_ai__request__id="cmpl-1")
+
+    trace = opened(tmp_path, exported(outer), exported(SERVED))
+
+    assert rows(trace, "lifecycle", "event", "ts_ns")[0] == ("arrive", BEGIN)
+    assert trace.num_rows("lifecycle") == 4
+    assert trace.num_rows("spans") == 2
+
+
+def test_spans_lie_on_tracks_of_their_service_and_keep_their_attributes(tmp_path: Path) -> None:
+    nested = span("route", 0, 1, tries=3, is_cached=True) | {
+        "events": [{"timeUnixNano": str(BEGIN + 5), "name": "retry", "attributes": []}]
+    }
+
+    trace = opened(tmp_path, exported(nested, service="router"), exported(span("b", 0, 1)))
+
+    told = rows(trace, "spans", "track", "name", "form", "ts_ns", "dur_ns")
+    assert told == [
+        ("router / vllm.llm_engine", "route", "async", BEGIN, SECOND),
+        ("router / vllm.llm_engine", "retry", "instant", BEGIN + 5, None),
+        ("vllm / vllm.llm_engine", "b", "async", BEGIN, SECOND),
+    ]
+    args = json.loads(rows(trace, "spans", "args")[0])
+    assert args == {"tries": 3, "is_cached": True, "traceId": "5b8e", "spanId": "route", "kind": 2}
+
+
+def test_whose_spans_are_is_found_behind_them_as_well(tmp_path: Path) -> None:
+    (first,) = exported(span("a", 0, 1))["resourceSpans"]
+    turned = {"resourceSpans": [{"scopeSpans": [{"spans": first["scopeSpans"][0]["spans"],
+              "scope": {"name": "late"}}], "resource": first["resource"]}]}  # fmt: skip
+
+    assert rows(opened(tmp_path, turned), "spans", "track") == ["vllm / late"]
+
+
+def test_metrics_and_logs_among_the_lines_are_no_spans(tmp_path: Path) -> None:
+    trace = opened(tmp_path, {"resourceMetrics": [{"a": 1}]}, exported(span("a", 0, 1)))
+
+    assert trace.num_rows("spans") == 1
+
+
+@pytest.mark.parametrize("odd", [
+    {"startTimeUnixNano": "soon"}, {"startTimeUnixNano": -5}, {"startTimeUnixNano": 1 << 62},
+    {"startTimeUnixNano": None}, {"startTimeUnixNano": "9" * 5_000},
+])  # fmt: skip
+def test_a_span_without_a_time_is_counted_and_the_others_are_kept(
+    tmp_path: Path, odd: Json
+) -> None:
+    trace = opened(tmp_path, exported(span("a", 0, 1), span("b", 0, 1) | odd))
+
+    assert rows(trace, "spans", "name") == ["a"]
+    assert report_of(trace).skipped == {"spans without a time": 1}
+
+
+@pytest.mark.parametrize("odd", [
+    {"attributes": 5}, {"attributes": [5, {"key": 7}]}, {"events": [3]}, {"events": {"a": 1}},
+    {"name": None}, {"endTimeUnixNano": "-1"}, {"status": "bad"},
+    {"attributes": [{"key": "gen_ai.request.id", "value": {"stringValue": 5}}]},
+])  # fmt: skip
+def test_fields_of_other_types_cost_no_span(tmp_path: Path, odd: Json) -> None:
+    assert opened(tmp_path, exported(span("a", 0, 1) | odd)).num_rows("spans") == 1
+
+
+def test_attributes_a_thousand_maps_deep_are_cut(tmp_path: Path) -> None:
+    value: Json = {"intValue": 1}
+    for _ in range(300):
+        value = {"arrayValue": {"values": [value]}}
+
+    trace = opened(
+        tmp_path, exported(span("a", 0, 1) | {"attributes": [{"key": "k", "value": value}]})
+    )
+
+    assert rows(trace, "spans", "args")[0].count("[") == 32
+
+
+def test_a_file_cut_off_keeps_its_whole_spans_and_says_so(tmp_path: Path) -> None:
+    content = json.dumps(exported(*(span(f"s{n}", n, 1) for n in range(20)))).encode()
+
+    trace = open_bytes(tmp_path, content[: len(content) // 2])
+
+    assert 5 < trace.num_rows("spans") < 15
+    assert "cut off after" in report_of(trace).notes[0]
+    with pytest.raises(TraceError, match="no span of it can be read: cut off"):
+        open_bytes(tmp_path, content[:200])
+
+
+def test_more_spans_than_the_limit_end_it_with_a_line(tmp_path: Path) -> None:
+    trace = opened(tmp_path, exported(*(span(f"s{n}", n, 1) for n in range(20))),
+                   limits=Limits(events=5))  # fmt: skip
+
+    assert "--max events=" in report_of(trace).notes[0]
+
+
+def test_every_span_of_the_example_is_in_the_tables() -> None:
+    if not REAL.exists():
+        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
+    (resource,) = json.loads(REAL.read_text())["resourceSpans"]
+    spans = [each for scoped in resource["scopeSpans"] for each in scoped["spans"]]
+
+    trace = Trace.open(REAL)
+
+    assert rows(trace, "spans", "name", "ts_ns") == [
+        (each["name"], int(each["startTimeUnixNano"])) for each in spans
+    ]
+    begins = int(spans[0]["startTimeUnixNano"])
+    assert rows(trace, "lifecycle", "request", "event", "ts_ns") == [
+        ("cmpl-1", "arrive", begins),
+        ("cmpl-1", "admit", begins + 1_200_000_000),
+        ("cmpl-1", "finish", int(spans[0]["endTimeUnixNano"])),
+    ]
