@@ -112,6 +112,18 @@ def test_begins_without_end_stay_unfinished_and_ends_without_begin_are_skipped(
     assert report(trace).repaired == {"begin without end, kept as unfinished": 1}
 
 
+def test_an_end_with_an_empty_name_closes_the_latest_begin(tmp_path: Path) -> None:
+    begins = {"ph": "B", "pid": 1, "tid": 1}
+    events = [begins | {"name": "outer", "ts": 1}, begins | {"name": "inner", "ts": 2},
+              {"ph": "E", "name": "", "pid": 1, "tid": 1, "ts": 5},
+              {"ph": "E", "name": "outer", "pid": 1, "tid": 1, "ts": 9}]  # fmt: skip
+
+    trace = open_events(tmp_path, *events)
+
+    assert rows(trace, "spans", "name", "dur_ns") == [("outer", 8_000), ("inner", 3_000)]
+    assert report(trace).skipped == {}
+
+
 def test_asynchronous_events_pair_by_id_on_a_track_of_their_own(tmp_path: Path) -> None:
     request = {"cat": "request", "name": "generate", "pid": 1}
     trace = open_events(

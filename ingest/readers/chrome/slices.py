@@ -47,7 +47,9 @@ def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The end of each begin (event, end_ns, end_args), and the ends without a begin."""
     roles = ["begin", "end", "async begin", "async end"]
     halves = events.filter(pl.col("role").is_in(roles)).sort("ts_ns", "event")
-    rows = halves.select("event", _key(), "name", pl.col("role").str.ends_with("begin")).iter_rows()
+    # An end with an empty name is one without a name.
+    name = pl.when(pl.col("name") != "").then("name")
+    rows = halves.select("event", _key(), name, pl.col("role").str.ends_with("begin")).iter_rows()
     ends, unmatched = pair(rows)
     matched = pl.DataFrame(
         {"event": list(ends.keys()), "end": list(ends.values())},
