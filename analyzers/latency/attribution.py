@@ -178,11 +178,17 @@ def _behind_a_chunk(
 
 
 def _idle(intervals: pl.LazyFrame, steps: pl.LazyFrame) -> Sequence[pl.LazyFrame]:
-    """Of the time that nothing explains, that in which no step ran."""
+    """Of the time that nothing explains, that in which no step ran, where it is told which did."""
     ran = merged(steps.filter(pl.col("kind").ne_missing("idle")))
-    idle = LENGTH - pl.col("_ran_ns")
-    told = covered(intervals, ran, "_ran_ns").with_columns(idle_ns=idle).drop("_ran_ns")
-    return _split(told, ("idle",))
+    told = covered(intervals, ran, "_ran_ns").join(
+        steps.select("rank", _has_steps=pl.lit(value=True)).unique(), on="rank", how="left"
+    )
+    known = pl.when("_has_steps")
+    told = told.with_columns(
+        idle_ns=known.then(LENGTH - pl.col("_ran_ns")).otherwise(0),
+        cause=known.then("cause").otherwise(NUMBER_OF["unknown"]),
+    )
+    return _split(told.drop("_ran_ns", "_has_steps"), ("idle",))
 
 
 def _split(intervals: pl.LazyFrame, causes: Sequence[str]) -> Sequence[pl.LazyFrame]:

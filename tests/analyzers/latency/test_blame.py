@@ -52,6 +52,12 @@ def of_request(blamed: Blame, request: str) -> dict[str, int]:
     return {cause.name: row[cause.column] for cause in CAUSES if row[cause.column]}
 
 
+def test_where_no_step_is_told_nobody_knows_that_none_ran() -> None:
+    told = [event("r", "arrive", 0), event("r", "admit", 3), event("r", "finish", 10)]
+
+    assert of_request(blame(trace_of(lifecycle=told)), "r") == {"unknown": 10}
+
+
 @pytest.mark.parametrize(("scenario", "variant"), VARIANTS)
 def test_causes_add_up_to_every_latency_of_every_scenario(
     tmp_path: Path, scenario: str, variant: str
