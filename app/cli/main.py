@@ -23,13 +23,14 @@ COMMANDS: dict[str, str] = {
     "info": "Show what is in a trace, and what was inferred, dropped or recovered.",
     "check": "Find conflicts; exits 1 when there are any.",
     "blame": "Split each request's latency into what it went to.",
-    "diff": "Find the first step at which two traces part.",
+    "diff": "Find the first step at which two traces diverge.",
     "explain": "Show a rule's page.",
     "rules": "List the rules, or begin a new one.",
     "tui": "Look at a trace in the terminal.",
     "web": "Look at a trace in the browser.",
     "sql": "Ask a trace's tables a question in SQL.",
     "convert": "Write a trace in another format.",
+    "close": "Finish the recording of an engine that died.",
     "cache": "Show or clear what is kept of reading files.",
 }
 """What `--help` says of each subcommand, in order; `commands/<name>.py` has it by its name."""

@@ -3,7 +3,7 @@
 A thread of the standard library prepares files, so that no row waits for the disk. Compaction is
 the work of another process at the lowest priority: it needs Polars, whose import and threads
 would hold the engine's interpreter lock for milliseconds (docs/decisions/0001). The two are
-joined by a pipe; when the engine dies, the pipe ends and so does the other process.
+joined by a pipe; when the engine dies, the pipe ends, and the other process finishes its journal.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Compactor:
 
 def _started() -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - this interpreter, our own module
-        [sys.executable or "python3", "-P", "-m", "stepscope.ingest.recording.compaction"],
+        [sys.executable or "python3", "-P", "-m", "stepscope.ingest.recording.compactor"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

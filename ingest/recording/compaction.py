@@ -1,16 +1,12 @@
-"""Turn full segments of a journal into Parquet: beside the engine, or when it closes.
+"""Turn full segments of a journal into Parquet: beside the engine, when it closes, or afterwards.
 
-`python -m stepscope.ingest.recording.compaction` reads what to do from its standard input, one JSON
-object a line, until an empty one or the end. A segment goes only when its Parquet file stands, and
-is not read again where both do: wherever this is stopped, no row is lost and none is there twice.
+A segment goes only when its Parquet file stands, and is not read again where both do: wherever this
+is stopped, no row is lost and none is there twice.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +21,7 @@ from stepscope.ingest.recording.recovery import (
     segment_files,
     table_of,
 )
-from stepscope.ingest.recording.segments import journal_folder
+from stepscope.ingest.recording.segments import journal_folder, rank_of
 from stepscope.ingest.storage.store import (
     covered_numbers,
     num_rows,
@@ -36,26 +32,12 @@ from stepscope.ingest.storage.store import (
 
 RUN_BYTES = 64 << 20
 MERGED_ROWS = 1 << 20
-LOWEST_PRIORITY = 19
-
-
-def main() -> None:
-    """Compact what the standard input names, at the lowest priority."""
-    os.nice(LOWEST_PRIORITY)
-    for line in sys.stdin:
-        match json.loads(line):
-            case {"segment": file}:
-                compact_segment(Path(file))
-            case {"trace": trace, "rank": rank}:
-                compact_rank(Path(trace), rank)
-            case _:
-                return
 
 
 def compact_segment(file: Path) -> None:
     """Compact one full segment, unless a thread has yet to finish its row in it."""
     loss = Loss()
-    segment = read_segment(file, Strings(file.parent, loss), _rank_of(file.parent), loss)
+    segment = read_segment(file, Strings(file.parent, loss), rank_of(file.parent), loss)
     if segment and not segment.num_open and not loss.notes:
         _write(file.parent, [segment])
         file.unlink()
@@ -63,8 +45,16 @@ def compact_segment(file: Path) -> None:
 
 def compact_rank(trace: Path, rank: int) -> None:
     """Compact all that is left of a rank's closed journal, and remove the journal."""
-    journal = journal_folder(trace, rank)
-    loss = Loss()
+    loss = compact_journal(trace, rank)
+    for name in {table_of(file) for file in segment_files(journal_folder(trace, rank))}:
+        _merge(trace / name / f"rank={rank}")
+    if not loss.notes:
+        shutil.rmtree(journal_folder(trace, rank))
+
+
+def compact_journal(trace: Path, rank: int) -> Loss:
+    """Compact all that is left of a rank's journal, which stays; return what was lost of it."""
+    journal, loss = journal_folder(trace, rank), Loss()
     strings = Strings(journal, loss)
     files = segment_files(journal)
     for name in dict.fromkeys(table_of(file) for file in files):
@@ -73,9 +63,7 @@ def compact_rank(trace: Path, rank: int) -> None:
         for run in _runs(left):
             read = [read_segment(file, strings, rank, loss) for file in run]
             _write(journal, [segment for segment in read if segment])
-        _merge(trace / name / f"rank={rank}")
-    if not loss.notes:
-        shutil.rmtree(journal)
+    return loss
 
 
 def _merge(folder: Path) -> None:
@@ -95,7 +83,7 @@ def _write(journal: Path, segments: list[Recovered]) -> None:
     kept = [segment for segment in segments if segment.rows.height]
     if not kept:
         return
-    name, rank = kept[0].table.name, _rank_of(journal)
+    name, rank = kept[0].table.name, rank_of(journal)
     file = journal.parent / name / f"rank={rank}"
     file /= parquet_name(kept[0].number, kept[-1].number)
     write_parquet(pl.concat([segment.rows for segment in kept]), file)
@@ -114,11 +102,3 @@ def _runs(files: list[Path]) -> Iterator[list[Path]]:
         size += num_bytes
     if run:
         yield run
-
-
-def _rank_of(journal: Path) -> int:
-    return int(journal.name.rpartition("=")[2])
-
-
-if __name__ == "__main__":
-    main()

@@ -9,15 +9,18 @@ import json
 import mmap
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from stepscope.ingest.columns import Table, Type
+from stepscope.ingest.manifest import Manifest, ReadReport, manifest_name
+from stepscope.ingest.progress import Progress
+from stepscope.ingest.recording.holding import is_held
 from stepscope.ingest.recording.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
 from stepscope.ingest.recording.segments import (
     HEADER_BYTES,
@@ -25,6 +28,7 @@ from stepscope.ingest.recording.segments import (
     ROWS_MAGIC,
     STRINGS_MAGIC,
     Header,
+    journal_folder,
 )
 from stepscope.ingest.schema import BY_NAME
 
@@ -47,15 +51,89 @@ class Recovered:
 
 @dataclass(slots=True)
 class Loss:
-    """What could not be kept of a journal, and why."""
+    """What could not be kept of a journal, and why.
+
+    `is_damage` tells that there was more than rows that were being written when the process died.
+    """
 
     discarded_bytes: int = 0
     notes: list[str] = field(default_factory=list)
+    is_damage: bool = False
 
-    def add(self, file: Path, what: str, num_bytes: int = 0) -> None:
-        """Count bytes of a file that are discarded."""
+    def add(self, file: Path, what: str, num_bytes: int = 0, *, is_torn: bool = False) -> None:
+        """Count bytes of a file that are discarded; `is_torn` where they are of unfinished rows."""
         self.discarded_bytes += num_bytes
         self.notes.append(f"{file.name}: {what}")
+        self.is_damage |= not is_torn
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found in one rank's journal: segments, what was lost, and what was dropped, why."""
+
+    rank: int
+    segments: list[Recovered]
+    loss: Loss
+    dropped: dict[str, int] = field(default_factory=dict)
+    reason: str = ""
+    is_live: bool = False
+
+    def num_rows(self) -> dict[str, int]:
+        """Rows per table."""
+        counts: dict[str, int] = {}
+        for segment in self.segments:
+            name = segment.table.name
+            counts[name] = counts.get(name, 0) + segment.rows.height
+        return counts
+
+    def said(self) -> dict[str, Any]:
+        """What a manifest keeps of it under `recovered`."""
+        return {
+            "rows": self.num_rows(),
+            "live": self.is_live,
+            "discarded_bytes": self.loss.discarded_bytes,
+            "notes": [*self.loss.notes, *([self.reason] if self.reason else [])],
+        }
+
+    def without(self, covered: Mapping[str, set[int]]) -> Found:
+        """The same without segments that Parquet files hold already, by the table's name."""
+        left = [each for each in self.segments if each.number not in covered[each.table.name]]
+        return replace(self, segments=left)
+
+
+def read_journal(trace: Path, rank: int, progress: Progress | None = None) -> Found:
+    """Read all that is in the journal of one rank; nothing is written."""
+    folder, loss = journal_folder(trace, rank), Loss()
+    is_live = is_held(folder)
+    strings, files = Strings(folder, loss), segment_files(folder)
+    found: list[Recovered] = []
+    for done, file in enumerate(files, 1):
+        segment = read_segment(file, strings, rank, loss)
+        found += [segment] if segment else []
+        if progress:
+            progress(f"recovering rank {rank}", done, len(files))
+    return Found(rank, found, loss, *read_tally(folder), is_live=is_live)
+
+
+def unknown(rank: int) -> Manifest:
+    """Give the manifest of a rank whose own is lost."""
+    lost = ReadReport(notes=(f"{manifest_name(rank)} is missing",))
+    return Manifest("unknown", ranks=(rank,), closed=False, report=lost)
+
+
+def with_found(manifest: Manifest, found: Found, tables: Iterable[str]) -> Manifest:
+    """Say in the manifest of a rank what was found in its journal, unless it says so already.
+
+    `tables` are those that have rows: of a run that was never closed none is known to be whole.
+    """
+    if manifest.recovered or (manifest.closed and not found.loss.notes):
+        return manifest
+    return replace(
+        manifest,
+        tables=manifest.tables or dict.fromkeys(tables, "partial"),
+        recovered={str(found.rank): found.said()},
+        dropped=manifest.dropped or found.dropped,
+    )
 
 
 def segment_files(journal: Path) -> list[Path]:
@@ -89,7 +167,7 @@ def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recover
     beyond = raw[found.end :]
     discarded = found.torn_bytes + (0 if _is_blank(beyond) else len(beyond))
     if discarded:
-        loss.add(file, f"{discarded} bytes that are no whole row", discarded)
+        loss.add(file, f"{discarded} bytes that are no whole row", discarded, is_torn=True)
     table = BY_NAME[header.table]
     return Recovered(table, number_of(file), found.rows, discarded, found.num_open)
 

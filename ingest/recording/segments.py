@@ -56,6 +56,11 @@ def journal_folder(trace: Path, rank: int) -> Path:
     return trace / f"journal.rank={rank}"
 
 
+def rank_of(journal: Path) -> int:
+    """Give the rank whose journal it is."""
+    return int(journal.name.rpartition("=")[2])
+
+
 def size_of(number: int) -> int:
     """Give the size of a stream's n-th segment: small ones first, most traces are small."""
     return min(SMALLEST_BYTES << 2 * min(number, 8), LARGEST_BYTES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,12 @@ def holds_trace(folder: Path) -> bool:
     """Tell whether a directory holds a manifest, a journal or a table of ours."""
     patterns = ("manifest*.json", "journal.rank=*", *(f"{table.name}/rank=*" for table in TABLES))
     return any(any(folder.glob(pattern)) for pattern in patterns)
+
+
+def ranks_in(folder: Path, pattern: str) -> list[int]:
+    """List the ranks whose folders are called so, such as `journal.rank=*`."""
+    names = {found.name.rpartition("=")[2] for found in folder.glob(pattern)}
+    return sorted(int(name) for name in names if re.fullmatch("[0-9]{1,9}", name))
 
 
 def parquet_name(first: int, last: int) -> str:

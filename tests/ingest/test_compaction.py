@@ -9,12 +9,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from stepscope.ingest.readers.native import reader
 from stepscope.ingest.recorder import Recorder
-from stepscope.ingest.recording import compaction
+from stepscope.ingest.recording import compaction, compactor, recovery
 from stepscope.ingest.recording.compaction import compact_rank, compact_segment
 from stepscope.ingest.recording.recovery import segment_files
 from stepscope.ingest.storage import store
@@ -92,18 +93,21 @@ def test_a_segment_whose_parquet_stands_is_not_read_again(trace: Path) -> None:
     assert_every_row_once(trace)
 
 
-@pytest.mark.parametrize("moment", ["read_segment", "read_tally", "parquet_files"])
+@pytest.mark.parametrize(
+    ("where", "moment"),
+    [(recovery, "read_segment"), (recovery, "read_tally"), (reader, "parquet_files")],
+)
 def test_a_segment_compacted_while_the_trace_is_opened_counts_once(
-    trace: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    trace: Path, monkeypatch: pytest.MonkeyPatch, where: ModuleType, moment: str
 ) -> None:
-    look = getattr(reader, moment)
+    look = getattr(where, moment)
 
     def compact_and_look(*args: object) -> object:
         for file in segment_files(trace / "journal.rank=0"):
             compact_segment(file)
         return look(*args)
 
-    monkeypatch.setattr(reader, moment, compact_and_look)
+    monkeypatch.setattr(where, moment, compact_and_look)
 
     assert_every_row_once(trace)
 
@@ -159,7 +163,7 @@ def test_the_process_does_what_it_is_asked_line_by_line(
     monkeypatch.setattr(os, "nice", lambda _: 0)
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(map(json.dumps, asked))))
 
-    compaction.main()
+    compactor.main()
 
     assert not list(trace.glob("journal*"))
     assert_every_row_once(trace)
@@ -167,7 +171,7 @@ def test_the_process_does_what_it_is_asked_line_by_line(
 
 def test_the_process_ends_when_the_engines_end_of_the_pipe_does() -> None:
     beside = subprocess.Popen(
-        [sys.executable, "-m", "stepscope.ingest.recording.compaction"], stdin=subprocess.PIPE
+        [sys.executable, "-m", "stepscope.ingest.recording.compactor"], stdin=subprocess.PIPE
     )
 
     beside.communicate(timeout=20)

@@ -7,6 +7,9 @@ of another program that ends in the middle; what is whole in it was read. It is 
 that was under way: the first of which no end was recorded after the last that did end. A recording
 whose program still writes it is none of these: it has not ended.
 
+Where only the close is missing it is a note: every row that was given is there, the last step had
+ended, and no request was open.
+
 ## Why it hurts
 Everything that was written before the end is there, and nothing after it. The last step may be
 half recorded: requests without an end, blocks without a release, tasks without a retirement. Rules
@@ -17,7 +20,8 @@ that look for what never happened cannot tell "never" from "not yet" near the en
     what came later is missing
 
 ## How to fix
-If the engine crashed, look at the last step: it is what the engine was doing. If it was stopped on
+If the engine crashed, look at the last step: it is what the engine was doing. `stepscope close`
+turns what it left into a trace that is small and opens at once. If it was stopped on
 purpose, close the recorder on the way out (`with Recorder(...)`, or `recorder.close()` in a signal
 handler).
 
@@ -29,7 +33,7 @@ timeout (`TORCH_FR_BUFFER_SIZE`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import polars as pl
@@ -38,6 +42,8 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import last_steps
+from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.requests import has_histories, requests
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace
 
@@ -80,7 +86,10 @@ class NotClosed:
             "rows dropped": num_dropped,
             "last step": last["step"],
         }
-        return finding(self, message, FIX, at=last, evidence=evidence)
+        found = finding(self, message, FIX, at=last, evidence=evidence)
+        is_all = not num_bytes and not num_dropped and not _notes(was)
+        is_quiet = is_all and _is_between(trace, rank, last)
+        return replace(found, severity=Severity.INFO) if is_quiet else found
 
     def _of_file(self, trace: Trace, report: ReadReport) -> Finding:
         """A file of another program that ends too early: nothing of it was ever in a journal."""
@@ -106,8 +115,24 @@ def _counts(was: Mapping[str, Any]) -> tuple[int, int]:
     return num_rows, num_bytes if isinstance(num_bytes, int) else 0
 
 
+def _notes(was: Any) -> bool:
+    return bool(was.get("notes")) if isinstance(was, Mapping) else True
+
+
+def _is_between(trace: Trace, rank: str, last: Mapping[str, Any]) -> bool:
+    """Whether it is known that a rank was in no step when it ended, and had no open request."""
+    if last["step"] is None or last["has_no_end"] is not False or not has_histories(trace):
+        return False
+    of_rank = pl.col("rank").cast(pl.String) == rank
+    return not any_row(requests(trace).filter(of_rank, pl.col("outcome").is_null()))
+
+
 def _last_step(trace: Trace, rank: str) -> Mapping[str, Any]:
     """Where the recording of a rank ends; all of it null when the rank recorded no step."""
     last = last_steps(trace).filter(pl.col("rank").cast(pl.String) == str(rank))
-    nothing = {"rank": int(rank) if str(rank).isdecimal() else None, "step": None}
+    nothing = {
+        "rank": int(rank) if str(rank).isdecimal() else None,
+        "step": None,
+        "has_no_end": None,
+    }
     return next(last.collect().iter_rows(named=True), nothing)

@@ -7,9 +7,7 @@ written, so a trace can be opened while it is being recorded.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -19,20 +17,16 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import (
     Manifest,
-    ReadReport,
-    manifest_name,
     merged,
     read_manifest,
 )
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.recording.holding import is_held
 from stepscope.ingest.recording.recovery import (
+    Found,
     Loss,
-    Recovered,
-    Strings,
-    read_segment,
-    read_tally,
-    segment_files,
+    read_journal,
+    unknown,
+    with_found,
 )
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.storage.store import (
@@ -40,6 +34,7 @@ from stepscope.ingest.storage.store import (
     holds_trace,
     of_rank,
     parquet_files,
+    ranks_in,
     scan,
 )
 
@@ -63,10 +58,12 @@ class NativeReader:
     ) -> tuple[Mapping[str, Frame], Manifest]:
         """Scan the Parquet files and recover what is only in the journal; raises `TraceError`."""
         try:
-            journals = [
-                _read_journal(path, rank, progress) for rank in _ranks_of(path, "journal.rank=*")
+            found = [
+                read_journal(path, rank, progress) for rank in ranks_in(path, "journal.rank=*")
             ]
-            frames = _frames(journals, {t.name: parquet_files(path, t.name) for t in TABLES})
+            files = {table.name: parquet_files(path, table.name) for table in TABLES}
+            journals = [each.without(_covered(files, each.rank)) for each in found]
+            frames = _frames(journals, files)
             manifest = merged(_manifests(path, journals, frames))
         except OSError as error:
             where = str(error.filename or path)
@@ -74,47 +71,17 @@ class NativeReader:
         return frames, manifest
 
 
-@dataclass(slots=True)
-class _Journal:
-    """What was found in one rank's journal and is not in Parquet files yet."""
-
-    rank: int
-    segments: list[Recovered]
-    loss: Loss
-    dropped: dict[str, int] = field(default_factory=dict)
-    reason: str = ""
-    is_live: bool = False
-
-    def num_rows(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for segment in self.segments:
-            name = segment.table.name
-            counts[name] = counts.get(name, 0) + segment.rows.height
-        return counts
-
-
-def _read_journal(trace: Path, rank: int, progress: Progress | None) -> _Journal:
-    folder, loss = trace / f"journal.rank={rank}", Loss()
-    is_live = is_held(folder)
-    strings, files = Strings(folder, loss), segment_files(folder)
-    found: list[Recovered] = []
-    for done, file in enumerate(files, 1):
-        segment = read_segment(file, strings, rank, loss)
-        found += [segment] if segment else []
-        if progress:
-            progress(f"recovering rank {rank}", done, len(files))
-    return _Journal(rank, found, loss, *read_tally(folder), is_live=is_live)
-
-
-def _frames(journals: list[_Journal], files: Mapping[str, list[Path]]) -> dict[str, Frame]:
-    """Join Parquet files and what only the journals hold.
+def _covered(files: Mapping[str, list[Path]], rank: int) -> dict[str, set[int]]:
+    """The segments that Parquet files hold.
 
     The files were listed once, and after the journals were read: a segment that was compacted
     meanwhile is in the list, and counts once.
     """
-    for journal in journals:
-        covered = {name: covered_numbers(of_rank(files[name], journal.rank)) for name in files}
-        journal.segments = [s for s in journal.segments if s.number not in covered[s.table.name]]
+    return {name: covered_numbers(of_rank(files[name], rank)) for name in files}
+
+
+def _frames(journals: list[Found], files: Mapping[str, list[Path]]) -> dict[str, Frame]:
+    """Join Parquet files and what only the journals hold."""
     frames: dict[str, Frame] = {}
     for table in TABLES:
         parts = [scan(table, files[table.name])] if files[table.name] else []
@@ -129,47 +96,21 @@ def _frames(journals: list[_Journal], files: Mapping[str, list[Path]]) -> dict[s
     return frames
 
 
-def _manifests(
-    trace: Path, journals: list[_Journal], frames: Mapping[str, Frame]
-) -> list[Manifest]:
+def _manifests(trace: Path, journals: list[Found], frames: Mapping[str, Frame]) -> list[Manifest]:
     files = [file for file in sorted(trace.glob("manifest*.json")) if file.stat().st_size]
     found = [read_manifest(file) for file in files]
     known = {rank for manifest in found for rank in manifest.ranks}
     missing = [journal.rank for journal in journals if journal.rank not in known]
     if not found and not missing:
-        missing = _ranks_of(trace, "*/rank=*")
-    found += [_unknown(rank) for rank in missing]
+        missing = ranks_in(trace, "*/rank=*")
+    found += [unknown(rank) for rank in missing]
     by_rank = {journal.rank: journal for journal in journals}
     return [_with_journal(each, by_rank.get(each.ranks[0]), frames) for each in found]
 
 
-def _unknown(rank: int) -> Manifest:
-    lost = ReadReport(notes=(f"{manifest_name(rank)} is missing",))
-    return Manifest("unknown", ranks=(rank,), closed=False, report=lost)
-
-
 def _with_journal(
-    manifest: Manifest, journal: _Journal | None, frames: Mapping[str, Frame]
+    manifest: Manifest, journal: Found | None, frames: Mapping[str, Frame]
 ) -> Manifest:
-    if journal is None and manifest.closed:
+    if journal is None and (manifest.closed or manifest.recovered):
         return manifest
-    journal = journal or _Journal(manifest.ranks[0], [], Loss())
-    if manifest.closed and not journal.loss.notes:
-        return manifest
-    said = {
-        "rows": journal.num_rows(),
-        "live": journal.is_live,
-        "discarded_bytes": journal.loss.discarded_bytes,
-        "notes": [*journal.loss.notes, *([journal.reason] if journal.reason else [])],
-    }
-    return replace(
-        manifest,
-        tables=manifest.tables or dict.fromkeys(frames, "partial"),
-        recovered={str(journal.rank): said},
-        dropped=manifest.dropped or journal.dropped,
-    )
-
-
-def _ranks_of(trace: Path, pattern: str) -> list[int]:
-    names = {folder.name.rpartition("=")[2] for folder in trace.glob(pattern)}
-    return sorted(int(name) for name in names if re.fullmatch("[0-9]{1,9}", name))
+    return with_found(manifest, journal or Found(manifest.ranks[0], [], Loss()), frames)

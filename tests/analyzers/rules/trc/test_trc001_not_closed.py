@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.rules.trc.trc001_not_closed import NotClosed
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.recorder import Recorder
@@ -111,3 +115,44 @@ def test_a_recording_whose_program_was_killed_has_ended(tmp_path: Path) -> None:
     assert trace.manifest.live_ranks == ()
     assert [found.code for found in NotClosed().check(trace)] == ["TRC001"]
     assert "ended before it was finished" in repr(trace)
+
+
+WHOLE = {"0": {"rows": {"steps": 2, "lifecycle": 3}, "discarded_bytes": 0, "notes": []}}
+SERVED = [
+    {"step": 3, "ts_ns": 30, "request": "a", "event": "arrive"},
+    {"step": 3, "ts_ns": 31, "request": "a", "event": "admit"},
+    {"step": 4, "ts_ns": 49, "request": "a", "event": "finish"},
+]
+
+
+def severity(recovered: dict[str, Any] = WHOLE, **more: Any) -> Severity:
+    tables = {"steps": [step(3), step(4)], "lifecycle": SERVED, **more}
+    (found,) = NotClosed().check(trace_of(closed=False, recovered=recovered, **tables))
+    return found.severity
+
+
+def test_where_only_the_close_is_missing_it_is_a_note() -> None:
+    assert severity() is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"steps": [step(3), step(4, dur_ns=None)]},
+        {"steps": [step(3)], "batch_rows": [row(4, "a", ts_ns=41)]},
+        {"lifecycle": SERVED[:2]},
+        {"lifecycle": []},
+        {"steps": []},
+        {"dropped": {"spans": 1}},
+        {"recovered": {"0": {**WHOLE["0"], "discarded_bytes": 9}}},
+        {"recovered": {"0": {**WHOLE["0"], "notes": ["steps-000001.seg: the header is damaged"]}}},
+        {"recovered": {"0": "?"}},
+    ],
+    ids=[
+        "a step had not ended", "of a step only the batch is there", "a request was open",
+        "of requests nothing is known", "of steps nothing is known", "rows were dropped",
+        "bytes are unreadable", "a segment is damaged", "the manifest makes no sense",
+    ],
+)  # fmt: skip
+def test_it_is_a_warning_where(more: dict[str, Any]) -> None:
+    assert severity(**more) is Severity.WARNING

@@ -1,0 +1,36 @@
+"""`stepscope close`: finish the recording of an engine that died."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from stepscope.app.cli.progress import progress
+from stepscope.app.printable import plain
+
+
+@click.command()
+@click.argument("traces", metavar="TRACES...", nargs=-1, required=True,
+                type=click.Path(path_type=Path))  # fmt: skip
+def close(traces: tuple[Path, ...]) -> None:
+    """Finish recordings that their engine never closed.
+
+    An engine that is killed leaves its last rows in a journal, which is large and is read again
+    by whoever opens the trace. Here they become Parquet, and the journal goes. No row is lost: the
+    trace says as before that it was not closed, and how many rows were recovered. What is still
+    being recorded is refused.
+    """
+    from stepscope.ingest.recording.closing import Closed, close_recording
+
+    def told(rank: Closed) -> str:
+        torn = f", {rank.discarded_bytes:,} bytes were no whole row" if rank.discarded_bytes else ""
+        kept = f"; the journal stays: {plain(rank.notes[0])}" if rank.has_journal else ""
+        rows = "row" if rank.num_rows == 1 else "rows"
+        return f"rank {rank.rank}: {rank.num_rows:,} {rows} recovered{torn}{kept}"
+
+    for trace in traces:
+        with progress() as report:
+            ranks = close_recording(trace, report)
+        said = [told(rank) for rank in ranks] or ["nothing to close"]
+        click.echo("\n".join(f"{plain(str(trace))}: {line}" for line in said))

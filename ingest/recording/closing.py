@@ -1,0 +1,112 @@
+"""Finish what a recorder that died left behind, so that no row is only in a journal any more.
+
+The recorder's own `close` ends a run that went well. Here a process was killed, or its disk was
+full: what is on record becomes Parquet, the manifest keeps what was found and that the run was
+never closed, and the journal goes. Wherever this is stopped, no row is lost, and it may be begun
+again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepscope.ingest.errors import RecordingError, TraceError, WriteError
+from stepscope.ingest.manifest import (
+    Manifest,
+    manifest_name,
+    read_manifest,
+    write_manifest,
+)
+from stepscope.ingest.progress import Progress
+from stepscope.ingest.recording.compaction import compact_journal
+from stepscope.ingest.recording.holding import hold, is_held
+from stepscope.ingest.recording.recovery import read_journal, unknown, with_found
+from stepscope.ingest.recording.segments import journal_folder
+from stepscope.ingest.schema import TABLES
+from stepscope.ingest.storage.store import covered_numbers, holds_trace, ranks_in, whole_files
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What came of one rank: how many rows its journal alone had, and what of it was unreadable.
+
+    `has_journal` tells that the journal stays, because parts of it cannot be read.
+    """
+
+    rank: int
+    num_rows: int
+    discarded_bytes: int
+    notes: tuple[str, ...]
+    has_journal: bool
+
+
+def close_recording(path: Path, progress: Progress | None = None) -> list[Closed]:
+    """Finish the journals of `path`, one after the other; none where all are closed.
+
+    Raises `TraceError` where there is no recording, `RecordingError` where a process still
+    records, before anything is changed, and `WriteError` where nothing can be written.
+    """
+    if not path.is_dir() or not holds_trace(path):
+        raise TraceError("no recording is there", where=str(path), todo="name a .trace directory")
+    ranks = ranks_in(path, "journal.rank=*")
+    for rank in ranks:
+        if is_held(journal_folder(path, rank)):
+            raise _still_recorded(path, rank)
+    return [close_rank(path, rank, progress) for rank in ranks]
+
+
+def close_rank(path: Path, rank: int, progress: Progress | None = None) -> Closed:
+    """Finish the journal of one rank; raises as `close_recording` does."""
+    journal = journal_folder(path, rank)
+    try:
+        with _alone(path, rank):
+            found = read_journal(path, rank, progress).without(_covered(path, rank))
+            found.is_live = False  # it is we who hold it
+            compact_journal(path, rank)
+            tables = (table.name for table in TABLES if (path / table.name).is_dir())
+            manifest = with_found(_manifest(path, rank), found, tables)
+            write_manifest(manifest, path / manifest_name(rank))
+            if not found.loss.is_damage:
+                shutil.rmtree(journal)
+    except OSError as error:
+        why = f"cannot be written: {error.strerror or error}"
+        raise WriteError(why, where=str(path), todo="make room and try again") from None
+    return Closed(
+        rank, sum(found.num_rows().values()), found.loss.discarded_bytes, tuple(found.loss.notes),
+        journal.exists(),
+    )  # fmt: skip
+
+
+@contextmanager
+def _alone(path: Path, rank: int) -> Iterator[None]:
+    """Hold the journal, so that no two processes finish it at once."""
+    held = hold(journal_folder(path, rank))
+    if held is None and is_held(journal_folder(path, rank)):
+        raise _still_recorded(path, rank)
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def _still_recorded(path: Path, rank: int) -> RecordingError:
+    return RecordingError(
+        f"rank {rank} is still being recorded", where=str(path), todo="stop the engine first"
+    )
+
+
+def _manifest(path: Path, rank: int) -> Manifest:
+    file = path / manifest_name(rank)
+    return read_manifest(file) if file.exists() and file.stat().st_size else unknown(rank)
+
+
+def _covered(path: Path, rank: int) -> dict[str, set[int]]:
+    """The segments that Parquet files hold."""
+    folders = {table.name: path / table.name / f"rank={rank}" for table in TABLES}
+    return {name: covered_numbers(whole_files(folder)) for name, folder in folders.items()}

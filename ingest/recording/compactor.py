@@ -1,0 +1,55 @@
+"""The process beside an engine that turns full segments into Parquet, and outlives it if it dies.
+
+`python -m stepscope.ingest.recording.compactor` reads what to do from its standard input, one JSON
+object a line, until an empty one. Where the end comes before that, the engine died: then what it
+left is finished as `stepscope close` does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.recording.closing import close_rank
+from stepscope.ingest.recording.compaction import compact_rank, compact_segment
+from stepscope.ingest.recording.holding import is_held
+from stepscope.ingest.recording.segments import rank_of
+
+LOWEST_PRIORITY = 19
+PATIENCE_S = 10.0
+"""For so long after the pipe has ended a process that was forked off may still hold the journal."""
+
+
+def main() -> None:
+    """Do what the standard input names, at the lowest priority."""
+    os.nice(LOWEST_PRIORITY)
+    journals: set[Path] = set()
+    for line in sys.stdin:
+        match json.loads(line):
+            case {"segment": file}:
+                journals.add(Path(file).parent)
+                compact_segment(Path(file))
+            case {"trace": trace, "rank": rank}:
+                compact_rank(Path(trace), rank)
+            case _:
+                return
+    for journal in journals:
+        _finish(journal)
+
+
+def _finish(journal: Path) -> None:
+    """Finish the journal of an engine that died; where that fails, it opens as it is."""
+    deadline = time.monotonic() + PATIENCE_S
+    while is_held(journal) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    with suppress(StepscopeError):
+        close_rank(journal.parent, rank_of(journal))
+
+
+if __name__ == "__main__":
+    main()
