@@ -80,9 +80,37 @@ cache hitrate 25.00%, 2 running, 1 waiting
 2025-07-01T10:00:05.250000Z  INFO mistralrs_core::engine::logger: Throughput (T/s) 20.00 (prefill \
 15.00, decode 5.00), Prefix cache hitrate 50.00%, 3 running, 0 waiting
 """
+TTXLA_SCHEDULER = """\
+{"schema":1,"layer":"scheduler","ts":1790000000.25,"step":1,"num_running":1,"max_running":32,\
+"num_waiting":2,"batch_util":0.0312,"kv_util":0.1,"num_free_blocks":90,"num_total_blocks":100,\
+"prefill_new":1,"prefill_resumed":0,"prefill_partial":1,"running_scheduled":1,"preempted":0,\
+"decode_gated":true,"decodes_displaced":3,"total_scheduled_tokens":160}
+{"schema":1,"layer":"scheduler","ts":1790000000.5,"step":2,"num_running":2,"max_running":32,\
+"num_waiting":3,"batch_util":0.0625,"kv_util":1.0,"num_free_blocks":0,"num_total_blocks":100,\
+"prefill_new":0,"prefill_resumed":0,"prefill_partial":0,"running_scheduled":2,"preempted":1,\
+"decode_gated":false,"decodes_displaced":0,"total_scheduled_tokens":2}
+"""
+TTXLA_RUNNER = """\
+{"schema":1,"layer":"runner","event":"request_admitted","ts":1790000001.0,"step":0,\
+"request_id":"a","slot":0,"prompt_len":9,"prefill_len":9,"readmission":false}
+{"schema":1,"layer":"runner","event":"step","ts":1790000001.5,"step":1,"slots_occupied":3,\
+"slots_free":5,"slots_total":8,"num_prefilling":1,"num_decoding":2,"prefill_passes":1,\
+"decode_passes":1,"emitted_tokens":2,"step_dt_s":0.25,"decode_rate_toks_per_s":8.0}
+{"schema":1,"layer":"runner","event":"request_completed","ts":1790000002.0,"step":1,\
+"request_id":"a","slot":0,"prompt_len":9,"output_len":5}
+"""
+SERVING_SIM = """\
+\u25b6 Starting simulation...
+[1.0s] Avg prompt throughput: 8780.0 tokens/s, Avg generation throughput: 27.0 tokens/s
+        \u251c\u2500Running Instance[0]: 9 reqs, Waiting: 2 reqs, Total # 1 NPUs, Each NPU Memory \
+Usage 16462.51 MB (66.986 % Used), Prefix Cache Hit ratio 0.25 %, (3 / 9069)
+        \u2514\u2500Node[0]: Total CPU Memory Usage 1.50 MB, 0.000 % Used
+[2.5s] Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 196.0 tokens/s
+"""
 LOGS = {
     "vllm": VLLM, "sglang": SGLANG, "atom": ATOM, "trtllm": TRTLLM, "statistics": STATISTICS,
-    "llamacpp": LLAMACPP, "mistralrs": MISTRALRS,
+    "llamacpp": LLAMACPP, "mistralrs": MISTRALRS, "ttxla-scheduler": TTXLA_SCHEDULER,
+    "ttxla-runner": TTXLA_RUNNER, "servingsim": SERVING_SIM,
 }  # fmt: skip
 
 

@@ -7,8 +7,10 @@ from typing import Protocol
 from stepscope.ingest.readers.logs.engines.atom import AtomLines
 from stepscope.ingest.readers.logs.engines.llamacpp import LlamacppLines
 from stepscope.ingest.readers.logs.engines.mistralrs import MistralrsLines
+from stepscope.ingest.readers.logs.engines.servingsim import ServingSimLines
 from stepscope.ingest.readers.logs.engines.sglang import SglangLines
 from stepscope.ingest.readers.logs.engines.trtllm import TrtllmLines
+from stepscope.ingest.readers.logs.engines.ttxla import TtxlaLines
 from stepscope.ingest.readers.logs.engines.vllm import VllmLines
 from stepscope.ingest.readers.text.collect import Line, LogRows
 
@@ -33,4 +35,5 @@ class LineFormat(Protocol):
 
 LINE_FORMATS: tuple[type[LineFormat], ...] = (
     VllmLines, SglangLines, AtomLines, TrtllmLines, LlamacppLines, MistralrsLines,
+    TtxlaLines, ServingSimLines,
 )  # fmt: skip

@@ -18,12 +18,13 @@ from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater
-from stepscope.ingest.readers.logs.decode import LINE_FORMATS, LineFormat
+from stepscope.ingest.readers.logs.decode import LINE_FORMATS
 from stepscope.ingest.readers.logs.split import documents, is_spread
 from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.readers.text.collect import YEAR_ASSUMED, Line, LogRows
 from stepscope.ingest.readers.text.split import (
     NO_END,
+    NO_STAMP,
     SNIFF_BYTES,
     Lines,
     as_utf8,
@@ -56,13 +57,16 @@ class EngineLog:
             match = self._marker.search(content)
             if match is None:
                 self.rows.skipped[OTHER_LINES] += 1
-            elif kind := self._take(self._by_marker[match[0].decode()], content, is_whole=is_whole):
+            elif kind := self._take(match[0].decode(), content, is_whole=is_whole):
                 yield kind
         for each in self._formats:
             each.end(self.rows)
 
-    def _take(self, reads: LineFormat, content: bytes, *, is_whole: bool) -> str | None:
+    def _take(self, marker: str, content: bytes, *, is_whole: bool) -> str | None:
+        reads = self._by_marker[marker]
         text, packed_time = text_of(content)
+        if marker not in text:  # an engine's own JSON, which looks as if a line were packed in it
+            text, packed_time = content.decode("utf-8", "replace"), NO_STAMP
         kind = reads.take(Line(text, origin_of(text), packed_time, is_whole), self.rows)
         if kind:
             self.rows.read[kind] += 1
