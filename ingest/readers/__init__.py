@@ -23,6 +23,7 @@ READERS = (
     "forward_pass.reader.ForwardPassReader",
     "perfetto.reader.PerfettoReader",
     "requests.reader.RequestsReader",
+    "samples.reader.SamplesReader",
     "core_runtime.reader.RuntimeLogReader",
     "nsys.reader.NsysReader",
     "rocprofv3.reader.Rocprofv3Reader",

@@ -10,14 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\w ,]*throughput[\w ,]*\r?\n\s*[-\d.]+,")
 _NSYS = re.compile(rb"TABLE StringIds|CUPTI_ACTIVITY_KIND_|META_DATA_EXPORT|NVTX_EVENTS")
 _TAR_MAGIC = slice(257, 262)
 CHROME_JSON = "record with torch.profiler, or convert it to Chrome JSON"
-REQUEST_LISTS = (
-    "name the columns as Azure's CSV (TIMESTAMP, ContextTokens, GeneratedTokens) or Mooncake's "
-    "JSON lines (timestamp in ms, input_length, output_length) do"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +26,6 @@ class Foreign:
 
 def _begins(*magic: bytes) -> Callable[[bytes], bool]:
     return lambda head: head.startswith(magic)
-
-
-def _holds(*words: bytes, first: bytes = b"") -> Callable[[bytes], bool]:
-    """A text that begins with `first` and holds all of the words."""
-    return lambda head: _starts(head, first) and all(word in head for word in words)
-
-
-def _starts(head: bytes, first: bytes) -> bool:
-    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(first)
 
 
 def _is_tar(head: bytes) -> bool:
@@ -75,26 +61,6 @@ FOREIGN = (
         "this is an SQLite database, and none that Nsight Systems exports",
         "export a report of Nsight Systems: nsys export --type sqlite",
         lambda head: head.startswith(b"SQLite format 3\0") and not _NSYS.search(head),
-    ),
-    Foreign(
-        "this is the log of LLMServingSim, a simulator; stepscope reads logs of engines",
-        "open the log of the engine that it was compared with",
-        _holds(b"LLMServingSim", b"Running Instance["),
-    ),
-    Foreign(
-        "this is a list of requests with other columns than those that stepscope knows",
-        REQUEST_LISTS,
-        _holds(b'"input_toks"', b'"output_toks"', first=b"{"),
-    ),
-    Foreign(
-        "this is a list of requests with other columns than those that stepscope knows",
-        REQUEST_LISTS,
-        _holds(b'"Prompt Length"', b'"requests"', first=b"{"),
-    ),
-    Foreign(
-        "these are measurements over time in CSV; stepscope does not read them yet",
-        "open the log of the engine that was measured",
-        lambda head: _HEADER.match(head) is not None,
     ),
     Foreign(
         "this is JSON in UTF-16",

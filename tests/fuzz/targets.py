@@ -31,6 +31,7 @@ from stepscope.ingest.readers.otlp.reader import OtlpReader
 from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.readers.requests.reader import RequestsReader
 from stepscope.ingest.readers.rocprofv3.reader import Rocprofv3Reader
+from stepscope.ingest.readers.samples.reader import SamplesReader
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
 from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
 from stepscope.ingest.readers.xplane.reader import XPlaneReader
@@ -49,7 +50,8 @@ from tests.ingest.test_kineto_damage import LAYOUTS
 from tests.ingest.test_kv_events import CAPTURE
 from tests.ingest.test_otlp import SERVED, span
 from tests.ingest.test_otlp import exported as spans_exported
-from tests.ingest.test_requests import AZURE, MOONCAKE
+from tests.ingest.test_requests import LISTS
+from tests.ingest.test_samples import SAMPLES
 from tests.ingest.test_swimlane import deps, records
 from tests.ingest.xplane_files import two_steps as two_xla_steps
 from tests.zstd_frames import framed
@@ -230,7 +232,8 @@ TARGETS = {
         as_file("spans.json"),
     ),
     "nsys": Target(NsysReader(), _nsys, as_file("report.sqlite")),
-    "requests": Target(RequestsReader(), _texts(AZURE, MOONCAKE), as_file("requests.csv")),
+    "requests": Target(RequestsReader(), _texts(*LISTS), as_file("requests.csv")),
+    "samples": Target(SamplesReader(), _texts(SAMPLES), as_file("samples.csv")),
     **{
         f"log-{engine}": Target(EngineLogReader(), _texts(text), as_file("server.log"))
         for engine, text in LOGS.items()

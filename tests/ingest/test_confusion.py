@@ -32,12 +32,13 @@ FOLDERS = (ROOT / "sample_traces", SHARED / "data", SHARED / "foreign")
 NATIVE, SWIMLANE, CHROME, FOLDER = "stepscope", "core-group", "torch.profiler", "folder"
 KV, PERFETTO, REQUESTS = "KV cache", "Perfetto", "list of requests"
 RUNTIME, ENGINE = "log of the core-group", "log of an engine"
-FORWARD = "forward pass metrics"
+FORWARD, SAMPLES = "forward pass metrics", "measurements over time"
 NSYS, ROCPROF, XPLANE = "Nsight Systems", "rocprofv3", "XPlane"
 OTLP = "OpenTelemetry"
 PROFILERS = (NSYS, ROCPROF, XPLANE, OTLP)
 READERS = (
-    NATIVE, SWIMLANE, CHROME, FOLDER, KV, FORWARD, PERFETTO, REQUESTS, RUNTIME, ENGINE, *PROFILERS,
+    NATIVE, SWIMLANE, CHROME, FOLDER, KV, FORWARD, PERFETTO, REQUESTS, SAMPLES, RUNTIME, ENGINE,
+    *PROFILERS,
 )  # fmt: skip
 # What each file must be: one of these, or a part of the line that refuses it.
 EXPECTED = {
@@ -58,14 +59,14 @@ EXPECTED = {
     "data/README.md": "not known",
     "foreign/README.md": "not known",
     "foreign/MANIFEST.tsv": "not known",
-    "foreign/aibrix_5s_workload.jsonl": "a list of requests with other columns",
+    "foreign/aibrix_5s_workload.jsonl": REQUESTS,
     "foreign/fpm.jsonl": FORWARD,
     "foreign/fpm.msgpack": FORWARD,
     "foreign/jax_conv_mi300.xplane.pb": XPLANE,
-    "foreign/llmservingsim_sim.log": "the log of LLMServingSim",
-    "foreign/llmservingsim_vllm_requests.jsonl": "a list of requests with other columns",
-    "foreign/llmservingsim_vllm_timeseries.csv": "measurements over time in CSV",
-    "foreign/llmservingsim_workload.jsonl": "a list of requests with other columns",
+    "foreign/llmservingsim_sim.log": ENGINE,
+    "foreign/llmservingsim_vllm_requests.jsonl": REQUESTS,
+    "foreign/llmservingsim_vllm_timeseries.csv": SAMPLES,
+    "foreign/llmservingsim_workload.jsonl": REQUESTS,
     "foreign/merged_tp.json": CHROME,
     "foreign/nsys_mock.sqlite": NSYS,
     "foreign/otlp.json": OTLP,
@@ -135,17 +136,9 @@ def tar(folder: Path) -> bytes:
     return (folder / "made.tar").read_bytes()
 
 
-SIMULATED = """\
------- LLMServingSim2.0 ------
-[1.0s] Avg prompt throughput: 8780.0 tokens/s, Avg generation throughput: 27.0 tokens/s
-        Running Instance[0]: 9 reqs, Waiting: 0 reqs, Total NPUs: 1
-"""
 MADE: dict[str, Callable[[Path], bytes]] = {
     "an SQLite database, and none that Nsight": lambda folder: sqlite(folder, "music"),
     "an SQLite database of ROCm's profiler": lambda folder: sqlite(folder, "rocpd_region"),
-    "the log of LLMServingSim": lambda _: SIMULATED.encode(),
-    "a list of requests with other columns": lambda _: b'{"input_toks": 5, "output_toks": 6}\n',
-    "measurements over time in CSV": lambda _: b"t,gen_throughput,running\r\n1.0,3.5,4\r\n",
     "JSON in UTF-16": lambda _: '{"traceEvents": []}'.encode("utf-16"),
     "a pickle of Python": lambda _: pickle.dumps({"segments": []}),
     "a tar archive": tar,

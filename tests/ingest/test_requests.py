@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -12,13 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepscope.analyzers.check.coverage import coverage
+from stepscope.analyzers.latency.blame import blame
 from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers.requests.reader import HASHES, ODD, RequestsReader
+from stepscope.ingest.readers.requests.collect import HASHES
+from stepscope.ingest.readers.requests.reader import ODD, RequestsReader
 from stepscope.ingest.readers.text.split import NO_END
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
+from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import open_log, report_of
 
@@ -28,6 +33,21 @@ MOONCAKE = """\
 {"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2]}
 {"timestamp": 27.5, "input_length": 7322, "output_length": 490, "hash_ids": [0, 14], "more": 1}
 """
+SERVING_SIM = """\
+{"input_toks": 27369, "output_toks": 1626, "arrival_time_ns": 101537000}
+{"input_toks": 1390, "output_toks": 527, "arrival_time_ns": 144370000, "more": 1}
+"""
+BRIX = """\
+{"timestamp": 21, "requests": [{"Prompt Length": 909, "Output Length": 22, "prompt": "Here is"}]}
+{"timestamp": 26.5, "requests": [{"Prompt Length": null, "Output Length": 7}]}
+"""
+MEASURED = """\
+{"request_id": "bench-0", "input_toks": 2358, "output_toks": 531, "arrival_time": 1787267980.08, \
+"queued_ts": 27536.5, "scheduled_ts": 27536.625, "first_token_ts": 27537.25, "last_token_ts": 27554}
+{"request_id": "bench-1", "input_toks": 1034, "output_toks": 769, "queued_ts": 27537.0, \
+"scheduled_ts": null, "first_token_ts": null, "last_token_ts": null}
+"""
+LISTS = (AZURE, MOONCAKE, SERVING_SIM, BRIX, MEASURED)
 ARRIVAL = ("request", "event", "ts_ns", "prompt_len", "max_tokens")
 
 
@@ -59,7 +79,72 @@ def test_a_line_of_mooncake_s_arrives_so_many_milliseconds_in(tmp_path: Path) ->
     assert report_of(trace).skipped == {HASHES: 5}
 
 
-@pytest.mark.parametrize("text", [AZURE, MOONCAKE])
+def test_a_line_of_llmservingsim_s_workload_arrives_so_many_nanoseconds_in(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, SERVING_SIM)
+
+    assert rows(trace, "lifecycle", *ARRIVAL) == [
+        ("req-00", "arrive", 101_537_000, 27_369, 1_626),
+        ("req-01", "arrive", 144_370_000, 1_390, 527),
+    ]
+
+
+def test_requests_of_aibrix_that_come_together_are_each_an_arrival(tmp_path: Path) -> None:
+    several = '{"timestamp": 30, "requests": [{"Output Length": 1}, {"Prompt Length": 5}]}\n'
+    none = '{"timestamp": 31, "requests": []}\n'
+
+    trace = open_log(tmp_path, BRIX + several + none)
+
+    assert rows(trace, "lifecycle", *ARRIVAL) == [
+        ("req-00", "arrive", 21_000_000, 909, 22), ("req-01", "arrive", 26_500_000, None, 7),
+        ("req-02", "arrive", 30_000_000, None, 1), ("req-03", "arrive", 30_000_000, 5, None),
+    ]  # fmt: skip
+    assert report_of(trace).skipped == {"lines without a request": 1}
+
+
+@pytest.mark.parametrize("text", [SERVING_SIM, BRIX])
+def test_a_workload_says_that_it_is_no_run(tmp_path: Path, text: str) -> None:
+    trace = open_log(tmp_path, text)
+
+    assert any(note.startswith("a workload, not a run") for note in report_of(trace).notes)
+    assert any("nothing in it tells when" in note for note in blame(trace).notes)
+    assert "its recording alone" in coverage(trace).share
+
+
+def test_what_was_measured_of_a_request_is_its_life(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, MEASURED)
+
+    columns = ("ts_ns", "request", "event", "prompt_len", "max_tokens", "num_generated")
+    assert rows(trace, "lifecycle", *columns) == [
+        (27_536_500_000_000, "bench-0", "arrive", 2358, 531, None),
+        (27_536_625_000_000, "bench-0", "admit", None, None, None),
+        (27_537_000_000_000, "bench-1", "arrive", 1034, 769, None),
+        (27_537_250_000_000, "bench-0", "first-token", None, None, 1),
+        (27_554_000_000_000, "bench-0", "finish", None, None, 531),
+    ]
+    assert report_of(trace).read == {"requests": 2}
+    assert report_of(trace).skipped == {"times of arrival on another clock than the engine's": 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"request_id": "a", "input_toks": 1, "output_toks": 1, "queued_ts": -1}',
+        '{"request_id": "a", "input_toks": 1, "output_toks": 1, "queued_ts": 1e300}',
+        '{"request_id": 7, "input_toks": 1, "output_toks": 1, "queued_ts": 1}',
+        '{"request_id": "a", "input_toks": -1, "output_toks": 1, "queued_ts": 1}',
+        '{"request_id": "a", "input_toks": 1, "output_toks": 1, "queued_ts": 1, '
+        '"last_token_ts": -1}',
+        "7", "{", "",
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_request_is_counted(tmp_path: Path, line: str) -> None:
+    report = report_of(open_log(tmp_path, f"{MEASURED}{line}\n"))
+
+    assert report.read == {"requests": 2}
+    assert report.skipped.get(ODD, 0) == bool(line)
+
+
+@pytest.mark.parametrize("text", LISTS)
 @pytest.mark.parametrize("how", ["gzip", "BOM", "CRLF", "no end"])
 def test_however_it_was_saved_it_holds_the_same(tmp_path: Path, text: str, how: str) -> None:
     saved = {
@@ -96,7 +181,7 @@ def test_a_line_of_mooncake_s_that_is_no_request_is_counted(tmp_path: Path, line
     assert report_of(trace).read["arrivals"] == 2
 
 
-@pytest.mark.parametrize("text", [AZURE, MOONCAKE])
+@pytest.mark.parametrize("text", LISTS[:-1])
 def test_cut_anywhere_all_whole_lines_are_kept(tmp_path: Path, text: str) -> None:
     whole = rows(open_log(tmp_path, text), "lifecycle", *ARRIVAL)
     num_heads = text.startswith(HEADER)
@@ -139,7 +224,7 @@ def test_a_trace_of_it_is_the_workload_that_the_file_is(tmp_path: Path, text: st
 
 
 @settings(max_examples=100)
-@given(junk=st.binary(max_size=60), at=st.integers(0, 200), text=st.sampled_from([AZURE, MOONCAKE]))
+@given(junk=st.binary(max_size=60), at=st.integers(0, 200), text=st.sampled_from(LISTS))
 def test_junk_raises_nothing_but_our_errors(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes, at: int, text: str
 ) -> None:
@@ -182,3 +267,44 @@ def test_the_real_json_lines_say_what_the_json_module_reads(shared_data: Path) -
     ]
     assert found == [tuple(row[name] for name in names) for row in told]
     assert report_of(trace).skipped == {HASHES: sum(len(row["hash_ids"]) for row in told)}
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("llmservingsim_workload.jsonl", ("arrival_time_ns", "input_toks", "output_toks")),
+        ("aibrix_5s_workload.jsonl", ("timestamp", "Prompt Length", "Output Length")),
+    ],
+)
+def test_a_real_workload_is_counted_whole_by_the_json_module(
+    name: str, columns: tuple[str, ...]
+) -> None:
+    file = ROOT.parent / "shared" / "foreign" / name
+    if not file.is_file():
+        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    told = [{**line, **each} for line in lines for each in line.get("requests", [{}])]
+
+    trace = Trace.open(file)
+
+    unit = 1 if columns[0].endswith("_ns") else 1_000_000
+    assert rows(trace, "lifecycle", *ARRIVAL[2:]) == [
+        (row[columns[0]] * unit, row[columns[1]], row[columns[2]]) for row in told
+    ]
+
+
+def test_a_real_measurement_is_counted_whole_by_the_json_module() -> None:
+    file = ROOT.parent / "shared" / "foreign" / "llmservingsim_vllm_requests.jsonl"
+    if not file.is_file():
+        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
+    told = [json.loads(line) for line in file.read_text().splitlines()]
+    times = {"queued_ts": "arrive", "scheduled_ts": "admit", "first_token_ts": "first-token",
+             "last_token_ts": "finish"}  # fmt: skip
+
+    trace = Trace.open(file)
+
+    assert Counter(rows(trace, "lifecycle", "request", "event", "ts_ns")) == Counter(
+        (row["request_id"], event, round(row[time] * 1e9))
+        for row in told for time, event in times.items()
+    )  # fmt: skip
+    assert report_of(trace).read == {"requests": len(told)}

@@ -24,6 +24,7 @@ from stepscope.ingest.readers.forward_pass.reader import ForwardPassReader
 from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.readers.native.reader import NativeReader
 from stepscope.ingest.readers.requests.reader import RequestsReader
+from stepscope.ingest.readers.samples.reader import SamplesReader
 from stepscope.ingest.readers.seam import Reader
 from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
 from stepscope.ingest.recorder import Recorder
@@ -36,7 +37,8 @@ from tests.ingest.kineto_files import slice_
 from tests.ingest.runtime_logs import dispatched
 from tests.ingest.test_forward_pass import JSON_LINES, RECORDS, pack
 from tests.ingest.test_kv_events import message, stored
-from tests.ingest.test_requests import AZURE, MOONCAKE
+from tests.ingest.test_requests import AZURE, BRIX, MOONCAKE, SERVING_SIM
+from tests.ingest.test_samples import SAMPLES
 from tests.ingest.test_swimlane import records
 from tests.zstd_frames import in_blocks
 
@@ -100,6 +102,9 @@ WRITTEN = {
     "forward-pass-json": lines(ForwardPassReader(), "steps", JSON_LINES),
     "azure": lines(RequestsReader(), "lifecycle", AZURE, 1),
     "mooncake": lines(RequestsReader(), "lifecycle", MOONCAKE),
+    "servingsim": lines(RequestsReader(), "lifecycle", SERVING_SIM),
+    "aibrix": lines(RequestsReader(), "lifecycle", BRIX),
+    "samples": lines(SamplesReader(), "counters", SAMPLES, 1),
     "runtime": lines(
         RuntimeLogReader(), "core_spans",
         "".join(dispatched("aic", task, "0,-1,-1", "0/1", (3, 1)) for task in range(2)),

@@ -1,0 +1,1 @@
+"""Measurements over time in CSV."""
