@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stepscope.ingest.times import MS, SECOND, US
 
+DAY = 86_400 * SECOND
 UNITS = ((SECOND, "s"), (MS, "ms"), (US, "µs"), (1, "ns"))
 
 
@@ -15,6 +16,11 @@ def duration(ns: int) -> str:
     value = ns / scale
     decimals = 0 if scale == 1 or abs(value) >= 1000 else 3 - len(str(int(abs(value))))
     return f"{value:,.{max(decimals, 0)}f} {unit}"
+
+
+def length(ns: int) -> str:
+    """How long something took that may have gone on for days."""
+    return f"{ns / DAY:,.1f} days" if ns > 2 * DAY else duration(ns)
 
 
 def moment(ns: int, resolution_ns: int) -> str:

@@ -12,14 +12,14 @@ from stepscope.analyzers.latency.blame import QUANTILES, spread
 from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.app.palette import INK, TEXT
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
+from stepscope.app.present.blame_words import WIDEST_NAME, outcome, row_name
 from stepscope.app.printable import plain
 from stepscope.app.units import duration
-from stepscope.app.widths import aligned, fit, padded, width_of
+from stepscope.app.widths import aligned, padded, width_of
 
 if TYPE_CHECKING:
     from stepscope.analyzers.latency.blame import Blame, CauseTotal
 
-WIDEST_NAME = 16
 ROOM_FOR_MEANINGS = 120
 DARK = {
     "queue", "parked", "idle", "dispatch", "communication", "unknown", "gpu-wait", "launch",
@@ -75,7 +75,7 @@ def request_lines(
     bars: Bars, row: Mapping[str, Any], to_first_token: Mapping[str, Any], width: int
 ) -> Iterator[str]:
     """One request: its causes, before its first token and after it, and its bar."""
-    yield f"{_name(row)}: {duration(row['latency_ns'])}{_how_it_ended(row)}"
+    yield f"{_name(row)}: {duration(row['latency_ns'])}, {plain(outcome(row))}"
     if row["first_token_ns"] is not None:
         yield f"first token after {duration(row['first_token_ns'] - row['arrive_ns'])}"
     yield ""
@@ -120,12 +120,6 @@ def wait_lines(
     )
 
 
-def _how_it_ended(row: Mapping[str, Any]) -> str:
-    if row["request"] is None:
-        return f", all steps of rank {row['rank']}"
-    return f", {plain(row['outcome'] or 'still there when the trace ended')}"
-
-
 def _how_many(blamed: Blame) -> str:
     if blamed.requests.is_empty():
         return "nothing to blame"
@@ -136,10 +130,7 @@ def _how_many(blamed: Blame) -> str:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    name = "whole run" if row["request"] is None else plain(row["request"])
-    if row["rank"]:
-        name = f"{row['rank']}:{name}"
-    return name if width_of(name) <= WIDEST_NAME else fit(name, WIDEST_NAME)
+    return plain(row_name(row, WIDEST_NAME))
 
 
 def _total_cells(total: CauseTotal) -> tuple[str, ...]:

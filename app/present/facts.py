@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.debug import LeftOut
 from stepscope.app.palette import STATES
 from stepscope.app.present.where import lane_name, place, when
 from stepscope.app.timeline import Lane, SpanView, Timeline
@@ -50,7 +52,7 @@ def reasons(found: Finding, trace: Trace, most: int) -> list[str]:
     return [decision(row) for row in rows.tail(most).reverse().collect().to_dicts()]
 
 
-def decision(row: dict[str, Any]) -> str:
+def decision(row: Mapping[str, Any]) -> str:
     """A decision in a line: `deferred: no free slot, slot needs 1, 0 available, held by 17`."""
     parts = [row["reason"] or ""]
     if row["needed"] is not None:
@@ -63,6 +65,11 @@ def decision(row: dict[str, Any]) -> str:
         parts.append(f"{row['instead']} instead")
     said = ", ".join(part for part in parts if part)
     return f"{row['verdict']}: {said}" if said else str(row["verdict"])
+
+
+def decided(left: LeftOut) -> str:
+    """The last decision about who was left out; says so when none was recorded."""
+    return decision(asdict(left)) if left.verdict else "no reason recorded"
 
 
 def before_and_after(found: Finding, timeline: Timeline) -> list[tuple[str, str, str]]:

@@ -172,6 +172,13 @@ class StepscopeApp(App[None]):
         if self.view and self.view.next_finding(by):
             self._show_finding()
 
+    def action_at_step(self, step: int) -> None:
+        """Show a step in detail."""
+        if self.opened and self.opened.session:
+            self.opened.session.goto(step=step)
+            self._move_to(self.opened.session.position.ts_ns)
+            self.action_page("step")
+
     def action_jump(self, index: int) -> None:
         """Go to a finding, in the timeline."""
         if self.view:

@@ -8,6 +8,7 @@ from rich.color import Color
 from rich.style import Style
 
 from stepscope.app import palette
+from stepscope.app.present.blocks import Tone
 
 BACKGROUND, PANEL, RAISED, BORDER = (
     palette.BACKGROUND,
@@ -16,6 +17,12 @@ BACKGROUND, PANEL, RAISED, BORDER = (
     palette.BORDER,
 )
 TEXT, MUTED, ACCENT = palette.TEXT, palette.MUTED, palette.ACCENT
+TONES = {
+    Tone.TEXT: TEXT,
+    Tone.MUTED: MUTED,
+    **{Tone(name): mark.colour for name, mark in palette.SEVERITY_MARKS.items()},
+}
+"""The colour of each tone of a block."""
 
 
 @lru_cache(maxsize=2048)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from stepscope.app import palette
 from stepscope.app.debug import cores_line
+from stepscope.app.present.blocks import Heading
 from stepscope.app.tui.pages.step_blocks import right_blocks
 from stepscope.app.tui.pages.step_view import look_at_step
-from stepscope.app.tui.widgets.prose import Heading
 from stepscope.ingest.writers.engine_slices import engine_slices
 from tests.app.looked import Looked
 

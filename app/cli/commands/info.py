@@ -12,7 +12,7 @@ import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
-from stepscope.app.cli.tables import format_table
+from stepscope.app.present.text_table import format_table
 from stepscope.app.printable import plain
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ LETTERS = {
     "bind_id with flow_in and flow_out": "slices through which a flow goes",
     "bind_id with flow_in": "slices at which a flow ends",
 }  # fmt: skip
-DAY_NS = 86_400_000_000_000
 
 
 @click.command()
@@ -87,7 +86,10 @@ def as_dict(trace: Trace) -> dict[str, Any]:
 
 def as_text(trace: Trace) -> str:
     """Return what a person wants to know, safe for a terminal."""
-    about = [f"{name:<10} {plain(text)}" for name, text in _about(trace)]
+    from stepscope.app.present.as_text import lines
+    from stepscope.app.present.blocks import Fact
+
+    about = lines(Fact(name, (text,)) for name, text in _about(trace))
     parts = [
         about, _table_lines(trace), _step_lines(trace), _rank_lines(trace), _ring_lines(trace),
         _report_lines(trace), _note_lines(trace),
@@ -97,14 +99,11 @@ def as_text(trace: Trace) -> str:
 
 def _about(trace: Trace) -> Iterator[tuple[str, str]]:
     from stepscope.analyzers.check.coverage import coverage
-    from stepscope.ingest.display import facts
+    from stepscope.app.present.about import identity
     from stepscope.ingest.summary import kinds
 
     yield "trace", trace.name
-    yield from (
-        fact for fact in facts(trace.manifest, trace.steps) if fact[0] not in ("steps", "sources")
-    )
-    yield from _when(trace)
+    yield from identity(trace)
     yield from _device(trace)
     for name, table, column in COUNTED:
         if trace.has(table):
@@ -113,35 +112,6 @@ def _about(trace: Trace) -> Iterator[tuple[str, str]]:
             yield name, each if len(counts) <= MOST_KINDS else f"{len(counts):,} kinds of {column}"
     yield from _lengths(trace)
     yield "rules", coverage(trace).share
-
-
-def _when(trace: Trace) -> Iterator[tuple[str, str]]:
-    """How long it took, and when it began where the clock says so."""
-    from stepscope.ingest.summary import extents
-
-    times = extents(trace).values()
-    if not times:
-        return
-    began, ended = min(first for first, _ in times), max(last for _, last in times)
-    moment = _date(trace, began)
-    yield "time", _length(ended - began) + (f" from {moment}" if moment else "")
-
-
-def _length(ns: int) -> str:
-    from stepscope.app.units import duration
-
-    return f"{ns / DAY_NS:,.1f} days" if ns > 2 * DAY_NS else duration(ns)
-
-
-def _date(trace: Trace, ns: int) -> str:
-    from datetime import UTC, datetime, timedelta
-
-    clock = trace.manifest.clock
-    since_1970 = ns + clock.epoch_ns
-    if (clock.kind != "wall" and not clock.epoch_ns) or not 0 < since_1970 < 1 << 62:
-        return ""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=since_1970 // 1000)
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _device(trace: Trace) -> Iterator[tuple[str, str]]:
@@ -172,13 +142,14 @@ def _listed(names: list[str]) -> str:
 
 
 def _table_lines(trace: Trace) -> list[str]:
+    from stepscope.app.units import length
     from stepscope.ingest.display import table_rows
     from stepscope.ingest.summary import extents
 
     times = extents(trace)
     began = min((first for first, _ in times.values()), default=0)
     rows = [
-        (name, num, state or "complete", *(_length(ns - began) for ns in times.get(name, ())))
+        (name, num, state or "complete", *(length(ns - began) for ns in times.get(name, ())))
         for name, num, state in table_rows(trace.manifest, trace.rows_by_table())
     ]
     filled = [(*row, *("-",) * (5 - len(row))) for row in rows]
@@ -270,6 +241,8 @@ def _spelt(what: str) -> str:
 
 
 def _note_lines(trace: Trace) -> list[str]:
+    from stepscope.app.present.as_text import lines
+    from stepscope.app.present.blocks import Items
     from stepscope.ingest.display import doubts
 
-    return [f"- {plain(note)}" for note in doubts(trace.manifest)]
+    return lines([Items(tuple(doubts(trace.manifest)))])

@@ -13,9 +13,9 @@ from textual.message import Message
 
 from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.app.present.blame_bars import Bars
+from stepscope.app.present.blocks import Paragraph, Tone
 from stepscope.app.timeline import Hit
 from stepscope.app.tui.actions import SCROLLS, actions
-from stepscope.app.tui.ink import MUTED
 from stepscope.app.tui.pages.blame_rows import (
     ORDERS,
     BlameRows,
@@ -25,7 +25,7 @@ from stepscope.app.tui.pages.blame_rows import (
 )
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.widgets.latest import Latest
-from stepscope.app.tui.widgets.prose import Block, Paragraph, Prose
+from stepscope.app.tui.widgets.prose import Prose, Shown
 from stepscope.app.tui.widgets.table import Table
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
@@ -79,7 +79,7 @@ class BlamePage(Page):
     class Described(Message):
         """A request was looked up."""
 
-        blocks: Sequence[Block]
+        blocks: Sequence[Shown]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -200,4 +200,4 @@ class BlamePage(Page):
             self.query_one("#blame-about", Prose).show(event.blocks)
 
     def _say(self, text: str) -> None:
-        self.query_one("#blame-about", Prose).show([Paragraph(text, MUTED)])
+        self.query_one("#blame-about", Prose).show([Paragraph(text, Tone.MUTED)])

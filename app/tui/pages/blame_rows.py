@@ -13,10 +13,11 @@ from stepscope.analyzers.latency.blame import Blame, CauseTotal
 from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.app.present.blame_bars import LOOKS, Bars
 from stepscope.app.present.blame_reasons import reasons, waits_of
-from stepscope.app.printable import plain
+from stepscope.app.present.blame_words import outcome, row_name
+from stepscope.app.present.blocks import Fact, Heading, Paragraph, Title, Tone
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import BACKGROUND, MUTED, PANEL, TEXT, ink, readable_on
-from stepscope.app.tui.widgets.prose import Block, Fact, Flow, Heading, Painted, Paragraph, Title
+from stepscope.app.tui.widgets.prose import Flow, Painted, Shown
 from stepscope.app.tui.widgets.table import Cell, Column
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.units import count, duration
@@ -76,7 +77,7 @@ class BlameRows:
         row = self.row(index)
         first = row["first_token_ns"]
         return (
-            (name_of(row), None),
+            (row_name(row), None),
             (duration(row["latency_ns"]), None),
             ("–" if first is None else duration(first - row["arrive_ns"]), ink(MUTED, BACKGROUND)),
             partial(self._draw, row),
@@ -89,13 +90,7 @@ class BlameRows:
             line.put(start + each.start, look.glyph * each.length, style)
 
 
-def name_of(row: Mapping[str, Any]) -> str:
-    """What a row of `Blame.requests` is called; with its rank where that is not 0."""
-    name = "whole run" if row["request"] is None else plain(row["request"])
-    return f"{row['rank']}:{name}" if row["rank"] else name
-
-
-def total_blocks(blamed: Blame) -> Iterator[Block]:
+def total_blocks(blamed: Blame) -> Iterator[Shown]:
     """What each cause took of all requests or of the whole run, and what the trace left unsaid."""
     if blamed.names_requests:
         yield Heading("all requests", f"{count(len(blamed.requests))}, {duration(blamed.total_ns)}")
@@ -104,13 +99,13 @@ def total_blocks(blamed: Blame) -> Iterator[Block]:
     for total in blamed.totals():
         yield Painted(_total(total))
     for note in blamed.notes:
-        yield Paragraph(plain(note), MUTED)
+        yield Paragraph(note, Tone.MUTED)
 
 
-def request_blocks(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Block]:
+def request_blocks(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Shown]:
     """One request: how long, how it ended, what it went to, and its longest waits with reasons."""
-    yield Title(f"{name_of(row)}  {duration(row['latency_ns'])}")
-    yield Paragraph(_how_it_ended(row), MUTED)
+    yield Title(f"{row_name(row)}  {duration(row['latency_ns'])}")
+    yield Paragraph(_how_it_ended(row), Tone.MUTED)
     yield Heading("where it went")
     for cause in CAUSES:
         if row[cause.column]:
@@ -132,11 +127,10 @@ def legend(blamed: Blame, order: Order) -> Flow:
 
 def _how_it_ended(row: Mapping[str, Any]) -> str:
     if row["request"] is None:
-        return f"all steps of rank {row['rank']}; the trace names no request"
-    ended = plain(row["outcome"] or "still there when the trace ended")
+        return f"{outcome(row)}; the trace names no request"
     if row["first_token_ns"] is None:
-        return f"{ended}, without a token"
-    return f"{ended}; first token after {duration(row['first_token_ns'] - row['arrive_ns'])}"
+        return f"{outcome(row)}, without a token"
+    return f"{outcome(row)}; first token after {duration(row['first_token_ns'] - row['arrive_ns'])}"
 
 
 def _total(total: CauseTotal) -> tuple[Piece, ...]:
@@ -159,7 +153,7 @@ def _swatch(group: str, text: str) -> tuple[Piece, Piece]:
     return cell, Piece(f" {text}", ink(TEXT, PANEL))
 
 
-def _waits(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Block]:
+def _waits(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Shown]:
     own = blamed.intervals.filter(
         pl.col("request").eq_missing(pl.lit(row["request"], pl.String)),
         pl.col("rank") == row["rank"],
@@ -170,5 +164,5 @@ def _waits(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Bloc
     yield Heading("longest waits", "after arrival, for how long")
     for wait, reason in zip(waits.iter_rows(named=True), reasons(trace, waits), strict=True):
         after, took = duration(wait["from_ns"] - row["arrive_ns"]), duration(wait["ns"])
-        said = f": {plain(reason)}" if reason else ""
+        said = f": {reason}" if reason else ""
         yield Fact(f"+{after}", (f"{took} {wait['cause']}{said}",))

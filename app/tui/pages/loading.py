@@ -112,7 +112,7 @@ def read_models(trace: Trace, progress: Callable[[str], None]) -> Models:
     progress("adding up batches")
     composition = Composition.of(trace)
     progress("counting rows")
-    return Models(timeline, composition, about(trace, timeline, composition))
+    return Models(timeline, composition, about(trace, composition))
 
 
 def _warm(timeline: Timeline) -> None:

@@ -10,13 +10,13 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from stepscope.app.palette import COUNTER, DECODE, PREFILL, RECOMPUTE, STATES, WAITING
+from stepscope.app.present.blocks import Heading, Paragraph, Tone
 from stepscope.app.timeline import Composition
 from stepscope.app.tui.actions import SCROLLS, actions
-from stepscope.app.tui.ink import MUTED, TEXT
 from stepscope.app.tui.pages.overview_words import verdict
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.widgets.chart import Chart, Layer, Numbers
-from stepscope.app.tui.widgets.prose import Block, Heading, Paragraph, Prose
+from stepscope.app.tui.widgets.prose import Prose, Shown
 
 KEYS = (
     *actions(
@@ -118,15 +118,13 @@ class OverviewPage(Page):
             self.post_message(self.Moved(int(self._composition.formed_ns[index])))
 
 
-def _verdict(opened: Opened) -> Sequence[Block]:
+def _verdict(opened: Opened) -> Sequence[Shown]:
     """What was found, or why nothing is said of it."""
     if opened.result:
         return verdict(opened.result)
-    return (Paragraph(opened.failed.get("check") or "The rules are running …", _quiet(opened)),)
-
-
-def _quiet(opened: Opened) -> str:
-    return TEXT if "check" in opened.failed else MUTED
+    if failed := opened.failed.get("check"):
+        return (Paragraph(failed),)
+    return (Paragraph("The rules are running …", Tone.MUTED),)
 
 
 def _recompute(composition: Composition) -> tuple[Layer, ...]:

@@ -11,10 +11,12 @@ import numpy.typing as npt
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.palette import DECODE, IDLE, NOT_APPLICABLE, PREFILL, SEVERITY_MARKS, STATES
-from stepscope.app.timeline import Composition, Timeline
+from stepscope.app.present.about import identity
+from stepscope.app.present.blocks import Fact, Heading, Paragraph, Title, Tone
+from stepscope.app.timeline import Composition
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.plot.span_bars import fill_of
-from stepscope.app.tui.widgets.prose import Block, Fact, Heading, Painted, Paragraph, Title
+from stepscope.app.tui.widgets.prose import Painted, Shown
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.units import count, duration
 from stepscope.ingest.manifest import Manifest
@@ -29,31 +31,22 @@ STATE_OF_KIND = {"prefill": PREFILL, "decode": DECODE, "idle": IDLE, "dummy": ID
 class About:
     """What a trace is, in a few lines, and then what is in it."""
 
-    head: Sequence[Block]
-    body: Sequence[Block]
+    head: Sequence[Shown]
+    body: Sequence[Shown]
 
 
-def about(trace: Trace, timeline: Timeline, composition: Composition) -> About:
+def about(trace: Trace, composition: Composition) -> About:
     """Say what a trace is; counts rows, so call it from a thread."""
     body = [*_kinds(composition), *_tables(trace), *_losses(trace.manifest)]
-    return About(list(_what_it_is(trace, timeline)), body)
+    return About(list(_what_it_is(trace)), body)
 
 
-def _what_it_is(trace: Trace, timeline: Timeline) -> Iterator[Block]:
-    manifest = trace.manifest
+def _what_it_is(trace: Trace) -> Iterator[Shown]:
     yield Title(trace.name)
-    ran = " · ".join(part for part in (manifest.scenario, manifest.variant) if part)
-    if ran:
-        yield Paragraph(ran)
-    yield Fact("recorded by", (f"{manifest.producer} {manifest.producer_version}".strip(),))
-    yield Fact("clock", (manifest.clock.kind,))
-    first, last = timeline.bounds
-    yield Fact("lasts", (duration(last - first),))
-    if len(manifest.ranks) > 1:
-        yield Fact("ranks", (count(len(manifest.ranks)),), MUTED)
+    yield from (Fact(name, (text,)) for name, text in identity(trace))
 
 
-def _kinds(composition: Composition) -> Iterator[Block]:
+def _kinds(composition: Composition) -> Iterator[Shown]:
     num_steps = len(composition.step)
     if not num_steps:
         return
@@ -65,7 +58,7 @@ def _kinds(composition: Composition) -> Iterator[Block]:
             yield _kind(kind, mine, composition)
 
 
-def _kind(kind: str, mine: npt.NDArray[np.bool_], composition: Composition) -> Block:
+def _kind(kind: str, mine: npt.NDArray[np.bool_], composition: Composition) -> Shown:
     number = int(mine.sum())
     filled = max(round(BAR_WIDTH * number / len(mine)), 1)
     known = composition.dur_ns[mine][np.isfinite(composition.dur_ns[mine])]
@@ -97,10 +90,10 @@ def _bar(
         yield Piece(fill_of(state) * width, ink(state.colour, PANEL))
 
 
-def _tables(trace: Trace) -> Iterator[Block]:
+def _tables(trace: Trace) -> Iterator[Shown]:
     yield Heading("tables")
     if not any(trace.has(table.name) for table in TABLES):
-        yield Paragraph("None has any row.", MUTED)
+        yield Paragraph("None has any row.", Tone.MUTED)
     for table in TABLES:
         number = trace.num_rows(table.name)
         if number:
@@ -115,7 +108,7 @@ def _tables(trace: Trace) -> Iterator[Block]:
             )
 
 
-def _losses(manifest: Manifest) -> Iterator[Block]:
+def _losses(manifest: Manifest) -> Iterator[Shown]:
     report = manifest.report
     counted = {"dropped": manifest.dropped}
     if report:
@@ -132,25 +125,25 @@ def _losses(manifest: Manifest) -> Iterator[Block]:
     if manifest.live_ranks:
         yield Heading("still recording")
         yield Paragraph(
-            "What was written until it was opened is here; open it again for more.", MUTED
+            "What was written until it was opened is here; open it again for more.", Tone.MUTED
         )
     elif not manifest.closed:
         yield Heading("not closed")
         yield Paragraph(
-            "The recording ended without being closed; what was written is here.", MUTED
+            "The recording ended without being closed; what was written is here.", Tone.MUTED
         )
     if said:
         yield Heading("not as recorded")
         for name, number in said:
-            yield Fact(count(number), (name,), MUTED)
+            yield Fact(count(number), (name,), Tone.MUTED)
 
 
-def verdict(result: CheckResult) -> list[Block]:
+def verdict(result: CheckResult) -> list[Shown]:
     """Blocks that say what was found, rule by rule."""
     return list(_found(result))
 
 
-def _found(result: CheckResult) -> Iterator[Block]:
+def _found(result: CheckResult) -> Iterator[Shown]:
     if blind := result.coverage.verdict:
         yield Paragraph(f"{NOT_APPLICABLE} {blind}.")
     firsts: dict[str, tuple[int, Finding]] = {}
@@ -164,7 +157,9 @@ def _found(result: CheckResult) -> Iterator[Block]:
         yield Painted((code, many, Piece(found.name, ink(TEXT, PANEL), action)))
     clean = [code for code, number in result.counts.items() if not number]
     if clean:
-        yield Fact("✔ clean", (" ".join(clean),), MUTED)
+        yield Fact("✔ clean", (" ".join(clean),), Tone.MUTED)
     if result.not_applicable:
-        yield Fact(f"{NOT_APPLICABLE} not applicable", (" ".join(result.not_applicable),), MUTED)
-    yield Paragraph(f"{result.coverage.share}.", MUTED)
+        yield Fact(
+            f"{NOT_APPLICABLE} not applicable", (" ".join(result.not_applicable),), Tone.MUTED
+        )
+    yield Paragraph(f"{result.coverage.share}.", Tone.MUTED)

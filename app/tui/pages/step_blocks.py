@@ -7,7 +7,6 @@ from typing import Any
 
 from stepscope.app.debug import (
     CoreSlots,
-    LeftOut,
     State,
     batch_told,
     changes_between,
@@ -27,9 +26,11 @@ from stepscope.app.palette import (
     STATES,
     WAITING,
 )
+from stepscope.app.present.blocks import Fact, Follow, Heading, Paragraph, Tone
+from stepscope.app.present.facts import decided
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
 from stepscope.app.tui.pages.step_view import StepView
-from stepscope.app.tui.widgets.prose import Block, Fact, Flow, Heading, Painted, Paragraph
+from stepscope.app.tui.widgets.prose import Flow, Painted, Shown
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.units import count
 from stepscope.app.widths import fit, width_of
@@ -41,12 +42,12 @@ EIGHTHS = "·▁▂▃▄▅▆▇█"
 STATE_OF_SHAPE = {"AIC": STATES[AIC], "AIV": STATES[AIV], "MIX": STATES[MIX]}
 
 
-def left_blocks(view: StepView) -> list[Block]:
+def left_blocks(view: StepView) -> list[Shown]:
     """Who is in the batch, who was left out, and why the request that is followed."""
     return [*_batch(view), *_left_out(view), *_why(view)]
 
 
-def right_blocks(view: StepView, width: int) -> list[Block]:
+def right_blocks(view: StepView, width: int) -> list[Shown]:
     """The queues, the pools and the device, and what changed."""
     state = view.detail.after
     return [
@@ -84,12 +85,12 @@ def _budget(step: Mapping[str, Any]) -> str:
 # ── left ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _batch(view: StepView) -> Iterator[Block]:
+def _batch(view: StepView) -> Iterator[Shown]:
     rows = view.detail.rows
     heading, unsaid = batch_told(view.detail)
     yield Heading(heading)
     if unsaid:
-        yield Paragraph(unsaid, MUTED)
+        yield Paragraph(unsaid, Tone.MUTED)
     most = max((row["num_tokens"] for row in rows), default=1) or 1
     widest = min(max((width_of(str(row["request"])) for row in rows), default=0), 20)
     for row in rows[:MAX_NAMES]:
@@ -97,7 +98,7 @@ def _batch(view: StepView) -> Iterator[Block]:
     yield from _and_more(len(rows))
 
 
-def _batch_row(row: Mapping[str, Any], view: StepView, most: int, widest: int) -> Block:
+def _batch_row(row: Mapping[str, Any], view: StepView, most: int, widest: int) -> Shown:
     kind = RECOMPUTE if row["is_recompute"] else PREFILL if row["phase"] == "prefill" else DECODE
     state, name = STATES[kind], str(row["request"])
     surface = RAISED if name == view.request else PANEL
@@ -130,54 +131,38 @@ def _so_far(row: Mapping[str, Any]) -> str:
     return " " + " · ".join(parts)
 
 
-def _left_out(view: StepView) -> Iterator[Block]:
+def _left_out(view: StepView) -> Iterator[Shown]:
     left_out = view.detail.left_out
     heading, unsaid = left_out_told(view.detail)
     yield Heading(heading)
     if unsaid:
-        yield Paragraph(unsaid, MUTED)
+        yield Paragraph(unsaid, Tone.MUTED)
     requests = view.requests
     for left in left_out[:MAX_NAMES]:
-        action = f"focused.follow({requests.index(left.request)})"
-        chosen = left.request == view.request
-        yield Fact(left.request, (reason_of(left),), TEXT, action, chosen)
+        to, chosen = Follow(requests.index(left.request)), left.request == view.request
+        yield Fact(left.request, (decided(left),), Tone.TEXT, to, chosen)
     yield from _and_more(len(left_out))
 
 
-def reason_of(left: LeftOut) -> str:
-    """A decision in words; says so when none was recorded."""
-    if left.verdict is None:
-        return "no reason recorded"
-    parts = [f"{left.verdict}: {left.reason}" if left.reason else left.verdict]
-    if left.needed is not None:
-        available = "" if left.available is None else f", {count(left.available)} available"
-        parts.append(f"{left.resource or ''} needs {count(left.needed)}".lstrip() + available)
-    if left.holder:
-        parts.append(f"held by {left.holder}")
-    if left.instead:
-        parts.append(f"{left.instead} instead")
-    return " · ".join(parts)
-
-
-def _why(view: StepView) -> Iterator[Block]:
+def _why(view: StepView) -> Iterator[Shown]:
     if view.request is None:
         return
     yield Heading("what was decided about", view.request)
     for left in view.why:
-        yield Fact("" if left.step is None else f"step {left.step}", (reason_of(left),), MUTED)
+        yield Fact("" if left.step is None else f"step {left.step}", (decided(left),), Tone.MUTED)
     if not view.why:
-        yield Paragraph("Nothing was recorded about it up to here.", MUTED)
+        yield Paragraph("Nothing was recorded about it up to here.", Tone.MUTED)
 
 
-def _and_more(number: int) -> Iterator[Block]:
+def _and_more(number: int) -> Iterator[Shown]:
     if number > MAX_NAMES:
-        yield Paragraph(f"and {count(number - MAX_NAMES)} more", MUTED)
+        yield Paragraph(f"and {count(number - MAX_NAMES)} more", Tone.MUTED)
 
 
 # ── right ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _queue(name: str, requests: Sequence[str] | None, view: StepView) -> Iterator[Block]:
+def _queue(name: str, requests: Sequence[str] | None, view: StepView) -> Iterator[Shown]:
     followed, told = view.request, view.detail.step.get(f"num_{name}")
     if requests is None:
         return
@@ -185,7 +170,9 @@ def _queue(name: str, requests: Sequence[str] | None, view: StepView) -> Iterato
     place = f"· {followed} is number {requests.index(followed) + 1}" if followed and is_in else ""
     yield Heading(f"{name} {count(len(requests))}", place)
     if told is not None and told != len(requests) and view.is_at_its_batch:
-        yield Paragraph(f"The step says {count(told)}; these are the ones that are named.", MUTED)
+        yield Paragraph(
+            f"The step says {count(told)}; these are the ones that are named.", Tone.MUTED
+        )
     shown = tuple(
         Piece(request, ink(_colour(request, followed), PANEL)) for request in requests[:MAX_NAMES]
     )
@@ -194,7 +181,7 @@ def _queue(name: str, requests: Sequence[str] | None, view: StepView) -> Iterato
     yield from _and_more(len(requests))
 
 
-def _slots(state: State, followed: str | None) -> Iterator[Block]:
+def _slots(state: State, followed: str | None) -> Iterator[Shown]:
     if state.slots is None:
         return
     yield Heading(f"slots held {count(len(state.slots))}")
@@ -210,7 +197,7 @@ def _colour(request: str, followed: str | None) -> str:
     return ACCENT if request == followed else TEXT
 
 
-def _kv_blocks(view: StepView, width: int) -> Iterator[Block]:
+def _kv_blocks(view: StepView, width: int) -> Iterator[Shown]:
     """A cell a block, or a cell for several where they would not fit."""
     held = view.detail.after.kv_blocks
     if held is None:
@@ -225,7 +212,7 @@ def _kv_blocks(view: StepView, width: int) -> Iterator[Block]:
     for start in range(0, len(cells), width):
         yield Painted(tuple(cells[start : start + width]))
     if per_cell > 1:
-        yield Paragraph(f"a cell stands for {count(per_cell)} blocks", MUTED)
+        yield Paragraph(f"a cell stands for {count(per_cell)} blocks", Tone.MUTED)
 
 
 def _cell(held: Mapping[int, str], first: int, end: int, followed: str | None) -> Piece:
@@ -236,7 +223,7 @@ def _cell(held: Mapping[int, str], first: int, end: int, followed: str | None) -
     return Piece("▓" if is_followed else EIGHTHS[height], ink(colour, PANEL))
 
 
-def _cores(view: StepView, width: int) -> Iterator[Block]:
+def _cores(view: StepView, width: int) -> Iterator[Shown]:
     """A line a group, a column a kind of core; then a line for each core of no known group."""
     cores = view.detail.after.cores
     if not cores:
@@ -265,7 +252,7 @@ def _cores(view: StepView, width: int) -> Iterator[Block]:
         yield _core_line(name, len(name) + 1, _slot_pieces(cores[core], view, width - len(name)))
 
 
-def _core_line(label: str, indent: int, pieces: Iterable[Piece]) -> Block:
+def _core_line(label: str, indent: int, pieces: Iterable[Piece]) -> Shown:
     return Painted((Piece(f"{label:<{indent}}", ink(MUTED, PANEL)), *pieces))
 
 
@@ -284,7 +271,7 @@ def _slot_pieces(slots: CoreSlots, view: StepView, room: int) -> Iterator[Piece]
     yield Piece(text + " " * (room - 2 - width_of(text)), ink(TEXT, PANEL))
 
 
-def _changes(view: StepView) -> Iterator[Block]:
+def _changes(view: StepView) -> Iterator[Shown]:
     changes = changes_between(view.detail.before, view.detail.after, view.detail.names)
     if changes:
         yield Heading("changed since just before")

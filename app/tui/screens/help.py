@@ -10,10 +10,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
+from stepscope.app.present.blocks import Fact, Heading, Title
 from stepscope.app.tui.actions import Action
 from stepscope.app.tui.ink import ACCENT, PANEL, TEXT, ink
 from stepscope.app.tui.pages.page import Page
-from stepscope.app.tui.widgets.prose import Block, Fact, Heading, Painted, Prose, Title
+from stepscope.app.tui.widgets.prose import Painted, Prose, Shown
 from stepscope.app.tui.widgets.text_bar import Piece
 
 MOUSE = (
@@ -60,7 +61,7 @@ class HelpScreen(ModalScreen[None]):
 
 def help_blocks(
     page: str, actions: Mapping[str, Sequence[Action]], shared: Sequence[Action]
-) -> Iterator[Block]:
+) -> Iterator[Shown]:
     """The help as blocks of text, beginning with the page that is open."""
     yield Title("Keys and mouse")
     yield from _page(page, actions.get(page, ()))
@@ -73,18 +74,18 @@ def help_blocks(
         yield Fact(where, (what,))
 
 
-def _page(name: str, actions: Sequence[Action]) -> Iterator[Block]:
+def _page(name: str, actions: Sequence[Action]) -> Iterator[Shown]:
     return _part(f"on the {name} page", actions)
 
 
-def _part(heading: str, actions: Sequence[Action]) -> Iterator[Block]:
+def _part(heading: str, actions: Sequence[Action]) -> Iterator[Shown]:
     if actions:
         yield Heading(heading)
     for _, group in groupby(actions, key=lambda action: action.hint or action.name):
         yield _row(list(group))
 
 
-def _row(actions: Sequence[Action]) -> Block:
+def _row(actions: Sequence[Action]) -> Shown:
     keys = " ".join(action.shown for action in actions)
     what = " · ".join(action.help for action in actions)
     return Painted(

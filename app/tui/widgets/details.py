@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from textual import work
 from textual.message import Message
 
+from stepscope.app.present.blocks import Block
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.pages.describe import describe
 from stepscope.app.tui.view_state import Selection
 from stepscope.app.tui.widgets.latest import Latest
-from stepscope.app.tui.widgets.prose import Block, Prose
+from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
 
 Wish = tuple[Selection, Timeline, Trace]

@@ -1,63 +1,41 @@
-"""A pane of headings, paragraphs and facts, wrapped to its width and scrolled."""
+"""Blocks in a terminal: headings, paragraphs and facts, wrapped to a width and scrolled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
 
 from textual import events
 from textual.geometry import Size
 from textual.strip import Strip
 
+from stepscope.app.present.blocks import (
+    AtFinding,
+    AtStep,
+    Block,
+    Fact,
+    Follow,
+    Heading,
+    Items,
+    Link,
+    Links,
+    Paragraph,
+    RulePage,
+    Runs,
+    Table,
+    Target,
+    Title,
+)  # fmt: skip
+from stepscope.app.present.text_table import format_table
 from stepscope.app.tui.cells import Line
-from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
+from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, TONES, ink
 from stepscope.app.tui.widgets.scrolling import Scrolling
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.widths import fit, width_of, wrap
 
 LABEL_WIDTH = 14
-
-
-@dataclass(frozen=True, slots=True)
-class Title:
-    """What the pane is about."""
-
-    text: str
-    colour: str = TEXT
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """The name of a part, with a blank line above; `note` may be a trace's text and stays as is."""
-
-    text: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Paragraph:
-    """Text as wide as the pane."""
-
-    text: str
-    colour: str = TEXT
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A label and values beside it, in columns of equal width when there are several."""
-
-    label: str
-    values: tuple[str, ...]
-    colour: str = TEXT
-    action: str = ""
-    is_selected: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Things to click: pairs of a text and an action."""
-
-    choices: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,66 +52,78 @@ class Flow:
     pieces: tuple[Piece, ...]
 
 
-Block = Title | Heading | Paragraph | Fact | Links | Painted | Flow
+Shown = Block | Painted | Flow
+"""Neutral blocks, and what is painted for a terminal alone."""
 Pieces = list[Piece]
 
 
-def lay_out(blocks: Sequence[Block], width: int) -> list[Pieces]:
+def lay_out(blocks: Sequence[Shown], width: int) -> list[Pieces]:
     """Every line of the blocks at a width in cells."""
     return [line for block in blocks for line in _lines(block, width)]
 
 
-def _lines(block: Block, width: int) -> Iterator[Pieces]:
-    match block:
-        case Title(text, colour):
-            yield from ([Piece(line, ink(colour, PANEL, bold=True))] for line in wrap(text, width))
-        case Heading(text, note):
-            yield []
-            head = Piece(fit(text.upper(), width), ink(MUTED, PANEL, bold=True))
-            yield [head, Piece(fit(f" {note}", width - width_of(head.text)), ink(MUTED, PANEL))]
-        case Paragraph(text, colour):
-            yield from ([Piece(line, ink(colour, PANEL))] for line in wrap(text, width))
-        case Fact():
-            yield from _fact(block, width)
-        case Links(choices):
-            yield []
-            yield [each for text, action in choices for each in _link(text, action)]
-        case Painted(pieces):
-            yield list(pieces)
-        case Flow(pieces):
-            yield from _flow(pieces, width)
+@singledispatch
+def _lines(block: Any, width: int) -> Iterator[Pieces]:
+    raise NotImplementedError(type(block), width)
 
 
-def _fact(fact: Fact, width: int) -> Iterator[Pieces]:
-    room = max((width - LABEL_WIDTH) // max(len(fact.values), 1), 1)
-    # Columns need a cell between them; one value alone may use the whole width.
-    inner = room - 1 if len(fact.values) > 1 else room
-    columns = [wrap(value, max(inner, 1)) or [""] for value in fact.values]
-    surface = RAISED if fact.is_selected else PANEL
-    name = ink(ACCENT if fact.is_selected else MUTED, surface)
-    labels = wrap(fact.label, LABEL_WIDTH - 1)
-    for row in range(max(len(labels), *map(len, columns))):
-        label = labels[row] if row < len(labels) else ""
-        texts = [column[row] if row < len(column) else "" for column in columns]
-        shown = "".join(_padded(text, room) for text in texts)
-        yield [
-            Piece(_padded(label, LABEL_WIDTH), name, fact.action),
-            Piece(
-                shown if fact.is_selected else shown.rstrip(),
-                ink(fact.colour, surface),
-                fact.action,
-            ),
-        ]
+@_lines.register
+def _title(block: Title, width: int) -> Iterator[Pieces]:
+    style = ink(TONES[block.tone], PANEL, bold=True)
+    yield from ([Piece(line, style)] for line in wrap(block.text, width))
 
 
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - width_of(text))
+@_lines.register
+def _heading(block: Heading, width: int) -> Iterator[Pieces]:
+    yield []
+    head = Piece(fit(block.text.upper(), width), ink(MUTED, PANEL, bold=True))
+    yield [head, Piece(fit(f" {block.note}", width - width_of(head.text)), ink(MUTED, PANEL))]
 
 
-def _flow(pieces: Sequence[Piece], width: int) -> Iterator[Pieces]:
+@_lines.register
+def _paragraph(block: Paragraph, width: int) -> Iterator[Pieces]:
+    style = ink(TONES[block.tone], PANEL)
+    yield from ([Piece(line, style)] for line in wrap(block.text, width))
+
+
+@_lines.register
+def _items(block: Items, width: int) -> Iterator[Pieces]:
+    for line in block.lines:
+        yield from _paragraph(Paragraph(f"· {line}"), width)
+
+
+@_lines.register
+def _links(block: Links, width: int) -> Iterator[Pieces]:
+    del width
+    yield []
+    yield [piece for link in block.choices for piece in _link(link)]
+
+
+@_lines.register
+def _runs(block: Runs, width: int) -> Iterator[Pieces]:
+    del width
+    action = action_of(block.to)
+    yield [Piece(text, ink(TONES[tone], PANEL), action) for text, tone in block.parts]
+
+
+@_lines.register
+def _table(block: Table, width: int) -> Iterator[Pieces]:
+    style = ink(TEXT, PANEL)
+    told = format_table(block.columns, block.rows)
+    yield from ([Piece(fit(line, width), style)] for line in told)
+
+
+@_lines.register
+def _painted(block: Painted, width: int) -> Iterator[Pieces]:
+    del width
+    yield list(block.pieces)
+
+
+@_lines.register
+def _flow(block: Flow, width: int) -> Iterator[Pieces]:
     line: Pieces = []
     used = 0
-    for piece in pieces:
+    for piece in block.pieces:
         needed = width_of(piece.text) + 2
         if line and used + needed - 2 > width:
             yield line
@@ -143,9 +133,51 @@ def _flow(pieces: Sequence[Piece], width: int) -> Iterator[Pieces]:
     yield line
 
 
-def _link(text: str, action: str) -> Iterator[Piece]:
-    yield Piece(text, ink(ACCENT, PANEL), action)
+@_lines.register
+def _fact(fact: Fact, width: int) -> Iterator[Pieces]:
+    room = max((width - LABEL_WIDTH) // max(len(fact.values), 1), 1)
+    # Columns need a cell between them; one value alone may use the whole width.
+    inner = room - 1 if len(fact.values) > 1 else room
+    columns = [wrap(value, max(inner, 1)) or [""] for value in fact.values]
+    surface = RAISED if fact.is_selected else PANEL
+    name = ink(ACCENT if fact.is_selected else MUTED, surface)
+    labels, action = wrap(fact.label, LABEL_WIDTH - 1), action_of(fact.to)
+    for row in range(max(len(labels), *map(len, columns))):
+        label = labels[row] if row < len(labels) else ""
+        texts = [column[row] if row < len(column) else "" for column in columns]
+        shown = "".join(_padded(text, room) for text in texts)
+        yield [
+            Piece(_padded(label, LABEL_WIDTH), name, action),
+            Piece(
+                shown if fact.is_selected else shown.rstrip(),
+                ink(TONES[fact.tone], surface),
+                action,
+            ),
+        ]
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - width_of(text))
+
+
+def _link(link: Link) -> Iterator[Piece]:
+    yield Piece(link.text, ink(ACCENT, PANEL), action_of(link.to))
     yield Piece("  ", ink(TEXT, PANEL))
+
+
+def action_of(to: Target | None) -> str:
+    """What a click on something that leads there runs."""
+    match to:
+        case RulePage(code):
+            return f"app.explain({code!r})"
+        case AtStep(step):
+            return f"app.at_step({step})"
+        case AtFinding(index):
+            return f"app.jump({index})"
+        case Follow(index):
+            return f"focused.follow({index})"
+        case None:
+            return ""
 
 
 class Prose(Scrolling):
@@ -153,10 +185,10 @@ class Prose(Scrolling):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.blocks: Sequence[Block] = ()
+        self.blocks: Sequence[Shown] = ()
         self._lines: list[Pieces] = []
 
-    def show(self, blocks: Sequence[Block], *, keep_place: bool = False) -> None:
+    def show(self, blocks: Sequence[Shown], *, keep_place: bool = False) -> None:
         """Show other blocks, from the top unless the place is to be kept."""
         if blocks != self.blocks:
             self.blocks = blocks

@@ -13,6 +13,7 @@ from plotly import graph_objects as go
 from stepscope.analyzers.latency.blame import QUANTILES
 from stepscope.app.palette import BACKGROUND
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
+from stepscope.app.present.blame_words import WIDEST_NAME, row_name
 from stepscope.app.printable import plain
 from stepscope.app.units import UNITS, duration
 from stepscope.app.web import figures
@@ -109,8 +110,7 @@ MARGIN = {"l": 110, "r": 14, "t": 4, "b": 26}
 
 
 def _name(row: dict[str, Any]) -> str:
-    name = "whole run" if row["request"] is None else plain(row["request"])[:16]
-    return f"{name}  {duration(row['latency_ns'])}"
+    return f"{plain(row_name(row, WIDEST_NAME))}  {duration(row['latency_ns'])}"
 
 
 def _totals(blamed: Blame) -> Component:

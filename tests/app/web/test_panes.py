@@ -51,7 +51,7 @@ def test_a_finding_is_told_from_what_to_how_to_fix() -> None:
     order = [
         "mix-on-occupied-group",
         "evidence",
-        "why it was decided so",
+        "why, as recorded",
         "state before",
         "how to fix",
     ]
@@ -74,7 +74,7 @@ def test_a_span_is_told_with_the_row_that_it_stands_for() -> None:
     told = said(about(small(), arrive(small(), "?sel=0@250000")))
 
     assert "D 3" in told
-    assert "steps, row 2" in told
+    assert "steps row 2" in told
     assert "token budget 256" in told
 
 

@@ -6,13 +6,13 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from stepscope.app.present.blocks import Runs
+from stepscope.app.present.details import range_blocks
 from stepscope.app.timeline import Timeline
-from stepscope.app.tui.pages.describe import range_blocks
 from stepscope.app.tui.plot.lane_list import Lanes
 from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.plot.time_axis import TimeAxis
 from stepscope.app.tui.widgets.details import Details
-from stepscope.app.tui.widgets.prose import Painted
 from stepscope.app.tui.widgets.tabs import Tabs
 from tests.app.tui.stage import (
     NARROW,
@@ -123,9 +123,9 @@ def test_who_holds_a_core_is_not_counted_as_busy() -> None:
     )
 
     said = [
-        "".join(piece.text for piece in block.pieces)
+        "".join(text for text, _ in block.parts)
         for block in range_blocks(0, 400, "core groups", timeline)
-        if isinstance(block, Painted)
+        if isinstance(block, Runs)
     ]
 
     assert said[0] == " 25.0%  group 0 · AIC, 1 span, held 75.0%"

@@ -1,0 +1,128 @@
+"""What is said, as neutral blocks: each front renders them in its own way, and escapes by itself.
+
+The renderers are `app/tui/widgets/prose.py`, `app/web/blocks.py` and `app/present/as_text.py`.
+Text in a block is as recorded: it may hold markup, terminal control or anything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Tone(StrEnum):
+    """How a text stands out; a finding's severity is one of the tones."""
+
+    TEXT = "text"
+    MUTED = "muted"
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class RulePage:
+    """Leads to the page of a rule."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class AtStep:
+    """Leads to a step in detail."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtFinding:
+    """Leads to a finding in the timeline, by its place among all."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Leads to what was decided about a request, by its place among those of the step."""
+
+    index: int
+
+
+Target = RulePage | AtStep | AtFinding | Follow
+"""Where something leads; a front leaves out what it has no place for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """What all of it is about."""
+
+    text: str
+    tone: Tone = Tone.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The name of a part; `note` may be a trace's text and stays as it is."""
+
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Text as wide as there is room."""
+
+    text: str
+    tone: Tone = Tone.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A label and a value beside it, or one before and one after, in columns of equal width."""
+
+    label: str
+    values: tuple[str, ...]
+    tone: Tone = Tone.TEXT
+    to: Target | None = None
+    is_selected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Lines of a list."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """A line of runs of text, each with its tone; it is cut where there is no more room."""
+
+    parts: tuple[tuple[str, Tone], ...]
+    to: Target | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A text that leads somewhere."""
+
+    text: str
+    to: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Texts that lead somewhere, beside each other."""
+
+    choices: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under the names of their columns: numbers and texts, None where nothing is known."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+Block = Title | Heading | Paragraph | Fact | Items | Runs | Links | Table

@@ -1,0 +1,121 @@
+"""The details of what is selected: a finding, a span, a marked range; the same in both fronts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.palette import HELD, IDLE, PREEMPTED, SEVERITY_MARKS, STATES, WAITING
+from stepscope.app.present.blocks import (
+    AtStep,
+    Block,
+    Fact,
+    Heading,
+    Items,
+    Link,
+    Links,
+    Paragraph,
+    RulePage,
+    Runs,
+    Title,
+    Tone,
+)  # fmt: skip
+from stepscope.app.present.facts import (
+    arguments,
+    before_and_after,
+    reasons,
+    row_facts,
+    whereabouts,
+)  # fmt: skip
+from stepscope.app.present.where import lane_name, when
+from stepscope.app.timeline import Lane, SpanView, Sum, Timeline
+from stepscope.app.units import count, duration, quantity
+from stepscope.ingest.trace import Trace
+
+MAX_REASONS = 3
+MAX_LANES = 40
+NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE)
+
+
+def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator[Block]:
+    """Everything about a finding, in the order in which it is asked.
+
+    Looks rows up in the trace, so a front calls it from a thread.
+    """
+    glyph = SEVERITY_MARKS[found.severity].glyph
+    yield Title(f"{glyph} {found.code} {found.name}", Tone(found.severity))
+    yield Paragraph(found.message)
+    yield Paragraph(" · ".join(whereabouts(found, timeline)), Tone.MUTED)
+    known = [(name, value) for name, value in found.evidence.items() if value is not None]
+    if known:
+        yield Heading("evidence")
+    yield from _facts(quantity(name, value) for name, value in known)
+    if recorded := reasons(found, trace, MAX_REASONS):
+        yield Heading("why, as recorded")
+        yield Items(tuple(recorded))
+    if around := before_and_after(found, timeline):
+        yield Heading("state before · after")
+        yield from (Fact(name, (before, after)) for name, before, after in around)
+    yield Heading("how to fix")
+    yield Paragraph(found.fix)
+    yield Links(tuple(_links(found)))
+
+
+def span_blocks(span: SpanView, timeline: Timeline) -> Iterator[Block]:
+    """A span: what, where, when, and the whole row that it stands for."""
+    state = STATES[span.state].name
+    yield Title(span.label or state)
+    yield Paragraph(f"{state} on {lane_name(timeline.lanes[span.lane])}", Tone.MUTED)
+    yield Heading("when")
+    yield Fact("starts", (when(span.start_ns, timeline, 1),))
+    yield Fact("ends", (when(span.end_ns, timeline, 1),))
+    yield Fact("takes", (duration(span.end_ns - span.start_ns),))
+    yield Heading(f"{span.ref[0]} row {span.ref[1]:,}")
+    yield from _facts(row_facts(span, timeline))
+    if found := arguments(span, timeline):
+        yield Heading("arguments")
+        yield from _facts(found)
+
+
+def range_blocks(
+    start_ns: int, end_ns: int, section: str | None, timeline: Timeline
+) -> Iterator[Block]:
+    """A marked range: how long it is, and how busy the lanes of a section are in it."""
+    yield Title(f"{duration(end_ns - start_ns)} marked")
+    yield Fact("from", (when(start_ns, timeline, 1),))
+    yield Fact("to", (when(end_ns, timeline, 1),))
+    lanes = [lane for lane in timeline.lanes if lane.section == section and lane.kind != "counter"]
+    if end_ns <= start_ns or not lanes:
+        return
+    yield Heading("busy in it")
+    told = [(lane, timeline.sums(lane.id, start_ns, end_ns)) for lane in lanes]
+    told.sort(key=lambda each: -busy_ns(each[1]))
+    for lane, sums in told[:MAX_LANES]:
+        yield _lane_in_range(lane, sums, end_ns - start_ns)
+
+
+def busy_ns(sums: Mapping[int, Sum]) -> int:
+    """Time in which something was done: who waits or holds a core does nothing."""
+    return sum(each.ns for state, each in sums.items() if state not in NOT_BUSY)
+
+
+def _lane_in_range(lane: Lane, sums: Mapping[int, Sum], length_ns: int) -> Runs:
+    num_spans = sum(each.num_spans for state, each in sums.items() if state not in NOT_BUSY)
+    other = [
+        f", {STATES[state].name} {sums[state].ns / length_ns:.1%}"
+        for state in NOT_BUSY
+        if state in sums and sums[state].ns
+    ]
+    spans = f", {count(num_spans)} span{'' if num_spans == 1 else 's'}"
+    share = f"{busy_ns(sums) / length_ns:>6.1%}  "
+    return Runs(((share, Tone.TEXT), (f"{lane_name(lane)}{spans}{''.join(other)}", Tone.MUTED)))
+
+
+def _facts(told: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> Iterator[Block]:
+    return (Fact(label, (text,)) for label, text in told)
+
+
+def _links(found: Finding) -> Iterator[Link]:
+    yield Link(f"explain {found.code}", RulePage(found.code))
+    if found.step is not None:
+        yield Link(f"step {count(found.step)}", AtStep(found.step))

@@ -1,0 +1,130 @@
+"""Blocks as components of Dash: text is only ever a text node, and a link an address of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import singledispatch
+from itertools import groupby
+from typing import Any
+
+from dash import html
+from dash.development.base_component import Component
+
+from stepscope.app.present.blocks import (
+    AtStep,
+    Block,
+    Fact,
+    Heading,
+    Items,
+    Link,
+    Links,
+    Paragraph,
+    RulePage,
+    Runs,
+    Table,
+    Target,
+    Title,
+    Tone,
+)  # fmt: skip
+from stepscope.app.printable import plain
+from stepscope.app.web.view import View
+
+Children = list[Component]
+
+
+def components(blocks: Iterable[Block], more: Sequence[Component] = ()) -> Children:
+    """The blocks from top to bottom; `more` stands beside the last links, or in a line below."""
+    found: Children = []
+    for is_fact, group in groupby(blocks, key=lambda block: isinstance(block, Fact)):
+        alike = list(group)
+        found += [_facts(alike)] if is_fact else [_component(block) for block in alike]
+    if more:
+        last = found.pop() if found and _is_links(found[-1]) else html.Div([], className="links")
+        last.children = [*last.children, *more]
+        found.append(last)
+    return found
+
+
+@singledispatch
+def _component(block: Any) -> Component:
+    raise NotImplementedError(type(block))
+
+
+@_component.register
+def _title(block: Title) -> Component:
+    return html.H2(plain(block.text), className=_class(block.tone))
+
+
+@_component.register
+def _heading(block: Heading) -> Component:
+    return html.H3(plain(f"{block.text} {block.note}").rstrip())
+
+
+@_component.register
+def _paragraph(block: Paragraph) -> Component:
+    return html.P(plain(block.text), className=_class(block.tone))
+
+
+@_component.register
+def _items(block: Items) -> Component:
+    return html.Ul([html.Li(plain(line)) for line in block.lines], className="reasons")
+
+
+@_component.register
+def _runs(block: Runs) -> Component:
+    return html.P([html.Span(plain(text), className=_class(tone)) for text, tone in block.parts])
+
+
+@_component.register
+def _links(block: Links) -> Component:
+    return html.Div([_link(each) for each in block.choices if _href(each.to)], className="links")
+
+
+@_component.register
+def _table(table: Table) -> Component:
+    body = [html.Tr([html.Td(_cell(cell)) for cell in row]) for row in table.rows]
+    head = [html.Thead(html.Tr([html.Th(plain(name)) for name in table.columns]))]
+    return html.Table([*(head if any(table.columns) else []), html.Tbody(body)])
+
+
+def _facts(facts: Sequence[Any]) -> Component:
+    """Labels beside one value or two; a second that differs from the first stands out."""
+    three = any(len(fact.values) > 1 for fact in facts)
+    cells = [cell for fact in facts for cell in _fact(fact)]
+    return html.Dl(cells, className="facts three" if three else "facts")
+
+
+def _fact(fact: Fact) -> Iterator[Component]:
+    first, *_ = values = [plain(value) for value in fact.values]
+    yield html.Dt(plain(fact.label))
+    for at, value in enumerate(values):
+        changed = len(values) == 2 and at and value != first
+        yield html.Dd(value, className="changed" if changed else "")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "—"
+    return f"{value:,}" if isinstance(value, int) else plain(str(value))
+
+
+def _link(link: Link) -> Component:
+    return html.A(plain(link.text), href=_href(link.to))
+
+
+def _href(to: Target) -> str:
+    """The address of a target; empty where the page has no place for it."""
+    match to:
+        case RulePage(code):
+            return View().link(explain=code)
+        case AtStep():
+            return View().link(tab="step")
+    return ""
+
+
+def _class(tone: Tone) -> str:
+    return "" if tone is Tone.TEXT else str(tone)
+
+
+def _is_links(component: Any) -> bool:
+    return getattr(component, "className", "") == "links"
