@@ -1,6 +1,6 @@
 """What is said, as neutral blocks: each front renders them in its own way, and escapes by itself.
 
-The renderers are `app/tui/widgets/prose.py`, `app/web/blocks.py` and `app/present/as_text.py`.
+Rendered by `app/tui/widgets/prose.py`, `app/web/components.py`, `app/present/plain_text.py`.
 Text in a block is as recorded: it may hold markup, terminal control or anything else.
 """
 

@@ -86,8 +86,8 @@ def as_dict(trace: Trace) -> dict[str, Any]:
 
 def as_text(trace: Trace) -> str:
     """Return what a person wants to know, safe for a terminal."""
-    from stepscope.app.present.as_text import lines
     from stepscope.app.present.blocks import Fact
+    from stepscope.app.present.plain_text import lines
 
     about = lines(Fact(name, (text,)) for name, text in _about(trace))
     parts = [
@@ -241,8 +241,8 @@ def _spelt(what: str) -> str:
 
 
 def _note_lines(trace: Trace) -> list[str]:
-    from stepscope.app.present.as_text import lines
     from stepscope.app.present.blocks import Items
+    from stepscope.app.present.plain_text import lines
     from stepscope.ingest.display import doubts
 
     return lines([Items(tuple(doubts(trace.manifest)))])

@@ -12,7 +12,7 @@ from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.pages.finding_rows import FindingRows
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.view_state import Selection
-from stepscope.app.tui.widgets.details import Details
+from stepscope.app.tui.widgets.details_pane import Details
 from stepscope.app.tui.widgets.table import Table
 
 KEYS = (

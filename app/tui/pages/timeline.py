@@ -18,7 +18,7 @@ from stepscope.app.tui.plot.lane_list import Lanes
 from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.plot.time_axis import TimeAxis
 from stepscope.app.tui.view_state import MOVES, ViewState
-from stepscope.app.tui.widgets.details import Details
+from stepscope.app.tui.widgets.details_pane import Details
 from stepscope.app.tui.widgets.state_legend import legend
 from stepscope.app.tui.widgets.table import Table
 from stepscope.app.tui.widgets.text_bar import Bar, Piece

@@ -11,7 +11,7 @@ from stepscope.app.present.about import identity
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Title, Tone
 from stepscope.app.present.details import finding_blocks, span_blocks
 from stepscope.app.units import count
-from stepscope.app.web.blocks import components
+from stepscope.app.web.components import components
 from stepscope.app.web.scene import Scene
 from stepscope.app.web.travel import Arrival
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.actions import parse
 
-from stepscope.app.present.as_text import lines
 from stepscope.app.present.blocks import (
     AtFinding,
     AtStep,
@@ -30,11 +29,12 @@ from stepscope.app.present.blocks import (
     Title,
     Tone,
 )  # fmt: skip
+from stepscope.app.present.plain_text import lines
 from stepscope.app.printable import plain
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import PANEL, TEXT, ink
 from stepscope.app.tui.widgets.prose import action_of, lay_out
-from stepscope.app.web.blocks import components
+from stepscope.app.web.components import components
 
 HOSTILE = [
     "<script>window.hacked=1</script>", "<img src=x onerror=alert(1)>", "[b]bold[/b]", "[/]",

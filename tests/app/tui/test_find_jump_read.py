@@ -7,7 +7,7 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.app.tui.plot.lane_list import Lanes
 from stepscope.app.tui.plot.minimap import Minimap
-from stepscope.app.tui.widgets.details import Details
+from stepscope.app.tui.widgets.details_pane import Details
 from stepscope.app.tui.widgets.table import Table
 from tests.app.tui.stage import (
     CONFLICT,
@@ -123,10 +123,21 @@ async def test_the_link_in_the_details_opens_the_rule_s_page() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "n")
         details = app_of(pilot).query_one("#details", Details)
-        y = details.text.splitlines().index("explain COR001  ")
+        y = details.text.splitlines().index("explain COR001  step 6  ")
         await pilot.click("#details", offset=(4, y))
         await settle(pilot)
         assert "Why it hurts" in screen_text(pilot)
+
+
+async def test_a_finding_leads_to_its_step() -> None:
+    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
+        await press(pilot, "3")
+        details = app_of(pilot).query_one("#finding", Details)
+        y = details.text.splitlines().index("explain COR001  step 6  ")
+        await pilot.click("#finding", offset=(20, y))
+        await settle(pilot)
+        assert app_of(pilot).page == "step"
+        assert "step 6 of 12" in screen_text(pilot)
 
 
 async def test_the_rules_own_findings_can_be_jumped_to() -> None:

@@ -23,8 +23,8 @@ from tests.app.tui.stage import (
 async def test_it_says_in_words_what_the_trace_is_and_what_was_found() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         said = app_of(pilot).query_one("#about", Prose).text
-        assert said.startswith("conflict.trace\nmix-admission · aic-free")
-        assert "clock         virtual" in said
+        assert said.startswith("conflict.trace\nproducer      test\nclock         virtual\n")
+        assert "run           mix-admission / aic-free" in said
         assert "12 STEPS" in said
         kinds = [line.split()[::2] for line in said.splitlines() if "95.0 µs" in line]
         assert [kind[0] for kind in kinds] == ["prefill", "decode", "mixed"]

@@ -38,7 +38,7 @@ async def test_it_tells_the_batch_and_who_was_left_out_and_why() -> None:
         rows = [line.split()[:3] for line in left(pilot).splitlines() if " D req-" in line]
         assert rows == [["D", f"req-{n}", "1"] for n in (1, 2, 3)]
         said = " ".join(left(pilot).split())
-        reason = "passed-over: no free slot · slot needs 1, 0 available · held by req-3"
+        reason = "passed-over: no free slot, slot needs 1, 0 available, held by req-3"
         assert f"LEFT OUT 1 req-4 {reason}" in said
 
 

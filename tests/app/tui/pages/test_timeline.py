@@ -12,7 +12,7 @@ from stepscope.app.timeline import Timeline
 from stepscope.app.tui.plot.lane_list import Lanes
 from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.plot.time_axis import TimeAxis
-from stepscope.app.tui.widgets.details import Details
+from stepscope.app.tui.widgets.details_pane import Details
 from stepscope.app.tui.widgets.tabs import Tabs
 from tests.app.tui.stage import (
     NARROW,

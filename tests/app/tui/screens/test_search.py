@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.app.tui.widgets.details import Details
+from stepscope.app.tui.widgets.details_pane import Details
 from tests.app.tui.stage import (
     NARROW,
     RESULT,
