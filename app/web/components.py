@@ -116,9 +116,9 @@ def _href(to: Target) -> str:
     """The address of a target; empty where the page has no place for it."""
     match to:
         case RulePage(code):
-            return View().link(explain=code)
-        case AtStep():
-            return View().link(tab="step")
+            return View().link(explain=plain(code))
+        case AtStep(step):
+            return View().link(tab="step", step=step)
     return ""
 
 
