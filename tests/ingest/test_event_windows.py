@@ -103,7 +103,7 @@ def test_what_profilers_write_is_read_in_one_pass(layout: dict[str, Any]) -> Non
     events = scanned(window)
 
     assert events is not None
-    assert len(events.forms) == 21
+    assert len(events.templates) == 21
     assert_same(events, decoded(window))
 
 
@@ -146,14 +146,14 @@ def test_more_events_than_there_is_room_for_are_left_to_be_decoded() -> None:
     assert scanned(b",".join([b"{}"] * 99_999)) is None
 
 
-def test_as_many_forms_as_events_are_told_apart() -> None:
+def test_as_many_templates_as_events_are_told_apart() -> None:
     made = [{"ph": "X", "name": "é" * (n % 7) + str(n), "ts": n} for n in range(5000)]
     window = json.dumps(made).encode()[1:-1]
 
     events = scanned(window)
 
     assert events is not None
-    assert len(events.forms) == len(made)
+    assert len(events.templates) == len(made)
     assert_same(events, decoded(window))
 
 

@@ -18,12 +18,12 @@ enum { EVENT_BYTES = 32 };  /* a window has at most one event for so many bytes,
 typedef struct { Place at; uint32_t size; } Slice;
 
 enum Key { PH, NAME, CAT, PID, TID, TS, DUR, ID, ID2, ARGS, NUM_KEYS };
-enum { NUM_OF_FORM = TID + 1 };
-enum { FORM, TS_NS, DUR_NS, HAS_TS, HAS_DUR, ID_TEXT, ID2_TEXT, ARGS_TEXT, CORRELATION, EXTERNAL_ID,
+enum { NUM_OF_TEMPLATE = TID + 1 };
+enum { TEMPLATE, TS_NS, DUR_NS, HAS_TS, HAS_DUR, ID_TEXT, ID2_TEXT, ARGS_TEXT, CORRELATION, EXTERNAL_ID,
        NUM_COLUMNS };
 
-/* A form: its values, and their hash. */
-typedef struct { uint32_t hash; Slice values[NUM_OF_FORM]; } Form;
+/* A template: its values, and their hash. */
+typedef struct { uint32_t hash; Slice values[NUM_OF_TEMPLATE]; } Template;
 
 /* A time that is left to the caller: of which event, whether it is a duration, and its value. */
 typedef struct { int64_t event; bool is_dur; Slice value; } Odd;
@@ -32,10 +32,10 @@ typedef struct {
     Window window;
     Column columns[NUM_COLUMNS];
     int64_t num_events, most_events;
-    /* forms, with an open hash table of their numbers */
-    Form *forms;
+    /* templates, with an open hash table of their numbers */
+    Template *templates;
     uint32_t *table;
-    int64_t num_forms, most_forms, table_size;
+    int64_t num_templates, most_templates, table_size;
     Odd *odd;
     int64_t num_odd, most_odd;
     /* what was met in the value that is read */
@@ -226,7 +226,7 @@ static void put_id(Scan *scan, Slice value)
     put_text(ids, scan->num_events, is_there);
 }
 
-/* -- forms ------------------------------------------------------------------------------------ */
+/* -- templates ------------------------------------------------------------------------------------ */
 
 static inline uint64_t mixed(uint64_t hash, uint64_t bytes)
 {
@@ -237,7 +237,7 @@ static inline uint64_t mixed(uint64_t hash, uint64_t bytes)
 static uint32_t hash_of(const Scan *scan, const Slice values[])
 {
     uint64_t hash = 0;
-    for (int key = 0; key < NUM_OF_FORM; key++) {
+    for (int key = 0; key < NUM_OF_TEMPLATE; key++) {
         Place at = values[key].at;
         uint32_t left = values[key].size;
         hash = mixed(hash, left);
@@ -249,14 +249,14 @@ static uint32_t hash_of(const Scan *scan, const Slice values[])
     return (uint32_t)(hash >> 32);
 }
 
-static bool is_form(const Form *form, uint32_t hash, const Slice values[])
+static bool is_template(const Template *template, uint32_t hash, const Slice values[])
 {
-    if (form->hash != hash)
+    if (template->hash != hash)
         return false;
-    for (int key = 0; key < NUM_OF_FORM; key++) {
+    for (int key = 0; key < NUM_OF_TEMPLATE; key++) {
         uint32_t size = values[key].size;  /* 0 where there is no value to point at */
-        if (form->values[key].size != size
-            || (size && memcmp(form->values[key].at, values[key].at, size)))
+        if (template->values[key].size != size
+            || (size && memcmp(template->values[key].at, values[key].at, size)))
             return false;
     }
     return true;
@@ -267,7 +267,7 @@ static uint32_t *seat_of(const Scan *scan, uint32_t hash, const Slice values[])
 {
     for (int probe = 0; probe < MOST_PROBES; probe++) {
         uint32_t *seat = scan->table + ((hash + probe) & (scan->table_size - 1));
-        if (!*seat || (values && is_form(scan->forms + *seat - 1, hash, values)))
+        if (!*seat || (values && is_template(scan->templates + *seat - 1, hash, values)))
             return seat;
     }
     return NULL;
@@ -281,8 +281,8 @@ static bool grow_table(Scan *scan)
     if (!scan->table)
         return false;
     scan->table_size = size;
-    for (int64_t number = 0; number < scan->num_forms; number++) {
-        uint32_t *seat = seat_of(scan, scan->forms[number].hash, NULL);
+    for (int64_t number = 0; number < scan->num_templates; number++) {
+        uint32_t *seat = seat_of(scan, scan->templates[number].hash, NULL);
         if (!seat)
             return false;
         *seat = (uint32_t)number + 1;
@@ -290,22 +290,22 @@ static bool grow_table(Scan *scan)
     return true;
 }
 
-static bool put_form(Scan *scan, const Slice values[])
+static bool put_template(Scan *scan, const Slice values[])
 {
-    if (scan->num_forms * 2 >= scan->table_size && !grow_table(scan))
+    if (scan->num_templates * 2 >= scan->table_size && !grow_table(scan))
         return false;
     uint32_t hash = hash_of(scan, values), *seat = seat_of(scan, hash, values);
     if (!seat)
         return false;
     if (!*seat) {
-        if (!grow((void **)&scan->forms, scan->num_forms, &scan->most_forms, sizeof *scan->forms))
+        if (!grow((void **)&scan->templates, scan->num_templates, &scan->most_templates, sizeof *scan->templates))
             return false;
-        Form *form = scan->forms + scan->num_forms;
-        form->hash = hash;
-        memcpy(form->values, values, sizeof form->values);
-        *seat = (uint32_t)++scan->num_forms;
+        Template *template = scan->templates + scan->num_templates;
+        template->hash = hash;
+        memcpy(template->values, values, sizeof template->values);
+        *seat = (uint32_t)++scan->num_templates;
     }
-    ((uint32_t *)scan->columns[FORM].values)[scan->num_events] = *seat - 1;
+    ((uint32_t *)scan->columns[TEMPLATE].values)[scan->num_events] = *seat - 1;
     return true;
 }
 
@@ -397,7 +397,7 @@ static Place read_event(Scan *scan, Place at)
         || !is_text_or_null(values[CAT]))
         return NULL;
     if (!put_time(scan, false, values[TS]) || !put_time(scan, true, values[DUR])
-        || !put_form(scan, values))
+        || !put_template(scan, values))
         return NULL;
     put_id(scan, values[ID]);
     put_copied(scan, ID2_TEXT, values[ID2]);
@@ -423,7 +423,7 @@ static bool read_events(Scan *scan)
 /* -- the module ------------------------------------------------------------------------------- */
 
 static const char *const COLUMNS[NUM_COLUMNS][2] = {
-    {"form", "I"}, {"ts_ns", "l"}, {"dur_ns", "l"}, {"has_ts", "b"}, {"has_dur", "b"},
+    {"template", "I"}, {"ts_ns", "l"}, {"dur_ns", "l"}, {"has_ts", "b"}, {"has_dur", "b"},
     {"id", "U"}, {"id2", "U"}, {"args", "U"}, {"correlation", "l"}, {"external_id", "l"}};
 
 static bool open_scan(Scan *scan, const Py_buffer *window)
@@ -443,7 +443,7 @@ static void close_scan(Scan *scan)
 {
     for (int i = 0; i < NUM_COLUMNS; i++)
         drop_room(scan->columns + i);
-    free(scan->forms);
+    free(scan->templates);
     free(scan->table);
     free(scan->odd);
 }
@@ -464,20 +464,20 @@ static PyObject *columns_of(Scan *scan)
     return columns;
 }
 
-static PyObject *forms_of(const Scan *scan)
+static PyObject *templates_of(const Scan *scan)
 {
-    PyObject *forms = PyList_New(scan->num_forms);
-    for (int64_t number = 0; forms && number < scan->num_forms; number++) {
-        const Slice *values = scan->forms[number].values;
-        PyObject *form = Py_BuildValue(
+    PyObject *templates = PyList_New(scan->num_templates);
+    for (int64_t number = 0; templates && number < scan->num_templates; number++) {
+        const Slice *values = scan->templates[number].values;
+        PyObject *template = Py_BuildValue(
             "y#y#y#y#y#", values[PH].at, (Py_ssize_t)values[PH].size, values[NAME].at,
             (Py_ssize_t)values[NAME].size, values[CAT].at, (Py_ssize_t)values[CAT].size,
             values[PID].at, (Py_ssize_t)values[PID].size, values[TID].at,
             (Py_ssize_t)values[TID].size);
-        if (!form || PyList_SetItem(forms, number, form))
-            Py_CLEAR(forms);
+        if (!template || PyList_SetItem(templates, number, template))
+            Py_CLEAR(templates);
     }
-    return forms;
+    return templates;
 }
 
 static PyObject *odd_of(const Scan *scan)
@@ -496,12 +496,12 @@ static PyObject *odd_of(const Scan *scan)
 
 static PyObject *found_by(Scan *scan)
 {
-    PyObject *forms = forms_of(scan), *odd = odd_of(scan), *columns = columns_of(scan);
+    PyObject *templates = templates_of(scan), *odd = odd_of(scan), *columns = columns_of(scan);
     PyObject *found = NULL;
-    if (forms && odd && columns)
-        found = Py_BuildValue("OOOO", columns, forms, odd,
+    if (templates && odd && columns)
+        found = Py_BuildValue("OOOO", columns, templates, odd,
                               scan->window.is_ascii ? Py_True : Py_False);
-    Py_XDECREF(forms);
+    Py_XDECREF(templates);
     Py_XDECREF(odd);
     Py_XDECREF(columns);
     return found;
@@ -511,7 +511,7 @@ PyDoc_STRVAR(scan_doc,
 "scan(window)\n--\n\n"
 "Read JSON objects with commas between them.\n\n"
 "Gives their columns (name, schema and array in Arrow's C data interface), the values of each\n"
-"form, the times that are no decimal numbers (event, column, value), and whether all of it is\n"
+"template, the times that are no decimal numbers (event, column, value), and whether all of it is\n"
 "ASCII; None where something is unusual.");
 
 static PyObject *scan_window(PyObject *Py_UNUSED(module), PyObject *args)

@@ -21,13 +21,15 @@ def within(events: Events, limits: Limits) -> tuple[Events, dict[str, int]]:
     Names are cut short, arguments left out.
     """
     repaired: dict[str, int] = {}
-    forms, rows = events.forms, events.rows
-    for name, longest in _longest(forms, "name", "cat").items():
+    templates, rows = events.templates, events.rows
+    for name, longest in _longest(templates, "name", "cat").items():
         if longest > limits.text:
-            is_long = _is_long(forms[name], limits)
-            forms = _replaced(forms, [name], is_long, pl.col(name).str.head(limits.text // 4))
+            is_long = _is_long(templates[name], limits)
+            templates = _replaced(
+                templates, [name], is_long, pl.col(name).str.head(limits.text // 4)
+            )
             what = f"a {name} of more than {limits.text:,} bytes cut ({raised_by('text')})"
-            repaired[what] = _num(is_long.gather(rows["form"]))
+            repaired[what] = _num(is_long.gather(rows["template"]))
     longest = _longest(rows, "args")["args"]
     if longest > limits.text and (num := _num(is_long := _is_long(rows["args"], limits))):
         rows = _replaced(rows, ("args", *NUMBERS), is_long)
@@ -38,7 +40,7 @@ def within(events: Events, limits: Limits) -> tuple[Events, dict[str, int]]:
     ):
         rows = _replaced(rows, ("args", *NUMBERS), is_deep)
         repaired[f"args deeper than {limits.depth:,} left out ({raised_by('depth')})"] = num
-    return Events(forms, rows), repaired
+    return Events(templates, rows), repaired
 
 
 def _longest(rows: pl.DataFrame, *texts: str) -> dict[str, int]:
@@ -47,12 +49,12 @@ def _longest(rows: pl.DataFrame, *texts: str) -> dict[str, int]:
     return sizes.row(0, named=True)
 
 
-def on_few_tracks(forms: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.Series]:
+def on_few_tracks(templates: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.Series]:
     """Forms of which those on one track too many are on none, and which these are.
 
     Names of tracks may be of any.
     """
-    places = forms.select("pid", "tid", is_name=pl.col("ph") == "M")
+    places = templates.select("pid", "tid", is_name=pl.col("ph") == "M")
     known = places.filter(~pl.col("is_name")).select("pid", "tid").unique(maintain_order=True)
     stray = known.slice(most).with_columns(is_stray=True)
     found = places.join(
@@ -60,8 +62,8 @@ def on_few_tracks(forms: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.Seri
     )
     is_stray = found.select(pl.col("is_stray").fill_null(value=False) & ~pl.col("is_name"))
     for name in ("pid", "tid"):
-        forms = _replaced(forms, [name], is_stray.to_series())
-    return forms, is_stray.to_series()
+        templates = _replaced(templates, [name], is_stray.to_series())
+    return templates, is_stray.to_series()
 
 
 def depth_of(text: bytes) -> int:

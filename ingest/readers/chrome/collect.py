@@ -17,19 +17,20 @@ from stepscope.ingest.storage.spool import packed
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Events of a window, or of a file; numbers of events, forms and rows count through it.
+    """Events of a window, or of a file; numbers of events, templates and rows count through it.
 
-    forms   as `Events.forms`
-    slices  complete events as they should be: event, form, ts_ns, dur_ns, correlation, is_external
-            (of the latter: it is the other number that may serve)
-    args    the args of `slices`, packed in parts that follow each other
-    telling row and args of slices that tell of collectives
-    others  all other events: their number (`event`) and the columns of `Events.rows` but `NUMBERS`
+    templates   as `Events.templates`
+    slices      complete events as they should be: event, template, ts_ns, dur_ns, correlation,
+                is_external (of the latter: it is the other number that may serve)
+    args        the args of `slices`, packed in parts that follow each other
+    telling     row and args of slices that tell of collectives
+    others      all other events: their number (`event`) and the columns of `Events.rows` but
+                `NUMBERS`
     repaired    how many events were cut to the limits, by reason
     """
 
     num_events: int
-    forms: pl.DataFrame
+    templates: pl.DataFrame
     slices: pl.DataFrame
     args: list[bytes]
     telling: pl.DataFrame
@@ -40,12 +41,12 @@ class Collected:
 def collected(events: Events, limits: Limits = DEFAULTS) -> Collected:
     """Sort the events of a window into what is kept of them."""
     events, repaired = within(events, limits)
-    told = events.forms.select(is_complete=pl.col("ph") == "X").with_columns(
-        telling=tells_of_collectives(events.forms["name"])
+    told = events.templates.select(is_complete=pl.col("ph") == "X").with_columns(
+        telling=tells_of_collectives(events.templates["name"])
     )
     rows = events.rows.with_row_index("event")
     is_plain = (
-        told["is_complete"].gather(rows["form"])
+        told["is_complete"].gather(rows["template"])
         & rows.select(
             pl.col("ts_ns").is_not_null() & (pl.col("dur_ns") >= 0).fill_null(value=False)
         ).to_series()
@@ -53,11 +54,11 @@ def collected(events: Events, limits: Limits = DEFAULTS) -> Collected:
     slices, others = rows, rows.clear()
     if not is_plain.all():
         slices, others = rows.filter(is_plain), rows.filter(~is_plain)
-    telling = told["telling"].gather(slices["form"])
+    telling = told["telling"].gather(slices["template"])
     return Collected(
         len(rows),
-        events.forms,
-        slices.select("event", "form", "ts_ns", "dur_ns", *_correlation(slices)),
+        events.templates,
+        slices.select("event", "template", "ts_ns", "dur_ns", *_correlation(slices)),
         [packed(slices["args"])] if len(slices) else [],
         slices.select("args").with_row_index("row").filter(telling).with_columns(_copied("args")),
         others.drop(NUMBERS).with_columns(_copied("id", "id2", "args")),
@@ -69,27 +70,32 @@ def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collect
     """Put what is kept of windows one after the other, on as many tracks as there may be."""
     none, _ = events_of([])
     empty = collected(none)
-    forms, slices, telling, others = [empty.forms], [empty.slices], [empty.telling], [empty.others]
+    templates, slices, telling, others = (
+        [empty.templates],
+        [empty.slices],
+        [empty.telling],
+        [empty.others],
+    )
     args: list[bytes] = []
     repaired: Counter[str] = Counter()
-    num_events = num_forms = num_slices = 0
+    num_events = num_templates = num_slices = 0
     for each in windows:
         event = (pl.col("event") + num_events).cast(pl.UInt32)
         row = (pl.col("row") + num_slices).cast(pl.UInt32)
-        form = (pl.col("form") + num_forms).cast(pl.UInt32)
-        forms.append(each.forms)
-        slices.append(each.slices.with_columns(event, form))
+        template = (pl.col("template") + num_templates).cast(pl.UInt32)
+        templates.append(each.templates)
+        slices.append(each.slices.with_columns(event, template))
         telling.append(each.telling.with_columns(row))
-        others.append(each.others.with_columns(event, form))
+        others.append(each.others.with_columns(event, template))
         args += each.args
         repaired.update(each.repaired)
         num_events += each.num_events
-        num_forms += len(each.forms)
+        num_templates += len(each.templates)
         num_slices += len(each.slices)
     tables = [pl.concat(frames) for frames in (slices, telling, others)]
-    placed, is_stray = on_few_tracks(pl.concat(forms), limits.tracks)
+    placed, is_stray = on_few_tracks(pl.concat(templates), limits.tracks)
     if is_stray.any():
-        num = sum(int(is_stray.gather(tables[at]["form"]).sum()) for at in (0, 2))
+        num = sum(int(is_stray.gather(tables[at]["template"]).sum()) for at in (0, 2))
         repaired[f"tracks beyond {limits.tracks:,} shown as one ({raised_by('tracks')})"] = num
     return Collected(num_events, placed, tables[0], args, tables[1], tables[2], repaired)
 

@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 
 from stepscope.ingest.readers.chrome.event import Event
-from stepscope.ingest.readers.chrome.frames import FORM, Events, events_of
+from stepscope.ingest.readers.chrome.frames import TEMPLATE, Events, events_of
 from stepscope.ingest.readers.chrome.times import EMPTY, nanoseconds
 
 try:
@@ -57,11 +57,13 @@ def scanned(window: Window) -> Events | None:
     found = _scan.scan(window)
     if found is None:
         return None
-    columns, forms, odd, is_ascii = found
+    columns, templates, odd, is_ascii = found
     try:
         if not is_ascii:
             str(window, "utf-8")
-        known = pl.DataFrame(map(_form, forms), dict.fromkeys(FORM, pl.String), orient="row")
+        known = pl.DataFrame(
+            map(_template, templates), dict.fromkeys(TEMPLATE, pl.String), orient="row"
+        )
     except _UNREADABLE:
         return None
     rows = pl.DataFrame(
@@ -81,7 +83,7 @@ def _with_odd(rows: pl.DataFrame, odd: list[tuple[int, str, bytes]]) -> pl.DataF
     return rows
 
 
-def _form(values: tuple[bytes | None, ...]) -> tuple[str | None, ...]:
+def _template(values: tuple[bytes | None, ...]) -> tuple[str | None, ...]:
     ph, name, cat, pid, tid = (value or b"" for value in values)
     return _text(ph) or "", _text(name), _text(cat), _unquoted(pid), _unquoted(tid)
 

@@ -1,6 +1,6 @@
-"""Events as frames: forms, which many events share, and a row for each event.
+"""Events as frames: templates, which many events share, and a row for each event.
 
-But for its times, its id and its args an event says what thousands of others say. That is its form.
+But for its times, its id and its args an event says what thousands of others say: its template.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stepscope.ingest.readers.chrome.times import EMPTY, nanoseconds
 
 _TEXTS = ("ph", "name", "cat")
 _RAWS = ("pid", "tid", "ts", "dur", "id", "id2", "args")
-FORM = ("ph", "name", "cat", "pid", "tid")
+TEMPLATE = ("ph", "name", "cat", "pid", "tid")
 NUMBERS = ("correlation", "external_id")
 _LINE_BREAK = r"[\r\n]\s*"
 
@@ -26,33 +26,34 @@ _LINE_BREAK = r"[\r\n]\s*"
 class Events:
     """Some events of a file in its order.
 
-    forms   ph, name, cat   text
-            pid, tid        text without its quotes; null when missing, null or empty
-    rows    form            which of `forms`; they are in the order in which they are first met
-            ts_ns, dur_ns   int64 nanoseconds, rounded half up; null when missing or no number below
-                            2**62
-            has_ts, has_dur something was written there
-            id              as pid
-            id2, args       JSON text, line breaks of pretty printing taken out
-            correlation, external_id    the first whole number with that key in the args
+    templates   ph, name, cat       text
+                pid, tid            text without its quotes; null when missing, null or empty
+    rows        template            which of `templates`; they are in the order in which they are
+                                    first met
+                ts_ns, dur_ns       int64 nanoseconds, rounded half up; null when missing or no
+                                    number below 2**62
+                has_ts, has_dur     something was written there
+                id                  as pid
+                id2, args           JSON text, line breaks of pretty printing taken out
+                correlation, external_id    the first whole number with that key in the args
     """
 
-    forms: pl.DataFrame
+    templates: pl.DataFrame
     rows: pl.DataFrame
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def whole(self) -> pl.DataFrame:
-        """All columns of each event, those of its form too."""
-        said = self.forms[self.rows["form"]]
-        return pl.concat([self.rows.drop("form"), said], how="horizontal")
+        """All columns of each event, those of its template too."""
+        said = self.templates[self.rows["template"]]
+        return pl.concat([self.rows.drop("template"), said], how="horizontal")
 
     def head(self, num: int) -> Events:
         """The first so many."""
         rows = self.rows.head(num)
-        num_forms = rows.select(pl.col("form").max() + 1).item() or 0
-        return Events(self.forms.head(num_forms), rows)
+        num_templates = rows.select(pl.col("template").max() + 1).item() or 0
+        return Events(self.templates.head(num_templates), rows)
 
 
 def events_of(decoded: Sequence[Event]) -> tuple[Events, int]:
@@ -66,9 +67,9 @@ def events_of(decoded: Sequence[Event]) -> tuple[Events, int]:
     raws = [_utf8(name, [bytes(getattr(event, name)) for event in decoded]) for name in _RAWS]
     fields = pl.DataFrame([*texts, *(column for column, _ in raws)])
     said = fields.select(*_TEXTS, unquoted("pid"), unquoted("tid"))
-    form, forms = _numbered(said)
+    template, templates = _numbered(said)
     rows = fields.select(
-        form,
+        template,
         *(_ns(name) for name in ("ts", "dur")),
         *(pl.col(name).is_in(EMPTY).not_().alias(f"has_{name}") for name in ("ts", "dur")),
         unquoted("id"),
@@ -77,15 +78,15 @@ def events_of(decoded: Sequence[Event]) -> tuple[Events, int]:
     )  # fmt: skip
     numbers = [number_in(rows["args"], key) for key in (CORRELATION, EXTERNAL_ID)]
     found = [number.alias(name) for number, name in zip(numbers, NUMBERS, strict=True)]
-    return Events(forms, rows.with_columns(found)), sum(mended for _, mended in raws)
+    return Events(templates, rows.with_columns(found)), sum(mended for _, mended in raws)
 
 
 def _numbered(rows: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
     """The distinct rows, and for each row which of them it is."""
     distinct = rows.unique(maintain_order=True)
-    known = distinct.with_row_index("form")
+    known = distinct.with_row_index("template")
     found = rows.join(known, on=rows.columns, how="left", nulls_equal=True, maintain_order="left")
-    return found["form"], distinct
+    return found["template"], distinct
 
 
 def unquoted(name: str) -> pl.Expr:

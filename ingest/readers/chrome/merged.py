@@ -30,17 +30,17 @@ def by_rank(events: Collected) -> dict[str, Collected]:
 
     All under an empty label where the file is of one rank.
     """
-    label = events.forms["pid"].str.extract(_LABEL)
+    label = events.templates["pid"].str.extract(_LABEL)
     ranks = [*numbered(label.drop_nulls().unique().to_list())][:MOST_RANKS]
     if len(ranks) < 2:
         return {"": events}
     is_stray = ~label.is_in(ranks).fill_null(value=False)
     num_stray = sum(
-        int(is_stray.gather(rows["form"]).sum()) for rows in (events.slices, events.others)
+        int(is_stray.gather(rows["template"]).sum()) for rows in (events.slices, events.others)
     )
     own = label.set(is_stray, ranks[0])
-    plain = events.forms.with_columns(pl.col("pid").str.replace(_LABEL, ""))
-    parts = {rank: _part(replace(events, forms=plain), own == rank) for rank in ranks}
+    plain = events.templates.with_columns(pl.col("pid").str.replace(_LABEL, ""))
+    parts = {rank: _part(replace(events, templates=plain), own == rank) for rank in ranks}
     parts[ranks[0]].repaired.update(events.repaired + Counter({STRAY: num_stray}))
     return parts
 
@@ -66,20 +66,20 @@ def numbered(labels: Sequence[str]) -> dict[str, int]:
 
 
 def _part(events: Collected, is_own: pl.Series) -> Collected:
-    """The events of some forms, all numbered through again but for the events themselves."""
+    """The events of some templates, all numbered through again but for the events themselves."""
     number = is_own.cum_sum() - 1
-    form = number.gather(events.slices["form"]).cast(pl.UInt32).alias("form")
-    is_slice = is_own.gather(events.slices["form"])
-    is_other = is_own.gather(events.others["form"])
-    other_form = number.gather(events.others["form"]).cast(pl.UInt32).alias("form")
+    template = number.gather(events.slices["template"]).cast(pl.UInt32).alias("template")
+    is_slice = is_own.gather(events.slices["template"])
+    is_other = is_own.gather(events.others["template"])
+    other_template = number.gather(events.others["template"]).cast(pl.UInt32).alias("template")
     row = (is_slice.cum_sum() - 1).gather(events.telling["row"]).cast(pl.UInt32).alias("row")
     return Collected(
         int(is_slice.sum()) + int(is_other.sum()),
-        events.forms.filter(is_own),
-        events.slices.with_columns(form).filter(is_slice),
+        events.templates.filter(is_own),
+        events.slices.with_columns(template).filter(is_slice),
         _args(events.args, is_slice),
         events.telling.with_columns(row).filter(is_slice.gather(events.telling["row"])),
-        events.others.with_columns(other_form).filter(is_other),
+        events.others.with_columns(other_template).filter(is_other),
         Counter(),
     )
 

@@ -54,36 +54,36 @@ class ChromeTables:
 
 def chrome_tables(events: Collected) -> ChromeTables:
     """Sort events into tables, tracks named and slices in lanes."""
-    forms = events.forms.with_columns(_role())
+    templates = events.templates.with_columns(_role())
     is_name, is_flow = (
-        (forms["role"] == role).fill_null(value=False).gather(events.others["form"])
+        (templates["role"] == role).fill_null(value=False).gather(events.others["template"])
         for role in ("name", "flow")
     )
-    forms = with_tracks(forms, _with_form(events.others.filter(is_name), forms))
-    rest = _judged(_with_form(events.others.filter(~is_flow), forms))
+    templates = with_tracks(templates, _with_template(events.others.filter(is_name), templates))
+    rest = _judged(_with_template(events.others.filter(~is_flow), templates))
     arrows = _judged(_as_flows(events.others.filter(is_flow)))
     good = rest.filter(pl.col("skip").is_null())
     slices, endless, repaired = slices_of(good)
     counters, numberless = counter_rows(good.filter(pl.col("role") == "counter"))
     lost = pl.concat([endless, numberless])
     fates = rest.join(lost, on="event", how="left").select("ph", pl.coalesce("skip", "lost"))
-    spans = with_lanes(_spans(events.slices, forms, slices), _order(events.slices, slices))
+    spans = with_lanes(_spans(events.slices, templates, slices), _order(events.slices, slices))
     ends = arrows.filter(pl.col("skip").is_null())
     kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
         spans,
         [*events.args, packed(slices["args"])],
         _telling(events, slices),
-        _flows(ends, forms, spans),
+        _flows(ends, templates, spans),
         counters,
-        _counted(kept, _enum(forms, "ph").gather(ends["form"]), X=len(events.slices)),
+        _counted(kept, _enum(templates, "ph").gather(ends["template"]), X=len(events.slices)),
         _counted(fates["skip"].drop_nulls(), arrows["skip"].drop_nulls()),
-        _repaired(events, forms, repaired),
+        _repaired(events, templates, repaired),
     )
 
 
-def _with_form(rows: pl.DataFrame, forms: pl.DataFrame) -> pl.DataFrame:
-    return pl.concat([rows.drop("form"), forms[rows["form"]]], how="horizontal")
+def _with_template(rows: pl.DataFrame, templates: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([rows.drop("template"), templates[rows["template"]]], how="horizontal")
 
 
 def _as_flows(rows: pl.DataFrame) -> pl.DataFrame:
@@ -94,19 +94,21 @@ def _judged(events: pl.DataFrame) -> pl.DataFrame:
     return events.with_columns(_reason_to_skip(events["ph"]))
 
 
-def _repaired(events: Collected, forms: pl.DataFrame, repaired: dict[str, int]) -> dict[str, int]:
-    nameless = int(forms["name"].is_null().gather(events.slices["form"]).sum())
+def _repaired(
+    events: Collected, templates: pl.DataFrame, repaired: dict[str, int]
+) -> dict[str, int]:
+    nameless = int(templates["name"].is_null().gather(events.slices["template"]).sum())
     return dict(Counter(repaired) + events.repaired + Counter({"no name": nameless}))
 
 
-def _spans(plain: pl.DataFrame, forms: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
-    """Spans of the slices that are no more than their form and times, and of all others."""
-    said = forms.select("track", pl.col("name").fill_null(NO_NAME), category="cat")
+def _spans(plain: pl.DataFrame, templates: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
+    """Spans of the slices that are no more than their template and times, and of all others."""
+    said = templates.select("track", pl.col("name").fill_null(NO_NAME), category="cat")
     said = pl.concat([said, slices.select(_TEXTS)])
     said = said.select(_enum(said, name) for name in _TEXTS)
-    others = pl.int_range(len(forms), len(said), dtype=pl.UInt32, eager=True)
+    others = pl.int_range(len(templates), len(said), dtype=pl.UInt32, eager=True)
     plain_form = pl.repeat("slice", len(plain), dtype=_FORM, eager=True)
-    return said[pl.concat([plain["form"], others])].with_columns(
+    return said[pl.concat([plain["template"], others])].with_columns(
         pl.col("track").alias("base"),
         pl.concat([plain_form, slices["form"].cast(_FORM)]).alias("form"),
         *(pl.concat([plain[name], slices[name]], rechunk=True) for name in ("ts_ns", "dur_ns")),
@@ -191,14 +193,16 @@ def _telling(events: Collected, slices: pl.DataFrame) -> pl.DataFrame:
     return found.rename({"row": "span"})
 
 
-def _flows(ends: pl.DataFrame, forms: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+def _flows(ends: pl.DataFrame, templates: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """Ends of arrows, each on the lane of the latest slice begun there."""
     ends_of_flows = pl.Enum(sorted(set(FLOW_ENDS.values())))
-    end = forms["ph"].replace_strict(FLOW_ENDS, default=None, return_dtype=ends_of_flows)
-    track = forms["track"].cast(spans.schema["track"])
-    said = forms.select(track, _enum(forms, "name"), _enum(forms, "cat").alias("category"), end=end)
+    end = templates["ph"].replace_strict(FLOW_ENDS, default=None, return_dtype=ends_of_flows)
+    track = templates["track"].cast(spans.schema["track"])
+    said = templates.select(
+        track, _enum(templates, "name"), _enum(templates, "cat").alias("category"), end=end
+    )
     flows = ends.select("ts_ns", flow=pl.coalesce("id", "id2"))
-    flows = pl.concat([flows, said[ends["form"]]], how="horizontal")
+    flows = pl.concat([flows, said[ends["template"]]], how="horizontal")
     return flows.with_columns(_in_lanes(flows, spans))
 
 

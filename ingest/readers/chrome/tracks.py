@@ -20,16 +20,16 @@ NAMING = {
 NOWHERE = "global"
 
 
-def with_tracks(forms: pl.DataFrame, metadata: pl.DataFrame) -> pl.DataFrame:
-    """Add `process` and `track` to forms of events: names, each process's and each track's its own.
+def with_tracks(templates: pl.DataFrame, metadata: pl.DataFrame) -> pl.DataFrame:
+    """Add `process` and `track` to templates: names, each process's and each track's its own.
 
     Names come from the file's metadata events (name, pid, tid, args); a process without one is
     called by its pid, the tracks of a device "GPU 0 / stream 7". Names and counters take no track.
     """
     said = _said(metadata)
-    threads = _distinct(forms.filter(~pl.col("ph").is_in(["M", "C"])), "pid", "tid")
-    pids = _distinct(forms.filter(pl.col("ph") != "M"), "pid")
-    on_gpu = set(_distinct(forms.filter(pl.col("cat").is_in(GPU_CATEGORIES)), "pid", "tid"))
+    threads = _distinct(templates.filter(~pl.col("ph").is_in(["M", "C"])), "pid", "tid")
+    pids = _distinct(templates.filter(pl.col("ph") != "M"), "pid")
+    on_gpu = set(_distinct(templates.filter(pl.col("cat").is_in(GPU_CATEGORIES)), "pid", "tid"))
     gpu_pids = {pid for pid, _ in on_gpu}
     processes = _unique((pid, _process(pid, said, pid in gpu_pids)) for (pid,) in pids)
     tracks = _unique(
@@ -38,9 +38,9 @@ def with_tracks(forms: pl.DataFrame, metadata: pl.DataFrame) -> pl.DataFrame:
     )
     by_pid = _frame(("pid", "process"), processes.items())
     by_thread = _frame(("pid", "tid", "track"), ((*place, name) for place, name in tracks.items()))
-    return forms.join(by_pid, on="pid", how="left", nulls_equal=True, maintain_order="left").join(
-        by_thread, on=["pid", "tid"], how="left", nulls_equal=True, maintain_order="left"
-    )
+    return templates.join(
+        by_pid, on="pid", how="left", nulls_equal=True, maintain_order="left"
+    ).join(by_thread, on=["pid", "tid"], how="left", nulls_equal=True, maintain_order="left")
 
 
 def _distinct(events: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
