@@ -159,8 +159,8 @@ def _add_rank(spans: pl.DataFrame, parts: dict[str, list[pl.DataFrame]]) -> list
     steps, tagged, notes = derived_steps(told)
     tagged = tagged.with_columns(laned["name"])
     names, number = numbered(laned["name"])
-    telling = tells_of_collectives(names).gather(number)
-    calls = tagged.with_columns(spans["args"]).filter(telling)
+    is_candidate = tells_of_collectives(names).gather(number)
+    calls = tagged.with_columns(spans["args"]).filter(is_candidate)
     tables = {
         "steps": steps,
         "collectives": infer_collectives(calls.with_columns(cs.enum().cast(pl.String)), tagged),

@@ -52,18 +52,18 @@ def tells_of_collectives(names: pl.Series) -> pl.Series:
 
 
 def infer_collectives(
-    telling: pl.DataFrame, spans: pl.DataFrame, groups: Mapping[str, str] | None = None
+    candidates: pl.DataFrame, spans: pl.DataFrame, groups: Mapping[str, str] | None = None
 ) -> pl.DataFrame:
     """Collectives in the order in which they were issued: the columns of `collectives` but rank.
 
-    `telling` are spans with args, `spans` all of them, `groups` the ranks of each process group.
+    `candidates` are spans with args, `spans` all of them, `groups` the ranks of each process group.
     A collective is entered and left as its kernels begin and end, which are found by "External
     id", else by the launch that lies within the call. Of a call without a kernel it is known when
     it was issued, and not when it ended; work of the host itself lasts as long as its annotation.
     `ordinal` is the group's own sequence number where the profile has one for each of its calls,
     else a count from 0; sends and receives count by themselves.
     """
-    slices = telling.filter(pl.col("form") == "slice")
+    slices = candidates.filter(pl.col("form") == "slice")
     on_device = pl.col("category").fill_null("").is_in(_ON_DEVICE)
     kernels = slices.filter(is_kernel(pl.col("name")), pl.col("category").ne_missing(_COPY))
     hosts = _hosts(slices.filter(~is_kernel(pl.col("name")), ~on_device))

@@ -23,7 +23,7 @@ class Collected:
     slices      complete events as they should be: event, template, ts_ns, dur_ns, correlation,
                 is_external (of the latter: it is the other number that may serve)
     args        the args of `slices`, packed in parts that follow each other
-    telling     row and args of slices that tell of collectives
+    candidates  row and args of slices that tell of collectives
     others      all other events: their number (`event`) and the columns of `Events.rows` but
                 `NUMBERS`
     repaired    how many events were cut to the limits, by reason
@@ -33,7 +33,7 @@ class Collected:
     templates: pl.DataFrame
     slices: pl.DataFrame
     args: list[bytes]
-    telling: pl.DataFrame
+    candidates: pl.DataFrame
     others: pl.DataFrame
     repaired: Counter[str]
 
@@ -42,7 +42,7 @@ def collected(events: Events, limits: Limits = DEFAULTS) -> Collected:
     """Sort the events of a window into what is kept of them."""
     events, repaired = within(events, limits)
     told = events.templates.select(is_complete=pl.col("ph") == "X").with_columns(
-        telling=tells_of_collectives(events.templates["name"])
+        is_candidate=tells_of_collectives(events.templates["name"])
     )
     rows = events.rows.with_row_index("event")
     is_plain = (
@@ -54,13 +54,16 @@ def collected(events: Events, limits: Limits = DEFAULTS) -> Collected:
     slices, others = rows, rows.clear()
     if not is_plain.all():
         slices, others = rows.filter(is_plain), rows.filter(~is_plain)
-    telling = told["telling"].gather(slices["template"])
+    is_candidate = told["is_candidate"].gather(slices["template"])
     return Collected(
         len(rows),
         events.templates,
         slices.select("event", "template", "ts_ns", "dur_ns", *_correlation(slices)),
         [packed(slices["args"])] if len(slices) else [],
-        slices.select("args").with_row_index("row").filter(telling).with_columns(_copied("args")),
+        slices.select("args")
+        .with_row_index("row")
+        .filter(is_candidate)
+        .with_columns(_copied("args")),
         others.drop(NUMBERS).with_columns(_copied("id", "id2", "args")),
         Counter(repaired),
     )
@@ -70,10 +73,10 @@ def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collect
     """Put what is kept of windows one after the other, on as many tracks as there may be."""
     none, _ = events_of([])
     empty = collected(none)
-    templates, slices, telling, others = (
+    templates, slices, candidates, others = (
         [empty.templates],
         [empty.slices],
-        [empty.telling],
+        [empty.candidates],
         [empty.others],
     )
     args: list[bytes] = []
@@ -85,14 +88,14 @@ def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collect
         template = (pl.col("template") + num_templates).cast(pl.UInt32)
         templates.append(each.templates)
         slices.append(each.slices.with_columns(event, template))
-        telling.append(each.telling.with_columns(row))
+        candidates.append(each.candidates.with_columns(row))
         others.append(each.others.with_columns(event, template))
         args += each.args
         repaired.update(each.repaired)
         num_events += each.num_events
         num_templates += len(each.templates)
         num_slices += len(each.slices)
-    tables = [pl.concat(frames) for frames in (slices, telling, others)]
+    tables = [pl.concat(frames) for frames in (slices, candidates, others)]
     placed, is_stray = on_few_tracks(pl.concat(templates), limits.tracks)
     if is_stray.any():
         num = sum(int(is_stray.gather(tables[at]["template"]).sum()) for at in (0, 2))

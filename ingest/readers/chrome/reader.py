@@ -165,11 +165,11 @@ def _tables(
     chrome: ChromeTables, rank: int, groups: dict[str, str]
 ) -> tuple[dict[str, Frame], Iterator[str]]:
     steps, spans, notes = derived_steps(chrome.spans)
-    telling = spans[chrome.telling["span"]].with_columns(chrome.telling["args"])
+    candidates = spans[chrome.candidates["span"]].with_columns(chrome.candidates["args"])
     tables: dict[str, pl.DataFrame] = {
         "steps": steps,
         "collectives": infer_collectives(
-            telling.with_columns(cs.enum().cast(pl.String)), spans, groups
+            candidates.with_columns(cs.enum().cast(pl.String)), spans, groups
         ),
         "spans": spans.drop("base"),
         "flows": chrome.flows,

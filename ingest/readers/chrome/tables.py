@@ -38,13 +38,13 @@ class ChromeTables:
 
     Text that few distinct values make up is an Enum. `spans` are complete events in the order of
     the file, then those made of others. They have one column more than the table, `base`, the
-    track before it was given lanes, and not `args`, which are packed row by row; `telling` has
+    track before it was given lanes, and not `args`, which are packed row by row; `candidates` has
     them for spans that tell of collectives (span, args).
     """
 
     spans: pl.DataFrame
     args: list[bytes]
-    telling: pl.DataFrame
+    candidates: pl.DataFrame
     flows: pl.DataFrame
     counters: pl.DataFrame
     read: dict[str, int]
@@ -73,7 +73,7 @@ def chrome_tables(events: Collected) -> ChromeTables:
     return ChromeTables(
         spans,
         [*events.args, packed(slices["args"])],
-        _telling(events, slices),
+        _candidates(events, slices),
         _flows(ends, templates, spans),
         counters,
         _counted(kept, _enum(templates, "ph").gather(ends["template"]), X=len(events.slices)),
@@ -186,10 +186,10 @@ def _enum(said: pl.DataFrame, name: str) -> pl.Series:
     return said[name].cast(pl.Enum(said[name].drop_nulls().unique(maintain_order=True)))
 
 
-def _telling(events: Collected, slices: pl.DataFrame) -> pl.DataFrame:
+def _candidates(events: Collected, slices: pl.DataFrame) -> pl.DataFrame:
     """Spans that tell of collectives, and their args."""
     others = slices.select("args").with_row_index("row", offset=len(events.slices))
-    found = pl.concat([events.telling, others.filter(tells_of_collectives(slices["name"]))])
+    found = pl.concat([events.candidates, others.filter(tells_of_collectives(slices["name"]))])
     return found.rename({"row": "span"})
 
 

@@ -39,7 +39,7 @@ class EventTables:
                 among its arguments that may serve as correlation: `linked`, `external`
     args        arguments of those, row by row, packed
     end_args    arguments of others: event, args
-    telling     row and args of those begun that tell of collectives
+    candidates  row and args of those begun that tell of collectives
     arrows      their ends: event, ts_ns, track, and the fields of `Arrow`
     """
 
@@ -48,7 +48,7 @@ class EventTables:
     begun: pl.DataFrame
     args: list[bytes]
     end_args: pl.DataFrame
-    telling: pl.DataFrame
+    candidates: pl.DataFrame
     arrows: pl.DataFrame
 
 
@@ -99,7 +99,7 @@ class EventRows:
         self._events = Rows(_EVENTS)
         self._begun: list[pl.DataFrame] = [pl.DataFrame(schema=_BEGUN)]
         self._args: list[bytes] = []
-        self._end_args, self._telling = Rows(_EVENT_ARGS), Rows(_ROW_ARGS)
+        self._end_args, self._candidates = Rows(_EVENT_ARGS), Rows(_ROW_ARGS)
         self._arrows = Rows(_ARROW)
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ class EventRows:
             pl.concat(self._begun, how="diagonal"),
             self._args,
             self._end_args.frame(),
-            self._telling.frame(),
+            self._candidates.frame(),
             self._arrows.frame().drop("packet"),
         )
 
@@ -163,6 +163,6 @@ class EventRows:
         )
         self._args.append(packed(args))
         row = pl.int_range(self._num_begun, self._num_begun + len(begun), dtype=_U32)
-        telling = begun.with_columns(row.alias("row")).filter(tells.filter(is_begun))
-        self._telling.extend(telling.select("row", _copied()))
+        candidates = begun.with_columns(row.alias("row")).filter(tells.filter(is_begun))
+        self._candidates.extend(candidates.select("row", _copied()))
         self._num_begun += len(begun)

@@ -56,7 +56,7 @@ def perfetto_tables(
     parts: dict[str, list[pl.DataFrame]] = defaultdict(list)
     notes: list[str] = []
     for spans in ranks:
-        of_rank, said = _of_rank(spans, events.telling, slices.end_args)
+        of_rank, said = _of_rank(spans, events.candidates, slices.end_args)
         notes += said
         for name, frame in of_rank.items():
             parts[name].append(frame.with_columns(pl.lit(spans["rank"][0]).alias("rank")))
@@ -150,14 +150,16 @@ def _laned(spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_rank(
-    spans: pl.DataFrame, telling: pl.DataFrame, end_args: pl.Series
+    spans: pl.DataFrame, candidates: pl.DataFrame, end_args: pl.Series
 ) -> tuple[dict[str, pl.DataFrame], Iterator[str]]:
     """The tables of a rank, steps and collectives as far as its spans imply them; and notes."""
     laned = spans.drop("rank", "event", "step")
     steps, tagged, notes = derived_steps(laned)
     tagged = tagged.with_columns(pl.coalesce(spans["step"], "step").alias("step"))
-    told = with_end_args(telling.select("args").lazy(), end_args.gather(telling["row"])).collect()
-    calls = tagged.join(telling.select("row", told["args"]), on="row", maintain_order="left")
+    told = with_end_args(
+        candidates.select("args").lazy(), end_args.gather(candidates["row"])
+    ).collect()
+    calls = tagged.join(candidates.select("row", told["args"]), on="row", maintain_order="left")
     tables = {
         "spans": tagged.drop("base"),
         "steps": steps,
