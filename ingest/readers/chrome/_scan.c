@@ -26,7 +26,7 @@ enum { TEMPLATE, TS_NS, DUR_NS, HAS_TS, HAS_DUR, ID_TEXT, ID2_TEXT, ARGS_TEXT, C
 typedef struct { uint32_t hash; Slice values[NUM_OF_TEMPLATE]; } Template;
 
 /* A time that is left to the caller: of which event, whether it is a duration, and its value. */
-typedef struct { int64_t event; bool is_dur; Slice value; } Odd;
+typedef struct { int64_t event; bool is_dur; Slice value; } Fallback;
 
 typedef struct {
     Window window;
@@ -36,8 +36,8 @@ typedef struct {
     Template *templates;
     uint32_t *table;
     int64_t num_templates, most_templates, table_size;
-    Odd *odd;
-    int64_t num_odd, most_odd;
+    Fallback *fallbacks;
+    int64_t num_fallbacks, most_fallbacks;
     /* what was met in the value that is read */
     Place copied;
     int64_t found[2];
@@ -196,11 +196,11 @@ static inline bool is_empty(Slice value)
         || (value.size == 4 && *value.at == 'n');
 }
 
-static bool put_odd(Scan *scan, bool is_dur, Slice value)
+static bool put_fallback(Scan *scan, bool is_dur, Slice value)
 {
-    if (!grow((void **)&scan->odd, scan->num_odd, &scan->most_odd, sizeof *scan->odd))
+    if (!grow((void **)&scan->fallbacks, scan->num_fallbacks, &scan->most_fallbacks, sizeof *scan->fallbacks))
         return false;
-    scan->odd[scan->num_odd++] = (Odd){scan->num_events, is_dur, value};
+    scan->fallbacks[scan->num_fallbacks++] = (Fallback){scan->num_events, is_dur, value};
     return true;
 }
 
@@ -211,7 +211,7 @@ static bool put_time(Scan *scan, bool is_dur, Slice value)
     put_number(scan->columns + TS_NS + is_dur, scan->num_events, time->ns,
                is_there && time->is_within);
     put_bool(scan->columns + HAS_TS + is_dur, scan->num_events, is_there);
-    return !is_there || time->is_plain || put_odd(scan, is_dur, value);
+    return !is_there || time->is_plain || put_fallback(scan, is_dur, value);
 }
 
 static void put_id(Scan *scan, Slice value)
@@ -445,7 +445,7 @@ static void close_scan(Scan *scan)
         drop_room(scan->columns + i);
     free(scan->templates);
     free(scan->table);
-    free(scan->odd);
+    free(scan->fallbacks);
 }
 
 /* Name, schema and array of each column. */
@@ -480,14 +480,14 @@ static PyObject *templates_of(const Scan *scan)
     return templates;
 }
 
-static PyObject *odd_of(const Scan *scan)
+static PyObject *fallbacks_of(const Scan *scan)
 {
-    PyObject *list = PyList_New(scan->num_odd);
-    for (int64_t number = 0; list && number < scan->num_odd; number++) {
-        const Odd *odd = scan->odd + number;
+    PyObject *list = PyList_New(scan->num_fallbacks);
+    for (int64_t number = 0; list && number < scan->num_fallbacks; number++) {
+        const Fallback *fallback = scan->fallbacks + number;
         PyObject *time = Py_BuildValue(
-            "Lsy#", (long long)odd->event, COLUMNS[TS_NS + odd->is_dur][0], odd->value.at,
-            (Py_ssize_t)odd->value.size);
+            "Lsy#", (long long)fallback->event, COLUMNS[TS_NS + fallback->is_dur][0], fallback->value.at,
+            (Py_ssize_t)fallback->value.size);
         if (!time || PyList_SetItem(list, number, time))
             Py_CLEAR(list);
     }
@@ -496,13 +496,13 @@ static PyObject *odd_of(const Scan *scan)
 
 static PyObject *found_by(Scan *scan)
 {
-    PyObject *templates = templates_of(scan), *odd = odd_of(scan), *columns = columns_of(scan);
+    PyObject *templates = templates_of(scan), *fallbacks = fallbacks_of(scan), *columns = columns_of(scan);
     PyObject *found = NULL;
-    if (templates && odd && columns)
-        found = Py_BuildValue("OOOO", columns, templates, odd,
+    if (templates && fallbacks && columns)
+        found = Py_BuildValue("OOOO", columns, templates, fallbacks,
                               scan->window.is_ascii ? Py_True : Py_False);
     Py_XDECREF(templates);
-    Py_XDECREF(odd);
+    Py_XDECREF(fallbacks);
     Py_XDECREF(columns);
     return found;
 }

@@ -1,7 +1,7 @@
 _Column = tuple[str, object, object]
-_Form = tuple[bytes | None, bytes | None, bytes | None, bytes | None, bytes | None]
-_Odd = tuple[int, str, bytes]
+_Template = tuple[bytes | None, bytes | None, bytes | None, bytes | None, bytes | None]
+_Fallback = tuple[int, str, bytes]
 
 def scan(
     window: bytes | memoryview, /
-) -> tuple[list[_Column], list[_Form], list[_Odd], bool] | None: ...
+) -> tuple[list[_Column], list[_Template], list[_Fallback], bool] | None: ...

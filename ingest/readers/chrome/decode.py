@@ -57,7 +57,7 @@ def scanned(window: Window) -> Events | None:
     found = _scan.scan(window)
     if found is None:
         return None
-    columns, templates, odd, is_ascii = found
+    columns, templates, fallbacks, is_ascii = found
     try:
         if not is_ascii:
             str(window, "utf-8")
@@ -69,13 +69,13 @@ def scanned(window: Window) -> Events | None:
     rows = pl.DataFrame(
         [pl.Series(name, _Column(schema, array)) for name, schema, array in columns]
     )
-    return Events(known, _with_odd(rows, odd))
+    return Events(known, _with_fallbacks(rows, fallbacks))
 
 
-def _with_odd(rows: pl.DataFrame, odd: list[tuple[int, str, bytes]]) -> pl.DataFrame:
+def _with_fallbacks(rows: pl.DataFrame, fallbacks: list[tuple[int, str, bytes]]) -> pl.DataFrame:
     """Put in times that are no plain numbers."""
     for name in ("ts_ns", "dur_ns"):
-        found = [(event, text.decode()) for event, column, text in odd if column == name]
+        found = [(event, text.decode()) for event, column, text in fallbacks if column == name]
         if found:
             events, texts = zip(*found, strict=True)
             times = nanoseconds(pl.Series(texts, dtype=pl.String))
