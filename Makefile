@@ -6,7 +6,7 @@ DEMO := out/demo
 
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test check bench fuzz matrix random samples screenshots docs clean
+.PHONY: demo test check bench fuzz sanitize matrix random samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -36,6 +36,10 @@ bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on th
 fuzz: .venv/dev.stamp  ## feed every reader with what nobody wrote; FUZZ_SECONDS=300 for each
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 	$(BIN)/python -m tests.fuzz.differential --sanitize --seconds $(FUZZ_SECONDS)
+
+sanitize: .venv/dev.stamp  ## run the tests of the pass in C with address and undefined-behaviour sanitizers
+	$(BIN)/python -m tests.fuzz.sanitizers
+	$(BIN)/python -m tests.fuzz.differential --sanitize --windows 5000
 
 matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
 	$(BIN)/python -m tests.matrix

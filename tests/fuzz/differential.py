@@ -7,12 +7,7 @@ With --sanitize the pass in C is built once more, with address and undefined-beh
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
-import shutil
-import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,15 +20,12 @@ import polars as pl
 from stepscope.ingest.readers.chrome import decode
 from stepscope.ingest.readers.chrome.frames import Events
 from tests.conftest import ROOT
+from tests.fuzz.sanitizers import can_sanitize, sanitized, use_sanitized
 from tests.fuzz.windows import Windows, real_events
 
 TOGETHER = 100
 """Windows that are decoded at once: decoding one costs as much as scanning ten."""
-SANITIZED = "STEPSCOPE_SANITIZED_SCAN"
-_CHROME = ROOT / "ingest" / "readers" / "chrome"
 _PROFILES = ROOT.parent / "shared" / "data" / "kineto"
-_FLAGS = ("-O1", "-g", "-fPIC", "-shared", "-fsanitize=address,undefined",
-          "-fno-sanitize-recover=all")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -74,45 +66,6 @@ def windows_of(seed: int) -> Windows:
     return Windows(real_events([_PROFILES]), seed)
 
 
-def can_sanitize() -> bool:
-    """Tell whether there is a compiler with the sanitizers."""
-    return shutil.which("gcc") is not None and Path(_library("libasan.so")).is_absolute()
-
-
-def _library(name: str) -> str:
-    found = ["gcc", f"-print-file-name={name}"]
-    return subprocess.run(found, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def sanitized(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Build the pass in C with sanitizers, and run this module with it in another process."""
-    built = folder / "_scan.abi3.so"
-    include = sysconfig.get_path("include")
-    subprocess.run(
-        ["gcc", *_FLAGS, f"-I{include}", str(_CHROME / "_scan.c"), "-o", str(built)], check=True
-    )
-    environment = os.environ | {
-        SANITIZED: str(built),
-        "LD_PRELOAD": " ".join(map(_library, ("libasan.so", "libubsan.so"))),
-        "ASAN_OPTIONS": "detect_leaks=0",  # Python itself leaks by that measure
-        "POLARS_MAX_THREADS": "1",
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.differential", *arguments],
-        capture_output=True, text=True, errors="replace", check=False, cwd=ROOT, env=environment,
-    )  # fmt: skip
-
-
-def _use(built: str) -> None:
-    """Let all that follows scan with another build."""
-    spec = importlib.util.spec_from_file_location("stepscope.ingest.readers.chrome._scan", built)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    vars(decode)["_scan"] = module
-
-
 def main() -> int:
     """Compare as many windows as are asked for, or for so long."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.differential", description=__doc__)
@@ -127,11 +80,10 @@ def main() -> int:
             return 0
         others = [argument for argument in sys.argv[1:] if argument != "--sanitize"]
         with TemporaryDirectory() as folder:
-            run = sanitized(Path(folder), *others)
+            run = sanitized(Path(folder), "-m", "tests.fuzz.differential", *others)
         print(run.stdout + run.stderr, end="")  # noqa: T201
         return run.returncode
-    if built := os.environ.get(SANITIZED):
-        _use(built)
+    built = use_sanitized()
     if not decode.IS_COMPILED:
         print("windows: the pass in C is not compiled here")  # noqa: T201
         return 0

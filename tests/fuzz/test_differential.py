@@ -12,7 +12,8 @@ import pytest
 from stepscope.ingest.readers.chrome import decode
 from stepscope.ingest.readers.chrome.decode import IS_COMPILED, Window, decoded, scanned
 from stepscope.ingest.readers.chrome.frames import Events
-from tests.fuzz.differential import can_sanitize, compare, sanitized, windows_of
+from tests.fuzz.differential import compare, windows_of
+from tests.fuzz.sanitizers import can_sanitize, sanitized
 from tests.fuzz.windows import Windows, real_events
 
 NUM_WINDOWS = 4_000
@@ -31,7 +32,9 @@ def test_no_window_is_read_otherwise_in_one_pass_than_by_decoding() -> None:
 
 @pytest.mark.skipif(not can_sanitize(), reason="there is no gcc with libasan")
 def test_sanitizers_find_nothing_in_the_pass_in_c(tmp_path: Path) -> None:
-    run = sanitized(tmp_path, f"--windows={NUM_SANITIZED}", "--seed=2")
+    run = sanitized(
+        tmp_path, "-m", "tests.fuzz.differential", f"--windows={NUM_SANITIZED}", "--seed=2"
+    )
 
     assert run.returncode == 0, run.stdout + run.stderr
     assert "fine (address and undefined-behaviour sanitizers)" in run.stdout
