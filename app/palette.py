@@ -48,6 +48,9 @@ STATES: tuple[State, ...] = (
 UNKNOWN = SPAN
 """A step or block whose kind the trace does not say."""
 NUM_SPAN_SHADES = len(STATES) - SPAN
+CORES = {"AIC": "cube core", "AIV": "vector core", "MIX": "both at once"}
+"""What the names of core groups stand for, wherever they are shown."""
+NAMES_OF_CORES = " · ".join(f"{name}: {meaning}" for name, meaning in CORES.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from stepscope.app.palette import (
     ACCENT,
     BACKGROUND,
     BORDER,
+    CORES,
     MUTED,
     NOT_APPLICABLE,
     PANEL,
@@ -95,9 +96,13 @@ def _chip(state: State) -> Component:
         [swatch, html.Span(state.name, className="word")],
         className="chip",
         type="button",
-        title=f"{state.name}: click to hide or show",
+        title=f"{state.name}{_meaning(state)}: click to hide or show",
         id=f"chip-{state.name}",
     )
+
+
+def _meaning(state: State) -> str:
+    return f" ({CORES[state.name]})" if state.name in CORES else ""
 
 
 def _minimap(scene: Scene) -> Component:

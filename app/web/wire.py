@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.app.palette import INK, STATES, TEXT
+from stepscope.app.palette import INK, NAMES_OF_CORES, STATES, TEXT
 from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView
 from stepscope.app.web.scene import Scene
@@ -54,7 +54,7 @@ def notes(scene: Scene) -> dict[str, str]:
     tokens = f", tokens against a budget of {int(known.max()):,}" if len(known) else ""
     return {
         "steps": f"batch rows{tokens}",
-        "core groups": "AIC AIV0 AIV1 of each · hatched: held, waiting for its group",
+        "core groups": f"{NAMES_OF_CORES} · hatched: held, waiting for its group",
         "requests": "waiting · prefill · decode · preempted · recompute",
         "tracks": "processes, threads and streams",
     }

@@ -119,7 +119,9 @@ def _settings() -> dict[str, Setting]:
     return {
         "admission": Setting(AS_VARIANT, "admission policy", policies),
         "workload": Setting(MAIN, "what a decode step is lowered to", lowerings),
-        "groups": Setting(8, "core groups, each 1 AIC and 2 AIVs", at_least=1),
+        "groups": Setting(
+            8, "core groups, each 1 cube core (AIC), 2 vector cores (AIV)", at_least=1
+        ),
         "threads": Setting(3, "scheduler threads", at_least=1),
         "steps": Setting(2, "decode steps", at_least=1),
         "requests": Setting(12, "requests decoding together", at_least=1),
@@ -143,7 +145,7 @@ class MixAdmission:
     """Report 000; its page is the module's docstring."""
 
     name: str = NAME
-    summary: str = "MIX tasks and busy vector cores: admission policies of core groups"
+    summary: str = "MIX tasks (cube and vector cores at once): who may be admitted to a group"
     variants: tuple[str, ...] = tuple(POLICY_OF)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
     executors: tuple[str, ...] = ("clusters",)

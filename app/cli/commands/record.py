@@ -83,6 +83,9 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     when nobody was served. With --variant all, a variant that refuses the executor or a setting
     is skipped.
 
+    mix-admission runs on the core groups of Ascend's NPUs: a cube core (AIC) and two vector cores
+    (AIV) each. A MIX task needs both kinds of one group at once.
+
     Exits 0 when the run came to its end, or has a fault that was asked for; 1 when it was given
     up, as where the device stalled or a batch could not be run: what was recorded until then is in
     the trace; 2 on wrong usage or configuration.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
-from stepscope.app.palette import SEVERITY_MARKS
+from stepscope.app.palette import NAMES_OF_CORES, SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
 from stepscope.app.timeline.rows import INLINE_GROUPS, Row
 from stepscope.app.tui.cells import Line
@@ -37,7 +37,7 @@ NOTHING = "This trace has no steps, requests, cores, spans or counters to draw."
 SECTIONS = {
     "pinned": "lanes kept in sight",
     "steps": "batches, split by tokens of prefill and decode",
-    "core groups": "one AIC and its two AIV each",
+    "core groups": NAMES_OF_CORES,
     "requests": "┄ waiting · P prefill · D decode · ▼ preempted · R recompute",
     "tracks": "what the profiler saw, by where it ran",
     "counters": "sampled numbers",

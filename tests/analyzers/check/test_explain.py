@@ -1,4 +1,4 @@
-"""A rule's page is the docstring of its module."""
+"""A rule's page is the docstring of its module, below what its family looks at."""
 
 from __future__ import annotations
 
@@ -34,6 +34,30 @@ def test_a_module_begins_with_the_name_of_its_rule(rule: Rule) -> None:
     docstring = sys.modules[type(rule).__module__].__doc__ or ""
 
     assert docstring.startswith(f"{rule.name}: ")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_page_says_what_the_rules_of_its_family_look_at(rule: Rule) -> None:
+    family = sys.modules[type(rule).__module__.rpartition(".")[0]].__doc__ or ""
+
+    assert family
+    assert f"\n\n{family.strip()}\n\n## What it finds\n" in explain(rule.code)
+
+
+CORE_RULES = [rule.code for rule in RULES if rule.code.startswith("COR")]
+
+
+@pytest.mark.parametrize("code", CORE_RULES)
+def test_a_page_about_core_groups_says_what_the_names_of_cores_are_before_it_uses_them(
+    code: str,
+) -> None:
+    page = " ".join(explain(code).split())
+
+    first = [page.index(name) for name in ("AIC", "AIV", "MIX")]
+    assert first == [
+        page.index(said) + len(said) - 3
+        for said in ("is one cube core (AIC", "two vector cores (AIV", "cores (AIV). A MIX")
+    ]
 
 
 def test_an_unknown_code_is_refused_with_the_nearest() -> None:

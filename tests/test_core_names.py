@@ -1,0 +1,41 @@
+"""AIC, AIV and MIX are explained wherever a newcomer meets them first."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from stepscope.app.cli.main import cli
+from stepscope.app.palette import CORES, STATES
+from stepscope.app.tui.plot.lane_painter import SECTIONS
+from stepscope.app.web.layout import _chip
+from stepscope.app.web.wire import notes
+from stepscope.ingest.trace import Trace
+from tests.app.web.scenes import scene_of
+from tests.conftest import ROOT
+
+EXPLAINED = ("AIC: cube core", "AIV: vector core", "MIX: both at once")
+
+
+@pytest.mark.parametrize("options", [["--help"], ["--list"]], ids=str)
+def test_record_explains_the_cores_that_mix_admission_runs_on(options: list[str]) -> None:
+    said = " ".join(CliRunner().invoke(cli, ["record", *options]).output.split())
+
+    assert "cube core (AIC)" in said
+    assert "vector cores (AIV)" in said
+    assert "MIX task" in said
+
+
+def test_both_fronts_explain_them_beside_the_lanes_of_core_groups() -> None:
+    trace = Trace.open(ROOT / "sample_traces" / "mix-admission-before.trace")
+
+    page = notes(scene_of(trace))["core groups"]
+
+    assert all(words in page and words in SECTIONS["core groups"] for words in EXPLAINED)
+
+
+def test_the_legend_of_the_page_explains_them_where_the_pointer_rests() -> None:
+    titles = {state.name: vars(_chip(state))["title"] for state in STATES if state.name in CORES}
+
+    assert titles["MIX"] == "MIX (both at once): click to hide or show"
+    assert titles.keys() == CORES.keys()
