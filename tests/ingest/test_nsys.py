@@ -201,6 +201,16 @@ def test_what_would_run_when_it_is_read_is_refused_and_the_rest_is_read(
     assert report.read[CALLS] == 5
 
 
+def test_a_column_whose_name_is_no_text_costs_its_table_alone(tmp_path: Path) -> None:
+    content = exported(tmp_path / "a.sqlite", two_steps()).read_bytes()
+    file = tmp_path / "odd.sqlite"
+    file.write_bytes(content.replace(b"copyKind INTEGER", b"copyKin\xff INTEGER"))
+
+    trace = Trace.open(file)
+
+    assert report_of(trace).read[CALLS] == 5
+
+
 def test_more_rows_than_the_limit_end_a_table_and_say_so(tmp_path: Path) -> None:
     many = two_steps()
     many[CALLS] = [(at, at + 1, 0, thread(7, 11), at, 1, 0) for at in range(500)]

@@ -128,6 +128,14 @@ def test_whose_spans_are_is_found_behind_them_as_well(tmp_path: Path) -> None:
     assert rows(opened(tmp_path, turned), "spans", "track") == ["vllm / late"]
 
 
+def test_objects_where_lists_should_be_cost_no_span(tmp_path: Path) -> None:
+    bare = {
+        "resourceSpans": {"resource": {}, "scopeSpans": {"scope": {}, "spans": span("a", 0, 1)}}
+    }
+
+    assert rows(opened(tmp_path, bare), "spans", "name", "track") == [("a", "service")]
+
+
 def test_metrics_and_logs_among_the_lines_are_no_spans(tmp_path: Path) -> None:
     trace = opened(tmp_path, {"resourceMetrics": [{"a": 1}]}, exported(span("a", 0, 1)))
 

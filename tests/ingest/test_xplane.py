@@ -148,6 +148,15 @@ def test_an_event_that_only_says_how_often_is_counted(tmp_path: Path) -> None:
     assert report.skipped == {"events that only say how often something happened": 1}
 
 
+def test_a_number_in_the_place_of_a_line_is_passed_over(tmp_path: Path) -> None:
+    plane = Plane("/host:CPU")
+    plane.line("a", plane.event("one", 0, 5))
+
+    trace = open_bytes(tmp_path, field(1, field(2, "/odd") + field(3, 5)) + space(plane))
+
+    assert rows(trace, "spans", "name") == ["one"]
+
+
 def test_a_name_that_is_not_in_the_file_is_not_known(tmp_path: Path) -> None:
     plane = Plane("/host:CPU")
     plane.line("a", field(1, 99) + field(3, 5 * NS))

@@ -26,6 +26,8 @@ MAGIC = b"SQLite format 3\0"
 BATCH_ROWS = 1 << 16
 _HEADER_BYTES = 100
 _COUNT = "SELECT count(*) FROM "
+BROKEN = (sqlite3.Error, UnicodeDecodeError)
+"""What damage raises: in pages, and in the names of tables and columns."""
 _MOST_COLUMNS = 256
 _HIDDEN = 6
 _ALLOWED = (
@@ -80,7 +82,7 @@ class Database:
         """How many rows a table has, as far as they can be counted."""
         try:
             found = self._opened.execute(_COUNT + _own(table)).fetchone()
-        except sqlite3.Error as error:
+        except BROKEN as error:
             self.damage.setdefault(table, str(error))
             return 0
         return int(found[0])
@@ -98,7 +100,7 @@ class Database:
                     beyond = f"more than {self._limits.events:,} rows ({raised_by('events')})"
                     self.damage.setdefault(table, beyond)
                     return
-        except sqlite3.Error as error:
+        except BROKEN as error:
             self.damage.setdefault(table, str(error))
 
     def _plain_tables(self) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -117,7 +119,7 @@ class Database:
         """Names of its columns; None where one of them is made by an expression."""
         try:
             told = self._opened.execute(f"PRAGMA table_xinfo({_own(table)})").fetchall()
-        except sqlite3.Error:
+        except BROKEN:
             return None
         if len(told) > _MOST_COLUMNS or any(column[_HIDDEN] for column in told):
             return None
@@ -141,7 +143,7 @@ def database(path: Path, progress: Progress | None, limits: Limits) -> Iterator[
                 if ended:
                     found.damage["the file"] = ended
                 yield found
-        except sqlite3.Error as error:
+        except BROKEN as error:
             what = f"the database cannot be read: {ended or error}"
             raise TruncatedTrace(what, where=str(path), todo="export it again") from None
 

@@ -52,12 +52,12 @@ class Collected:
         for record in records:
             if record.path == RESOURCE:
                 told = decode.attributes(decode.decoded(record.text) or {})
-                self._name(self.services, record.within[_RESOURCE], told.get("service.name"))
+                self._name(self.services, _around(record, _RESOURCE), told.get("service.name"))
             elif record.path[-1] == "spans":
                 self._add(record)
             else:
                 said = decode.decoded(record.text) or {}
-                self._name(self.scopes, record.within[_SCOPE], said.get("name"))
+                self._name(self.scopes, _around(record, _SCOPE), said.get("name"))
             if len(self.rows) > self.limits.events:
                 self.beyond = f"more than {self.limits.events:,} events ({raised_by('events')})"
                 return
@@ -73,7 +73,7 @@ class Collected:
             self.skipped[ODD if said is None else TIMELESS] += 1
             return
         self.read["spans"] += 1
-        within = record.within[_RESOURCE], record.within[_SCOPE]
+        within = _around(record, _RESOURCE), _around(record, _SCOPE)
         args = span.args if len(span.args) <= self.limits.text else None
         self.rows.add((*within, self._text(span.name), "async", span.begins, span.ends, args))
         self._add_events(within, said)
@@ -104,3 +104,8 @@ class Collected:
 
     def _text(self, text: str) -> str:
         return text[: self.limits.text]
+
+
+def _around(record: Record, place: int) -> int:
+    """A number of what is around a record; 0 where that is not as the format has it."""
+    return record.within[place] if place < len(record.within) else 0

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,8 +48,7 @@ class Span:
     said: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What a span tells of a request: how long after its begin what happened; null: not told."""
 
     name: str
@@ -64,7 +63,7 @@ class Request:
     @property
     def num_told(self) -> int:
         """How much of it is told."""
-        return sum(value is not None for value in astuple(self))
+        return sum(value is not None for value in self)
 
 
 def is_record(path: tuple[str, ...]) -> bool:

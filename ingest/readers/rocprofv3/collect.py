@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -69,7 +69,7 @@ class Collected:
             return
         self.read[category] += 1
         args = found.args and found.args[: self.limits.text]
-        self.rows.add((process, category, *astuple(found)[:-1], args))
+        self.rows.add((process, category, *found[:-1], args))
 
     def _name(self, process: int, path: tuple[str, ...], said: Json) -> None:
         """Keep what numbers mean, as many as there may be events."""

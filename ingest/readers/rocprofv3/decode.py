@@ -13,8 +13,7 @@ There is one such object for each process. The format: rocprofiler-sdk,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,8 +33,7 @@ _GPU = 2
 Json = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(NamedTuple):
     """Something that began and ended; numbers that are not there are null.
 
     agent   handle of the device that ran it, queue that of its queue

@@ -113,9 +113,9 @@ class Collected:
                     self.notes.append(f"{_SPACE_NOTES[path]}: {self._text(text)[:_SHOWN_CHARS]}")
             case path, bytes(text) if path == _HOST:
                 self.hosts.append(self._text(text)[:_SHOWN_CHARS])
-            case path, value if path[:2] == LINE:
+            case path, value if path[:-1] == LINE:
                 self._say_of_line(self.planes[-1].lines[-1], path[-1], value)
-            case path, bytes(value) if path[:1] == PLANE:
+            case path, bytes(value) if path[:-1] == PLANE:
                 self._say_of_plane(self.planes[-1], path[-1], value)
 
     def _say_of_line(self, line: Line, number: int, value: int | bytes) -> None:
