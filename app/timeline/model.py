@@ -11,14 +11,14 @@ import numpy as np
 from stepscope.app import palette
 from stepscope.app.timeline.find import Finder, Hit
 from stepscope.app.timeline.lanes.bounds import bounds_of
-from stepscope.app.timeline.lanes.cores import core_strips
+from stepscope.app.timeline.lanes.cores import core_lanes
 from stepscope.app.timeline.lanes.counters import Counter, Series, counters
 from stepscope.app.timeline.lanes.labels import STEP_OF_BATCH, Labels
-from stepscope.app.timeline.lanes.lane import TABLES, Ints, Lane, LaneName, Strips
-from stepscope.app.timeline.lanes.requests import request_strips
-from stepscope.app.timeline.lanes.steps import step_strips
+from stepscope.app.timeline.lanes.lane import TABLES, Ints, Lane, LaneName, LaneSpans
+from stepscope.app.timeline.lanes.requests import request_lanes
+from stepscope.app.timeline.lanes.steps import step_lanes
 from stepscope.app.timeline.lanes.subjects import Places
-from stepscope.app.timeline.lanes.tracks import track_strips
+from stepscope.app.timeline.lanes.tracks import track_lanes
 from stepscope.app.timeline.levels import Bytes, Levels, Section, Sum, in_sublanes, pixel_edges
 from stepscope.app.timeline.load import Load, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
@@ -27,11 +27,11 @@ from stepscope.ingest.trace import Trace
 if TYPE_CHECKING:
     from stepscope.analyzers.findings.finding import Finding
 
-SECTIONS: tuple[tuple[str, str, Callable[[Trace, int], Strips]], ...] = (
-    ("steps", "steps", step_strips),
-    ("core groups", "spans", core_strips),
-    ("requests", "spans", request_strips),
-    ("tracks", "spans", track_strips),
+SECTIONS: tuple[tuple[str, str, Callable[[Trace, int], LaneSpans]], ...] = (
+    ("steps", "steps", step_lanes),
+    ("core groups", "spans", core_lanes),
+    ("requests", "spans", request_lanes),
+    ("tracks", "spans", track_lanes),
 )
 MAX_LISTED = 64
 Side = Literal["left", "right"]
@@ -52,8 +52,8 @@ class Timeline:
         self.lanes: tuple[Lane, ...] = ()
         self._names: list[LaneName] = []
         self._sections: list[Section] = []
-        for name, kind, strips in SECTIONS:
-            self._add_section(name, kind, strips(trace, self.bounds[1]))
+        for name, kind, lay_out in SECTIONS:
+            self._add_section(name, kind, lay_out(trace, self.bounds[1]))
         self._counters: dict[int, Counter] = {}
         self._add_counters(counters(trace))
 
@@ -182,12 +182,12 @@ class Timeline:
 
     # ── building ─────────────────────────────────────────────────────────────────────────────
 
-    def _add_section(self, section: str, kind: str, strips: Strips) -> None:
-        if not strips.names:
+    def _add_section(self, section: str, kind: str, found: LaneSpans) -> None:
+        if not found.names:
             return
-        spans, num_sublanes = in_sublanes(strips.spans, len(strips.names))
+        spans, num_sublanes = in_sublanes(found.spans, len(found.names))
         first_lane = len(self.lanes)
-        self._add_lanes(section, kind, strips.names, num_sublanes)
+        self._add_lanes(section, kind, found.names, num_sublanes)
         levels = Levels(spans, int(num_sublanes.sum()))
         self._sections.append(Section(section, first_lane, levels))
 

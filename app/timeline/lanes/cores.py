@@ -8,7 +8,7 @@ from stepscope.app import palette
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import (
     LaneName,
-    Strips,
+    LaneSpans,
     Subject,
     clipped,
     end_of,
@@ -24,7 +24,7 @@ STATE_OF_SHAPE = {"AIC": palette.AIC, "AIV": palette.AIV, "MIX": palette.MIX, "D
 KEY = ["rank", "group", "core_kind", "core"]
 
 
-def core_strips(trace: Trace, last_ns: int) -> Strips:
+def core_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     """Lay out `core_spans`; a block that never ended reaches `last_ns`."""
     spans = (
         with_held(placeable(trace, "core_spans", "core"))
@@ -45,7 +45,7 @@ def core_strips(trace: Trace, last_ns: int) -> Strips:
     placed = spans.join(lanes, on=KEY, nulls_equal=True).sort("lane", "start")
     ranks = lanes["rank"].unique().to_list()
     names = tuple(_name(*key, ranks=ranks) for key in lanes.select(KEY).iter_rows())
-    return Strips(names, span_rows(pl.concat([placed, _held(placed)]), "core_spans"))
+    return LaneSpans(names, span_rows(pl.concat([placed, _held(placed)]), "core_spans"))
 
 
 def _name(

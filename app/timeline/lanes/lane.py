@@ -56,7 +56,7 @@ class LaneName:
 
 
 @dataclass(frozen=True, slots=True)
-class Strips:
+class LaneSpans:
     """The spans of one section: `spans` has SPAN_COLUMNS; `lane` indexes `names`."""
 
     names: tuple[LaneName, ...]

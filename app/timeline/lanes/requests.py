@@ -13,7 +13,7 @@ from stepscope.app import palette
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import (
     LaneName,
-    Strips,
+    LaneSpans,
     clipped,
     ordered,
     placeable,
@@ -30,7 +30,7 @@ WAITS = {states.WAITING: palette.WAITING, states.PREEMPTED: palette.PREEMPTED}
 SPAN = (*KEY, "ref", "start", "end", "state", "table")
 
 
-def request_strips(trace: Trace, last_ns: int) -> Strips:
+def request_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     """Lay out `batch_rows` and `lifecycle`; what has not ended reaches `last_ns`."""
     computed, moved = _computed(trace, last_ns), _moved(trace, last_ns)
     lanes = ordered(_seen(trace))
@@ -43,7 +43,7 @@ def request_strips(trace: Trace, last_ns: int) -> Strips:
     waits = moved.filter(pl.col("state").is_not_null(), lasts | is_list_of_arrivals(trace))
     spans = [computed, waits.select(SPAN), _in_no_batch(computed, moved)]
     every = pl.concat(spans).join(lanes, on=KEY)
-    return Strips(names, pl.concat(span_rows(_of(every, table), table) for table in TABLES))
+    return LaneSpans(names, pl.concat(span_rows(_of(every, table), table) for table in TABLES))
 
 
 def _of(spans: pl.DataFrame, table: str) -> pl.DataFrame:

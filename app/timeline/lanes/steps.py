@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.app import palette
 from stepscope.app.timeline.lanes.lane import (
     LaneName,
-    Strips,
+    LaneSpans,
     clipped,
     end_of,
     placeable,
@@ -35,7 +35,7 @@ STATE_OF_PART = {
 }
 
 
-def step_strips(trace: Trace, last_ns: int) -> Strips:
+def step_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     """Lay out `steps`; the last of a rank reaches `last_ns` where it has not ended."""
     tokens = {
         "recompute": "recompute_tokens",
@@ -60,7 +60,7 @@ def step_strips(trace: Trace, last_ns: int) -> Strips:
         span_rows(parts.filter(is_listed), table)
         for is_listed, table in ((pl.col("is_listed"), "steps"), (~pl.col("is_listed"), BATCH))
     )
-    return Strips(names, pl.concat(shown))
+    return LaneSpans(names, pl.concat(shown))
 
 
 def known_steps(trace: Trace) -> pl.LazyFrame:

@@ -8,7 +8,7 @@ from stepscope.app import palette
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import (
     LaneName,
-    Strips,
+    LaneSpans,
     clipped,
     end_of,
     ordered,
@@ -21,7 +21,7 @@ from stepscope.ingest.trace import Trace
 KEY = ["rank", "track"]
 
 
-def track_strips(trace: Trace, last_ns: int) -> Strips:
+def track_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     """Lay out `spans`; a slice that never ended reaches `last_ns`, an instant is 0 ns long."""
     never_ended = pl.col("form") == "unfinished"
     dur_ns = pl.when(never_ended).then(pl.col("dur_ns")).otherwise(pl.col("dur_ns").fill_null(0))
@@ -43,7 +43,7 @@ def track_strips(trace: Trace, last_ns: int) -> Strips:
     ranks = lanes["rank"].unique().to_list()
     names = tuple(_name(rank, track, ranks) for rank, track in lanes.select(KEY).iter_rows())
     placed = spans.with_columns(state=state).join(lanes, on=KEY)
-    return Strips(names, span_rows(placed, "spans"))
+    return LaneSpans(names, span_rows(placed, "spans"))
 
 
 def _name(rank: int, track: str, ranks: list[int]) -> LaneName:
