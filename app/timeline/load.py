@@ -12,7 +12,7 @@ import polars as pl
 from stepscope.app import palette
 from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
 from stepscope.app.timeline.lanes.recomputed import with_recomputed
-from stepscope.app.timeline.levels import Section
+from stepscope.app.timeline.span_index import Section
 from stepscope.ingest.trace import Trace
 
 Shares = npt.NDArray[np.float32]
@@ -58,9 +58,9 @@ def _scaled(load: Load) -> Load:
 
 def _busy(section: Section, edges: Ints, what: str, states: Sequence[int]) -> Load:
     """Share of all lanes' time that is busy."""
-    levels = section.levels
-    lanes = np.arange(len(levels.offsets) - 1)
-    busy = levels.busy(lanes, edges)
+    index = section.index
+    lanes = np.arange(len(index.offsets) - 1)
+    busy = index.busy(lanes, edges)
     shown = tuple(state for state in states if state in busy)
     whole = np.diff(edges) * len(lanes)
     shares = np.array([busy[state] / whole for state in shown], np.float32)

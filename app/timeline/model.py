@@ -19,9 +19,16 @@ from stepscope.app.timeline.lanes.requests import request_lanes
 from stepscope.app.timeline.lanes.steps import step_lanes
 from stepscope.app.timeline.lanes.subjects import Places
 from stepscope.app.timeline.lanes.tracks import track_lanes
-from stepscope.app.timeline.levels import Bytes, Levels, Section, Sum, in_sublanes, pixel_edges
 from stepscope.app.timeline.load import Load, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
+from stepscope.app.timeline.span_index import (
+    Bytes,
+    Section,
+    SpanIndex,
+    Sum,
+    in_sublanes,
+    pixel_edges,
+)
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
@@ -66,7 +73,7 @@ class Timeline:
     def kinds(self) -> frozenset[int]:
         """The states that any lane shows."""
         return frozenset(
-            kind for section in self._sections for kind in section.levels.kinds.tolist()
+            kind for section in self._sections for kind in section.index.kinds.tolist()
         )
 
     # ── windows ──────────────────────────────────────────────────────────────────────────────
@@ -83,9 +90,9 @@ class Timeline:
         wanted = np.asarray(picture.lanes, np.int64)
         for section in self._sections:
             own = wanted - section.first_lane
-            rows = np.flatnonzero((own >= 0) & (own < len(section.levels.offsets) - 1))
+            rows = np.flatnonzero((own >= 0) & (own < len(section.index.offsets) - 1))
             if len(rows):
-                pixels = section.levels.pixels(own[rows], edges, hidden)
+                pixels = section.index.pixels(own[rows], edges, hidden)
                 picture.state[rows] = pixels.state[:, stretch]
                 picture.density[rows] = pixels.density[:, stretch]
                 picture.count[rows] = pixels.count[:, stretch]
@@ -99,9 +106,9 @@ class Timeline:
         found = self._section_of(lane)
         if found is None:
             return []
-        levels, own = found
-        first, last = levels.visible(own, t0, t1)
-        return self._views(lane, levels, range(first, min(last, first + limit)))
+        index, own = found
+        first, last = index.visible(own, t0, t1)
+        return self._views(lane, index, range(first, min(last, first + limit)))
 
     def sums(self, lane: int, t0: int, t1: int) -> dict[int, Sum]:
         """What each state took of [t0, t1) in a lane; empty for a counter."""
@@ -188,8 +195,8 @@ class Timeline:
         spans, num_sublanes = in_sublanes(found.spans, len(found.names))
         first_lane = len(self.lanes)
         self._add_lanes(section, kind, found.names, num_sublanes)
-        levels = Levels(spans, int(num_sublanes.sum()))
-        self._sections.append(Section(section, first_lane, levels))
+        index = SpanIndex(spans, int(num_sublanes.sum()))
+        self._sections.append(Section(section, first_lane, index))
 
     def _add_counters(self, found: tuple[Counter, ...]) -> None:
         first_lane = len(self.lanes)
@@ -214,11 +221,11 @@ class Timeline:
 
     # ── looking up ───────────────────────────────────────────────────────────────────────────
 
-    def _section_of(self, lane: int) -> tuple[Levels, int] | None:
+    def _section_of(self, lane: int) -> tuple[SpanIndex, int] | None:
         for section in self._sections:
             own = lane - section.first_lane
-            if 0 <= own < len(section.levels.offsets) - 1:
-                return section.levels, own
+            if 0 <= own < len(section.index.offsets) - 1:
+                return section.index, own
         return None
 
     def _listed(self, lane: int, t0: int, t1: int) -> Spans:
@@ -229,21 +236,21 @@ class Timeline:
         found = self._section_of(lane)
         if found is None:
             return None
-        levels, own = found
-        first, last = int(levels.offsets[own]), int(levels.offsets[own + 1])
-        place = int(np.searchsorted(levels.start[first:last], ts_ns, side)) + shift
+        index, own = found
+        first, last = int(index.offsets[own]), int(index.offsets[own + 1])
+        place = int(np.searchsorted(index.start[first:last], ts_ns, side)) + shift
         if not 0 <= place < last - first:
             return None
-        return self._views(lane, levels, range(first + place, first + place + 1))[0]
+        return self._views(lane, index, range(first + place, first + place + 1))[0]
 
     def _named_by(self, lane: int, table: str) -> str:
         is_batch = table == "batch_rows" and self.lanes[lane].section == "steps"
         return STEP_OF_BATCH if is_batch else table
 
-    def _views(self, lane: int, levels: Levels, places: range) -> list[SpanView]:
+    def _views(self, lane: int, index: SpanIndex, places: range) -> list[SpanView]:
         window = slice(places.start, places.stop)
-        tables, rows = levels.table[window].tolist(), levels.ref[window].tolist()
-        states = levels.state[window].tolist()
+        tables, rows = index.table[window].tolist(), index.ref[window].tolist()
+        states = index.state[window].tolist()
         labels = [""] * len(rows)
         for code in set(tables):
             own = [place for place, table in enumerate(tables) if table == code]
@@ -251,7 +258,7 @@ class Timeline:
             names = self._labels.of(named, [rows[p] for p in own], [states[p] for p in own])
             for place, name in zip(own, names, strict=True):
                 labels[place] = name
-        starts, ends = levels.start[window].tolist(), levels.end[window].tolist()
+        starts, ends = index.start[window].tolist(), index.end[window].tolist()
         return [
             SpanView(lane, start, end, state, label, (TABLES[table], row))
             for start, end, state, label, table, row in zip(

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stepscope.app.timeline.levels import Bytes, Counts
+from stepscope.app.timeline.span_index import Bytes, Counts
 
 Ref = tuple[str, int]
 

@@ -43,7 +43,7 @@ class Sum(NamedTuple):
     num_spans: int
 
 
-class Levels:
+class SpanIndex:
     """The spans of a section, lane after lane, none overlapping another of its lane.
 
     `offsets[i]:offsets[i + 1]` are the spans of lane i, by time.
@@ -142,7 +142,7 @@ class Section:
 
     name: str
     first_lane: int
-    levels: Levels
+    index: SpanIndex
 
 
 class StartIndex:
@@ -178,17 +178,17 @@ class StartIndex:
         return low
 
 
-def _running_totals(levels: Levels) -> npt.NDArray[Any]:
+def _running_totals(index: SpanIndex) -> npt.NDArray[Any]:
     """[spans + 1, kinds]: busy time of each kind before each span, from the section's first.
 
     uint32 where no pixel can hold 2**32 ns: differences of totals that wrapped around are right.
     """
-    dur = levels.end - levels.start
-    extent_ns = int(levels.end.max(initial=0)) - int(levels.start.min(initial=0))
+    dur = index.end - index.start
+    extent_ns = int(index.end.max(initial=0)) - int(index.start.min(initial=0))
     dtype = np.uint32 if extent_ns < 2**32 else np.int64
-    totals = np.zeros((len(dur) + 1, len(levels.kinds)), dtype)
-    for column, kind in enumerate(levels.kinds):
-        np.cumsum(np.where(levels.state == kind, dur, 0), dtype=dtype, out=totals[1:, column])
+    totals = np.zeros((len(dur) + 1, len(index.kinds)), dtype)
+    for column, kind in enumerate(index.kinds):
+        np.cumsum(np.where(index.state == kind, dur, 0), dtype=dtype, out=totals[1:, column])
     return totals
 
 

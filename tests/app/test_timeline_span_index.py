@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.timeline.lanes.lane import SPAN_COLUMNS, depths
-from stepscope.app.timeline.levels import Levels, in_sublanes, pixel_edges
+from stepscope.app.timeline.span_index import SpanIndex, in_sublanes, pixel_edges
 
 KINDS = (1, 3, 7, 15)
 
@@ -53,12 +53,12 @@ def windows(draw: st.DrawFn) -> tuple[int, int, int]:
     return t0, t0 + width + draw(st.integers(0, 300)) * scale, width
 
 
-def levels_of(num_lanes: int, spans: list[Span]) -> Levels:
+def index_of(num_lanes: int, spans: list[Span]) -> SpanIndex:
     rows = [
         {"lane": s.lane, "start": s.start, "end": s.end, "state": s.state, "table": 0, "ref": row}
         for row, s in enumerate(spans)
     ]
-    return Levels(pl.DataFrame(rows, schema=SPAN_COLUMNS), num_lanes)
+    return SpanIndex(pl.DataFrame(rows, schema=SPAN_COLUMNS), num_lanes)
 
 
 def busy_by_state(spans: list[Span], t0: int, t1: int) -> dict[int, int]:
@@ -91,7 +91,7 @@ def test_each_pixel_shows_the_dominant_state_how_busy_and_how_many(
     num_lanes, spans = given_spans
     edges = pixel_edges(*window)
 
-    pixels = levels_of(num_lanes, spans).pixels(np.arange(num_lanes), edges)
+    pixels = index_of(num_lanes, spans).pixels(np.arange(num_lanes), edges)
 
     for lane in range(num_lanes):
         own = [span for span in spans if span.lane == lane]
@@ -106,7 +106,7 @@ def test_busy_time_of_each_state_is_conserved(
 ) -> None:
     num_lanes, spans = given_spans
 
-    busy = levels_of(num_lanes, spans).busy(np.arange(num_lanes), pixel_edges(*window))
+    busy = index_of(num_lanes, spans).busy(np.arange(num_lanes), pixel_edges(*window))
 
     total = {state: int(per_pixel.sum()) for state, per_pixel in busy.items()}
     expected = busy_by_state(spans, window[0], window[1])
@@ -119,10 +119,10 @@ def test_the_visible_spans_are_those_that_touch_the_window(
     given_spans: tuple[int, list[Span]], window: tuple[int, int, int]
 ) -> None:
     num_lanes, spans = given_spans
-    levels = levels_of(num_lanes, spans)
+    index = index_of(num_lanes, spans)
 
     for lane in range(num_lanes):
-        first, last = levels.visible(lane, window[0], window[1])
+        first, last = index.visible(lane, window[0], window[1])
 
         own = [span for span in spans if span.lane == lane]
         assert [spans[row] for row in range(first, last)] == touching(own, window[0], window[1])
@@ -136,9 +136,9 @@ def test_a_hidden_state_leaves_the_pixel_to_the_others(
     lanes, edges = np.arange(num_lanes), pixel_edges(*window)
     others = [span for span in spans if span.state != hidden]
 
-    pixels = levels_of(num_lanes, spans).pixels(lanes, edges, {hidden})
+    pixels = index_of(num_lanes, spans).pixels(lanes, edges, {hidden})
 
-    without = levels_of(num_lanes, others).pixels(lanes, edges)
+    without = index_of(num_lanes, others).pixels(lanes, edges)
     takes_time = without.density > 1
     assert (pixels.state != hidden).all()
     assert (pixels.state == without.state)[takes_time].all()
@@ -161,7 +161,7 @@ def test_a_busy_lane_among_quiet_ones_is_searched_to_the_right_span() -> None:
     crowded = [Span(0, t, t + 1, 1 + 2 * (t % 2)) for t in range(100_000, 101_000)]
     lonely = [Span(lane, 0, 10**9, 7) for lane in range(1, 50)]
 
-    pixels = levels_of(50, crowded + lonely).pixels(np.array([0, 49]), np.arange(100_500, 100_511))
+    pixels = index_of(50, crowded + lonely).pixels(np.array([0, 49]), np.arange(100_500, 100_511))
 
     assert pixels.state[0].tolist() == [1, 3] * 5
     assert pixels.state[1].tolist() == [7] * 10
@@ -211,7 +211,7 @@ def test_totals_that_wrap_around_still_give_each_pixels_busy_time() -> None:
     full = 2**32 - 10
     spans = [Span(lane, 0, full, 1) for lane in range(3)] + [Span(3, 0, 100, 3)]
 
-    busy = levels_of(4, spans).busy(np.arange(4), np.array([0, 100, full]))
+    busy = index_of(4, spans).busy(np.arange(4), np.array([0, 100, full]))
 
     assert busy[1].tolist() == [300, 3 * (full - 100)]
     assert busy[3].tolist() == [100, 0]
@@ -220,6 +220,6 @@ def test_totals_that_wrap_around_still_give_each_pixels_busy_time() -> None:
 def test_a_pixel_of_more_than_four_seconds_shows_all_of_its_busy_time() -> None:
     spans = [Span(0, 0, 2**33 + 5, 1), Span(0, 2**33 + 5, 2**33 + 9, 3)]
 
-    busy = levels_of(1, spans).busy(np.array([0]), np.array([0, 2**34]))
+    busy = index_of(1, spans).busy(np.array([0]), np.array([0, 2**34]))
 
     assert {state: int(amount[0]) for state, amount in busy.items()} == {1: 2**33 + 5, 3: 4}
