@@ -7,7 +7,7 @@ from stepscope.app.timeline.composition import Composition
 from stepscope.app.timeline.find import Hit
 from stepscope.app.timeline.lanes.counters import Series
 from stepscope.app.timeline.lanes.lane import Lane
-from stepscope.app.timeline.load import Load
+from stepscope.app.timeline.load import LoadOverTime
 from stepscope.app.timeline.model import Timeline
 from stepscope.app.timeline.picture import Picture, SpanView
 from stepscope.app.timeline.span_index import Sum
@@ -17,7 +17,7 @@ __all__ = [
     "Composition",
     "Hit",
     "Lane",
-    "Load",
+    "LoadOverTime",
     "Picture",
     "Series",
     "SpanView",

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadOverTime:
     """Stacked shares 0..1 by state, `shares` [states, width]; `what` says of what they are.
 
     Cores busy are a share of all cores; tokens and spans a share of the busiest pixel.
@@ -30,12 +30,12 @@ class Load:
     states: tuple[int, ...]
     shares: Shares
 
-    def stretched(self, pixels: Ints) -> Load:
+    def stretched(self, pixels: Ints) -> LoadOverTime:
         """The same with the given pixels, which may repeat."""
-        return Load(self.what, self.states, self.shares[:, pixels])
+        return LoadOverTime(self.what, self.states, self.shares[:, pixels])
 
 
-def load_of(trace: Trace, sections: Sequence[Section], edges: Ints) -> Load:
+def load_of(trace: Trace, sections: Sequence[Section], edges: Ints) -> LoadOverTime:
     """Load over pixels: core groups if the trace has them, else steps' tokens, else its spans."""
     by_name = {section.name: section for section in sections}
     if "core groups" in by_name:
@@ -47,16 +47,16 @@ def load_of(trace: Trace, sections: Sequence[Section], edges: Ints) -> Load:
     if "tracks" in by_name:
         shades = range(palette.SPAN, len(palette.STATES))
         return _scaled(_busy(by_name["tracks"], edges, "spans", shades))
-    return Load("nothing", (), np.zeros((0, len(edges) - 1), np.float32))
+    return LoadOverTime("nothing", (), np.zeros((0, len(edges) - 1), np.float32))
 
 
-def _scaled(load: Load) -> Load:
+def _scaled(load: LoadOverTime) -> LoadOverTime:
     """The same against the busiest pixel."""
     most = load.shares.sum(axis=0).max(initial=0.0)
-    return Load(load.what, load.states, load.shares / (most or 1.0))
+    return LoadOverTime(load.what, load.states, load.shares / (most or 1.0))
 
 
-def _busy(section: Section, edges: Ints, what: str, states: Sequence[int]) -> Load:
+def _busy(section: Section, edges: Ints, what: str, states: Sequence[int]) -> LoadOverTime:
     """Share of all lanes' time that is busy."""
     index = section.index
     lanes = np.arange(len(index.offsets) - 1)
@@ -64,7 +64,7 @@ def _busy(section: Section, edges: Ints, what: str, states: Sequence[int]) -> Lo
     shown = tuple(state for state in states if state in busy)
     whole = np.diff(edges) * len(lanes)
     shares = np.array([busy[state] / whole for state in shown], np.float32)
-    return Load(what, shown, shares.reshape(len(shown), len(edges) - 1))
+    return LoadOverTime(what, shown, shares.reshape(len(shown), len(edges) - 1))
 
 
 def _has_tokens(trace: Trace) -> bool:
@@ -72,7 +72,7 @@ def _has_tokens(trace: Trace) -> bool:
     return any(tokens.row(0))
 
 
-def _tokens(trace: Trace, edges: Ints) -> Load:
+def _tokens(trace: Trace, edges: Ints) -> LoadOverTime:
     """Tokens a second by what they were computed for, against the most that any pixel has."""
     columns = ["num_prefill_tokens", "num_decode_tokens"]
     states = [palette.PREFILL, palette.DECODE]
@@ -92,7 +92,7 @@ def _tokens(trace: Trace, edges: Ints) -> Load:
             for column in columns
         ]
     ) / np.diff(edges)
-    return _scaled(Load("tokens", tuple(states), shares.astype(np.float32)))
+    return _scaled(LoadOverTime("tokens", tuple(states), shares.astype(np.float32)))
 
 
 def _per_pixel(start: pl.Series, end: pl.Series, tokens: pl.Series, edges: Ints) -> Floats:

@@ -19,7 +19,7 @@ from stepscope.app.timeline.lanes.requests import request_lanes
 from stepscope.app.timeline.lanes.steps import step_lanes
 from stepscope.app.timeline.lanes.subjects import Places
 from stepscope.app.timeline.lanes.tracks import track_lanes
-from stepscope.app.timeline.load import Load, load_of
+from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.span_index import (
     Bytes,
@@ -123,7 +123,7 @@ class Timeline:
         series = self._counters[lane].series(edges)
         return Series(series.values[stretch], series.low, series.high, series.unit)
 
-    def load(self, width: int, t0: int | None = None, t1: int | None = None) -> Load:
+    def load(self, width: int, t0: int | None = None, t1: int | None = None) -> LoadOverTime:
         """The minimap: what kept the engine busy, by kind, over [t0, t1) or the whole trace."""
         first = self.bounds[0] if t0 is None else t0
         last = self.bounds[1] if t1 is None else t1

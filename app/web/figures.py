@@ -22,7 +22,7 @@ from stepscope.app.palette import (
     STATES,
     TEXT,
 )
-from stepscope.app.timeline import Composition, Load
+from stepscope.app.timeline import Composition, LoadOverTime
 
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ POINTS = 1200
 FONT = 'system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif'
 
 
-def load(of: Load) -> go.Figure:
+def load(of: LoadOverTime) -> go.Figure:
     """How busy the engine was over the whole trace, stacked by state."""
     figure = go.Figure(layout=layout(margin={"l": 0, "r": 0, "t": 4, "b": 14}))
     for state, shares in zip(of.states, of.shares, strict=True):

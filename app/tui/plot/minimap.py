@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from stepscope.analyzers.findings.finding import SEVERITIES
 from stepscope.app.palette import SEVERITY_MARKS, STATES
-from stepscope.app.timeline import Load
+from stepscope.app.timeline import LoadOverTime
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
     ACCENT,
@@ -51,7 +51,7 @@ class Minimap(Widget):
         super().__init__(id=id)
         self.state: ViewState | None = None
         self.gutter_width = 0
-        self._load: Load | None = None
+        self._load: LoadOverTime | None = None
 
     def show(self, state: ViewState, gutter_width: int) -> None:
         """Draw a state; `gutter_width` cells on the left are for the names of the lines."""
@@ -125,7 +125,7 @@ class Minimap(Widget):
         distance, index = min(near, default=(2, 0))
         return index if distance <= 1 else None
 
-    def _look_up(self, state: ViewState) -> Load:
+    def _look_up(self, state: ViewState) -> LoadOverTime:
         width = self.plot_width * 2
         if self._load is None or self._load.shares.shape[1] != width:
             self._load = state.timeline.load(width)
