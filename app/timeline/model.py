@@ -21,6 +21,7 @@ from stepscope.app.timeline.lanes.subjects import Places
 from stepscope.app.timeline.lanes.tracks import track_lanes
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
+from stepscope.app.timeline.rows import Row, outline
 from stepscope.app.timeline.span_index import (
     Bytes,
     Section,
@@ -68,6 +69,11 @@ class Timeline:
     def of(cls, trace: Trace) -> Timeline:
         """Lay out the rows of a trace."""
         return cls(trace)
+
+    @cached_property
+    def outline(self) -> tuple[Row, ...]:
+        """All rows that the lanes can stand in, in order."""
+        return outline(self.lanes)
 
     @cached_property
     def kinds(self) -> frozenset[int]:

@@ -8,6 +8,13 @@ MIN_SPAN_NS = 1_000
 """The narrowest view: about a nanosecond a pixel."""
 MAX_SPAN_NS = 2**62
 """The widest view, 146 years: differences of times in it still fit an int64."""
+ZOOM, PAN = 1.5, 0.2
+"""How many times less a key shows when it zooms in, and the share of the view by which it pans."""
+WHEEL = 1.25
+"""How many times less a notch of the wheel shows."""
+FRAMED_SHARE, MOMENT_SHARE = 0.2, 0.02
+"""Share of the view that something takes that was jumped to; without a length, so much of the trace
+is shown around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +62,19 @@ class Viewport:
         start = t0 + (t1 - t0) // 2 - span_ns // 2
         return Viewport(start, start + span_ns)
 
+    @classmethod
+    def framing(cls, start_ns: int, end_ns: int, bounds: tuple[int, int]) -> Viewport:
+        """Show [start_ns, end_ns) in the middle, with what was around it, within `bounds`."""
+        length_ns = end_ns - start_ns
+        whole_ns = (bounds[1] - bounds[0]) * MOMENT_SHARE
+        half_ns = max(round((length_ns / FRAMED_SHARE if length_ns > 0 else whole_ns) / 2), 1)
+        middle = (start_ns + end_ns) // 2
+        return cls(middle - half_ns, middle + half_ns).clamp(bounds)
+
     def clamp(self, bounds: tuple[int, int]) -> Viewport:
         """The nearest view that lies within `bounds`; a view that is wider shows them all."""
         first, last = bounds
-        span_ns = min(_within(self.span_ns), _within(last - first))
+        span_ns = min(_within(self.span_ns), last - first)
         t0 = max(first, min(self.t0, last - span_ns))
         return Viewport(t0, t0 + span_ns)
 

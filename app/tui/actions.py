@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from textual.binding import Binding
 
 from stepscope.app.present.tab import Tab, numbered
+from stepscope.app.timeline.keymap import EVERYWHERE as SHARED
+from stepscope.app.timeline.keymap import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +36,62 @@ SCROLLS = actions(
     ("scroll(3)", "J,pagedown", "J", "scroll the text down"),
     ("scroll(-3)", "K,pageup", "K", "scroll the text up"),
 )
-_GOING = actions(
-    ("finding(1)", "n", "n", "next finding, in the timeline", "finding"),
-    ("finding(-1)", "N", "N", "previous finding", "finding"),
-    ("step(-1)", "left_square_bracket", "[", "previous step", "step"),
-    ("step(1)", "right_square_bracket", "]", "next step", "step"),
-    ("search('step ')", "colon", ":", "go to a step by its number"),
-    ("search", "slash", "/", "find a request, task, core or step", "search"),
+TEXTUAL = {
+    ",": "comma",
+    ".": "full_stop",
+    "/": "slash",
+    "?": "question_mark",
+    "[": "left_square_bracket",
+    "]": "right_square_bracket",
+    "ArrowDown": "down",
+    "ArrowLeft": "left",
+    "ArrowRight": "right",
+    "ArrowUp": "up",
+    "End": "end",
+    "Escape": "escape",
+    "Home": "home",
+}
+"""Textual's names of the keys that a browser calls otherwise."""
+CALLED = {
+    "next-finding": "finding(1)",
+    "previous-finding": "finding(-1)",
+    "next-step": "step(1)",
+    "previous-step": "step(-1)",
+}
+"""The application's methods for actions of the keymap, where they are not called as these."""
+IN_FOOTER = ("zoom", "pan", "lane", "span", "mark", "pin", "finding", "step", "search", "help")
+
+
+def textual(key: str) -> str:
+    """Textual's name of a key of the keymap."""
+    return TEXTUAL.get(key, key)
+
+
+def of_keymap(keys: Sequence[Key], name: Callable[[str], str]) -> tuple[Action, ...]:
+    """Actions of the keymap, as Textual binds them; `name` gives the method of each."""
+    return tuple(
+        Action(
+            name(key.action),
+            ",".join(map(textual, key.keys)),
+            " ".join(each for each in key.keys if len(each) == 1) or key.keys[0][:3],
+            key.says,
+            key.group if key.group in IN_FOOTER else "",
+        )
+        for key in keys
+    )
+
+
+def _called(action: str) -> str:
+    return CALLED.get(action, action)
+
+
+_GOING = (
+    *of_keymap([key for key in SHARED if key.group not in ("clear", "help")], _called),
+    *actions(("search('step ')", "colon", ":", "go to a step by its number")),
 )
-_ENDING = actions(
-    ("clear", "escape", "Esc", "clear the mark, the selection, the filter"),
-    ("help", "question_mark", "?", "this help", "help"),
-    ("quit", "q", "q", "quit", "quit"),
+_ENDING = (
+    *of_keymap([key for key in SHARED if key.group in ("clear", "help")], _called),
+    *actions(("quit", "q", "q", "quit", "quit")),
 )
 
 

@@ -9,6 +9,7 @@ from textual.widgets import ContentSwitcher, Static
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Hit
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui import pages, theme
 from stepscope.app.tui.actions import bindings, everywhere
 from stepscope.app.tui.pages.loading import Opening
@@ -17,7 +18,6 @@ from stepscope.app.tui.pages.timeline import WIDE, TimelinePage
 from stepscope.app.tui.screens.explain import ExplainScreen
 from stepscope.app.tui.screens.help import HelpScreen
 from stepscope.app.tui.screens.search import SearchScreen
-from stepscope.app.tui.view_state import ViewState
 from stepscope.app.tui.widgets.footer import Footer
 from stepscope.app.tui.widgets.tabs import Tabs
 from stepscope.app.tui.widgets.top_bar import TopBar
@@ -74,7 +74,7 @@ class StepscopeApp(App[None]):
         self.query_one(Opening).read()
 
     @property
-    def view(self) -> ViewState | None:
+    def view(self) -> Navigator | None:
         """What is being looked at, as soon as the trace is laid out."""
         return self.opened.view if self.opened else None
 
@@ -86,7 +86,9 @@ class StepscopeApp(App[None]):
 
     @on(Opening.Opened)
     def _take_models(self, event: Opening.Opened) -> None:
-        self.opened = Opened(self.trace, event.models, ViewState(event.models.timeline))
+        models = event.models
+        view = Navigator(models.timeline, composition=models.composition)
+        self.opened = Opened(self.trace, models, view)
         if self.result is not None:
             self._take(self.result)
         self.action_page(self.first_page)
@@ -160,12 +162,8 @@ class StepscopeApp(App[None]):
 
     def action_step(self, by: int) -> None:
         """Go to the next or the previous step."""
-        if self.opened is None or self.opened.session is None:
-            return
-        session = self.opened.session
-        session.goto(ts_ns=self.opened.view.cursor_ns)
-        if session.next() if by > 0 else session.back():
-            self._move_to(session.position.ts_ns)
+        if self.view and self.view.next_step(by):
+            self._show_page()
 
     def action_finding(self, by: int) -> None:
         """Go to the next or the previous finding, in the timeline."""

@@ -1,4 +1,4 @@
-"""What answers what: an address gives a view, a view fills the panes, a wish gives a picture."""
+"""What answers what: an address is resolved to a view, a view fills panes, a viewport is drawn."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from stepscope.app.units import count, moment
 from stepscope.app.web import figures, wire
 from stepscope.app.web.panes.details import about
 from stepscope.app.web.panes.pane import pane_of
+from stepscope.app.web.resolve import resolve
 from stepscope.app.web.scene import Scene
-from stepscope.app.web.travel import arrive
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import ConfigError
 
@@ -27,16 +27,16 @@ def answer(app: Dash, scene: Scene) -> None:
     """Connect the page with a scene; stores report once while they are still empty."""
     _answer_address(app, scene)
     _answer_view(app, scene)
-    _answer_wishes(app, scene)
+    _answer_requests(app, scene)
     _hand_over(app)
 
 
 def _answer_address(app: Dash, scene: Scene) -> None:
     @app.callback(Output("view", "data"), Input("address", "data"), prevent_initial_call=True)
-    def travel(address: dict[str, Any] | None) -> Any:
+    def show(address: dict[str, Any] | None) -> Any:
         if address is None:
             return no_update
-        return arrive(scene, str(address["search"])).as_props(scene)
+        return resolve(scene, str(address["search"])).as_props(scene)
 
 
 def _answer_view(app: Dash, scene: Scene) -> None:
@@ -52,13 +52,13 @@ def _answer_view(app: Dash, scene: Scene) -> None:
     def fill(props: dict[str, Any] | None) -> tuple[Any, ...]:
         if props is None:
             return (no_update,) * 5
-        arrival = arrive(scene, props["search"])
-        index = scene.step_index(arrival.view.step)
+        resolved = resolve(scene, props["search"])
+        index = scene.step_index(resolved.view.step)
         return (
-            pane_of(arrival.view.tab)(scene, arrival.view),
-            about(scene, arrival),
+            pane_of(resolved.view.tab)(scene, resolved.view),
+            about(scene, resolved),
             figures.tokens_near(scene.composition, index),
-            _page_of(arrival.view.explain),
+            _page_of(resolved.view.explain),
             props["search"],
         )
 
@@ -78,7 +78,7 @@ def plain_lines(text: str) -> str:
     return "\n".join(plain(line) for line in text.splitlines())
 
 
-def _answer_wishes(app: Dash, scene: Scene) -> None:
+def _answer_requests(app: Dash, scene: Scene) -> None:
     @app.callback(Output("picture", "data"), Input("ask", "data"), prevent_initial_call=True)
     def paint(asked: dict[str, Any] | None) -> Any:
         if asked is None:
@@ -113,8 +113,8 @@ def position(scene: Scene, asked: dict[str, Any]) -> str:
 def _hit(scene: Scene, hit: Hit, *, first: bool) -> Component:
     times = f" ×{count(hit.count)}" if hit.count > 1 else ""
     start = max(0, hit.ts_ns - scene.origin)
-    spot = None if hit.lane is None else (hit.lane, start)
-    href = View().link(sel=spot) if spot else View().link(t=(start, start + 1000))
+    point = None if hit.lane is None else (hit.lane, start)
+    href = View().link(sel=point) if point else View().link(t=(start, start + 1000))
     cells = [html.Span(hit.kind, className="kind"), html.Span(f"{hit.label}{times}")]
     return html.A(cells, href=href, className="hit first" if first else "hit")
 
@@ -123,7 +123,7 @@ def _hand_over(app: Dash) -> None:
     """Hand what has come to the page's own scripts."""
     for function, source, prop in (
         ("open", "model", "data"),
-        ("arrive", "view", "data"),
+        ("receive", "view", "data"),
         ("show", "picture", "data"),
         ("filled", "filled", "data"),
         ("step", "tokens", "clickData"),

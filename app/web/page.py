@@ -31,10 +31,11 @@ SHELL = """<!DOCTYPE html>
   </head>
   <body>
     {%app_entry%}
-    <footer>{%config%}{%scripts%}{%renderer%}</footer>
+    <footer>{%config%}{%scripts%}{%renderer%}<script type="module" src="PAGE"></script></footer>
   </body>
 </html>
 """
+BEGUN_BY_PAGE = "// Dash is begun by page.js, when all modules are there."
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
     '<rect width="16" height="16" rx="3" fill="{raised}"/>'
@@ -53,6 +54,7 @@ def build(trace: Trace, result: CheckResult) -> Dash:
     app = Dash(
         __name__,
         assets_folder=str(Path(__file__).with_name("assets")),
+        assets_ignore=r"\.js$",
         index_string=SHELL.replace("COLOURS", declared).replace("ICON", icon),
         title="stepscope",
         update_title="",
@@ -61,6 +63,9 @@ def build(trace: Trace, result: CheckResult) -> Dash:
         suppress_callback_exceptions=True,
         enable_mcp=False,
     )
+    # Dash would load the scripts as classic ones, and begin before the page's own are there.
+    app.renderer = BEGUN_BY_PAGE
+    app.index_string = app.index_string.replace("PAGE", app.get_asset_url("page.js"))
     app.layout = layout(scene)
     answer(app, scene)
     refuse(app)

@@ -59,12 +59,9 @@ class Scene:
         return [int(step) for step in self.composition.step]
 
     @cached_property
-    def folds(self) -> frozenset[str]:
-        """What can be folded: sections, and groups by section and name."""
-        sections = {lane.section for lane in self.timeline.lanes}
-        return frozenset(
-            sections | {f"{lane.section}/{lane.group}" for lane in self.timeline.lanes}
-        )
+    def collapsible(self) -> frozenset[str]:
+        """What can be collapsed: sections, and groups by section and name."""
+        return frozenset(row.key for row in self.timeline.outline if row.key)
 
     def step_index(self, step: int | None) -> int | None:
         """Position of a step among the steps; None when there is no such step."""

@@ -22,30 +22,39 @@ LATEST = 2**53
 """Times beyond it (104 days) are not exact in a browser."""
 
 Range = tuple[int, int]
-Spot = tuple[int, int]
+Point = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """What a page shows; None and empty are the defaults and are not spelled.
 
-    `sel` is a lane and a time in it. `sort` is a column, with `-` before it for the largest first.
+    `sel` is a lane and a time in it at which a span is selected, `at` such a place where none is;
+    `begun` is where a mark was begun that has no end yet. `sort` is a column, with `-` before it
+    for the largest first.
     """
 
     t: Range | None = None
-    sel: Spot | None = None
+    sel: Point | None = None
+    at: Point | None = None
     finding: str | None = None
     step: int | None = None
     mark: Range | None = None
+    begun: int | None = None
     pin: tuple[int, ...] = ()
     hide: tuple[str, ...] = ()
-    fold: tuple[str, ...] = ()
+    collapse: tuple[str, ...] = ()
     tab: str = field(default_factory=lambda: panes.PANES[0].name)
     table: str | None = None
     sort: str | None = None
     page: int = 1
     sql: str | None = None
     explain: str | None = None
+
+    @property
+    def point(self) -> Point | None:
+        """The lane and time of the cursor, if it was put anywhere."""
+        return self.sel or self.at
 
     @classmethod
     def parse(cls, query: str) -> View:
@@ -93,7 +102,7 @@ def _range(text: str) -> Range | None:
     return start, end
 
 
-def _spot(text: str) -> Spot | None:
+def _point(text: str) -> Point | None:
     lane, _, time = text.partition("@")
     numbers = _number(lane), _number(time)
     return None if numbers[0] is None or numbers[1] is None else (numbers[0], numbers[1])
@@ -118,13 +127,15 @@ def _text(text: str) -> str | None:
 
 _READ: Mapping[str, Callable[[str], object]] = {
     "t": _range,
-    "sel": _spot,
+    "sel": _point,
+    "at": _point,
     "finding": _text,
     "step": _number,
     "mark": _range,
+    "begun": _number,
     "pin": _numbers,
     "hide": _names,
-    "fold": _names,
+    "collapse": _names,
     "tab": lambda text: text if any(text == each.name for each in panes.PANES) else None,
     "table": _one_of(*BY_NAME),
     "sort": _text,
@@ -134,9 +145,10 @@ _READ: Mapping[str, Callable[[str], object]] = {
 }
 _WRITE: Mapping[str, Callable[[Any], str]] = {
     "t": lambda ends: f"{ends[0]}..{ends[1]}",
-    "sel": lambda spot: f"{spot[0]}@{spot[1]}",
+    "sel": lambda point: f"{point[0]}@{point[1]}",
+    "at": lambda point: f"{point[0]}@{point[1]}",
     "mark": lambda ends: f"{ends[0]}..{ends[1]}",
     "pin": lambda lanes: ",".join(map(str, lanes)),
     "hide": lambda names: ",".join(quote(name, safe="") for name in names),
-    "fold": lambda names: ",".join(quote(name, safe="") for name in names),
+    "collapse": lambda names: ",".join(quote(name, safe="") for name in names),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ import numpy.typing as npt
 from stepscope.app.palette import INK, NAMES_OF_CORES, STATES, TEXT
 from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView
+from stepscope.app.timeline.keymap import KEYMAP
+from stepscope.app.timeline.rows import INLINE_GROUPS, Row
+from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
 from stepscope.app.web.scene import Scene
 
 LISTED = 256
@@ -28,7 +32,8 @@ Json = dict[str, Any]
 
 
 def model(scene: Scene) -> Json:
-    """What stays the same for a page: lanes, states, findings, the length of the trace."""
+    """What stays the same for a page: lanes and their rows, states, findings, keys, factors."""
+    told = notes(scene)
     lanes = [
         {"id": lane.id, "section": lane.section, "group": lane.group, "kind": lane.kind,
          "label": "" if lane.depth else lane.label}
@@ -37,14 +42,33 @@ def model(scene: Scene) -> Json:
     return {
         "name": plain(scene.trace.name),
         "lanes": lanes,
+        "rows": [_row(row, told) for row in scene.timeline.outline],
         "states": [
             {"name": state.name, "colour": state.colour, "cue": state.cue, "ink": ink(state.colour)}
             for state in STATES
         ],
         "findings": [_mark(scene, key) for key in scene.findings],
         "length": scene.length,
-        "notes": notes(scene),
+        "keymap": [asdict(key) for key in KEYMAP],
+        "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},
     }
+
+
+def _row(row: Row, told: Mapping[str, str]) -> Json:
+    """A row by its lanes, its name and what stands beside it, and what collapses it."""
+    lane, group = row.lane, row.section if row.kind == "section" else row.group
+    lanes = [each.id for each in row.lanes]
+    shown: Json = {"kind": row.kind, "lanes": lanes, "under": row.under, "group": group}
+    label = "" if lane is None or lane.depth else lane.label
+    if row.kind == "section":
+        named = {"name": row.section, "note": told.get(row.section, "")}
+    elif row.kind == "strip":
+        named = {"name": row.group, "part": f"× {len(row.lanes)}"}
+    elif row.section in INLINE_GROUPS:
+        named = {"name": row.group if row.key else "", "part": label}
+    else:
+        named = {"name": row.group if row.kind == "group" else label}
+    return {**shown, **named, "key": row.key}
 
 
 def notes(scene: Scene) -> dict[str, str]:

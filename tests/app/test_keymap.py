@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from stepscope.app.timeline.keymap import KEYMAP
+from stepscope.app.timeline.moves import MOVES
 
 
 def test_no_key_of_the_timeline_means_two_things() -> None:
@@ -16,3 +17,7 @@ def test_no_key_of_the_timeline_means_two_things() -> None:
 def test_every_action_has_one_entry_and_says_what_it_does() -> None:
     assert len({each.action for each in KEYMAP}) == len(KEYMAP)
     assert all(each.keys and each.says and each.group for each in KEYMAP)
+
+
+def test_every_action_is_a_move_but_for_what_opens_something() -> None:
+    assert {each.action for each in KEYMAP} - {"search", "help"} == MOVES.keys()

@@ -92,5 +92,5 @@ def test_a_view_within_bounds_is_left_alone(limits: tuple[int, int]) -> None:
     assert Viewport(*limits).clamp(limits) == Viewport(*limits)
 
 
-def test_a_trace_of_a_nanosecond_still_has_a_view() -> None:
-    assert Viewport(5, 6).clamp((5, 6)) == Viewport(5, 5 + MIN_SPAN_NS)
+def test_of_a_trace_of_a_nanosecond_the_view_shows_no_more_than_there_is() -> None:
+    assert Viewport(5, 5 + MIN_SPAN_NS).clamp((5, 6)) == Viewport(5, 6)

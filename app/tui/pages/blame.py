@@ -36,7 +36,7 @@ KEYS = (
         ("move(-1)", "k,up", "k", "previous request", "request"),
         ("page_move(1)", "space", "space", "a page down"),
         ("page_move(-1)", "b", "b", "a page up"),
-        ("edge(0)", "g,home", "gg", "first request"),
+        ("edge(0)", "g,home", "g", "first request"),
         ("edge(-1)", "G,end", "G", "last request"),
         ("sort", "s", "s", "sort by latency, by arrival, by time to first token", "sort"),
         ("jump", "enter", "enter", "go to its arrival in the timeline", "go to it"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from stepscope.app.present.blocks import Block, Paragraph, Title, Tone
 from stepscope.app.present.details import finding_blocks, range_blocks, span_blocks
 from stepscope.app.timeline import Timeline
-from stepscope.app.tui.view_state import Selection
+from stepscope.app.timeline.navigator import Selection
 from stepscope.ingest.trace import Trace
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.present.where import place, when
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
-from stepscope.app.tui.view_state import ViewState
 from stepscope.app.tui.widgets.table import Cell, Column
 
 
@@ -24,7 +24,7 @@ class FindingRows:
         Column("time", 12, to_right=True, from_width=70),
     )
 
-    def __init__(self, view: ViewState) -> None:
+    def __init__(self, view: Navigator) -> None:
         self.nothing = view.without_findings
         self._findings = view.findings or ()
         self._timeline = view.timeline

@@ -8,10 +8,10 @@ from textual import on
 from textual.app import ComposeResult
 
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.timeline.navigator import Selection
 from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.pages.finding_rows import FindingRows
 from stepscope.app.tui.pages.page import Opened, Page
-from stepscope.app.tui.view_state import Selection
 from stepscope.app.tui.widgets.details_pane import Details
 from stepscope.app.tui.widgets.table import Table
 
@@ -21,7 +21,7 @@ KEYS = (
         ("move(-1)", "k,up", "k", "previous row", "row"),
         ("page_move(1)", "space", "space", "a page down"),
         ("page_move(-1)", "b", "b", "a page up"),
-        ("edge(0)", "g,home", "gg", "first row"),
+        ("edge(0)", "g,home", "g", "first row"),
         ("edge(-1)", "G,end", "G", "last row"),
         ("jump", "enter", "enter", "go to it in the timeline", "go to it"),
         ("explain", "e", "e", "the rule's page", "explain"),

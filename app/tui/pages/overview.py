@@ -22,7 +22,7 @@ KEYS = (
     *actions(
         ("column(-1)", "h,left,comma", "h ,", "a column earlier", "column"),
         ("column(1)", "l,right,full_stop", "l .", "a column later", "column"),
-        ("edge(0)", "g,home", "gg", "first step"),
+        ("edge(0)", "g,home", "g", "first step"),
         ("edge(-1)", "G,end", "G", "last step"),
     ),
     *SCROLLS,

@@ -14,9 +14,9 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.app.debug import Session
 from stepscope.app.present.tab import Tab
 from stepscope.app.timeline import Hit
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.actions import Action, bindings
 from stepscope.app.tui.pages.loading import Models
-from stepscope.app.tui.view_state import ViewState
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.ingest.trace import Trace
 
@@ -31,7 +31,7 @@ class Opened:
 
     trace: Trace
     models: Models
-    view: ViewState
+    view: Navigator
     session: Session | None = None
     result: CheckResult | None = None
     failed: dict[str, str] = field(default_factory=dict)

@@ -53,7 +53,7 @@ KEYS = actions(
     ("event(1)", "l,right,full_stop", "l .", "next event", "event"),
     ("move(1)", "j,down", "j", "next request", "request"),
     ("move(-1)", "k,up", "k", "previous request", "request"),
-    ("edge(0)", "g,home", "gg", "first step"),
+    ("edge(0)", "g,home", "g", "first step"),
     ("edge(-1)", "G,end", "G", "last step"),
     (
         "app.page('timeline')",

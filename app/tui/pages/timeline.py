@@ -10,14 +10,16 @@ from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.tui.actions import SCROLLS, actions
+from stepscope.app.timeline.keymap import TIMELINE
+from stepscope.app.timeline.moves import MOVES
+from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.tui.actions import SCROLLS, actions, of_keymap
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.pages.finding_rows import FindingRows
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.plot.lane_list import Lanes
 from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.plot.time_axis import TimeAxis
-from stepscope.app.tui.view_state import MOVES, ViewState
 from stepscope.app.tui.widgets.details_pane import Details
 from stepscope.app.tui.widgets.state_legend import legend
 from stepscope.app.tui.widgets.table import Table
@@ -51,28 +53,8 @@ class Drawer(Bar):
 
 
 KEYS = (
+    *of_keymap(TIMELINE, lambda action: f"move('{action}')"),
     *actions(
-        ("move('zoom_in')", "w", "w", "zoom in", "zoom"),
-        ("move('zoom_out')", "s", "s", "zoom out", "zoom"),
-        ("move('pan_left')", "a", "a", "earlier", "pan"),
-        ("move('pan_right')", "d", "d", "later", "pan"),
-        ("move('lane_down')", "j,down", "j", "next lane", "lane"),
-        ("move('lane_up')", "k,up", "k", "previous lane", "lane"),
-        ("move('previous_span')", "h,left,comma", "h ,", "previous span in the lane", "span"),
-        ("move('next_span')", "l,right,full_stop", "l .", "next span in the lane", "span"),
-        ("move('centre')", "f", "f", "centre the selection; again: fit it"),
-        (
-            "move('mark')",
-            "m",
-            "m",
-            "mark a range: once where it begins, once where it ends",
-            "mark",
-        ),
-        ("move('pin')", "p", "p", "pin the lane on top, or let it go", "pin"),
-        ("move('fold')", "z", "z", "fold or unfold the lane's section"),
-        ("move('start')", "g,home", "gg", "start of the trace"),
-        ("move('end')", "G,end", "G", "end of the trace"),
-        ("move('whole')", "0", "0", "the whole trace"),
         ("details", "enter", "enter", "show or hide the details", "details"),
     ),
     *SCROLLS,
@@ -110,7 +92,7 @@ class TimelinePage(Page):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.trace: Trace | None = None
-        self.state: ViewState | None = None
+        self.state: Navigator | None = None
         self._findings: Sequence[Finding] | None = None
         self._wants_details: bool | None = None
 
@@ -217,9 +199,9 @@ class TimelinePage(Page):
     def _mark(self, event: Lanes.Marked) -> None:
         self._change(lambda state: state.set_mark(event.one_ns, event.other_ns))
 
-    @on(Lanes.Folded)
-    def _fold(self, event: Lanes.Folded) -> None:
-        self._change(lambda state: state.toggle_fold(event.section))
+    @on(Lanes.Collapsed)
+    def _collapse(self, event: Lanes.Collapsed) -> None:
+        self._change(lambda state: state.toggle_collapsed(event.key))
 
     @on(Minimap.FindingChosen)
     def _choose_mark(self, event: Minimap.FindingChosen) -> None:
@@ -233,7 +215,7 @@ class TimelinePage(Page):
     def _look_there(self, event: Minimap.Chosen) -> None:
         self._change(lambda state: state.centre_on(event.ts_ns))
 
-    def _change(self, change: Callable[[ViewState], None]) -> None:
+    def _change(self, change: Callable[[Navigator], None]) -> None:
         if self.state:
             change(self.state)
             self.changed()

@@ -1,4 +1,4 @@
-"""The lanes of the timeline: sections that fold, a gutter of names, and spans under a cursor."""
+"""The lanes of the timeline: sections, a gutter of names, and spans under a cursor."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from textual.message import Message
 from textual.strip import Strip
 
 from stepscope.app.timeline import Viewport
+from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.timeline.viewport import WHEEL
 from stepscope.app.tui.ink import BACKGROUND, TEXT, ink
 from stepscope.app.tui.plot.lane_painter import LanePainter, Painting, Shown, name_width
 from stepscope.app.tui.plot.span_bars import Plot
-from stepscope.app.tui.view_state import ViewState
 from stepscope.app.tui.widgets.scrolling import Scrolling
 
 
@@ -48,23 +49,23 @@ class Lanes(Scrolling):
         other_ns: int
 
     @dataclass
-    class Folded(Message):
-        """The header of a section was clicked."""
+    class Collapsed(Message):
+        """What collapses or expands a section or a group was clicked."""
 
-        section: str
+        key: str
 
     class Resized(Message):
         """The plot has another width."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.state: ViewState | None = None
+        self.state: Navigator | None = None
         self._painting: Painting | None = None
         self._drag: tuple[events.MouseDown, Viewport] | None = None
         self._moved = False
         self._widest = 0
 
-    def show(self, state: ViewState) -> None:
+    def show(self, state: Navigator) -> None:
         """Draw a state."""
         if len(state.rows) != self.virtual_size.height or state is not self.state:
             self.virtual_size = Size(self.room, len(state.rows))
@@ -152,20 +153,20 @@ class Lanes(Scrolling):
         if self.state is None or index >= len(self.state.rows):
             return
         row = self.state.rows[index]
-        if row.lane is None:
-            if not row.group:
-                self.post_message(self.Folded(row.section))
-        else:
+        if row.kind != "lane":
+            if row.key:
+                self.post_message(self.Collapsed(row.key))
+        elif row.lane:
             at = self.plot.time(x) if x >= self.gutter_width else self.state.cursor_ns
             self.post_message(self.Selected(row.lane.id, at))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Zoom out where the mouse is; over the names, scroll."""
-        self._wheel(event, 1 / 1.25, 1)
+        self._wheel(event, 1 / WHEEL, 1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Zoom in where the mouse is; over the names, scroll."""
-        self._wheel(event, 1.25, -1)
+        self._wheel(event, WHEEL, -1)
 
     def _wheel(self, event: events.MouseEvent, factor: float, lines: int) -> None:
         if self.state is None:

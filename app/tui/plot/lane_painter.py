@@ -8,6 +8,7 @@ from textual.strip import Strip
 
 from stepscope.app.palette import NAMES_OF_CORES, SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.timeline.rows import INLINE_GROUPS, Row
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
@@ -29,7 +30,6 @@ from stepscope.app.tui.plot.span_bars import (
     paint_density,
     paint_spans,
 )
-from stepscope.app.tui.view_state import ViewState
 from stepscope.app.widths import fit, width_of
 
 MARK = blend(ACCENT, BACKGROUND, 0.22)
@@ -76,7 +76,7 @@ class Painting:
     def of(cls, shown: Shown) -> Painting:
         """Ask the timeline once for all lanes."""
         rows = shown.rows[shown.top : shown.top + shown.height]
-        lanes = list(dict.fromkeys(row.lane.id for row in rows if row.lane))
+        lanes = list(dict.fromkeys(lane.id for row in rows for lane in row.lanes))
         view, width = shown.plot.viewport, shown.plot.width
         picture = shown.timeline.query(view.t0, view.t1, width, lanes, shown.hidden)
         return cls(shown, picture, {lane: place for place, lane in enumerate(lanes)})
@@ -86,7 +86,7 @@ class Painting:
 class LanePainter:
     """Paints the rows of a state from a painting of the lanes on the screen."""
 
-    state: ViewState
+    state: Navigator
     painting: Painting
 
     @property
@@ -101,7 +101,7 @@ class LanePainter:
             row = self.state.rows[index]
             if row.lane:
                 return self._lane(row, row.lane, index).strip()
-            if not row.group:
+            if row.kind == "section":
                 return self._section(row).strip()
             line.put(2, row.group, ink(MUTED, BACKGROUND, bold=True))
         elif not self.state.rows and index == 1:
@@ -110,26 +110,29 @@ class LanePainter:
 
     def _section(self, row: Row) -> Line:
         line = Line(self.plot.right, ink(TEXT, PANEL))
-        is_folded = row.section in self.state.folded
-        arrow = "★" if row.section == "pinned" else ("▸" if is_folded else "▾")
+        is_collapsed = row.section in self.state.collapsed
+        arrow = "★" if row.section == "pinned" else ("▸" if is_collapsed else "▾")
         x = line.put(1, f"{arrow} {row.section}", ink(TEXT, PANEL, bold=True))
         about = SECTIONS.get(row.section, "")
-        if is_folded:
+        if is_collapsed:
             lanes = sum(lane.section == row.section for lane in self.state.timeline.lanes)
-            about = f"{lanes} lanes folded"
+            about = f"{lanes} lanes collapsed"
         line.put(max(self.plot.left, x + 2), about, ink(MUTED, PANEL))
         return line
 
     def _lane(self, row: Row, lane: Lane, index: int) -> Line:
-        is_selected = lane.id == self.state.lane
+        is_selected = any(each.id == self.state.lane for each in row.lanes)
         surface = RAISED if is_selected else BACKGROUND
         line = Line(self.plot.right, ink(TEXT, surface))
-        self._paint_name(line, row, lane, index, surface)
+        if row.kind == "strip":
+            self._paint_strip(line, row, surface)
+        else:
+            self._paint_name(line, row, lane, index, surface)
+            self._paint_picture(line, lane, surface)
         self._paint_mark(line)
-        self._paint_picture(line, lane, surface)
         self._paint_cursor(line, surface)
         span = self.state.span
-        if span and span.lane == lane.id:
+        if span and span.lane == lane.id and row.kind == "lane":
             outline(line, self.plot, span.start_ns, span.end_ns, ink(ACCENT, surface))
         if is_selected:
             self._paint_finding(line)
@@ -178,6 +181,16 @@ class LanePainter:
             return
         paint_density(line, self.plot, picture.state[at], picture.density[at], surface)
         paint_spans(line, self.plot, picture.spans[at] or (), self.state.hidden, surface)
+
+    def _paint_strip(self, line: Line, row: Row, surface: str) -> None:
+        """Show of each cell what the busiest lane of the group has there."""
+        name = fit(f"▸ {row.group} × {len(row.lanes)}", self.plot.left - 3)
+        line.put(2, name, ink(TEXT, surface))
+        places = [self.painting.places[lane.id] for lane in row.lanes]
+        density = self.painting.picture.density[places]
+        busiest, cells = density.argmax(axis=0), range(density.shape[1])
+        state = self.painting.picture.state[places][busiest, cells]
+        paint_density(line, self.plot, state, density[busiest, cells], surface)
 
     def _paint_mark(self, line: Line) -> None:
         if self.state.mark:

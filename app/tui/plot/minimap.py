@@ -13,6 +13,7 @@ from textual.widget import Widget
 from stepscope.analyzers.findings.finding import SEVERITIES
 from stepscope.app.palette import SEVERITY_MARKS, STATES
 from stepscope.app.timeline import LoadOverTime
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
     ACCENT,
@@ -23,7 +24,6 @@ from stepscope.app.tui.ink import (
     ink,
     on,
 )
-from stepscope.app.tui.view_state import ViewState
 
 # Dots of a braille cell from the bottom up, for its left and its right column.
 LEFT_DOTS, RIGHT_DOTS = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
@@ -49,11 +49,11 @@ class Minimap(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.state: ViewState | None = None
+        self.state: Navigator | None = None
         self.gutter_width = 0
         self._load: LoadOverTime | None = None
 
-    def show(self, state: ViewState, gutter_width: int) -> None:
+    def show(self, state: Navigator, gutter_width: int) -> None:
         """Draw a state; `gutter_width` cells on the left are for the names of the lines."""
         if state is not self.state:
             self._load = None
@@ -108,7 +108,7 @@ class Minimap(Widget):
         share = (x - self.gutter_width + 0.5) / self.plot_width
         return first + round(min(max(share, 0.0), 1.0) * (last - first))
 
-    def _cell_of(self, ts_ns: int, state: ViewState) -> int:
+    def _cell_of(self, ts_ns: int, state: Navigator) -> int:
         first, last = state.timeline.bounds
         share = (ts_ns - first) / max(last - first, 1)
         cell = int(min(max(share, 0.0), 1.0) * self.plot_width)
@@ -125,13 +125,13 @@ class Minimap(Widget):
         distance, index = min(near, default=(2, 0))
         return index if distance <= 1 else None
 
-    def _look_up(self, state: ViewState) -> LoadOverTime:
+    def _look_up(self, state: Navigator) -> LoadOverTime:
         width = self.plot_width * 2
         if self._load is None or self._load.shares.shape[1] != width:
             self._load = state.timeline.load(width)
         return self._load
 
-    def _paint_load(self, line: Line, level: int, state: ViewState) -> None:
+    def _paint_load(self, line: Line, level: int, state: Navigator) -> None:
         """Two dots wide and four high a cell, in the colour of what there is most of."""
         load = self._look_up(state)
         if not load.states:
@@ -145,7 +145,7 @@ class Minimap(Widget):
                 style = ink(STATES[load.states[most[x]]].colour, BACKGROUND)
                 line.put(self.gutter_width + x, chr(0x2800 + pattern), style)
 
-    def _paint_marks(self, line: Line, state: ViewState) -> None:
+    def _paint_marks(self, line: Line, state: Navigator) -> None:
         for severity in reversed(SEVERITIES):
             style = ink(SEVERITY_MARKS[severity].colour, BACKGROUND)
             cells = {
@@ -156,7 +156,7 @@ class Minimap(Widget):
             for x in cells:
                 line.put(x, SEVERITY_MARKS[severity].glyph, style)
 
-    def _paint_viewport(self, line: Line, state: ViewState) -> None:
+    def _paint_viewport(self, line: Line, state: Navigator) -> None:
         start = self._cell_of(state.viewport.t0, state)
         end = self._cell_of(state.viewport.t1, state)
         line.restyle(start, end + 1, on(RAISED))
@@ -165,7 +165,7 @@ class Minimap(Widget):
             if line.glyph(x) not in MARKS:
                 line.put(x, glyph, style)
 
-    def _paint_current(self, line: Line, state: ViewState) -> None:
+    def _paint_current(self, line: Line, state: Navigator) -> None:
         found = state.selection.finding
         if found and found.ts_ns is not None:
             at = self._cell_of(found.ts_ns, state)

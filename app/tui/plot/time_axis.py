@@ -6,12 +6,12 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ACCENT, BORDER, MUTED, PANEL, ink, on
 from stepscope.app.tui.plot.lane_list import Lanes
 from stepscope.app.tui.plot.lane_painter import MARK
 from stepscope.app.tui.plot.span_bars import Plot
-from stepscope.app.tui.view_state import ViewState
 from stepscope.app.units import duration, ticks
 from stepscope.app.widths import width_of
 
@@ -25,11 +25,11 @@ class TimeAxis(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.state: ViewState | None = None
+        self.state: Navigator | None = None
         self.plot: Plot | None = None
         self._drag_from: int | None = None
 
-    def show(self, state: ViewState, plot: Plot) -> None:
+    def show(self, state: Navigator, plot: Plot) -> None:
         """Draw a state, in line with a plot."""
         self.state, self.plot = state, plot
         self.refresh()
@@ -43,7 +43,7 @@ class TimeAxis(Widget):
             self._paint_cursor(line, self.state, self.plot)
         return line.strip()
 
-    def _paint_ticks(self, line: Line, state: ViewState, plot: Plot) -> None:
+    def _paint_ticks(self, line: Line, state: Navigator, plot: Plot) -> None:
         origin = state.timeline.bounds[0]
         view = plot.viewport
         most = max(plot.width // CELLS_PER_TICK, 1)
@@ -54,7 +54,7 @@ class TimeAxis(Widget):
             if x + 1 + width_of(label) <= end:
                 line.put(x + 1, label, ink(MUTED, PANEL), end)
 
-    def _paint_mark(self, line: Line, state: ViewState, plot: Plot) -> None:
+    def _paint_mark(self, line: Line, state: Navigator, plot: Plot) -> None:
         if state.mark is None:
             if state.mark_from is not None:
                 line.put(plot.clip(plot.cell(state.mark_from)), "⊢", ink(ACCENT, PANEL, bold=True))
@@ -65,7 +65,7 @@ class TimeAxis(Widget):
         if width_of(shown) <= end - start:
             line.put((start + end - width_of(shown)) // 2, shown, ink(ACCENT, MARK, bold=True))
 
-    def _paint_cursor(self, line: Line, state: ViewState, plot: Plot) -> None:
+    def _paint_cursor(self, line: Line, state: Navigator, plot: Plot) -> None:
         if plot.viewport.t0 <= state.cursor_ns < plot.viewport.t1:
             x = plot.cell(state.cursor_ns)
             if line.glyph(x) in " ╷":

@@ -25,7 +25,7 @@ MOUSE = (
     ("drag", "pan; on the ruler or with shift: mark a range"),
     ("map", "click or drag to look there"),
     ("legend", "click a state to hide it, again to show it"),
-    ("section", "click its header to fold it"),
+    ("section", "click its header, or that of a group, to collapse it"),
 )
 
 

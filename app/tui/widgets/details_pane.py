@@ -10,8 +10,8 @@ from textual.message import Message
 
 from stepscope.app.present.blocks import Block
 from stepscope.app.timeline import Timeline
+from stepscope.app.timeline.navigator import Selection
 from stepscope.app.tui.pages.describe import describe
-from stepscope.app.tui.view_state import Selection
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from stepscope.app.palette import COUNTER, STATES
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.plot.span_bars import fill_of
-from stepscope.app.tui.view_state import ViewState
 from stepscope.app.tui.widgets.text_bar import Piece
 
 
-def legend(view: ViewState) -> list[Piece]:
+def legend(view: Navigator) -> list[Piece]:
     """A sample of each state and its name; struck out when it is hidden."""
     shown = [kind for kind in sorted(view.timeline.kinds) if 0 < kind < COUNTER]
     return [piece for state in shown for piece in _entry(state, state in view.hidden)]

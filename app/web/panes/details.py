@@ -12,18 +12,18 @@ from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Title,
 from stepscope.app.present.details import finding_blocks, span_blocks
 from stepscope.app.units import count
 from stepscope.app.web.components import components
+from stepscope.app.web.resolve import Resolved
 from stepscope.app.web.scene import Scene
-from stepscope.app.web.travel import Arrival
 
 
-def about(scene: Scene, arrival: Arrival) -> list[Component]:
+def about(scene: Scene, resolved: Resolved) -> list[Component]:
     """What is said about the finding or the span that is selected, or how to select one."""
     copy = [html.Button("copy link", id="copy", type="button")]
-    if arrival.view.finding:
-        found = scene.findings[arrival.view.finding]
+    if resolved.view.finding:
+        found = scene.findings[resolved.view.finding]
         return components(finding_blocks(found, scene.timeline, scene.trace), copy)
-    if arrival.span:
-        return components(span_blocks(arrival.span, scene.timeline), copy)
+    if resolved.span:
+        return components(span_blocks(resolved.span, scene.timeline), copy)
     return components(_trace(scene))
 
 

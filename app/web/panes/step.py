@@ -43,7 +43,7 @@ def step_pane(scene: Scene, view: View) -> Component:
 
 
 def _without_steps(scene: Scene, view: View) -> Component:
-    at = view.sel[1] if view.sel else 0
+    at = view.point[1] if view.point else 0
     with scene.session_lock:
         scene.session.goto(ts_ns=at + scene.origin)
         detail = scene.session.detail()

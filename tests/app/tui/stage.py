@@ -14,8 +14,8 @@ from textual.widget import Widget
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.app.timeline import Timeline
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.app import StepscopeApp
-from stepscope.app.tui.view_state import ViewState
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
@@ -208,9 +208,9 @@ RESULT = CheckResult(
 )
 
 
-def view_of(trace: Trace) -> ViewState:
+def view_of(trace: Trace) -> Navigator:
     """The state in which a trace is first looked at, with the findings there."""
-    return ViewState(Timeline.of(trace), RESULT.findings)
+    return Navigator(Timeline.of(trace), RESULT.findings)
 
 
 # ── the screen ───────────────────────────────────────────────────────────────────────────────
@@ -261,7 +261,7 @@ def app_of(pilot: Pilot[Any]) -> StepscopeApp:
     return pilot.app
 
 
-def state_of(pilot: Pilot[Any]) -> ViewState:
+def state_of(pilot: Pilot[Any]) -> Navigator:
     """What is being looked at."""
     view = app_of(pilot).view
     assert view is not None

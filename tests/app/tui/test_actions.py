@@ -12,13 +12,13 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from stepscope.app.present.tab import Tab, numbered
+from stepscope.app.timeline.keymap import TIMELINE
 from stepscope.app.tui import pages
 from stepscope.app.tui.actions import Action, everywhere, hints
 from stepscope.app.tui.app import StepscopeApp
 from stepscope.app.tui.pages.page import Opened, Page, page_of
 from stepscope.app.tui.pages.timeline import TimelinePage
 from stepscope.app.tui.screens.help import help_blocks
-from stepscope.app.tui.view_state import MOVES
 from stepscope.app.tui.widgets.footer import Footer
 from stepscope.app.tui.widgets.prose import Prose, lay_out
 from stepscope.app.tui.widgets.tabs import Tabs
@@ -64,10 +64,10 @@ def test_no_key_means_two_things_on_a_page(page: str) -> None:
     assert [key for key, times in keys.items() if times > 1] == []
 
 
-def test_every_move_has_a_key_and_every_key_a_move() -> None:
+def test_the_page_of_the_timeline_has_the_moves_of_the_keymap() -> None:
     moves = [each.name for each in TimelinePage.ACTIONS if each.name.startswith("move(")]
 
-    assert sorted(moves) == sorted(f"move('{name}')" for name in MOVES)
+    assert moves == [f"move('{key.action}')" for key in TIMELINE]
 
 
 @pytest.mark.parametrize("page", PAGES)

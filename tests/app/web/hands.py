@@ -21,8 +21,19 @@ def address(page: Page) -> dict[str, str]:
 
 
 def view(page: Page) -> dict[str, Any]:
-    shown: dict[str, Any] = page.evaluate("() => ({...stepscope.stage.state()})")
+    shown: dict[str, Any] = page.evaluate(
+        "async () => ({...(await import('/assets/stage.js')).state()})"
+    )
     return shown
+
+
+def rows(page: Page) -> list[tuple[str, str, list[int]]]:
+    """The rows below the pinned ones: what each is, its name and its lanes."""
+    found = page.evaluate(
+        "async () => (await import('/assets/stage.js')).rows()"
+        ".map((row) => [row.kind, row.group, row.lanes])"
+    )
+    return [(kind, group, lanes) for kind, group, lanes in found]
 
 
 def shown_range(page: Page) -> tuple[float, float]:

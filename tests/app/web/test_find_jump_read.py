@@ -36,7 +36,7 @@ def test_a_finding_is_clicked_and_the_timeline_goes_there_and_the_details_say_wh
     expect(details).to_contain_text("qk_pv 7/8 took AIC AIV0 of group 0 while push 31/32 held AIV1")
     expect(details).to_contain_text("admitted: the group's AIC is free, core-group needs 3")
     expect(details).to_contain_text("how to fix")
-    assert "#F2E962" in colours_in(page, view(page)["selection"]["lane"])
+    assert "#F2E962" in colours_in(page, view(page)["lane"])
 
 
 def test_an_address_shows_the_same_view_again(visit: Open) -> None:
@@ -113,4 +113,4 @@ def test_a_recorded_scenario_is_found_jumped_to_and_read(visit: Open, tmp_path: 
     expect(page.locator("#about h2")).to_contain_text("COR001")
     expect(page.locator("#about")).to_contain_text("AIVs not consulted")
     expect(page.locator(".row.current")).to_be_in_viewport()
-    assert "#F2E962" in colours_in(page, view(page)["selection"]["lane"])
+    assert "#F2E962" in colours_in(page, view(page)["lane"])

@@ -33,9 +33,9 @@ def test_keys_move_zoom_and_walk(visit: Open) -> None:
     press(opened, "Escape")
     assert view(page)["finding"] is None
     press(opened, "] ]")
-    assert address(page)["step"] == "3"
+    assert address(page)["step"] == "4"
     press(opened, "[")
-    assert address(page)["step"] == "2"
+    assert address(page)["step"] == "3"
 
 
 def test_keys_walk_along_a_lane_and_between_lanes(visit: Open) -> None:
@@ -46,9 +46,9 @@ def test_keys_walk_along_a_lane_and_between_lanes(visit: Open) -> None:
     press(opened, "l l h")
     assert view(page)["selection"]["start"] == STEP_NS
     press(opened, "j")
-    assert view(page)["selection"]["lane"] == 1
+    assert view(page)["lane"] == 1
     press(opened, "k")
-    assert view(page)["selection"]["lane"] == 0
+    assert view(page)["lane"] == 0
     press(opened, "p")
     assert page.locator("#pinned .row").count() == 1
     press(opened, "f f")
@@ -188,7 +188,7 @@ def test_a_mark_on_the_minimap_leads_to_its_finding(visit: Open) -> None:
     assert view(page)["finding"] == "COR001.1"
 
 
-def test_sections_and_groups_fold_and_unfold(visit: Open) -> None:
+def test_sections_and_groups_collapse_and_expand(visit: Open) -> None:
     opened = visit(SMALL)
     page = opened.go()
 

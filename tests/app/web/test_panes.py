@@ -18,8 +18,8 @@ from stepscope.app.web.panes.overview import overview_pane
 from stepscope.app.web.panes.sql import sql_pane
 from stepscope.app.web.panes.step import step_pane
 from stepscope.app.web.panes.table import PAGE_ROWS, table_pane
+from stepscope.app.web.resolve import resolve
 from stepscope.app.web.scene import Scene
-from stepscope.app.web.travel import arrive
 from stepscope.app.web.view import View
 from tests.analyzers.rows import part
 from tests.app.web.scenes import STEP_NS, conflict_trace, scene_of
@@ -46,7 +46,7 @@ def said(component: Any) -> str:
 
 
 def test_a_finding_is_told_from_what_to_how_to_fix() -> None:
-    told = said(about(small(), arrive(small(), "?finding=COR001.1")))
+    told = said(about(small(), resolve(small(), "?finding=COR001.1")))
 
     order = [
         "mix-on-occupied-group",
@@ -63,7 +63,7 @@ def test_a_finding_is_told_from_what_to_how_to_fix() -> None:
 
 
 def test_the_state_before_and_after_names_what_ran_on_every_core_of_the_group() -> None:
-    told = said(about(small(), arrive(small(), "?finding=COR001.1")))
+    told = said(about(small(), resolve(small(), "?finding=COR001.1")))
 
     _, _, state = told.partition("state before")
     assert "AIC idle qk_pv 7/8" in state
@@ -71,7 +71,7 @@ def test_the_state_before_and_after_names_what_ran_on_every_core_of_the_group() 
 
 
 def test_a_span_is_told_with_the_row_that_it_stands_for() -> None:
-    told = said(about(small(), arrive(small(), "?sel=0@250000")))
+    told = said(about(small(), resolve(small(), "?sel=0@250000")))
 
     assert "D 3" in told
     assert "steps row 2" in told
@@ -81,13 +81,13 @@ def test_a_span_is_told_with_the_row_that_it_stands_for() -> None:
 def test_arguments_that_are_not_json_are_shown_as_they_are() -> None:
     spans = [{"ts_ns": 0, "dur_ns": 10, "track": "t", "name": "n", "args": "{not json"}]
 
-    told = said(about(scene := scene_of(trace_of(spans=spans)), arrive(scene, "?sel=0@5")))
+    told = said(about(scene := scene_of(trace_of(spans=spans)), resolve(scene, "?sel=0@5")))
 
     assert "{not json" in told
 
 
 def test_the_step_shows_the_batch_and_the_state() -> None:
-    told = said(step_pane(small(), arrive(small(), "?step=2").view))
+    told = said(step_pane(small(), resolve(small(), "?step=2").view))
 
     assert "3 of 6" in told
     assert "running · 3 req-0 req-1 req-2" in told
@@ -98,8 +98,8 @@ def test_without_steps_the_drawer_shows_the_cores_at_what_is_selected() -> None:
     blocks = [part(number, 0, number * 10_000, number * 10_000 + 5_000) for number in range(2)]
     scene = scene_of(trace_of(core_spans=blocks))
 
-    first = said(step_pane(scene, arrive(scene, "").view))
-    between = said(step_pane(scene, arrive(scene, "?sel=0@7000").view))
+    first = said(step_pane(scene, resolve(scene, "").view))
+    between = said(step_pane(scene, resolve(scene, "?sel=0@7000").view))
 
     assert "This trace has no steps; this is at 0.000 ms." in first
     assert "cores running 1 of 1" in first
@@ -109,7 +109,7 @@ def test_without_steps_the_drawer_shows_the_cores_at_what_is_selected() -> None:
 
 def test_findings_are_listed_worst_first_with_the_current_one_marked() -> None:
     scene = small()
-    pane = findings_pane(scene, arrive(scene, "?finding=COR001.1").view)
+    pane = findings_pane(scene, resolve(scene, "?finding=COR001.1").view)
 
     found = [SEVERITIES.index(each.severity) for each in scene.findings.values()]
     marked = [line for line in pane.children if "current" in line.className]

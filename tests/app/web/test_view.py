@@ -23,7 +23,7 @@ VIEWS = st.builds(
     mark=st.none() | RANGES,
     pin=st.lists(st.integers(0, 10_000), max_size=5, unique=True).map(tuple),
     hide=NAMES,
-    fold=NAMES,
+    collapse=NAMES,
     tab=st.sampled_from([tab.name for tab in PANES]),
     table=st.none() | st.sampled_from(sorted(BY_NAME)),
     sort=st.none() | TEXTS,

@@ -180,7 +180,7 @@ async def test_a_click_on_a_header_folds_the_section() -> None:
         await settle(pilot)
         lines = text_of(lanes_of(pilot)).splitlines()
         assert "▸ core groups" in lines[2]
-        assert "6 lanes folded" in lines[2]
+        assert "6 lanes collapsed" in lines[2]
         assert "requests" in lines[3]
 
 

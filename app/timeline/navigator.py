@@ -1,20 +1,17 @@
-"""What the user is looking at: range, lane, span, finding, mark, pins, filters; no screen in it."""
+"""Moving about a timeline: what both fronts look at, and all that a key can do to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.timeline import Hit, SpanView, Timeline, Viewport
-from stepscope.app.timeline.rows import Row, arranged
-
-ZOOM = 1.6
-PAN = 0.2
-# A finding that is jumped to takes this share of the view; without a length, so much of the trace
-# is shown around it.
-CONFLICT_SHARE = 0.2
-MOMENT_SHARE = 0.02
+from stepscope.app.timeline.composition import Composition
+from stepscope.app.timeline.find import Hit
+from stepscope.app.timeline.model import Timeline
+from stepscope.app.timeline.picture import SpanView
+from stepscope.app.timeline.rows import Row, arranged, keys_over
+from stepscope.app.timeline.viewport import Viewport
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +25,20 @@ class Selection:
 
 
 @dataclass(slots=True)
-class ViewState:
-    """The one thing that keys and mouse change and that every widget of the timeline draws.
+class Navigator:
+    """A range, a cursor (a time in a lane), what is selected there, marks, pins, what is collapsed.
 
-    `findings` is None until the rules have run; `without_findings` says why none are shown.
+    A jump to something that was named (a finding, a hit) frames it; a walk to what is next to the
+    cursor (a step, a span, a lane) keeps the zoom. Times are ns of the trace's clock.
+
+    `findings` is None until the rules have run; `without_findings` says why none are shown. Without
+    a `composition` there are no steps to walk.
     """
 
     timeline: Timeline
     findings: Sequence[Finding] | None = None
     without_findings: str = "The rules are running …"
+    composition: Composition | None = None
     lane: int | None = None
     span: SpanView | None = None
     finding: int | None = None
@@ -44,17 +46,16 @@ class ViewState:
     mark_from: int | None = None
     mark: tuple[int, int] | None = None
     pins: list[int] = field(default_factory=list)
-    folded: set[str] = field(default_factory=set)
+    collapsed: set[str] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
     viewport: Viewport = field(init=False)
-    rows: list[Row] = field(init=False)
+    _rows: list[Row] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.viewport = Viewport(*self.timeline.bounds)
         self.cursor_ns = self.timeline.bounds[0]
-        self.arrange()
-        if self.lane is None:
-            self.lane = next((row.lane.id for row in self.rows if row.lane), None)
+        if self.lane is None and self.timeline.lanes:
+            self.lane = 0
 
     # ── range ────────────────────────────────────────────────────────────────────────────────
 
@@ -84,6 +85,10 @@ class ViewState:
         if not self.viewport.t0 <= ts_ns < self.viewport.t1:
             self.centre_on(ts_ns)
 
+    def frame(self, start_ns: int, end_ns: int) -> None:
+        """Show what was jumped to with some time around it."""
+        self.viewport = Viewport.framing(start_ns, end_ns, self.timeline.bounds)
+
     def centre_then_fit(self) -> None:
         """Centre on the selection; when it is centred already, fit it."""
         start, end = self.selected_range()
@@ -106,66 +111,74 @@ class ViewState:
 
     # ── lanes ────────────────────────────────────────────────────────────────────────────────
 
-    def arrange(self) -> None:
-        """Lay out the rows anew: pins or folds have changed."""
-        self.rows = arranged(self.timeline.lanes, self.pins, self.folded)
+    @property
+    def rows(self) -> list[Row]:
+        """The rows that are shown: the same list until other lanes are pinned or collapsed."""
+        if self._rows is None:
+            lanes = self.timeline.lanes
+            self._rows = arranged(self.timeline.outline, lanes, self.pins, self.collapsed)
+        return self._rows
 
     def row_of(self, lane: int | None) -> int | None:
         """The row that shows a lane, a pinned one first."""
         return next(
-            (y for y, row in enumerate(self.rows) if row.lane and row.lane.id == lane), None
+            (y for y, row in enumerate(self.rows) if any(each.id == lane for each in row.lanes)),
+            None,
         )
 
     def move_lane(self, by: int) -> None:
-        """Select the next lane below (1) or above (-1)."""
-        shown = [row.lane.id for row in self.rows if row.lane and not row.is_pinned]
-        if not shown:
-            return
-        here = shown.index(self.lane) if self.lane in shown else -1
-        self.select_lane(shown[min(max(here + by, 0), len(shown) - 1)])
+        """Select the next lane below (1) or above (-1), and what it shows at the cursor."""
+        shown = [row.lanes for row in self.rows if row.lanes and not row.is_pinned]
+        if shown:
+            places = (
+                at for at, lanes in enumerate(shown) for each in lanes if each.id == self.lane
+            )
+            place = min(max(next(places, -1) + by, 0), len(shown) - 1)
+            self.select(shown[place][0].id, self.cursor_ns)
 
-    def select_lane(self, lane: int | None) -> None:
-        """Select a lane; a span selected in another one is let go."""
-        self.lane = lane
-        if self.span and self.span.lane != lane:
-            self.span = None
+    def toggle_collapsed(self, key: str) -> None:
+        """Collapse a section or a group, or expand it."""
+        self.collapsed ^= {key}
+        self._rows = None
 
-    def toggle_fold(self, section: str) -> None:
-        """Fold a section, or unfold it."""
-        self.folded ^= {section}
-        self.arrange()
+    def collapse_section(self) -> None:
+        """Collapse or expand the section of the cursor's lane."""
+        if self.lane is not None:
+            self.toggle_collapsed(keys_over(self.timeline.lanes[self.lane])[0])
 
-    def fold_here(self) -> None:
-        """Fold or unfold the section of the selected lane."""
-        if section := self.section_of(self.lane):
-            self.toggle_fold(section)
+    def collapse_group(self) -> None:
+        """Collapse or expand the group of the cursor's lane, where it has one."""
+        if self.lane is not None and self.timeline.lanes[self.lane].group:
+            self.toggle_collapsed(keys_over(self.timeline.lanes[self.lane])[1])
 
     def toggle_pin(self) -> None:
-        """Pin the selected lane on top, or let it go."""
+        """Pin the cursor's lane on top, or unpin it."""
         if self.lane is None:
             return
         if self.lane in self.pins:
             self.pins.remove(self.lane)
         else:
             self.pins.append(self.lane)
-        self.arrange()
+        self._rows = None
 
     def toggle_state(self, state: int) -> None:
         """Hide the spans of a state, or show them again."""
         self.hidden ^= {state}
 
-    def section_of(self, lane: int | None) -> str | None:
-        """The section that a lane stands in."""
-        return next((each.section for each in self.timeline.lanes if each.id == lane), None)
+    def expand_to(self, lane: int) -> None:
+        """Expand what hides a lane."""
+        hiding = self.collapsed.intersection(keys_over(self.timeline.lanes[lane]))
+        if hiding:
+            self.collapsed -= hiding
+            self._rows = None
 
     # ── selection ────────────────────────────────────────────────────────────────────────────
 
     def select(self, lane: int, ts_ns: int) -> None:
-        """Select what is at a time in a lane, or nothing but the moment."""
-        self.select_lane(lane)
+        """Put the cursor at a time in a lane, and select the span that is there."""
+        self.lane, self.cursor_ns = lane, ts_ns
         self.span = self.timeline.at(lane, ts_ns)
         self.finding = None
-        self.cursor_ns = ts_ns
 
     def step_span(self, by: int) -> bool:
         """Select the next (1) or previous (-1) span in the lane; False when there is none."""
@@ -173,7 +186,7 @@ class ViewState:
             return False
         seek = self.timeline.next_span if by > 0 else self.timeline.previous_span
         # What begins at the cursor counts as passed only when it is selected.
-        found = seek(self.lane, self.cursor_ns if self.span else self.cursor_ns - by)
+        found = seek(self.lane, self.span.start_ns if self.span else self.cursor_ns - by)
         if found is None:
             return False
         self.span, self.finding, self.cursor_ns = found, None, found.start_ns
@@ -181,9 +194,9 @@ class ViewState:
         return True
 
     def move_to(self, ts_ns: int) -> None:
-        """Put the cursor at a time and see to it that it shows."""
+        """Put the cursor at a time and see to it that it shows; nothing is selected any more."""
         self.cursor_ns = ts_ns
-        self.span = None
+        self.span = self.finding = None
         self.bring_into_view(ts_ns)
 
     def mark_here(self) -> None:
@@ -200,7 +213,7 @@ class ViewState:
         self.mark_from = None
 
     def clear(self) -> bool:
-        """Let go of the mark, else the selection, else the filter; False when nothing is left."""
+        """Clear the mark, else the selection, else the filter; False when nothing is left."""
         if self.mark or self.mark_from is not None:
             self.mark = self.mark_from = None
         elif self.span or self.finding is not None:
@@ -215,9 +228,23 @@ class ViewState:
     def selection(self) -> Selection:
         """What is selected now."""
         found = self.findings[self.finding] if self.findings and self.finding is not None else None
-        return Selection(self.mark, found, self.span, self.section_of(self.lane))
+        section = None if self.lane is None else self.timeline.lanes[self.lane].section
+        return Selection(self.mark, found, self.span, section)
 
-    # ── findings ─────────────────────────────────────────────────────────────────────────────
+    # ── steps, findings, hits ────────────────────────────────────────────────────────────────
+
+    @property
+    def step_index(self) -> int | None:
+        """Position of the step in which the cursor is; None before the first."""
+        return self.composition.index_at(self.cursor_ns) if self.composition else None
+
+    def next_step(self, by: int) -> bool:
+        """Go to the step after (1) or before (-1) that of the cursor; False at the ends."""
+        index = (-1 if self.step_index is None else self.step_index) + by
+        if self.composition is None or not 0 <= index < len(self.composition):
+            return False
+        self.move_to(int(self.composition.formed_ns[index]))
+        return True
 
     def next_finding(self, by: int) -> bool:
         """Jump to the next (1) or previous (-1) finding, around the end; False without findings."""
@@ -228,62 +255,28 @@ class ViewState:
         return True
 
     def jump(self, index: int) -> None:
-        """Centre on a finding, select its lane (unfolded) and what ran there."""
+        """Frame a finding, and select its lane (expanded) and what ran there."""
         if not self.findings:
             return
         found = self.findings[index]
-        self.mark = self.mark_from = None
         lane = self.timeline.lane_of(found)
-        if lane is not None:
-            self._unfold(lane)
-            self.select_lane(lane)
-        self.span = None
+        ts_ns = self.cursor_ns if found.ts_ns is None else found.ts_ns
+        self._go(lane, ts_ns)
         if found.ts_ns is not None:
-            self._frame(found.ts_ns, found.end_ns or found.ts_ns)
-            self.span = self.timeline.at(lane, found.ts_ns) if lane is not None else None
+            self.frame(found.ts_ns, found.end_ns or found.ts_ns)
+        else:
+            self.span = None
+        self.mark = self.mark_from = None
         self.finding = index
 
     def visit(self, hit: Hit) -> None:
-        """Go to something that was searched for, and select it."""
-        if hit.lane is not None:
-            self._unfold(hit.lane)
-            self.select_lane(hit.lane)
-        self.finding = None
-        self.move_to(hit.ts_ns)
-        if hit.lane is not None:
-            self.span = self.timeline.at(hit.lane, hit.ts_ns)
+        """Frame something that was searched for, and select it."""
+        self._go(hit.lane, hit.ts_ns)
+        self.frame(hit.ts_ns, hit.end_ns)
 
-    def _frame(self, start_ns: int, end_ns: int) -> None:
-        first, last = self.timeline.bounds
-        half = round((end_ns - start_ns) / CONFLICT_SHARE / 2) or round(
-            (last - first) * MOMENT_SHARE / 2
-        )
-        middle = (start_ns + end_ns) // 2
-        self.cursor_ns = start_ns
-        self.look_at(Viewport(middle - max(half, 1), middle + max(half, 1)))
-
-    def _unfold(self, lane: int) -> None:
-        section = self.section_of(lane)
-        if section in self.folded:
-            self.folded.discard(section)
-            self.arrange()
-
-
-MOVES: dict[str, Callable[[ViewState], object]] = {
-    "zoom_in": lambda view: view.zoom(ZOOM),
-    "zoom_out": lambda view: view.zoom(1 / ZOOM),
-    "pan_left": lambda view: view.pan(-PAN),
-    "pan_right": lambda view: view.pan(PAN),
-    "lane_down": lambda view: view.move_lane(1),
-    "lane_up": lambda view: view.move_lane(-1),
-    "next_span": lambda view: view.step_span(1),
-    "previous_span": lambda view: view.step_span(-1),
-    "centre": ViewState.centre_then_fit,
-    "mark": ViewState.mark_here,
-    "pin": ViewState.toggle_pin,
-    "fold": ViewState.fold_here,
-    "start": lambda view: view.move_to(view.timeline.bounds[0]),
-    "end": lambda view: view.move_to(view.timeline.bounds[1] - 1),
-    "whole": ViewState.whole,
-}
-"""What the keys of the timeline do, by name."""
+    def _go(self, lane: int | None, ts_ns: int) -> None:
+        self.span = self.finding = None
+        self.cursor_ns = ts_ns
+        if lane is not None:
+            self.expand_to(lane)
+            self.select(lane, ts_ns)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepscope.app.timeline.moves import MOVES
+from stepscope.app.web.resolve import resolve
 from stepscope.app.web.scene import Scene
-from stepscope.app.web.travel import VERBS, arrive
 from tests.app.web.scenes import NUM_STEPS, STEP_NS, US, conflict_trace, scene_of
 from tests.traces import trace_of
 
@@ -20,25 +21,25 @@ def small() -> Scene:
 
 
 def test_without_a_range_the_whole_trace_is_shown() -> None:
-    assert arrive(small(), "").t == (0, NUM_STEPS * STEP_NS)
+    assert resolve(small(), "").t == (0, NUM_STEPS * STEP_NS)
 
 
 def test_a_finding_brings_its_range_its_lane_and_its_step() -> None:
     scene = small()
 
-    arrival = arrive(scene, "?finding=COR001.1")
+    resolved = resolve(scene, "?finding=COR001.1")
 
-    lane = scene.timeline.lanes[arrival.view.sel[0]] if arrival.view.sel else None
+    lane = scene.timeline.lanes[resolved.view.sel[0]] if resolved.view.sel else None
     assert lane
     assert (lane.group, lane.label) == ("group 0", "AIV1")
-    assert arrival.t[0] < 210 * US < arrival.t[1] < 300 * US
-    assert arrival.view.step == 2
-    assert arrival.span
-    assert arrival.span.label == "push 31/32"
+    assert resolved.t[0] < 210 * US < resolved.t[1] < 300 * US
+    assert resolved.view.step == 2
+    assert resolved.span
+    assert resolved.span.label == "push 31/32"
 
 
 def test_a_range_in_the_address_stands_against_that_of_the_finding() -> None:
-    assert arrive(small(), "?finding=COR001.1&t=0..1000").t == (0, 1000)
+    assert resolve(small(), "?finding=COR001.1&t=0..1000").t == (0, 1000)
 
 
 def test_next_finding_goes_round() -> None:
@@ -47,8 +48,8 @@ def test_next_finding_goes_round() -> None:
     address, visited = "", []
 
     for _ in range(len(keys) + 1):
-        address = arrive(scene, f"{address}&go=next-finding").view.spell()
-        visited.append(arrive(scene, address).view.finding)
+        address = resolve(scene, f"{address}&go=next-finding").view.spell()
+        visited.append(resolve(scene, address).view.finding)
 
     assert visited == [*keys, keys[0]]
 
@@ -56,20 +57,20 @@ def test_next_finding_goes_round() -> None:
 def test_previous_finding_from_the_start_is_the_last() -> None:
     scene = small()
 
-    assert arrive(scene, "?go=previous-finding").view.finding == list(scene.findings)[-1]
+    assert resolve(scene, "?go=previous-finding").view.finding == list(scene.findings)[-1]
 
 
 def test_steps_go_forward_and_back_and_stop_at_the_ends() -> None:
     scene = small()
 
-    assert arrive(scene, "?step=1&go=next-step").view.step == 2
-    assert arrive(scene, "?step=1&go=previous-step").view.step == 0
-    assert arrive(scene, "?step=0&go=previous-step").view.step == 0
-    assert arrive(scene, f"?step={NUM_STEPS - 1}&go=next-step").view.step == NUM_STEPS - 1
+    assert resolve(scene, "?step=1&go=next-step").view.step == 2
+    assert resolve(scene, "?step=1&go=previous-step").view.step == 0
+    assert resolve(scene, "?step=0&go=previous-step").view.step == 0
+    assert resolve(scene, f"?step={NUM_STEPS - 1}&go=next-step").view.step == NUM_STEPS - 1
 
 
 def test_a_step_out_of_sight_is_brought_into_the_middle_at_the_same_zoom() -> None:
-    t = arrive(small(), f"?step=2&t=200000..{200000 + STEP_NS // 2}&go=next-step").t
+    t = resolve(small(), f"?step=2&t=200000..{200000 + STEP_NS // 2}&go=next-step").t
 
     assert t[1] - t[0] == STEP_NS // 2
     assert t[0] < 3 * STEP_NS < t[1]
@@ -77,11 +78,11 @@ def test_a_step_out_of_sight_is_brought_into_the_middle_at_the_same_zoom() -> No
 
 def test_spans_of_a_lane_are_walked_in_order() -> None:
     scene = small()
-    first = arrive(scene, "?finding=COR001.1&go=next-span")
+    first = resolve(scene, "?finding=COR001.1&go=next-span")
 
     assert first.span
     assert first.span.label == "qk_pv 7/8"
-    back = arrive(scene, f"{first.view.spell()}&go=previous-span")
+    back = resolve(scene, f"{first.view.spell()}&go=previous-span")
     assert back.span
     assert back.span.label == "push 31/32"
 
@@ -90,45 +91,45 @@ def test_at_the_last_span_next_stays() -> None:
     scene = small()
     address = "?sel=0@550000"
 
-    assert arrive(scene, f"{address}&go=next-span").view.sel == arrive(scene, address).view.sel
+    assert resolve(scene, f"{address}&go=next-span").view.sel == resolve(scene, address).view.sel
 
 
 def test_what_the_trace_does_not_have_is_left_out() -> None:
-    view = arrive(
+    view = resolve(
         small(),
-        "?finding=COR001.99&step=77&sel=9999@1&pin=0,9999&hide=decode,nonsense&fold=steps,nowhere",
+        "?finding=COR001.99&step=77&sel=9999@1&pin=0,9999&hide=decode,nonsense&collapse=steps,nowhere",
     ).view
 
     assert (view.finding, view.step, view.sel) == (None, None, None)
-    assert (view.pin, view.hide, view.fold) == ((0,), ("decode",), ("steps",))
+    assert (view.pin, view.hide, view.collapse) == ((0,), ("decode",), ("steps",))
 
 
 def test_a_range_beyond_the_trace_is_cut_or_left_out() -> None:
     scene = small()
 
-    assert arrive(scene, "?t=100..99000000").t == (100, scene.length)
-    assert arrive(scene, "?t=99000000..99000001").t == (0, scene.length)
+    assert resolve(scene, "?t=100..99000000").t == (100, scene.length)
+    assert resolve(scene, "?t=99000000..99000001").t == (0, scene.length)
 
 
 @given(
-    st.sampled_from(["", *VERBS]),
+    st.sampled_from(["", *MOVES]),
     st.dictionaries(st.sampled_from(["t", "sel", "finding", "step", "mark", "pin"]), st.text()),
 )
 def test_any_address_leads_to_a_range_within_the_trace(verb: str, given: dict[str, str]) -> None:
     scene = small()
     query = "&".join([f"go={verb}", *(f"{name}={text}" for name, text in given.items())])
 
-    arrival = arrive(scene, query)
+    resolved = resolve(scene, query)
 
-    assert 0 <= arrival.t[0] < arrival.t[1] <= scene.length
-    assert arrive(scene, arrival.view.spell()) == arrival
+    assert 0 <= resolved.t[0] < resolved.t[1] <= scene.length
+    assert resolve(scene, resolved.view.spell()) == resolved
 
 
-@pytest.mark.parametrize("verb", list(VERBS))
+@pytest.mark.parametrize("verb", list(MOVES))
 def test_in_an_empty_trace_every_jump_stays(verb: str) -> None:
     scene = scene_of(trace_of())
 
-    arrival = arrive(scene, f"?sel=0@0&finding=COR001.1&step=1&go={verb}")
+    resolved = resolve(scene, f"?sel=0@0&finding=COR001.1&step=1&go={verb}")
 
-    assert arrival.view.sel is None
-    assert arrival.t == (0, scene.length)
+    assert resolved.view.sel is None
+    assert resolved.t == (0, scene.length)

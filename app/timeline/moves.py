@@ -1,0 +1,33 @@
+"""What the actions of the keymap do to what is looked at, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.timeline.viewport import PAN, ZOOM
+
+MOVES: dict[str, Callable[[Navigator], object]] = {
+    "zoom-in": lambda view: view.zoom(ZOOM),
+    "zoom-out": lambda view: view.zoom(1 / ZOOM),
+    "pan-left": lambda view: view.pan(-PAN),
+    "pan-right": lambda view: view.pan(PAN),
+    "lane-down": lambda view: view.move_lane(1),
+    "lane-up": lambda view: view.move_lane(-1),
+    "next-span": lambda view: view.step_span(1),
+    "previous-span": lambda view: view.step_span(-1),
+    "focus": Navigator.centre_then_fit,
+    "mark": Navigator.mark_here,
+    "pin": Navigator.toggle_pin,
+    "collapse-section": Navigator.collapse_section,
+    "collapse-group": Navigator.collapse_group,
+    "start": lambda view: view.move_to(view.timeline.bounds[0]),
+    "end": lambda view: view.move_to(view.timeline.bounds[1] - 1),
+    "whole": Navigator.whole,
+    "next-finding": lambda view: view.next_finding(1),
+    "previous-finding": lambda view: view.next_finding(-1),
+    "next-step": lambda view: view.next_step(1),
+    "previous-step": lambda view: view.next_step(-1),
+    "clear": Navigator.clear,
+}
+"""What the actions of the keymap do, but for what opens something: search, help."""

@@ -1,0 +1,64 @@
+/* Keys: what is pressed is looked up in the keymap that the server tells of. */
+import * as address from "./address.js";
+import { byId } from "./dom.js";
+import * as stage from "./stage.js";
+/** @import { Key } from "./types.js" */
+
+/** @param {string} what */
+const click = (what) => /** @type {HTMLElement | null} */ (document.querySelector(what))?.click();
+
+/** Keys of the page alone: those of the tabs are where the server put them.
+ * @returns {[string, string, () => void][]} */
+const ownKeys = () => [
+  ["e", "explain the finding", () => click("#about a")],
+  ...[...document.querySelectorAll(".leaf")].map((each) => {
+    const leaf = /** @type {HTMLElement} */ (each);
+    return /** @type {[string, string, () => void]} */ ([leaf.dataset.key, leaf.title, () => leaf.click()]);
+  }),
+];
+
+/** What an action of the keymap does that is no move of the timeline.
+ * @type {Record<string, () => void>} */
+const OPENS = {
+  search: () => byId("find").focus(),
+  help: () => byId("help").classList.toggle("open"),
+  clear,
+};
+
+function clear() {
+  if (document.querySelector("#explain.open")) return address.navigate({ explain: null }, true);
+  if (document.querySelector("#help.open")) return byId("help").classList.remove("open");
+  if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+  return address.go("clear");
+}
+
+/** @type {Map<string, () => void>} */
+const byKey = new Map();
+
+/**
+ * What the help lists: keys, and what they do.
+ * @param {Key[]} keymap
+ * @returns {[string[], string][]}
+ */
+export function bind(keymap) {
+  for (const { keys, action } of keymap) {
+    const act = OPENS[action] || stage.MOVES[action] || (() => address.go(action));
+    for (const key of keys) byKey.set(key, act);
+  }
+  const own = ownKeys();
+  for (const [key, , act] of own) byKey.set(key, act);
+  return [
+    ...keymap.map(({ keys, says }) => /** @type {[string[], string]} */ ([keys, says])),
+    ...own.map(([key, says]) => /** @type {[string[], string]} */ ([[key], says])),
+  ];
+}
+
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = /** @type {Element} */ (event.target).closest("input, textarea, select");
+  if (typing && event.key !== "Escape") return;
+  const act = byKey.get(event.key);
+  if (!act || !stage.ready()) return;
+  event.preventDefault();
+  act();
+});

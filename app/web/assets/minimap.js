@@ -1,0 +1,47 @@
+/* The window over the load of the whole trace: drag it, or click where to look. */
+import { byId } from "./dom.js";
+/** @import { Model, Range } from "./types.js" */
+
+/** @typedef {{slide: (t0: number) => void, wheel: (pixels: number, t: number) => void, range: () => Range}} Acts */
+
+/**
+ * @param {Range} view
+ * @param {Model} model
+ */
+export function show(view, model) {
+  const { style } = byId("window");
+  style.left = `${(100 * view.t0) / model.length}%`;
+  style.width = `${(100 * (view.t1 - view.t0)) / model.length}%`;
+}
+
+/**
+ * @param {Model} model
+ * @param {Acts} acts
+ */
+export function attach(model, acts) {
+  const map = byId("overview");
+  /** @type {number | null} */
+  let grip = null;
+  /** @param {MouseEvent} event */
+  const at = (event) => {
+    const bounds = map.getBoundingClientRect();
+    return ((event.clientX - bounds.left) / bounds.width) * model.length;
+  };
+  /** @param {MouseEvent} event */
+  const follow = (event) => grip !== null && acts.slide(at(event) - grip);
+
+  map.addEventListener("pointerdown", (event) => {
+    if (event.button || /** @type {Element} */ (event.target).closest("a")) return;
+    const t = at(event);
+    const { t0, t1 } = acts.range();
+    grip = t >= t0 && t <= t1 ? t - t0 : (t1 - t0) / 2;
+    map.setPointerCapture(event.pointerId);
+    follow(event);
+  });
+  map.addEventListener("pointermove", follow);
+  map.addEventListener("pointerup", () => (grip = null));
+  map.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    acts.wheel(event.deltaY, at(event));
+  }, { passive: false });
+}

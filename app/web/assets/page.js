@@ -1,0 +1,101 @@
+/* Ties the page together: what Dash hands over goes to the parts, and buttons to their acts. */
+import * as address from "./address.js";
+import * as busy from "./busy.js";
+import { setProps, start } from "./dash.js";
+import { byId, element } from "./dom.js";
+import * as keys from "./keys.js";
+import * as stage from "./stage.js";
+/** @import { Answer, Model, View } from "./types.js" */
+
+/** @param {Element} chip */
+const stateOf = (chip) => chip.id.replace("chip-", "");
+
+/** @param {Model} model */
+function open(model) {
+  stage.open(model);
+  fillHelp(keys.bind(model.keymap));
+  address.ask();
+}
+
+/** @param {View | null} view */
+function receive(view) {
+  if (!view) return;
+  address.receive(view);
+  stage.adopt(view);
+  for (const tab of document.querySelectorAll(".leaf")) tab.classList.toggle("on", tab.id === `tab-${view.tab}`);
+  for (const chip of document.querySelectorAll(".chip")) chip.classList.toggle("off", view.hide.includes(stateOf(chip)));
+  byId("explain").classList.toggle("open", new URLSearchParams(view.search).has("explain"));
+}
+
+/** @param {[string[], string][]} told */
+function fillHelp(told) {
+  const list = element("dl", "keys", "");
+  for (const [names, what] of told) {
+    const shown = element("dt", "", "");
+    shown.append(...names.flatMap((key) => [element("kbd", "", key.replace("Arrow", "").replace("Escape", "Esc")), " "]));
+    list.append(shown, element("dd", "", what));
+  }
+  const mouse = "Drag moves, wheel zooms, shift and wheel pans, shift and drag marks, click selects, double click fits.";
+  byId("keys").replaceChildren(element("h2", "", "Keys"), list, element("p", "muted", mouse));
+}
+
+/** A click on a bar of a chart goes to its step.
+ * @param {{points?: {customdata?: number, x?: number}[]} | null} clicked */
+function step(clicked) {
+  const point = clicked && clicked.points && clicked.points[0];
+  const number = point && (point.customdata ?? point.x);
+  if (Number.isInteger(number)) address.navigate(address.changesOf(`?step=${number}&tab=step`));
+}
+
+const runQuery = () =>
+  address.navigate({ tab: "sql", sql: /** @type {HTMLTextAreaElement} */ (byId("sql")).value });
+
+/** Only a page of this machine, or one that came encrypted, may write to the clipboard.
+ * @param {Element} button */
+function copyLink(button) {
+  address.flush();
+  const copied = navigator.clipboard ? navigator.clipboard.writeText(location.href) : Promise.reject();
+  copied.then(() => (button.textContent = "copied"), () => (button.textContent = location.href));
+}
+
+addEventListener("click", (event) => {
+  const target = /** @type {Element} */ (event.target);
+  const chip = target.closest(".chip");
+  if (chip) {
+    stage.hide(stateOf(chip));
+    chip.classList.toggle("off", stage.state().hide.includes(stateOf(chip)));
+  }
+  const copy = target.closest("#copy");
+  if (target.closest("#ask-help")) byId("help").classList.toggle("open");
+  else if (target.id === "help") byId("help").classList.remove("open");
+  if (target.id === "explain") address.navigate({ explain: null }, true);
+  if (target.closest("#lower")) byId("page").classList.toggle("low");
+  if (copy) copyLink(copy);
+  if (target.closest("#run")) runQuery();
+  if (target.closest(".hit") || !target.closest("#search")) closeSearch();
+});
+
+function closeSearch() {
+  const hits = document.getElementById("hits");
+  if (hits && hits.childElementCount) setProps("find", { value: "" });
+}
+
+addEventListener("keydown", (event) => {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (target.id === "sql" && event.key === "Enter" && (event.ctrlKey || event.metaKey)) runQuery();
+  if (target.id !== "find") return;
+  if (event.key === "Enter") {
+    /** @type {HTMLElement | null} */
+    const hit = document.querySelector("#hits a");
+    if (hit) hit.click();
+    target.blur();
+  } else if (event.key === "Escape") closeSearch();
+});
+
+start({
+  open,
+  receive,
+  show: (/** @type {Answer | null} */ answer) => answer && stage.show(answer),
+  filled: (/** @type {string | null} */ search) => typeof search === "string" && busy.end("panes"),
+  step,
+});

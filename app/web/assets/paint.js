@@ -1,0 +1,274 @@
+/* Paints spans: boxes where they are wide enough, shared pixels where they are not. */
+/** @import { Counter, Pen, Picture, Spans, State } from "./types.js" */
+
+/** Maps time to pixels: x = (t - t0) * scale.
+ * @typedef {{t0: number, scale: number, width: number, states: State[], muted: string}} Scale */
+
+const NARROW = 2;    // spans below this many pixels share the pixels that they fall in
+const LABELLED = 16; // spans below this many pixels get no label
+export const TALL = 16; // pixels of a lane that are painted
+export const FONT = '11px system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif';
+const FAINT = 0.32;  // of a pixel that is hardly busy
+
+/** @type {Map<string, number>} */
+const widths = new Map();
+
+/**
+ * Text cut to fit, each measured once.
+ * @param {Pen} ctx
+ * @param {string} text
+ * @param {number} room
+ */
+function fitted(ctx, text, room) {
+  if (!widths.has(text)) {
+    if (widths.size > 20000) widths.clear();
+    widths.set(text, ctx.measureText(text).width);
+  }
+  const width = widths.get(text) || 0;
+  if (width <= room) return text;
+  const keep = Math.floor((text.length * room) / width) - 1;
+  return keep >= 3 ? `${text.slice(0, keep)}…` : "";
+}
+
+/**
+ * Whether a cue darkens the pixel at x, y of a lane: one pattern for boxes and shared pixels.
+ * @type {Record<string, (x: number, y: number) => boolean>}
+ */
+const CUES = {
+  hollow: (_, y) => y !== 1 && y !== 14,
+  hatch: (x, y) => (x + y) % 6 < 2,
+  mark: (_, y) => y < 3 || y > 12,
+  ticks: (x) => x % 4 === 3,
+};
+
+const hatching = (function () {
+  /** @type {CanvasPattern | null} */
+  let made = null;
+  /** @param {Pen} ctx */
+  return (ctx) => {
+    if (made) return made;
+    const tile = new OffscreenCanvas(6, 6);
+    const pen = /** @type {OffscreenCanvasRenderingContext2D} */ (tile.getContext("2d"));
+    pen.fillStyle = "rgb(0 0 0 / 45%)";
+    for (let y = 0; y < 6; y++) for (let x = 0; x < 6; x++) if (CUES.hatch(x, y)) pen.fillRect(x, y, 1, 1);
+    return (made = /** @type {CanvasPattern} */ (ctx.createPattern(tile, "repeat")));
+  };
+})();
+
+/**
+ * @param {Pen} ctx
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} height
+ * @param {State} state
+ */
+function box(ctx, x, y, width, height, state) {
+  ctx.beginPath();
+  if (state.cue === "hollow") {
+    ctx.rect(x + 0.5, y + 1.5, Math.max(0.5, width - 1), height - 3);
+    ctx.strokeStyle = state.colour;
+    ctx.stroke();
+    return;
+  }
+  ctx.roundRect(x, y, width, height, width > 5 ? 2 : 0);
+  ctx.fillStyle = state.cue === "mark" && width > 12 ? `${state.colour}40` : state.colour;
+  ctx.fill();
+  if (state.cue === "hatch") {
+    ctx.fillStyle = hatching(ctx);
+    ctx.fill();
+  }
+}
+
+/**
+ * Marks that point down where a request lost its place; those that would touch are left out.
+ * @param {Pen} ctx
+ * @param {[number, State][]} points
+ * @param {number} y
+ */
+function pointers(ctx, points, y) {
+  let last = -Infinity;
+  for (const [x, state] of points) {
+    if (x - last < 12) continue;
+    last = x;
+    ctx.beginPath();
+    ctx.moveTo(x - 5, y + 4);
+    ctx.lineTo(x + 5, y + 4);
+    ctx.lineTo(x, y + 13);
+    ctx.fillStyle = state.colour;
+    ctx.fill();
+  }
+}
+
+/**
+ * The spans of one lane.
+ * @param {Pen} ctx
+ * @param {Spans} lane
+ * @param {Scale} view
+ * @param {number} y
+ * @param {number} height
+ */
+export function spans(ctx, lane, view, y, height) {
+  /** @type {Shared} */
+  const shared = { x: -1, share: 0, longest: 0, state: null, y, height };
+  /** @type {[number, State][]} */
+  const points = [];
+  for (let i = 0; i < lane.start.length; i++) {
+    const from = (lane.start[i] - view.t0) * view.scale;
+    const to = (lane.end[i] - view.t0) * view.scale;
+    if (to < 0 || from > view.width) continue;
+    const state = view.states[lane.state[i]];
+    if (state.cue === "mark") points.push([to - from > 12 ? from + 7 : from, state]);
+    if (to - from < NARROW) {
+      gather(ctx, shared, Math.floor(from), to - from, state, y, height);
+      continue;
+    }
+    const left = Math.max(-4, from);
+    const width = Math.min(view.width + 4, to) - left - (to - from >= 4 ? 1 : 0);
+    box(ctx, left, y, width, height, state);
+    if (width >= LABELLED && height >= 12) label(ctx, lane.label[i], left, y, width, height, state, view);
+  }
+  gather(ctx, shared, -1, 0, null, y, height);
+  if (height >= 12) pointers(ctx, points, y);
+}
+
+/**
+ * @param {Pen} ctx
+ * @param {string} text
+ * @param {number} left
+ * @param {number} y
+ * @param {number} width
+ * @param {number} height
+ * @param {State} state
+ * @param {Scale} view
+ */
+function label(ctx, text, left, y, width, height, state, view) {
+  const from = Math.max(0, left) + (state.cue === "mark" ? 15 : 4);
+  const shown = text && fitted(ctx, text, left + width - from - 3);
+  if (!shown || (state.name === "held" && shown !== text)) return;
+  if (state.cue === "hatch") {
+    ctx.fillStyle = state.colour;
+    ctx.fillRect(from - 3, y + 1, ctx.measureText(shown).width + 6, height - 2);
+  }
+  const inks = new Map([["hollow", view.muted], ["mark", state.colour]]);
+  ctx.fillStyle = inks.get(state.cue) || state.ink;
+  ctx.fillText(shown, from, y + height / 2 + 4);
+}
+
+/** A pixel that narrow spans share.
+ * @typedef {{x: number, share: number, longest: number, state: State | null, y: number, height: number}} Shared */
+
+/**
+ * Add a narrow span to the pixel it falls in; the pixel shows the longest, and how busy it is.
+ * @param {Pen} ctx
+ * @param {Shared} shared
+ * @param {number} x
+ * @param {number} width
+ * @param {State | null} state
+ * @param {number} y
+ * @param {number} height
+ */
+function gather(ctx, shared, x, width, state, y, height) {
+  if (x !== shared.x) {
+    if (shared.state) {
+      ctx.globalAlpha = FAINT + (1 - FAINT) * Math.min(1, shared.share);
+      sliver(ctx, shared.x, shared.y, shared.height, shared.state);
+      ctx.globalAlpha = 1;
+    }
+    Object.assign(shared, { x, share: 0, longest: -1, y, height });
+    if (x < 0) return;
+  }
+  shared.share += width;
+  if (width > shared.longest) Object.assign(shared, { longest: width, state });
+}
+
+/**
+ * @param {Pen} ctx
+ * @param {number} x
+ * @param {number} y
+ * @param {number} height
+ * @param {State} state
+ */
+function sliver(ctx, x, y, height, state) {
+  ctx.fillStyle = state.colour;
+  if (state.cue === "hollow") {
+    ctx.fillRect(x, y + 1, 1, 1);
+    ctx.fillRect(x, y + height - 2, 1, 1);
+  } else if (!(state.cue === "ticks" && CUES.ticks(x, y))) ctx.fillRect(x, y, 1, height);
+}
+
+/**
+ * Shared pixels as the server counted them: an image TALL rows high for each lane.
+ * @param {Picture} picture
+ * @param {State[]} states
+ */
+export function image(picture, states) {
+  const { width, dense } = picture;
+  const made = new OffscreenCanvas(width, Math.max(1, dense.length * TALL));
+  const pixels = new ImageData(made.width, made.height);
+  const ink = new Uint32Array(pixels.data.buffer);
+  dense.forEach((row, at) => {
+    for (let x = 0; x < width; x++) {
+      const index = row * width + x;
+      if (picture.density[index]) column(ink, at * TALL * width + x, x, width, states[picture.state[index]], picture.density[index]);
+    }
+  });
+  /** @type {OffscreenCanvasRenderingContext2D} */ (made.getContext("2d")).putImageData(pixels, 0, 0);
+  return made;
+}
+
+/**
+ * @param {Uint32Array} ink
+ * @param {number} first
+ * @param {number} x
+ * @param {number} width
+ * @param {State} state
+ * @param {number} density
+ */
+function column(ink, first, x, width, state, density) {
+  const full = FAINT + (1 - FAINT) * (density / 255);
+  const cue = CUES[state.cue];
+  for (let y = 0; y < TALL; y++) {
+    const alpha = Math.round(255 * full * (cue && cue(x, y) ? 0.22 : 1));
+    ink[first + y * width] = (alpha << 24) | (state.rgb[2] << 16) | (state.rgb[1] << 8) | state.rgb[0];
+  }
+}
+
+/**
+ * A line that holds each value until the next, with its scale in the corner.
+ * @param {Pen} ctx
+ * @param {Counter} line
+ * @param {Picture} picture
+ * @param {Scale} view
+ * @param {number} y
+ * @param {number} height
+ */
+export function counter(ctx, line, picture, view, y, height) {
+  const spread = line.high - line.low || 1;
+  /** @param {number} value */
+  const scaled = (value) => y + height - 2 - ((value - line.low) / spread) * (height - 6);
+  const perPixel = (picture.t1 - picture.t0) / picture.width;
+  /** @param {number} i */
+  const at = (i) => (picture.t0 + i * perPixel - view.t0) * view.scale;
+  const path = new Path2D();
+  /** @type {number | null} */
+  let begun = null;
+  for (let i = 0; i < picture.width; i++) {
+    const value = line.values[i];
+    if (Number.isNaN(value)) continue;
+    if (begun === null) path.moveTo((begun = at(i)), scaled(value));
+    else path.lineTo(at(i), scaled(value));
+    path.lineTo(at(i + 1), scaled(value));
+  }
+  if (begun === null) return;
+  ctx.strokeStyle = view.muted;
+  ctx.stroke(path);
+  path.lineTo(at(picture.width), y + height);
+  path.lineTo(begun, y + height);
+  ctx.globalAlpha = 0.13;
+  ctx.fillStyle = view.muted;
+  ctx.fill(path);
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = view.muted;
+  ctx.fillText(`${line.high.toLocaleString("en")} ${line.unit}`.trim(), 4, y + 9);
+}

@@ -1,0 +1,46 @@
+/* Time as people read it: round ticks, one unit for a whole ruler. Times are nanoseconds. */
+/** @type {[string, number][]} */
+const UNITS = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
+
+/** @param {number} ns */
+const unitFor = (ns) => UNITS.find(([, size]) => Math.abs(ns) >= size) || UNITS[3];
+
+/**
+ * Round steps (1, 2, 5 times a power of ten) so that at most `most` ticks cover t0..t1.
+ * @param {number} t0
+ * @param {number} t1
+ * @param {number} most
+ */
+export function ticks(t0, t1, most) {
+  const rough = Math.max(1, (t1 - t0) / Math.max(1, most));
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5, 10].find((times) => times * power >= rough) || 10);
+  const times = [];
+  for (let t = Math.ceil(t0 / step) * step; t <= t1; t += step) times.push(t);
+  const [unit, size] = unitFor(Math.max(Math.abs(t1), step));
+  const digits = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
+  return times.map((t) => ({ t, label: `${grouped((t / size).toFixed(digits))} ${unit}` }));
+}
+
+/** @param {string} number */
+const grouped = (number) => number.replace(/\B(?=(\d{3})+(?=\.|$))(?<!\.\d*)/g, ",");
+
+/**
+ * A length of time with four significant digits.
+ * @param {number} ns
+ */
+export function duration(ns) {
+  const [unit, size] = unitFor(ns);
+  return `${Number((ns / size).toPrecision(4))} ${unit}`;
+}
+
+/**
+ * A moment, fine enough to tell the pixels of a view of `span` ns apart.
+ * @param {number} ns
+ * @param {number} span
+ */
+export function moment(ns, span) {
+  const [unit, size] = unitFor(Math.max(Math.abs(ns), 1));
+  const digits = Math.min(9, Math.max(0, Math.ceil(-Math.log10(Math.max(1, span / 1000) / size))));
+  return `${grouped((ns / size).toFixed(digits))} ${unit}`;
+}

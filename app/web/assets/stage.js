@@ -1,0 +1,304 @@
+/* The timeline on screen: what range and lanes it shows, and what is drawn over them. It asks the
+   server to draw what it shows, and stretches the last picture until the next has come. */
+import * as address from "./address.js";
+import * as busy from "./busy.js";
+import { setProps } from "./dash.js";
+import { byId, canvas } from "./dom.js";
+import { RULER, paintFrame } from "./frame.js";
+import * as labels from "./labels.js";
+import * as minimap from "./minimap.js";
+import { FONT, image } from "./paint.js";
+import { read, shownAt } from "./picture.js";
+import * as pointer from "./pointer.js";
+import * as range from "./range.js";
+import { layout, rowOf } from "./rows.js";
+import * as tip from "./tip.js";
+/** @import { Answer, Hover, Lane, Model, Pen, Picture, Placed, Plan, Range, View } from "./types.js" */
+
+const MARGIN = 0.5;       // of the view, asked for on both sides so that a pan has something to show
+const PATIENCE_MS = 5000; // a picture that takes longer no longer holds up the next
+const COLOURS = ["background", "panel", "raised", "border", "text", "muted", "accent", "error", "warning", "info"];
+
+/** @type {View} */
+const NO_VIEW = {
+  t0: 0, t1: 1, lane: null, at: 0, pin: [], hide: [], collapse: [], mark: null, begun: null,
+  selection: null, related: [], finding: null, during: null,
+};
+
+/** @type {Model | null} */
+let known = null;
+let view = { ...NO_VIEW };
+/** @type {Plan} */
+let plan = { pinned: [], rows: [], pinnedHeight: 0, height: 0 };
+/** @type {Picture | null} */
+let picture = null;
+/** @type {Hover | null} */
+let hover = null;
+/** A range that is being marked.
+ * @type {[number, number] | null} */
+let sketched = null;
+let frame = 0;
+/** @type {Record<string, string>} */
+const colours = {};
+
+/** @returns {Model} */
+function model() {
+  if (!known) throw new Error("the trace has not been told of yet");
+  return known;
+}
+
+const box = () => byId("stage");
+export const width = () => Math.max(50, box().clientWidth - canvas().offsetLeft);
+const height = () => box().clientHeight;
+/** @param {number} x */
+export const timeAt = (x) => view.t0 + (x / width()) * (view.t1 - view.t0);
+/** @param {number} t */
+const xOf = (t) => ((t - view.t0) / (view.t1 - view.t0)) * width();
+export const ready = () => known !== null;
+export const state = () => view;
+export const rows = () => plan.rows;
+
+/* --- what is shown --- */
+
+/** @param {Model} given */
+export function open(given) {
+  known = given;
+  document.title = `${given.name} · stepscope`;
+  for (const each of given.states) each.rgb = [1, 3, 5].map((place) => parseInt(each.colour.slice(place, place + 2), 16));
+  const style = getComputedStyle(document.documentElement);
+  for (const name of COLOURS) colours[name] = style.getPropertyValue(`--${name}`).trim();
+  pointer.attach(canvas(), box(), {
+    range: state, width, timeAt, at, point, sketch, mark, select, collapse, slide, pan, wheel,
+    focus: () => address.go("focus"),
+  });
+  minimap.attach(given, { range: state, slide, wheel });
+  box().addEventListener("scroll", redraw);
+  new ResizeObserver(redraw).observe(box());
+}
+
+/** Take over a view that the server has resolved.
+ * @param {View} given */
+export function adopt(given) {
+  const before = view;
+  view = { ...NO_VIEW, ...given };
+  arrange();
+  if (view.lane !== null && (before.lane !== view.lane || before.at !== view.at)) reveal(view.lane);
+  redraw();
+}
+
+function redraw() {
+  draw();
+  ask();
+}
+
+function arrange() {
+  plan = layout(model(), view.pin, view.collapse);
+  byId("paper").style.height = `${RULER + plan.pinnedHeight + plan.height}px`;
+  labels.show(plan, view, RULER, { collapse, pin });
+}
+
+/** Scroll so that a lane can be seen.
+ * @param {number} id */
+function reveal(id) {
+  const row = rowOf(plan, id);
+  if (!row) return;
+  const room = height() - RULER - plan.pinnedHeight;
+  if (row.top < box().scrollTop || row.top + row.height > box().scrollTop + room)
+    box().scrollTop = Math.max(0, row.top - room / 2);
+}
+
+/** Rows on screen with their place on the canvas, the pinned ones last: they lie on top.
+ * @returns {Placed[]} */
+function placed() {
+  const first = RULER + plan.pinnedHeight;
+  const shift = first - box().scrollTop;
+  const rows = plan.rows
+    .filter((row) => row.top + row.height + shift > first && row.top + shift < height())
+    .map((row) => ({ row, y: row.top + shift }));
+  return [...rows, ...plan.pinned.map((row) => ({ row, y: RULER + row.top }))];
+}
+
+/* --- asking --- */
+
+let asked = 0;      // when the picture under way was asked for; 0 when none is
+let again = false;  // whether something else is to be drawn by now
+
+function ask() {
+  if (!known || !known.lanes.length) return;
+  again = asked > 0 && performance.now() - asked < PATIENCE_MS;
+  if (again) return;
+  asked = performance.now();
+  busy.begin("picture");
+  const span = view.t1 - view.t0;
+  setProps("ask", { data: {
+    t0: view.t0 - span * MARGIN, t1: view.t1 + span * MARGIN,
+    width: Math.round(width() * (1 + 2 * MARGIN) * Math.min(2, devicePixelRatio)),
+    lanes: [...new Set(placed().flatMap(({ row }) => row.lanes))], hide: view.hide,
+  } });
+}
+
+/** @param {Answer} answer */
+export function show(answer) {
+  picture = read(answer);
+  picture.image = image(picture, model().states);
+  byId("position").textContent = answer.position;
+  asked = 0;
+  draw();
+  if (again) ask();
+  else busy.end("picture");
+}
+
+/* --- moving --- */
+
+/** @param {Range} to */
+function look(to) {
+  Object.assign(view, to);
+  address.note({ t: `${view.t0}..${view.t1}` });
+  redraw();
+}
+
+/** @param {number} t0 */
+const slide = (t0) => look(range.slid(view, t0 - view.t0, model().length, model().factors));
+/** @param {number} share  of the width of the view; to later times when positive */
+const pan = (share) => look(range.slid(view, share * (view.t1 - view.t0), model().length, model().factors));
+/**
+ * @param {number} factor
+ * @param {number} t
+ */
+const zoom = (factor, t) => look(range.zoomed(view, factor, t, model().length, model().factors));
+/**
+ * @param {number} pixels
+ * @param {number} t
+ */
+const wheel = (pixels, t) => zoom(range.turned(pixels, model().factors), t);
+
+/** Where a key zooms: under the mouse, else at the cursor, else in the middle. */
+const here = () => (hover ? Math.floor(hover.t) : range.anchor(view, view.at));
+
+/** The moves that need nothing of the server: the page follows them at once.
+ * @type {Record<string, () => void>} */
+export const MOVES = {
+  "zoom-in": () => zoom(model().factors.zoom, here()),
+  "zoom-out": () => zoom(1 / model().factors.zoom, here()),
+  "pan-left": () => pan(-model().factors.pan),
+  "pan-right": () => pan(model().factors.pan),
+  whole: () => look({ t0: 0, t1: model().length }),
+  pin: () => pin(hover && hover.lane ? hover.lane.id : view.lane),
+  "collapse-section": () => collapse(laneHere()?.section),
+  "collapse-group": () => collapse(laneHere()?.group && `${laneHere()?.section}/${laneHere()?.group}`),
+};
+
+/* --- choosing --- */
+
+const laneHere = () => (view.lane === null ? undefined : model().lanes[view.lane]);
+
+/**
+ * @param {number} lane
+ * @param {number} t
+ */
+function select(lane, t) {
+  address.navigate({ sel: `${lane}@${Math.round(t)}`, at: null, finding: null, step: null }, true);
+}
+
+/** Note in the address what has changed of the view.
+ * @param {Record<string, string | null>} spelled */
+function changed(spelled) {
+  address.note(spelled);
+  arrange();
+  redraw();
+}
+
+/**
+ * @template T
+ * @param {T[]} list
+ * @param {T} entry
+ */
+const toggled = (list, entry) => (list.includes(entry) ? list.filter((each) => each !== entry) : [...list, entry]);
+
+/** @param {number | null} id */
+function pin(id) {
+  if (id === null) return;
+  view.pin = toggled(view.pin, id);
+  changed({ pin: view.pin.join(",") });
+}
+
+/** @param {string | undefined} key */
+function collapse(key) {
+  if (!key) return;
+  view.collapse = toggled(view.collapse, key);
+  changed({ collapse: view.collapse.map(encodeURIComponent).join(",") });
+}
+
+/** @param {string} name  of a state */
+export function hide(name) {
+  view.hide = toggled(view.hide, name);
+  changed({ hide: view.hide.join(",") });
+}
+
+/** @param {[number, number]} ends */
+function mark(ends) {
+  view.mark = [Math.round(Math.min(...ends)), Math.round(Math.max(...ends))];
+  view.begun = null;
+  changed({ mark: view.mark.join(".."), begun: null });
+}
+
+/* --- drawing --- */
+
+function draw() {
+  if (frame || !known) return;
+  busy.begin("frame");
+  frame = requestAnimationFrame(() => { frame = 0; paint(); busy.end("frame"); });
+}
+
+function paint() {
+  const ratio = devicePixelRatio || 1;
+  const surface = canvas();
+  const [w, h] = [width(), height()];
+  if (surface.width !== Math.round(w * ratio) || surface.height !== Math.round(h * ratio)) {
+    surface.width = Math.round(w * ratio);
+    surface.height = Math.round(h * ratio);
+    Object.assign(surface.style, { width: `${w}px`, height: `${h}px` });
+  }
+  const ctx = /** @type {Pen} */ (surface.getContext("2d"));
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.font = FONT;
+  ctx.lineWidth = 1;
+  paintFrame(ctx, { model: model(), view, picture, placed: placed(), hover, sketched, colours, width: w, height: h, xOf });
+  minimap.show(view, model());
+  labels.show(plan, view, RULER, { collapse, pin });
+}
+
+/* --- what the mouse is over --- */
+
+/**
+ * @param {number} x
+ * @param {number} y
+ * @returns {Hover}
+ */
+function at(x, y) {
+  const t = timeAt(x);
+  const found = placed().reverse().find(({ row, y: top }) => y >= top && y < top + row.height);
+  if (!found || y < RULER) return { x, y, t, row: null, lane: null, shown: null };
+  const { row } = found;
+  const id = row.lanes[Math.floor(((y - found.y) / row.height) * row.lanes.length)];
+  /** @type {Lane | null} */
+  const lane = id === undefined ? null : model().lanes[id];
+  const shown = lane && picture ? shownAt(picture, lane.id, t, (view.t1 - view.t0) / width()) : null;
+  return { x, y, t, row, lane, shown };
+}
+
+/**
+ * @param {number | null} x
+ * @param {number} [y]
+ */
+function point(x, y = 0) {
+  hover = x === null ? null : at(x, y);
+  tip.show(hover, model());
+  draw();
+}
+
+/** @param {[number, number] | null} ends */
+function sketch(ends) {
+  sketched = ends;
+  draw();
+}

@@ -1,0 +1,37 @@
+/* The note beside the mouse: what it is over. */
+import { byId, canvas, element } from "./dom.js";
+import { duration, moment } from "./scale.js";
+/** @import { Hover, Lane, Model, Shown } from "./types.js" */
+
+/**
+ * @param {Shown | null} shown
+ * @param {Lane} lane
+ * @param {Model} model
+ * @returns {[string, string] | null}
+ */
+function lines(shown, lane, model) {
+  const name = [lane.group, lane.label].filter(Boolean).join(" ");
+  if (!shown) return null;
+  if ("value" in shown) return [name, `${shown.value.toLocaleString("en")} ${shown.unit}`];
+  const state = model.states[shown.state].name;
+  if ("share" in shown) return [name, `mostly ${state}, ${Math.round(100 * shown.share)}% busy`];
+  const length = shown.end - shown.start;
+  return [shown.label || state, `${name} · ${state} · ${duration(length)} from ${moment(shown.start, length)}`];
+}
+
+/**
+ * @param {Hover | null} hover
+ * @param {Model} model
+ */
+export function show(hover, model) {
+  const tip = byId("tip");
+  const said = hover && hover.lane && lines(hover.shown, hover.lane, model);
+  tip.style.visibility = said ? "visible" : "hidden";
+  if (!hover || !said) return;
+  tip.replaceChildren(element("b", "", said[0]), element("span", "", said[1]));
+  const bounds = canvas().getBoundingClientRect();
+  const left = Math.min(bounds.left + hover.x + 14, innerWidth - tip.offsetWidth - 8);
+  const below = bounds.top + hover.y + 18;
+  const top = below + tip.offsetHeight < innerHeight ? below : below - tip.offsetHeight - 32;
+  tip.style.transform = `translate(${left}px, ${top}px)`;
+}

@@ -1,0 +1,105 @@
+/* The shapes that the scripts hand to each other, for the type checker alone. */
+
+/** A range of time in ns from the first moment of the trace.
+ * @typedef {{t0: number, t1: number}} Range */
+
+/** How far a key or the wheel moves, as the server says; `min_span` in ns.
+ * @typedef {{zoom: number, pan: number, wheel: number, min_span: number}} Factors */
+
+/** @typedef {{id: number, section: string, group: string, kind: string, label: string}} Lane */
+
+/** A row of the timeline. It is hidden while a key that it is `under` is collapsed.
+ * @typedef {object} Row
+ * @property {"section" | "group" | "strip" | "lane"} kind
+ * @property {number[]} lanes
+ * @property {string[]} under
+ * @property {string} group  that it stands in, or the section that it heads
+ * @property {string} name
+ * @property {string} [part]
+ * @property {string} [note]
+ * @property {string} key  what collapses or expands here; empty where nothing does
+ * @property {boolean} [pinned] */
+
+/** A row in its place: `top` counts from the top of its own list.
+ * @typedef {Row & {top: number, height: number}} Laid */
+
+/** @typedef {{pinned: Laid[], rows: Laid[], pinnedHeight: number, height: number}} Plan */
+
+/** @typedef {{row: Laid, y: number}} Placed */
+
+/** @typedef {{name: string, colour: string, cue: string, ink: string, rgb: number[]}} State */
+
+/** @typedef {{key: string, severity: "error" | "warning" | "info", start: number | null, end: number | null, lane: number | null}} Finding */
+
+/** @typedef {{keys: string[], action: string, says: string, group: string}} Key */
+
+/** What stays the same for a page.
+ * @typedef {object} Model
+ * @property {string} name
+ * @property {Lane[]} lanes
+ * @property {Row[]} rows
+ * @property {State[]} states
+ * @property {Finding[]} findings
+ * @property {number} length
+ * @property {Key[]} keymap
+ * @property {Factors} factors */
+
+/** What is looked at: the range, the cursor (a time in a lane) and the span that is selected there.
+ * @typedef {object} View
+ * @property {number} t0
+ * @property {number} t1
+ * @property {number | null} lane
+ * @property {number} at
+ * @property {number[]} pin
+ * @property {string[]} hide
+ * @property {string[]} collapse
+ * @property {[number, number] | null} mark
+ * @property {number | null} begun
+ * @property {string | null} finding
+ * @property {{start: number, end: number, label: string} | null} selection
+ * @property {string[]} related
+ * @property {[number, number] | null} during
+ * @property {string} [search]
+ * @property {string} [tab] */
+
+/** @typedef {{start: Float64Array, end: Float64Array, state: Uint8Array, label: string[]}} Spans */
+
+/** @typedef {{lane: number, low: number, high: number, unit: string, values: Float64Array}} Counter */
+
+/** What the server has drawn of some lanes: spans where they are few, pixels where they are many.
+ * @typedef {object} Picture
+ * @property {number} t0
+ * @property {number} t1
+ * @property {number} width
+ * @property {Map<number, number>} row
+ * @property {number[]} dense
+ * @property {Map<number, number>} place
+ * @property {Map<number, Spans>} sparse
+ * @property {Map<number, Counter>} counters
+ * @property {Uint8Array} state
+ * @property {Uint8Array} density
+ * @property {OffscreenCanvas} [image] */
+
+/** The same as it comes: columns as base64 of their bytes.
+ * @typedef {object} Answer
+ * @property {number} t0
+ * @property {number} t1
+ * @property {number} width
+ * @property {number[]} lanes
+ * @property {number[]} dense
+ * @property {string} state
+ * @property {string} density
+ * @property {{lane: number, start: string, end: string, state: string, label: number[]}[]} sparse
+ * @property {string[]} labels
+ * @property {{lane: number, low: number, high: number, unit: string, values: string}[]} counters
+ * @property {string} position */
+
+/** A span, shared pixels or a sample, whatever a lane shows at a time.
+ * @typedef {{start: number, end: number, state: number, label: string} | {value: number, unit: string} | {state: number, share: number}} Shown */
+
+/** What the mouse is over.
+ * @typedef {{x: number, y: number, t: number, row: Laid | null, lane: Lane | null, shown: Shown | null}} Hover */
+
+/** @typedef {CanvasRenderingContext2D} Pen */
+
+export {};
