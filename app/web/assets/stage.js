@@ -112,10 +112,10 @@ function reveal(id) {
 function placed() {
   const first = RULER + plan.pinnedHeight;
   const shift = first - box().scrollTop;
-  const rows = plan.rows
+  const below = plan.rows
     .filter((row) => row.top + row.height + shift > first && row.top + shift < height())
     .map((row) => ({ row, y: row.top + shift }));
-  return [...rows, ...plan.pinned.map((row) => ({ row, y: RULER + row.top }))];
+  return [...below, ...plan.pinned.map((row) => ({ row, y: RULER + row.top }))];
 }
 
 /* --- asking --- */

@@ -10,13 +10,13 @@ import pytest
 from stepscope.app.present.about import identity
 from stepscope.app.present.blocks import Block
 from stepscope.app.timeline import Composition
+from stepscope.app.timeline.navigator import Selection
 from stepscope.app.tui.pages.describe import describe
 from stepscope.app.tui.pages.overview_words import about as overview
-from stepscope.app.tui.view_state import Selection
 from stepscope.app.tui.widgets.prose import Shown, lay_out
 from stepscope.app.web.panes.details import about
+from stepscope.app.web.resolve import resolve
 from stepscope.app.web.scene import Scene
-from stepscope.app.web.travel import arrive
 from tests.app.present.test_renderers import texts
 from tests.app.web.scenes import conflict_trace, scene_of
 
@@ -40,7 +40,7 @@ def in_terminal(blocks: list[Shown] | list[Block]) -> Counter[str]:
 
 
 def on_page(scene: Scene, address: str) -> Counter[str]:
-    return words(texts(about(scene, arrive(scene, address))), without=(*DRAWN, *OF_THE_PAGE))
+    return words(texts(about(scene, resolve(scene, address))), without=(*DRAWN, *OF_THE_PAGE))
 
 
 def test_both_fronts_say_the_same_of_a_finding(scene: Scene) -> None:

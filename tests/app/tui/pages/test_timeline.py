@@ -79,7 +79,7 @@ async def test_the_ruler_and_the_lanes_are_drawn_from_the_same_cell() -> None:
 
 async def test_l_walks_along_the_lane_and_the_details_name_the_span() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2", "j", "l", "l")
+        await press(pilot, "2", "j", "l")
         span = state_of(pilot).span
         assert span is not None
         assert span.label == "qk_pv"
@@ -107,7 +107,7 @@ async def test_gg_and_capital_g_go_to_both_ends() -> None:
 
 async def test_a_marked_range_tells_how_long_and_how_busy_it_is() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2", "j", "m", "l", "l", "m")
+        await press(pilot, "2", "j", "m", "l", "m")
         said = app_of(pilot).query_one("#details", Details).text
         assert said.startswith("80.0 µs marked")
         assert " 87.5%  group 0 · AIV1, 2 spans" in said
