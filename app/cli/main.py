@@ -80,7 +80,7 @@ def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="TRACE is any supported file or directory. Start with: "
+    epilog="TRACE is any supported file or directory. Start with:\n\n\b\n"
     "stepscope record mix-admission -o mix.trace && stepscope tui mix.trace",
 )
 @click.option(
