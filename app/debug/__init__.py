@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from stepscope.app.debug.changes import Change, changes_between
 from stepscope.app.debug.detail import StepDetail, Table
+from stepscope.app.debug.engine_state import BatchEntry, CoreSlots, State, cores_line
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import Names
 from stepscope.app.debug.session import Session
-from stepscope.app.debug.state import BatchEntry, CoreSlots, State, cores_line
 from stepscope.app.debug.told import batch_told, left_out_told
 from stepscope.app.debug.why import LeftOut
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from stepscope.app.debug.engine_state import CoreSlots, State
 from stepscope.app.debug.names import Names
-from stepscope.app.debug.state import CoreSlots, State
 
 MAX_NAMED = 6
 

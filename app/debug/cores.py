@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.debug.state import Block, CoreSlots, CoreState
+from stepscope.app.debug.engine_state import Block, CoreSlots, CoreState
 from stepscope.ingest.derive.states import with_held
 from stepscope.ingest.times import FAR_NS
 

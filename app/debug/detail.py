@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from stepscope.app.debug.changes import changes_between
+from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.names import CoreName, Names, names_in
-from stepscope.app.debug.state import State
 from stepscope.app.debug.why import LeftOut
 from stepscope.app.present.where import RESOLUTION_NS
 from stepscope.app.printable import plain

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from stepscope.app.debug.state import Block, State
+from stepscope.app.debug.engine_state import Block, State
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.labels import block_name
 from stepscope.ingest.trace import Trace

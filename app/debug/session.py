@@ -13,15 +13,15 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from stepscope.app.debug.batches import Batches
 from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
 from stepscope.app.debug.empty import has_only_empty_batches, has_only_free_blocks
+from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
-from stepscope.app.debug.state import State
+from stepscope.app.debug.step_batches import Batches
 from stepscope.app.debug.told import known_left_out
 from stepscope.app.debug.why import LeftOut, Reasons
 from stepscope.app.timeline.lanes.bounds import bounds_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.app.debug.state import State
+from stepscope.app.debug.engine_state import State
 from stepscope.ingest.derive.states import ENTERS, LEAVES
 from stepscope.ingest.trace import Trace
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from stepscope.app import palette
 from stepscope.app.timeline.find import Finder, Hit
+from stepscope.app.timeline.lane_rows import Row, outline
 from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.app.timeline.lanes.cores import core_lanes
 from stepscope.app.timeline.lanes.counters import Counter, Series, counters
@@ -21,7 +22,6 @@ from stepscope.app.timeline.lanes.subjects import Places
 from stepscope.app.timeline.lanes.tracks import track_lanes
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
-from stepscope.app.timeline.rows import Row, outline
 from stepscope.app.timeline.span_index import (
     Bytes,
     Section,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.timeline.composition import Composition
 from stepscope.app.timeline.find import Hit
+from stepscope.app.timeline.lane_rows import Row, arranged, keys_over
 from stepscope.app.timeline.model import Timeline
 from stepscope.app.timeline.picture import SpanView
-from stepscope.app.timeline.rows import Row, arranged, keys_over
 from stepscope.app.timeline.viewport import Viewport
 
 

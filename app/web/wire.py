@@ -18,7 +18,7 @@ from stepscope.app.palette import INK, NAMES_OF_CORES, STATES, TEXT
 from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView
 from stepscope.app.timeline.keymap import KEYMAP
-from stepscope.app.timeline.rows import INLINE_GROUPS, Row
+from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
 from stepscope.app.web.scene import Scene
 

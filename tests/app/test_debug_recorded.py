@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.session import Session
-from stepscope.app.debug.state import State
 from tests.recorded import RUNS, RecordedRun, Row
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stepscope.app.debug import LeftOut, Session, State, changes_between
-from stepscope.app.debug.state import CoreSlots
+from stepscope.app.debug.engine_state import CoreSlots
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of

@@ -8,8 +8,8 @@ from textual.strip import Strip
 
 from stepscope.app.palette import NAMES_OF_CORES, SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
+from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.navigator import Navigator
-from stepscope.app.timeline.rows import INLINE_GROUPS, Row
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
     ACCENT,

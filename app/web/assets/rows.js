@@ -1,5 +1,5 @@
 /* Rows in their places: those of the pinned lanes, then those that are shown of all that the server
-   has told of (`app/timeline/rows.py`). */
+   has told of (`app/timeline/lane_rows.py`). */
 /** @import { Laid, Lane, Model, Plan, Row } from "./types.js" */
 
 const SECTION = 22;

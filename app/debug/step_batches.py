@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from stepscope.app.debug.state import BatchEntry
+from stepscope.app.debug.engine_state import BatchEntry
 
 
 class Batches:
