@@ -223,6 +223,31 @@ def test_more_rows_than_the_limit_end_a_table_and_say_so(tmp_path: Path) -> None
     assert any("--max events=" in note for note in report_of(trace).notes)
 
 
+def test_of_a_huge_table_of_texts_the_needed_ones_are_found_and_its_limit_is_told(
+    tmp_path: Path,
+) -> None:
+    rows_of = two_steps() | {
+        "StringIds": [(number, f"text {number}") for number in range(100, 900)]
+    }
+    file = exported(tmp_path / "a.sqlite", rows_of)
+
+    trace = Trace.open(file, limits=Limits(events=200))
+
+    assert "gemm" in rows(trace, "spans", "name")
+    assert any(note.startswith("StringIds: more than 200 rows") for note in report_of(trace).notes)
+
+
+def test_exports_of_several_ranks_in_a_folder_are_one_trace(tmp_path: Path) -> None:
+    exported(tmp_path / "rank0.sqlite", two_steps(7))
+    exported(tmp_path / "rank1.sqlite", two_steps(9, since=1_050))
+
+    trace = Trace.open(tmp_path)
+
+    assert rows(trace, "steps", "rank", "step", "ts_ns", "gpu_busy_ns") == [
+        (0, 1, 1_000, 95), (0, 2, 1_200, 60), (1, 1, 1_050, 95), (1, 2, 1_250, 60),
+    ]  # fmt: skip
+
+
 def test_a_text_longer_than_the_limit_is_cut(tmp_path: Path) -> None:
     long = two_steps()
     long["NVTX_EVENTS"] = [(1, 2, 59, None, "x" * 10_000, thread(7, 11), None, None, 0)]
