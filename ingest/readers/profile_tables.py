@@ -116,7 +116,7 @@ def profile_tables(
     `spans` have `SPAN_COLUMNS`; `flows` the `row` of the span that each end touches, `flow` and
     `end`; `counters` are as their table, but for the step.
     """
-    spans = _as_enums(spans).with_row_index("row")
+    spans = _as_enums(spans).with_columns(_args()).with_row_index("row")
     parts: dict[str, list[pl.DataFrame]] = {"steps": [], "collectives": [], "spans": []}
     notes: list[str] = []
     for own in spans.partition_by("rank", maintain_order=True):
@@ -147,6 +147,16 @@ def _as_enums(spans: pl.DataFrame) -> pl.DataFrame:
         filled[name].cast(pl.Enum(filled[name].drop_nulls().unique(maintain_order=True)))
         for name in _TEXTS
     )
+
+
+def _args() -> pl.Expr:
+    """Arguments with the correlation, as torch.profiler has it: so Chrome JSON keeps launches."""
+    number = pl.concat_str(pl.lit('{"correlation":'), pl.col("correlation").cast(pl.String))
+    others = pl.col("args").str.strip_prefix("{")
+    has_others = (pl.col("args") != "{}").fill_null(value=False)
+    both = pl.when(has_others).then(pl.concat_str(number, pl.lit(","), others))
+    joined = both.otherwise(pl.concat_str(number, pl.lit("}")))
+    return pl.when(pl.col("correlation").is_null()).then("args").otherwise(joined).alias("args")
 
 
 def _add_rank(spans: pl.DataFrame, parts: dict[str, list[pl.DataFrame]]) -> list[str]:

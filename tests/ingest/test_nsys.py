@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.trace import Trace
+from stepscope.ingest.writers.chrome import write_chrome
+from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
@@ -120,6 +123,16 @@ NAMING = ("PROCESSES", "ThreadNames")
 
 def test_times_count_from_the_start_of_the_session(made: Trace) -> None:
     assert made.manifest.clock.epoch_ns == 17 * 10**17
+
+
+@pytest.mark.parametrize("write", [write_chrome, write_perfetto])
+def test_what_was_launched_is_still_told_after_it_was_converted(
+    tmp_path: Path, made: Trace, write: Callable[[Trace, Path], None]
+) -> None:
+    write(made, tmp_path / "copy")
+
+    columns = ("kind", "gpu_busy_ns", "gpu_dur_ns")
+    assert rows(Trace.open(tmp_path / "copy"), "steps", *columns) == rows(made, "steps", *columns)
 
 
 def test_the_same_is_read_of_a_compressed_export(tmp_path: Path, made: Trace) -> None:

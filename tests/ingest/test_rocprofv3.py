@@ -65,7 +65,8 @@ def test_a_mark_is_an_instant(tmp_path: Path) -> None:
 def test_what_else_a_record_says_is_kept_as_arguments(tmp_path: Path) -> None:
     first, _, copy, *_ = rows(opened(tmp_path, process()), "spans", "args")
 
-    assert json.loads(first) == {"dispatch_id": 2, "grid_size": {"x": 512, "y": 1, "z": 1}}
+    grid = {"x": 512, "y": 1, "z": 1}
+    assert json.loads(first) == {"correlation": 2, "dispatch_id": 2, "grid_size": grid}
     assert json.loads(copy)["bytes"] == 4096
 
 
