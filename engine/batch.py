@@ -43,13 +43,13 @@ class Row:
 class Batch:
     """The rows of a step in the order in which they are laid out, and their sums.
 
-    `seated` are the ids of the requests in it, `num_reserved` the tokens that prefill must leave to
-    decodes. A batch without rows that is a `dummy` runs for the sake of other ranks, as the kind
+    `scheduled` are the ids of the requests in it, `num_reserved` the tokens that prefill must leave
+    to decodes. A batch without rows that is a `dummy` runs for the sake of other ranks, as the kind
     that it names.
     """
 
     rows: list[Row] = field(default_factory=list)
-    seated: set[str] = field(default_factory=set)
+    scheduled: set[str] = field(default_factory=set)
     num_reserved: int = 0
     dummy: str | None = None
     num_prefill_reqs: int = 0
@@ -60,7 +60,7 @@ class Batch:
     def append(self, row: Row) -> None:
         """Add a row at the end."""
         self.rows.append(row)
-        self.seated.add(row.request.id)
+        self.scheduled.add(row.request.id)
         if row.phase is PREFILL:
             self.num_prefill_reqs += 1
             self.num_prefill_tokens += row.num_tokens

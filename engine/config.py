@@ -52,7 +52,7 @@ class EngineConfig:
         if self.num_slots and self.max_num_batched_tokens < self.max_num_seqs:
             raise ConfigError(
                 f"max_num_batched_tokens {self.max_num_batched_tokens} is below max_num_seqs "
-                f"{self.max_num_seqs}: a decode of every seat would not fit a step"
+                f"{self.max_num_seqs}: a decode of each would not fit a step"
             )
         check_faults(self.faults)
 

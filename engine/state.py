@@ -17,8 +17,8 @@ class State:
     """The queues and pools; a policy reads them, the engine alone changes them.
 
     `waiting` is in the order in which it is served, `running` in the order of admission.
-    `was_full` says that somebody lacked a seat and nobody has left since, `prefilled_step` which
-    step was the last one with a prompt, `num_prefills` how many in a row had one until now.
+    `was_full` says that somebody lacked a running slot and nobody has left since, `prefilled_step`
+    which step was the last one with a prompt, `num_prefills` how many in a row had one until now.
     """
 
     def __init__(self, config: EngineConfig) -> None:
@@ -39,10 +39,10 @@ class State:
         return len(self.waiting) + len(self.running)
 
     @property
-    def num_free_seats(self) -> int:
-        """How many requests more may run: a seat is a slot too, where the engine has slots."""
-        seats = self.config.max_num_seqs - len(self.running)
-        return min(seats, self.slots.num_free) if self.slots else seats
+    def num_free_running_slots(self) -> int:
+        """How many requests more may run: as many as have a slot, where the engine has slots."""
+        num_left = self.config.max_num_seqs - len(self.running)
+        return min(num_left, self.slots.num_free) if self.slots else num_left
 
     def num_missing_blocks(self, request: Request, num_tokens: int) -> int:
         """Return how many blocks more `request` needs to hold `num_tokens` tokens."""

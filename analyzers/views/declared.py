@@ -23,8 +23,8 @@ def is_one_run(trace: Trace) -> bool:
     return len({str(name).partition(" ")[0] for name in named}) < 2
 
 
-def seats(trace: Trace) -> int | None:
-    """How many requests can run at once: seats or slots, whichever are fewer."""
+def max_num_seqs(trace: Trace) -> int | None:
+    """How many requests can run at once: `max_num_seqs`, or slots where these are fewer."""
     known = [_number(trace, "engine", "max_num_seqs"), num_slots(trace)]
     return min((number for number in known if number), default=None)
 

@@ -163,8 +163,9 @@ def _in_batches(trace: Trace) -> pl.LazyFrame:
     steps = trace.steps.group_by("rank", "step").agg(from_ns=begins, to_ns=begins + lasts)
     rows = trace.batch_rows.filter(pl.col("request").is_not_null())
     is_again = pl.col("is_recompute").fill_null(value=False).all()
-    seats = rows.group_by(*REQUEST, "step").agg(is_again=is_again)
-    return seats.join(steps, on=["rank", "step"]).select(*REQUEST, "from_ns", "to_ns", "is_again")
+    in_batch = rows.group_by(*REQUEST, "step").agg(is_again=is_again)
+    spans = in_batch.join(steps, on=["rank", "step"])
+    return spans.select(*REQUEST, "from_ns", "to_ns", "is_again")
 
 
 def ends(trace: Trace) -> pl.LazyFrame:

@@ -19,9 +19,9 @@ MIXED_FAULTS = (
         variant="before",
     ),
     Fault(
-        "reserve-for-every-seat",
+        "reserve-for-max-num-seqs",
         MIXED,
-        "once anybody decodes, tokens are reserved for every seat: prompts get none of the budget",
+        "once anybody decodes, max_num_seqs tokens are reserved: prompts get none of the budget",
         settings={"budget": "256", "requests": "8"},
     ),
     Fault(

@@ -9,24 +9,25 @@ had its first token after three steps, and its second when the last prompt of al
 later.
 
 The repair reserves the decodes' tokens before prompts get any,
-`reserve = min(min(decodes, seats) x (drafts + 1), budget)`, and prompts have the rest. Rows are
-still laid out `[prefill | decode]`; with the feature off nothing is reserved and nothing is mixed.
-Then 3 steps were prefill and all others mixed, such as 2 prompts + 114 decodes = 1,934 + 114
+`reserve = min(min(decodes, max_num_seqs) x (drafts + 1), budget)`, and prompts have the rest. Rows
+are still laid out `[prefill | decode]`; with the feature off nothing is reserved and nothing is
+mixed. Then 3 steps were prefill and all others mixed, such as 2 prompts + 114 decodes = 1,934 + 114
 tokens, and the longest gap between two tokens fell to 1.29 s. The 99th percentile of the gaps does
 not tell the two apart: of 130,816 gaps some 250 were long, one for nearly every request.
 
 ## The workload
 `report`: 256 requests, all there from the start, 4,096 prompt and 512 completion tokens each;
-budget 2,048, no prompt over 1,792 in a step, 256 seats, KV for all of them. `concurrent-2048`:
-2,048 requests of 8,192 and 1,024 tokens; `v4`: 512 of them; `closed-loop`: 256 clients who send
-four requests each, the next when the last is answered, as load generators do. Times are a roofline
-of DeepSeek-R1 in FP8 on eight MI300X (5.3 TB/s and 2.6 dense FP8 PFLOP/s each): shapes and ratios
-are the report's, milliseconds are not; its own steps took ten times as long.
+budget 2,048, no prompt over 1,792 in a step, 256 run at a time, KV for all of them.
+`concurrent-2048`: 2,048 requests of 8,192 and 1,024 tokens; `v4`: 512 of them; `closed-loop`: 256
+clients who send four requests each, the next when the last is answered, as load generators do.
+Times are a roofline of DeepSeek-R1 in FP8 on eight MI300X (5.3 TB/s and 2.6 dense FP8 PFLOP/s
+each): shapes and ratios are the report's, milliseconds are not; its own steps took ten times as
+long.
 
 A mixed batch costs more than its tokens: with the backend `v4` each segment runs the projections of
 attention, and the host waits once, until the prefill segment's metadata have been copied. `mla`
 splits attention alone; `mha` takes no mixed batch, and raises when the first one comes. A `budget`
-below the seats leaves decodes out: they are carried over, in their order. With `tbo` batches of one
+below `max_num_seqs` leaves decodes out: they are carried over, in order. With `tbo` batches of one
 phase run as two halves that overlap, and mixed ones do not; the costs know no communication, so
 nothing is won by it here.
 
@@ -67,7 +68,7 @@ nothing is won by it here.
 - `--fault NAME` switches on a bug of such a scheduler:
   `prefill-eats-the-budget`: `after` becomes `before`;
   `no-request-cap` (of `before`): one chunk is the whole budget (BAT002);
-  `reserve-for-every-seat`: `reserved_tokens` is the whole budget, with prompts waiting (STV005);
+  `reserve-for-max-num-seqs`: `reserved_tokens` is the whole budget, with prompts waiting (STV005);
   `reserve-not-held`: prompts take more than `token_budget` less `reserved_tokens` (BAT003);
   `placeholder-read-as-token` (of `before`, deferred): a decode that idled reads epoch 0 (EQV002);
   `token-of-partial-prefill`: `outputs` of chunks that are not final (BAT005);

@@ -63,7 +63,7 @@ WORKLOADS = {
 # What a decoder on a CPU computes in a second: the same shape, with the sizes in proportion.
 SMALL = {
     "requests": "12", "prompt_len": "64", "max_tokens": "8", "budget": "32", "threshold": "28",
-    "seats": "8", "block_size": "4", "kv_blocks": "0", "turnaround_ns": "60",
+    "max_num_seqs": "8", "block_size": "4", "kv_blocks": "0", "turnaround_ns": "60",
 }  # fmt: skip
 RATIOS = ("4", "128", "4+128", "0+4+128")  # of DeepSeek-V4: CSA, HCA, both, and dense layers
 AS_VARIANT, AS_WORKLOAD = "as-variant", 0
@@ -79,9 +79,9 @@ def settings() -> dict[str, Setting]:
         "shared_prefix": Setting(0, "prompt tokens that all have in common", at_least=0),
         "budget": Setting(2048, "most tokens of a step", at_least=1),
         "threshold": Setting(1792, "most tokens of one prompt in a step", at_least=1),
-        "seats": Setting(256, "most requests that run at a time", at_least=1),
+        "max_num_seqs": Setting(256, "most requests that run at a time", at_least=1),
         "block_size": Setting(16, "tokens of a KV block", at_least=1),
-        "kv_blocks": Setting(0, "blocks of the KV pool; 0: enough for every seat", at_least=0),
+        "kv_blocks": Setting(0, "blocks of the KV pool; 0: enough for max_num_seqs", at_least=0),
         "prefix_cache": Setting(False, "whether prompts that begin alike share KV"),
         "deferred": Setting(
             AS_VARIANT, "whether tokens are known a step late", (AS_VARIANT, "true", "false")
@@ -149,16 +149,16 @@ def shares_of(
 def engine_config(
     variant: Variant, values: Mapping[str, Any], asked: Workload, faults: frozenset[str]
 ) -> EngineConfig:
-    """Return the engine's sizes, the pool large enough for every seat unless it is set."""
+    """Return the engine's sizes, the pool large enough for all who run unless it is set."""
     deferred = values["deferred"]
     is_deferred = variant.deferred if deferred == AS_VARIANT else deferred == "true"
     size = values["block_size"]
     longest = max(spec.prompt_len + spec.max_tokens for spec in asked.specs)
     return EngineConfig(
-        num_kv_blocks=values["kv_blocks"] or values["seats"] * -(-longest // size),
+        num_kv_blocks=values["kv_blocks"] or values["max_num_seqs"] * -(-longest // size),
         block_size=size,
         max_num_batched_tokens=values["budget"],
-        max_num_seqs=values["seats"],
+        max_num_seqs=values["max_num_seqs"],
         deferred_output=is_deferred,
         prefix_cache=values["prefix_cache"],
         faults=faults,

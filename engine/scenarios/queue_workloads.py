@@ -31,7 +31,7 @@ class Case:
     requests: int
     prompt_len: int
     max_tokens: int
-    seats: int
+    max_num_seqs: int
     budget: int
     kv_blocks: int
     block_size: int = 16

@@ -7,8 +7,8 @@ held by those who wait, and in either case somebody waits whom a loop over the q
 
 - `stream` (sglang 32549): prompts always go first, and with 360 a minute of 3,000 to 6,000 tokens
   there always is one: 2,863 batches of prompts to some 37 of decodes in 15 minutes.
-- `four-prompts` (sglang 35537): four prompts for four seats. The chunk under way counted as one
-  request more, so the batch was full with three; that was remembered until somebody ended.
+- `four-prompts` (sglang 35537): four prompts for four running slots. The chunk under way counted as
+  one request more, so the batch was full with three; that was remembered until somebody ended.
 - `parked` (vLLM 53130): a request whose grammar is being compiled is parked. Whether it is ready is
   asked by the loop that lets requests in, which a spent token budget stops before: while one long
   prompt runs, nobody is promoted, and he whose grammar does not compile gets no error.
@@ -39,7 +39,8 @@ held by those who wait, and in either case somebody waits whom a loop over the q
 ## What to look for
 - `--fault NAME` switches on the bug of a workload, which it chooses:
   `prompts-always-first`: `stream` without decode steps (STV011);
-  `full-since-the-last-chunk`: a seat is free and "every seat is taken" (STV010, STV009);
+  `full-since-the-last-chunk`: a running slot is free and "every running slot is taken" (STV010,
+  STV009);
   `ready-not-looked-at`: from `ready` to `defer` pass many steps (STV020);
   `blocked-head-holds-all`: those behind wait longer than they run, with room (STV006);
   `passed-without-bound`: the head gets nothing while others come and go (STV001, STV002);
@@ -84,7 +85,9 @@ from stepscope.ingest.times import SECOND
 
 AS_WORKLOAD, AS_IT_SAYS = 0, -1
 VARIANTS = ("before", "after")
-SIZES = ("requests", "prompt_len", "max_tokens", "seats", "budget", "kv_blocks", "block_size")
+SIZES = (
+    "requests", "prompt_len", "max_tokens", "max_num_seqs", "budget", "kv_blocks", "block_size",
+)  # fmt: skip
 MAX_IDLE_STEPS = 100_000  # clients give up before the watchdog does
 
 
@@ -93,7 +96,7 @@ def _settings() -> dict[str, Setting]:
         "requests": "requests that are many",
         "prompt_len": "prompt tokens of these",
         "max_tokens": "completion tokens of each",
-        "seats": "most requests that run at a time",
+        "max_num_seqs": "most requests that run at a time",
         "budget": "most tokens of a step",
         "kv_blocks": "blocks of the KV pool",
         "block_size": "tokens of a KV block",
@@ -184,7 +187,7 @@ def _config(case: Case, values: Mapping[str, Any], faults: frozenset[str]) -> En
         num_kv_blocks=values["kv_blocks"] - lent,
         block_size=values["block_size"],
         max_num_batched_tokens=values["budget"],
-        max_num_seqs=values["seats"],
+        max_num_seqs=values["max_num_seqs"],
         horizon_ns=values["timeout_s"] * SECOND or None,
         idle_ns=case.idle_ns,
         max_idle_steps=MAX_IDLE_STEPS,

@@ -212,8 +212,8 @@ class Bucketed:
 
     def _cannot_join(self, state: State, request: Request, prompts: list[Request]) -> Hold | None:
         config = state.config
-        if not state.num_free_seats:
-            return Hold(request, "every seat is taken", "seat", 1, 0)
+        if not state.num_free_running_slots:
+            return Hold(request, "every running slot is taken", "seat", 1, 0)
         budget = config.max_num_batched_tokens - sum(each.num_tokens for each in prompts)
         if request.num_tokens > budget:
             return Hold(

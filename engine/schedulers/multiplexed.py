@@ -55,7 +55,7 @@ class Multiplexed:
             if needed > self.slot_tokens:
                 room = self.slot_tokens
                 yield Reject(request, "longer than a slot", "slot-tokens", needed, room)
-            elif not state.num_free_seats:
+            elif not state.num_free_running_slots:
                 yield Hold(request, "every slot is taken", "slot", 1, 0, _holder(state))
                 return
             else:

@@ -119,7 +119,7 @@ class Paged:
         is_off |= "prefill-eats-the-budget" in self.faults
         if is_off or not num_decodes:
             return 0
-        if "reserve-for-every-seat" in self.faults:
+        if "reserve-for-max-num-seqs" in self.faults:
             num_decodes = config.max_num_seqs
         num_rows = min(num_decodes, config.max_num_seqs)
         return min(num_rows * (self.mtp_k + 1), config.max_num_batched_tokens)
@@ -163,8 +163,8 @@ class Paged:
                 yield Preempt(victim, f"{request.id} needs its blocks", request, needed)
 
     def _obstacle(self, state: State, request: Request, left: int) -> Hold | None:
-        if not state.num_free_seats:
-            return Hold(request, "every seat is taken", "seat", 1, 0)
+        if not state.num_free_running_slots:
+            return Hold(request, "every running slot is taken", "seat", 1, 0)
         if not self._chunk(request, left):
             return _over_budget(request, self._wanted(request), left)
         needed, num_free = state.num_blocks_to_admit(request), state.kv_blocks.num_free
@@ -196,7 +196,7 @@ class Paged:
 
     def _victim(self, state: State) -> Request:
         """The newest of the least important; the one that is short of blocks may be it itself."""
-        kept = frozenset() if "victim-in-batch" in self.faults else state.batch.seated
+        kept = frozenset() if "victim-in-batch" in self.faults else state.batch.scheduled
         running = (request for request in state.running if request.id not in kept)
         return max(running, key=lambda request: (request.priority, request.age))
 

@@ -153,11 +153,11 @@ class Queued:
         return None
 
     def _obstacle(self, state: State, request: Request) -> Plan[Hold | None]:
-        num_seats = state.num_free_seats
+        num_free = state.num_free_running_slots
         if "full-since-the-last-chunk" in self.faults:
-            num_seats -= sum(row.num_computed > 0 for row in state.batch.rows)
-        if num_seats <= 0:
-            return Hold(request, "every seat is taken", "seat", 1, 0)
+            num_free -= sum(row.num_computed > 0 for row in state.batch.rows)
+        if num_free <= 0:
+            return Hold(request, "every running slot is taken", "seat", 1, 0)
         if not _budget(state):
             return _over_budget(request)
         needed, room = self._blocks(state, request)
@@ -212,7 +212,7 @@ def _wait_for_decodes(state: State) -> Iterator[Action]:
 
 def _newest(state: State) -> Request:
     """The last to arrive who is not in this step's batch; whoever is short of blocks may be it."""
-    return max((each for each in state.running if each.id not in state.batch.seated), key=_age)
+    return max((each for each in state.running if each.id not in state.batch.scheduled), key=_age)
 
 
 def _never_fits(state: State, request: Request) -> Reject | None:

@@ -87,7 +87,7 @@ def _decode(request: Request) -> Run:
 
 
 def _has_to_wait(state: State, request: Request, num_left: int, *, is_open: bool) -> Hold | None:
-    num_free = state.num_free_seats
+    num_free = state.num_free_running_slots
     if not num_free:
         return Hold(request, "every slot is taken", "slot", 1, 0)
     if not is_open:

@@ -1,8 +1,8 @@
 """The engine: schedule, run, postprocess, until every request has ended.
 
 The scheduler only says what it wants. What it asks for is done in three places, and nowhere else:
-requests change queues in `lifecycle`, get rows in `seating`, and tokens in `outputs`. All three are
-written down as they happen.
+requests change queues in `lifecycle`, get rows in `batching`, and tokens in `outputs`. All three
+are written down as they happen.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from stepscope.engine.requests.finishing import Ended
 from stepscope.engine.requests.request import Request, Status
 from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.serving.allocator import Allocator
+from stepscope.engine.serving.batching import Batching
 from stepscope.engine.serving.lifecycle import Lifecycle
 from stepscope.engine.serving.outputs import Outputs
 from stepscope.engine.serving.recording import Recording
-from stepscope.engine.serving.seating import Seating
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
 
@@ -85,7 +85,7 @@ class Engine:
         self._lifecycle = Lifecycle(
             self.state, workload, self._allocate, self._record, clock, on_end
         )
-        self._seating = Seating(self.state, self._allocate, self._record)
+        self._batching = Batching(self.state, self._allocate, self._record)
         self.outputs = Outputs(self.state, self._lifecycle, self._record, clock)
 
     @property
@@ -240,7 +240,7 @@ class Engine:
     def _do(self, action: Action) -> None:
         match action:
             case Run():
-                self._seating.seat(action)
+                self._batching.schedule(action)
             case Admit() | Load() | Promote():
                 self._bring_on(action)
             case Reserve():

@@ -100,8 +100,8 @@ class Lifecycle:
             return
         if request.status is not Status.WAITING:
             raise PlanRefused(f"{request.id} is admitted and {request.status.value}")
-        if not self._state.num_free_seats:
-            raise PlanRefused(f"{request.id} is admitted and every seat is taken")
+        if not self._state.num_free_running_slots:
+            raise PlanRefused(f"{request.id} is admitted and every running slot is taken")
         if request.is_parked:
             raise PlanRefused(f"{request.id} is admitted and waits for something beside room")
         for other in takewhile(lambda other: other is not request, self._state.waiting):
@@ -183,10 +183,10 @@ class Lifecycle:
         self._state.waiting.clear()
 
     def _check_victim(self, request: Request) -> None:
-        may_be_seated = "victim-in-batch" in self._state.config.faults
-        is_seated = request.id in self._state.batch.seated and not may_be_seated
+        may_be_scheduled = "victim-in-batch" in self._state.config.faults
+        is_scheduled = request.id in self._state.batch.scheduled and not may_be_scheduled
         is_holder = request.status is Status.WAITING and request.block_table
-        if not (request.status is Status.RUNNING or is_holder) or is_seated:
+        if not (request.status is Status.RUNNING or is_holder) or is_scheduled:
             raise PlanRefused(f"{request.id} is preempted and {request.status.value}")
 
     def _end(self, request: Request, event: str, cause: str | None = None) -> None:

@@ -187,7 +187,7 @@ class Recording:
         )  # fmt: skip
 
     def _holder(self, resource: str | None) -> str | None:
-        """Who has most of what was short; of seats and slots, who has had one for longest."""
+        """Who has most of what was short; of slots of any kind, who has had one for longest."""
         running, rows = self._state.running, self._state.batch.rows
         if resource == "kv-block" and running:
             return max(running, key=lambda request: len(request.block_table)).id

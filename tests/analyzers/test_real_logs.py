@@ -93,7 +93,7 @@ def test_trc005_finds_no_step_with_more_tokens_than_rows(
 
 
 @retract
-def test_seats_that_a_full_pool_keeps_free_are_no_idle_capacity(
+def test_running_slots_that_a_full_pool_keeps_free_are_no_idle_capacity(
     lines: list[str], said: CheckResult
 ) -> None:
     """Up to 7 of the 67 that ran at most are free with 20 waiting: the pool is 99% full or more."""

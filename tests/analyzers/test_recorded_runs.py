@@ -235,7 +235,7 @@ def test_a_block_of_several_owners_was_claimed_by_one_and_shared_by_the_rest(
 
 
 @of_every_run
-def test_seats_stay_free_only_where_the_head_of_the_queue_lacks_blocks(
+def test_running_slots_stay_free_only_where_the_head_of_the_queue_lacks_blocks(
     name: str, recorded: Callable[[str], RecordedRun]
 ) -> None:
     run = recorded(name)

@@ -57,7 +57,7 @@ class Run:
 # are too few, so that sharers come, go and are preempted.
 MIXED = {
     "requests": "24", "prompt_len": "700", "max_tokens": "40", "budget": "256", "threshold": "224",
-    "seats": "32", "shared_prefix": "512", "prefix_cache": "true", "kv_blocks": "300",
+    "max_num_seqs": "32", "shared_prefix": "512", "prefix_cache": "true", "kv_blocks": "300",
 }  # fmt: skip
 
 

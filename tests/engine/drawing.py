@@ -28,7 +28,7 @@ class Drawn(Scheduler):
         while state.waiting and (not state.running or draw.random() < 0.5):
             head = state.waiting[0]
             fits = state.num_missing_blocks(head, head.max_kv_tokens) <= self._num_spare(state)
-            if not state.num_free_seats or not fits:
+            if not state.num_free_running_slots or not fits:
                 break
             yield Admit(head)
         runnable = [each for each in state.running if draw.random() < 0.8] or state.running[:1]

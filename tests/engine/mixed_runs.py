@@ -12,7 +12,7 @@ from tests.engine.rows import Rows
 
 SMALL = {
     "requests": "16", "prompt_len": "500", "max_tokens": "32", "budget": "256", "threshold": "224",
-    "seats": "32",
+    "max_num_seqs": "32",
 }  # fmt: skip
 MIXED = scenario("mixed-batches")
 

@@ -44,8 +44,8 @@ class PrefillFirst(Scheduler):
             yield from self._decode(state, decodes)
 
     def _obstacle(self, state: State, request: Request, left: int) -> Hold | None:
-        if not state.num_free_seats:
-            return Hold(request, "every seat is taken", "seat", 1, 0)
+        if not state.num_free_running_slots:
+            return Hold(request, "every running slot is taken", "seat", 1, 0)
         if not left:
             return self._over_budget(request, 0)
         needed = state.num_missing_blocks(request, request.num_tokens)
@@ -65,6 +65,8 @@ class PrefillFirst(Scheduler):
                 if needed <= state.kv_blocks.num_free:
                     yield Run(request, 1)
                     break
-                unseated = [each for each in state.running if each.id not in state.batch.seated]
-                newest = max(unseated, key=lambda each: each.age)
+                unscheduled = [
+                    each for each in state.running if each.id not in state.batch.scheduled
+                ]
+                newest = max(unscheduled, key=lambda each: each.age)
                 yield Preempt(newest, f"{request.id} needs its blocks", request, needed)

@@ -111,26 +111,26 @@ def rejected_in_vain(tables: Tables, found: Finding) -> bool:
     return len(fitting) == found.count
 
 
-def seats_idle(tables: Tables, found: Finding) -> bool:
-    """STV009: in each of these steps a seat was free, and the KV that the head lacked as well."""
+def slots_idle(tables: Tables, found: Finding) -> bool:
+    """STV009: in each of these steps a running slot and the KV that the head lacked were free."""
     first, last = _between(r"\((\d+) to (\d+),", r"\(step (\d+),", found.message)
-    seats = tables.config["engine"]["num_slots"] or tables.config["engine"]["max_num_seqs"]
+    max_num_seqs = tables.config["engine"]["num_slots"] or tables.config["engine"]["max_num_seqs"]
     steps = [row for row in tables["steps"] if first <= row["step"] <= last]
     return bool(steps) and all(
-        row["num_running"] < seats and row["num_waiting"] and _head_fits(tables, row)
+        row["num_running"] < max_num_seqs and row["num_waiting"] and _head_fits(tables, row)
         for row in steps
     )
 
 
 def waited_with_room(tables: Tables, found: Finding) -> bool:
-    """STV006: the request waited for longer than it ran, with a seat free, and KV for it."""
+    """STV006: the request waited for longer than it ran, with a running slot and KV free."""
     request = found.request or ""
     engine = tables.config["engine"]
-    seats = engine["num_slots"] or engine["max_num_seqs"]
+    max_num_seqs = engine["num_slots"] or engine["max_num_seqs"]
     waits = _waits(tables, request)
     with_room_ns = sum(
         row["dur_ns"] or 0 for row in tables["steps"]
-        if row["num_running"] < seats
+        if row["num_running"] < max_num_seqs
         and any(since <= row["ts_ns"] < until for since, until in waits)
     )  # fmt: skip
     served = {row["step"] for row in tables["batch_rows"] if row["request"] == request}
@@ -271,7 +271,7 @@ COUNTS: Mapping[str, Callable[[Tables, Finding], bool]] = {
     "STV006": waited_with_room,
     "STV007": went_round,
     "STV008": rejected_in_vain,
-    "STV009": seats_idle,
+    "STV009": slots_idle,
     "STV011": no_decode_ran,
     "STV012": ended_in_error,
     "KVB003": preempted_with_room,

@@ -162,7 +162,7 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "shared_prefix": mostly(0, between(1, 2048)),
         "budget": between(16, 4096),
         "threshold": between(1, 4096),
-        "seats": between(1, 64),
+        "max_num_seqs": between(1, 64),
         "block_size": between(1, 64),
         "kv_blocks": mostly(0, between(16, 4096)),
         "prefix_cache": among("true", "false"),
@@ -185,7 +185,7 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "requests": between(1, 48),
         "prompt_len": between(1, 4096),
         "max_tokens": between(1, 128),
-        "seats": between(1, 64),
+        "max_num_seqs": between(1, 64),
         "budget": between(64, 8192),
         "kv_blocks": between(64, 4096),
         "block_size": between(1, 64),
@@ -204,7 +204,7 @@ DECODED: Mapping[str, Mapping[str, Draw]] = {
     "slot-recycling": {"requests": between(1, 8), "max_cap": between(1, 16)},
     "mixed-batches": {
         "requests": between(1, 8), "prompt_len": between(1, 96), "max_tokens": between(1, 12),
-        "budget": between(16, 256), "threshold": between(1, 256), "seats": between(1, 16),
+        "budget": between(16, 256), "threshold": between(1, 256), "max_num_seqs": between(1, 16),
         "block_size": between(1, 16), "kv_blocks": mostly(0, between(8, 256)),
     },
 }  # fmt: skip
@@ -221,7 +221,7 @@ NEAR: Mapping[str, Mapping[str, Draw]] = {
         "requests": between(16, 32), "prompt_len": between(512, 4096), "budget": between(64, 512),
     },
     "no-request-cap": {"prompt_len": between(512, 4096), "budget": between(64, 1024)},
-    "reserve-for-every-seat": {"seats": among(256), "requests": between(2, 32)},
+    "reserve-for-max-num-seqs": {"max_num_seqs": among(256), "requests": between(2, 32)},
     "victim-in-batch": {
         "requests": between(8, 32), "prompt_len": between(8, 64), "max_tokens": between(24, 64),
         "block_size": between(1, 8), "kv_blocks": between(32, 256),

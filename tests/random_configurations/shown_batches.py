@@ -55,7 +55,7 @@ def prompts_get_nothing(tables: Tables) -> bool:
     streak = 0
     for row in tables["steps"]:
         is_wasted = (row["reserved_tokens"] or 0) > row["num_decode_tokens"]
-        # Behind a prompt that waits for a seat nothing is wasted.
+        # Behind a prompt that waits for a running slot nothing is wasted.
         waits = row["num_waiting"] and row["num_running"] < tables.config["engine"]["max_num_seqs"]
         streak = streak + 1 if is_wasted and waits and not row["num_prefill_tokens"] else 0
         if streak > 8:
@@ -192,7 +192,7 @@ def written_in_flight(tables: Tables) -> bool:
 SHOWN: Mapping[str, Shown] = {
     "prefill-eats-the-budget": prompts_alone,
     "no-request-cap": one_prompt_takes_all,
-    "reserve-for-every-seat": prompts_get_nothing,
+    "reserve-for-max-num-seqs": prompts_get_nothing,
     "reserve-not-held": reserve_taken,
     "placeholder-read-as-token": placeholder_read,
     "token-of-partial-prefill": token_of_a_chunk,

@@ -11,8 +11,8 @@ from tests.random_configurations.shown_requests import OFTEN, Shown
 from tests.random_configurations.tables import Row, Tables, grouped
 
 
-def seat_free_and_taken(tables: Tables) -> bool:
-    """Many steps of decodes in a row, half of pool and budget free, and a seat, and one waited."""
+def slot_free_and_taken(tables: Tables) -> bool:
+    """Many steps of decodes in a row with room in pool, budget and batch, and one waited."""
     streak = 0
     for row in tables["steps"]:
         has_room = (
@@ -126,7 +126,7 @@ def tried_in_vain(tables: Tables) -> bool:
 
 SHOWN: Mapping[str, Shown] = {
     "prompts-always-first": prompts_alone,
-    "full-since-the-last-chunk": seat_free_and_taken,
+    "full-since-the-last-chunk": slot_free_and_taken,
     "ready-not-looked-at": ready_in_vain,
     "blocked-head-holds-all": held_back_with_room,
     "passed-without-bound": passed_and_passed,

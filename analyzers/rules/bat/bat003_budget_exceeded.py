@@ -4,7 +4,7 @@
 Steps that break one of three limits, each a finding of its own:
 
 - more tokens than the token budget;
-- more requests than there are seats (the manifest's `max_num_seqs` or number of slots);
+- more requests than there are running slots (the manifest's `max_num_seqs` or number of slots);
 - with tokens reserved for decodes: more tokens of prompts than the budget without the reserve, or a
   reserve that is larger than the budget or below zero.
 
@@ -38,7 +38,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import STEP, formed, rows
-from stepscope.analyzers.views.declared import seats
+from stepscope.analyzers.views.declared import max_num_seqs
 from stepscope.analyzers.views.known import knows
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
@@ -48,7 +48,7 @@ FIX = (
     "and assert that rows, tokens and reserve add up before the batch runs"
 )
 # What tells how much of a limit a step had; either of each.
-_SEATED = (("batch_rows",), ("steps.num_prefill_reqs", "steps.num_decode_reqs"))
+_SCHEDULED = (("batch_rows",), ("steps.num_prefill_reqs", "steps.num_decode_reqs"))
 _HELD = (
     ("batch_rows",),
     ("steps.num_prefill_tokens", "steps.num_decode_tokens"),
@@ -58,7 +58,7 @@ _HELD = (
 
 @dataclass(frozen=True, slots=True)
 class BudgetExceeded:
-    """A batch is over its token budget, its seats, or what the reserve leaves to prompts."""
+    """A batch is over its token budget, `max_num_seqs`, or what the reserve leaves to prompts."""
 
     code: ClassVar[str] = "BAT003"
     name: ClassVar[str] = "budget-exceeded"
@@ -69,8 +69,10 @@ class BudgetExceeded:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether any of the limits is known, and what steps had of it."""
-        seated = seats(trace) is not None and any(knows(trace, *held) for held in _SEATED)
-        return seated or any(knows(trace, "steps.token_budget", *held) for held in _HELD)
+        is_bounded = max_num_seqs(trace) is not None
+        if is_bounded and any(knows(trace, *held) for held in _SCHEDULED):
+            return True
+        return any(knows(trace, "steps.token_budget", *held) for held in _HELD)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and broken limit, with the number of steps, worst step first."""
@@ -139,7 +141,7 @@ def _limits(trace: Trace) -> list[tuple[str, pl.Expr, pl.Expr]]:
     below = pl.when(reserved < 0).then(budget + 1).otherwise(reserved)
     return [
         ("token", pl.col("tokens"), budget),
-        ("request", pl.col("reqs"), pl.lit(seats(trace), pl.Int64)),
+        ("request", pl.col("reqs"), pl.lit(max_num_seqs(trace), pl.Int64)),
         ("prompts", pl.col("num_prefill_tokens"), some.then((budget - reserved).clip(0, FAR_NS))),
         ("reserve", below, budget),
     ]

@@ -17,7 +17,7 @@ blocks that belong to somebody else by then.
 
 ## How to fix
 Choose victims only among requests that are not in the batch yet, or take the victim's row out and
-give its tokens back to the budget. Keep the set of requests that are seated, and assert on it.
+give its tokens back to the budget. Keep the set of requests that are scheduled, and assert on it.
 
 ## References
 vLLM V1's scheduler, which removes a preempted request from what is scheduled already; ATOM's mixed
@@ -41,7 +41,7 @@ from stepscope.ingest.trace import Trace
 
 FIX = (
     "choose victims among requests that are not in the batch, or take their rows out; "
-    "assert that no request is seated twice"
+    "assert that no request is scheduled twice"
 )
 
 
@@ -92,11 +92,11 @@ _COLUMNS = (*STEP, "request", "ts_ns", "num_rows", "by", "what")
 
 
 def _twice(trace: Trace) -> pl.LazyFrame:
-    seat = pl.struct(*REQUEST, "step").hash()
-    seats = rows(trace).group_by(seat=seat).len().filter(pl.col("len") > 1).select("seat").collect()
+    row = pl.struct(*REQUEST, "step").hash()
+    twice = rows(trace).group_by(row=row).len().filter(pl.col("len") > 1).select("row").collect()
     return (
         rows(trace)
-        .filter(seat.is_in(seats["seat"].implode()))
+        .filter(row.is_in(twice["row"].implode()))
         .group_by(*REQUEST, "step")
         .agg(pl.col("ts_ns").min(), num_rows=pl.len().cast(pl.Int64) - 1)
         .filter(pl.col("num_rows") > 0)
@@ -123,14 +123,14 @@ def _evicted(trace: Trace) -> pl.LazyFrame:
         .filter("was_preempted", pl.col("in_queue") > 0)
     )
     waits_after = waits_after.collect().lazy()
-    seated = (
+    scheduled = (
         rows(trace)
         .join(waits_after, on=[*REQUEST, "step"], how="semi")
         .group_by(*REQUEST, "step")
         .agg(pl.col("ts_ns").min())
     )
     return (
-        waits_after.join(seated, on=[*REQUEST, "step"])
+        waits_after.join(scheduled, on=[*REQUEST, "step"])
         .with_columns(num_rows=pl.lit(1, pl.Int64), what=pl.lit("evicted"))
         .select(_COLUMNS)
     )

@@ -122,9 +122,9 @@ def _partial(trace: Trace) -> pl.LazyFrame:
     """Tokens from the logits of a chunk that does not end its prompt."""
     key = [*STEP, "request"]
     is_partial = (pl.col("phase") == "prefill") & ~pl.col("is_final_chunk").fill_null(value=True)
-    seated = rows(trace).select(*key, is_partial=is_partial)
-    ends_too = seated.filter(~pl.col("is_partial"))
-    chunks = seated.filter("is_partial").unique().join(ends_too, on=key, how="anti")
+    scheduled = rows(trace).select(*key, is_partial=is_partial)
+    ends_too = scheduled.filter(~pl.col("is_partial"))
+    chunks = scheduled.filter("is_partial").unique().join(ends_too, on=key, how="anti")
     chunks = chunks.rename({"step": "from_step"})
     leaked = tokens(trace).join(chunks, on=["rank", "from_step", "request"], how="semi")
     return _leaks(leaked, "partial")
@@ -134,8 +134,8 @@ def _in_batch(found: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Tokens of requests that are in the batch; all of them where batches were not recorded."""
     if not trace.has("batch_rows"):
         return found
-    seated = rows(trace).select(*STEP, "request").rename({"step": "from_step"})
-    return found.join(seated, on=["rank", "from_step", "request"], how="semi")
+    scheduled = rows(trace).select(*STEP, "request").rename({"step": "from_step"})
+    return found.join(scheduled, on=["rank", "from_step", "request"], how="semi")
 
 
 def _past_cap(trace: Trace) -> pl.LazyFrame:

@@ -60,12 +60,12 @@ class MaskedRowLeak:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per request, with the number of its tokens, in order of time."""
-        seated = rows(trace).select(*STEP, "request").rename({"step": "from_step"})
+        scheduled = rows(trace).select(*STEP, "request").rename({"step": "from_step"})
         batches = rows(trace).select(STEP).unique().rename({"step": "from_step"})
         first = ("ts_ns", "step", "position")
         leaked = (
             tokens(trace)
-            .join(seated, on=["rank", "from_step", "request"], how="anti")
+            .join(scheduled, on=["rank", "from_step", "request"], how="anti")
             # A step of which no row was recorded at all says nothing of who was in it.
             .join(batches, on=["rank", "from_step"], how="semi")
             .group_by(REQUEST)

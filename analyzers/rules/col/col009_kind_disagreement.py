@@ -16,8 +16,8 @@ read each other's buffers with the wrong layout.
 
 ## How to fix
 Let each rank foretell its next batch from all that the scheduler will look at: prompts that have
-begun as well as those that wait, and the budget and seats that are left. Agree on the kind before
-the batch is formed, and form none of another kind.
+begun as well as those that wait, and the budget and running slots that are left. Agree on the kind
+before the batch is formed, and form none of another kind.
 
 ## References
 ATOM pull request 1271: mixed batches beside data-parallel ranks, which must agree on a kind. vLLM's

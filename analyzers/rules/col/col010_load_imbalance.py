@@ -9,7 +9,7 @@ moment, with the requests of every rank.
 
 ## Why it hurts
 The ranks of a data-parallel engine often wait for each other in every step: all of them take as
-long as the fullest. Requests wait there while seats and KV are free next door.
+long as the fullest. Requests wait there while running slots and KV are free next door.
 
 ## Example
     for 1.8 min rank 0 had 168 requests (117 waiting) and rank 5 had 20 (none waiting): 8.4 times as

@@ -109,7 +109,7 @@ class PlaceholderConsumed:
 def _inputs(trace: Trace) -> pl.LazyFrame:
     """Which step's token each decode read, and the last one that had sampled a token for it."""
     known = [pl.col(name).is_not_null() for name in ("step", "ts_ns", "first", "epoch")]
-    seats = trace.batch_rows.group_by("rank", "step", pl.col("row").cast(pl.Int64)).agg(
+    in_batch = trace.batch_rows.group_by("rank", "step", pl.col("row").cast(pl.Int64)).agg(
         pl.col("request").min()
     )
     sampled = trace.outputs.filter(pl.col("request").is_not_null()).select(
@@ -119,7 +119,7 @@ def _inputs(trace: Trace) -> pl.LazyFrame:
         trace.accesses.filter(*known, pl.col("buffer") == INPUT_IDS, pl.col("op") == "read")
         .select("rank", "step", pl.col("ts_ns").clip(-FAR_NS, FAR_NS), "epoch", "stream",
                 row="first")
-        .join(seats, on=["rank", "step", "row"], how="left")
+        .join(in_batch, on=["rank", "step", "row"], how="left")
         .filter(pl.col("request").is_not_null())
         .sort("step")
         .join_asof(

@@ -13,8 +13,9 @@ them ends. Nobody who arrives gets a first token in the meantime.
     waiting
 
 ## How to fix
-Bound the reserve well below the budget (seats times tokens a decode may take, at most a half of
-it), or refuse a configuration in which it can reach the budget. Keep at least a chunk for prompts.
+Bound the reserve well below the budget (`max_num_seqs` times tokens a decode may take, at most a
+half of it), or refuse a configuration in which it can reach the budget. Keep at least a chunk for
+prompts.
 
 ## References
 The decode-budget reservation of ATOM's mixed batches:

@@ -1,12 +1,12 @@
-"""idle-capacity: a seat or slot stayed free while a request waited for one.
+"""idle-capacity: a running slot stayed free while a request waited for one.
 
 ## What it finds
 Runs of more than `max_steps` steps in which a request waited, fewer requests ran than there are
-seats (or slots, if those are fewer), no prompt was worked on, and neither KV blocks nor the token
-budget were short: what the request that was told to lack them needed was left, or, where nobody was
-told so or how much, at least `free_share` of either. How many seats there are is read from the
-manifest, or is the most that ever ran at once. What was told last of those who wait, and still held
-when the last of these batches was formed, is in the evidence.
+running slots (`max_num_seqs`, or slots if those are fewer), no prompt was worked on, and neither KV
+blocks nor the token budget were short: what the request that was told to lack them needed was left,
+or, where nobody was told so or how much, at least `free_share` of either. How many there are is
+read from the manifest, or is the most that ever ran at once. What was told last of those who wait,
+and still held when the last of these batches was formed, is in the evidence.
 
 A step is not idle in which blocks had to be taken from somebody who ran, nor one in which those who
 wait are not ready for a reason of their own (a grammar that is being compiled), or stand behind
@@ -21,8 +21,8 @@ A slot costs the same, live or masked. With half of the slots idle the same step
 tokens, and those who wait, wait for nothing.
 
 ## Example
-    up to 3 of 4 seats stayed free for 22 steps (12 to 33) with up to 4 requests waiting, because
-    "slots are filled when all are free"
+    up to 3 of 4 running slots stayed free for 22 steps (12 to 33) with up to 4 requests waiting,
+    because "slots are filled when all are free"
 
 ## How to fix
 Look at the queue in every step, not only when the batch has drained, and admit into whatever is
@@ -43,19 +43,19 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.rules.stv.idle_seats import idle_seats, is_idle, why
+from stepscope.analyzers.rules.stv.idle_slots import idle_slots, is_idle, why
 from stepscope.analyzers.views.declared import decode_rounds, num_slots
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.ingest.trace import Trace
 
-FIX = "look at the queue in every step, and admit into whatever seat or slot is free"
+FIX = "look at the queue in every step, and admit into whatever running slot is free"
 _POOL = ("steps.kv_blocks_free", "steps.kv_blocks_total")
 
 
 @dataclass(frozen=True, slots=True)
 class IdleCapacity:
-    """A seat was free for more than `max_steps` steps running while a request waited."""
+    """A running slot was free for more than `max_steps` steps running while a request waited."""
 
     code: ClassVar[str] = "STV009"
     name: ClassVar[str] = "idle-capacity"
@@ -77,10 +77,10 @@ class IdleCapacity:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such runs, placed at the longest."""
-        most = pl.col("num_waiting", "num_free_seats", "seats").max()
+        most = pl.col("num_waiting", "num_free_slots", "running_slots").max()
         least = pl.col("kv_blocks_free").min()
         runs = streaks(
-            idle_seats(trace),
+            idle_slots(trace),
             is_idle(self.free_share),
             most,
             least,
@@ -93,18 +93,18 @@ class IdleCapacity:
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         message = (
-            f"up to {row['num_free_seats']} of {times(row['seats'], 'seat')} stayed free for "
-            f"{times(row['num_steps'], 'step')} ({row['step']} to {row['last_step']}, "
-            f"{duration(row['end_ns'] - row['ts_ns'])}) with up to "
-            f"{times(row['num_waiting'], 'request')} waiting{_because(row)}"
+            f"up to {row['num_free_slots']} of {times(row['running_slots'], 'running slot')} "
+            f"stayed free for {times(row['num_steps'], 'step')} "
+            f"({row['step']} to {row['last_step']}, {duration(row['end_ns'] - row['ts_ns'])}) "
+            f"with up to {times(row['num_waiting'], 'request')} waiting{_because(row)}"
         )
         evidence: Evidence = {
             "longest run_steps": row["num_steps"],
             "steps": row["all_steps"],
-            "seats": row["seats"],
-            "free seats at most": row["num_free_seats"],
+            "running slots": row["running_slots"],
+            "free running slots at most": row["num_free_slots"],
             "waiting at most": row["num_waiting"],
-            "lost seat time_ns": row["all_lost_ns"],
+            "lost slot time_ns": row["all_lost_ns"],
             "because": row["told_reason"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])

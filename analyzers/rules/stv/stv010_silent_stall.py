@@ -1,11 +1,12 @@
-"""silent-stall: requests wait, seats and KV blocks are free, and nobody is let in, without a word.
+"""silent-stall: requests wait, running slots and KV blocks are free, and nobody is let in.
 
 ## What it finds
-Runs of more than `max_steps` steps in which requests waited, a seat was free, at least `free_share`
-of the KV blocks and of the token budget were free, and no prompt was worked on; and no decision
-that was recorded in or before that time says that a waiting request lacked anything. An engine that
-gives a reason is not silent (see STV009); but that so many KV blocks, or seats, were lacking as
-have been free ever since is no reason. Without KV blocks in the trace the rule is not applicable.
+Runs of more than `max_steps` steps in which requests waited, a running slot was free, at least
+`free_share` of the KV blocks and of the token budget were free, and no prompt was worked on; and no
+decision that was recorded in or before that time says that a waiting request lacked anything. An
+engine that gives a reason is not silent (see STV009); but that so many KV blocks, or running slots,
+were lacking as have been free ever since is no reason. Without KV blocks in the trace the rule is
+not applicable.
 
 ## Why it hurts
 Health checks pass, decodes that are under way go on, and new requests get no first token until a
@@ -13,7 +14,7 @@ restart. Nothing in the logs says why, because the code that would say so is not
 
 ## Example
     212 steps running (340 to 551, 9.4 s) let nobody in, with up to 31 requests waiting, 41 of 64
-    seats and 812 of 1,024 KV blocks free
+    running slots and 812 of 1,024 KV blocks free
 
 ## How to fix
 Find what was latched: a flag such as `batch_is_full` that is set when a request does not fit has to
@@ -37,7 +38,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.rules.stv.idle_seats import idle_seats, is_idle, why
+from stepscope.analyzers.rules.stv.idle_slots import idle_slots, is_idle, why
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.ingest.trace import Trace
 
@@ -50,7 +51,7 @@ FIX = (
 # What was told to be lacking, and was there in every step of the run.
 _IS_PAST = (
     ((pl.col("told_resource") == "kv-block") & (pl.col("told_needed") <= pl.col("kv_blocks_free")))
-    | ((pl.col("told_resource") == "seat") & (pl.col("told_needed") <= pl.col("num_free_seats")))
+    | ((pl.col("told_resource") == "seat") & (pl.col("told_needed") <= pl.col("num_free_slots")))
 ).fill_null(value=False)
 
 
@@ -80,10 +81,10 @@ class SilentStall:
         is_known = pl.col("kv_blocks_free", "kv_blocks_total").is_not_null()
         is_stalled = is_idle(self.free_share) & pl.all_horizontal(is_known)
         runs = streaks(
-            idle_seats(trace),
+            idle_slots(trace),
             is_stalled,
-            pl.col("num_waiting", "seats", "kv_blocks_total").max(),
-            pl.col("num_free_seats", "kv_blocks_free").min(),
+            pl.col("num_waiting", "running_slots", "kv_blocks_total").max(),
+            pl.col("num_free_slots", "kv_blocks_free").min(),
             last_formed_ns=pl.col("formed_ns").max(),
         ).filter(pl.col("num_steps") > self.max_steps)
         silent = why(runs, trace).filter(pl.col("told_reason").is_null() | _IS_PAST)
@@ -94,15 +95,15 @@ class SilentStall:
         message = (
             f"{times(row['num_steps'], 'step')} running ({row['step']} to {row['last_step']}, "
             f"{duration(row['end_ns'] - row['ts_ns'])}) let nobody in, with up to "
-            f"{times(row['num_waiting'], 'request')} waiting, {row['num_free_seats']:,} of "
-            f"{times(row['seats'], 'seat')} and {row['kv_blocks_free']:,} of "
+            f"{times(row['num_waiting'], 'request')} waiting, {row['num_free_slots']:,} of "
+            f"{times(row['running_slots'], 'running slot')} and {row['kv_blocks_free']:,} of "
             f"{row['kv_blocks_total']:,} KV blocks free"
         )
         evidence: Evidence = {
             "longest run_steps": row["num_steps"],
             "steps": row["all_steps"],
             "waiting at most": row["num_waiting"],
-            "free seats at least": row["num_free_seats"],
+            "free running slots at least": row["num_free_slots"],
             "free_blocks at least": row["kv_blocks_free"],
             "pool_blocks": row["kv_blocks_total"],
         }

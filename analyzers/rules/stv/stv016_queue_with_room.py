@@ -7,8 +7,8 @@ more run than in the report before. Prompts of a burst that are being worked on 
 the number that run grows. So reports of a prefill are left out, and where an interval had prompts
 in it, exactly as many have to run as before, as they do at a limit.
 
-A log says how many wait and not why. Where steps were recorded with their seats and blocks, STV009
-and STV010 say more, and this rule leaves them to those.
+A log says how many wait and not why. Where steps were recorded with their running slots and blocks,
+STV009 and STV010 say more, and this rule leaves them to those.
 
 ## Why it hurts
 There is memory for the requests that wait, and they get no first token. At its worst nobody runs

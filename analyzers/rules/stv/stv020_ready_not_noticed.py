@@ -17,7 +17,7 @@ blocks, those who need them wait for somebody that nobody looks at.
 
 ## How to fix
 Ask in every step which of the parked requests are ready, not only when the loop over the queue
-comes to them: the token budget, a seat or the head of the queue may stop it before.
+comes to them: the token budget, a running slot or the head of the queue may stop it before.
 
 ## References
 vLLM issue 53130 (parked requests that are ready are not promoted while prompts take the whole

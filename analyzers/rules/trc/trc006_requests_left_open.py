@@ -109,7 +109,7 @@ class RequestsLeftOpen:
         evidence: Evidence = {
             "requests": row["count"],
             "requests that came": row["num_arrived"],
-            "in the last batch": row["seated"],
+            "in the last batch": row["scheduled"],
             "waiting": row["waiting"],
             "running, in no batch": row["running"],
             "last step": row["step"],
@@ -119,14 +119,14 @@ class RequestsLeftOpen:
         return finding(self, message, FIX, at=at, evidence=evidence, count=row["count"])
 
 
-_WHERE = ("seated", "waiting", "running")
+_WHERE = ("scheduled", "waiting", "running")
 
 
 def _where(row: Mapping[str, Any]) -> str:
     """Where they were: `3 in the batch of step 1, which never ended, and 17 waiting`."""
     never = ", which never ended" if row["has_no_end"] else ""
     told = {
-        "seated": f"in the batch of step {row['step']}{never}",
+        "scheduled": f"in the batch of step {row['step']}{never}",
         "waiting": "waiting",
         "running": "running and in no batch",
     }
@@ -140,12 +140,12 @@ def _open(trace: Trace) -> pl.LazyFrame:
     change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
     queued = events(trace).group_by(REQUEST).agg(num_waits=change.sum())
     last = last_steps(trace).select("rank", since_ns="ts_ns")
-    seated = trace.batch_rows.select(*REQUEST, "ts_ns").join(last, on="rank")
-    seated = seated.filter(pl.col("ts_ns") >= pl.col("since_ns"))
-    seated = seated.select(REQUEST).drop_nulls().unique().with_columns(is_seated=True)
+    scheduled = trace.batch_rows.select(*REQUEST, "ts_ns").join(last, on="rank")
+    scheduled = scheduled.filter(pl.col("ts_ns") >= pl.col("since_ns"))
+    scheduled = scheduled.select(REQUEST).drop_nulls().unique().with_columns(is_scheduled=True)
     where = (
-        pl.when(pl.col("is_seated"))
-        .then(pl.lit("seated"))
+        pl.when(pl.col("is_scheduled"))
+        .then(pl.lit("scheduled"))
         .when(pl.col("num_waits") > 0)
         .then(pl.lit("waiting"))
         .otherwise(pl.lit("running"))
@@ -154,6 +154,6 @@ def _open(trace: Trace) -> pl.LazyFrame:
         requests(trace)
         .filter(pl.col("outcome").is_null())
         .join(queued, on=REQUEST, how="left")
-        .join(seated, on=REQUEST, how="left")
+        .join(scheduled, on=REQUEST, how="left")
         .with_columns(where=where)
     )

@@ -20,7 +20,7 @@ STILL_JUDGED = {
     ("COR011", "core_spans.core_kind"): "a declared core has a group too",
     ("STV001", "lifecycle.deadline_ns"): "fair shares need no deadline",
     ("STV002", "lifecycle.by_request"): "who was admitted before whom",
-    ("BAT003", "steps.token_budget"): "seats are a limit too",
+    ("BAT003", "steps.token_budget"): "max_num_seqs is a limit too",
     ("BAT003", "steps.num_prefill_tokens"): "whether the reserve fits the budget",
     ("BAT004", "lifecycle.request"): "two rows of one request",
     ("BAT004", "lifecycle.step"): "two rows of one request",

@@ -38,14 +38,14 @@ def test_without_a_cap_one_prompt_has_the_whole_budget(tmp_path: Path) -> None:
     assert largest == [256, 224]
 
 
-def test_a_reserve_for_every_seat_leaves_prompts_nothing(tmp_path: Path) -> None:
+def test_a_reserve_for_max_num_seqs_leaves_prompts_nothing(tmp_path: Path) -> None:
     more = {"budget": "32"}
-    rows = faulty(tmp_path, "reserve-for-every-seat", more)
+    rows = faulty(tmp_path, "reserve-for-max-num-seqs", more)
     starving = [row for row in rows.of("steps") if row["reserved_tokens"] >= row["token_budget"]]
     assert len(starving) > 100
     assert all(row["num_prefill_reqs"] == 0 for row in starving)
     assert any(row["num_waiting"] for row in starving)
-    plain = sound(tmp_path, "reserve-for-every-seat", more)
+    plain = sound(tmp_path, "reserve-for-max-num-seqs", more)
     assert all(row["reserved_tokens"] < 32 for row in plain.of("steps"))
 
 
@@ -98,9 +98,9 @@ def test_a_request_is_in_a_batch_twice(tmp_path: Path) -> None:
 
 def test_a_victim_is_in_the_batch_that_it_was_thrown_out_of(tmp_path: Path) -> None:
     def evicted(rows: Rows) -> set[tuple[int, str]]:
-        seated = {(row["step"], row["request"]) for row in rows.of("batch_rows")}
+        scheduled = {(row["step"], row["request"]) for row in rows.of("batch_rows")}
         gone = {(row["step"], row["request"]) for row in rows.of("lifecycle", event="preempt")}
-        return seated & gone
+        return scheduled & gone
 
     tight = {"kv_blocks": "510", "block_size": "4"}
     assert evicted(faulty(tmp_path, "victim-in-batch", tight))

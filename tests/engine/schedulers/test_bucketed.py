@@ -208,7 +208,7 @@ def test_a_request_that_can_never_fit_is_rejected_at_once(
     assert rows.of("lifecycle", request="small", event="finish")
 
 
-def test_seats_and_token_budget_are_named_when_they_run_out() -> None:
+def test_running_slots_and_token_budget_are_named_when_they_run_out() -> None:
     config = EngineConfig(max_num_seqs=2, max_num_batched_tokens=8)
     _, rows = serve([request(name, 5, 3) for name in "abc"], config=config)
     told = {row["subject"]: row for row in rows.of("decisions", step=1)}

@@ -111,7 +111,7 @@ def test_the_first_that_does_not_fit_stops_the_admission_and_names_what_it_lacke
     assert admitted == ["a", "b", "c"]
 
 
-def test_a_request_that_finds_every_seat_taken_is_told_who_sits_there_longest() -> None:
+def test_a_request_that_finds_every_running_slot_taken_is_told_who_sits_there_longest() -> None:
     specs = [request("a", 2, 2), request("b", 2, 2)]
     _, rows = serve(specs, Paged(), replace(CONFIG, max_num_seqs=1))
     assert about(rows, "b")[0] == (1, "seat", 1, 0, "a")
@@ -185,7 +185,7 @@ def test_an_unknown_order_is_refused() -> None:
         Paged(order="lifo")
 
 
-# ── a budget below the seats ──────────────────────────────────────────────────────────────────────
+# ── a budget below max_num_seqs ─────────────────────────────────────────────
 
 
 def test_decodes_that_the_budget_leaves_out_are_carried_over_in_their_order() -> None:

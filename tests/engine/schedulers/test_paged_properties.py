@@ -80,7 +80,7 @@ def test_everybody_who_can_fit_gets_all_tokens_and_nothing_is_left_behind(
 
 @given(specs, mixing | plain, sizes)
 @settings(max_examples=EXAMPLES)
-def test_a_step_keeps_to_budget_seats_reserve_layout_and_one_row_each(
+def test_a_step_keeps_to_budget_slots_reserve_layout_and_one_row_each(
     asked: list[RequestSpec], scheduler: Paged, config: EngineConfig
 ) -> None:
     config = sound(scheduler, config)
@@ -129,8 +129,8 @@ def test_who_is_not_in_the_batch_has_a_reason(
     decided = {(row["subject"], row["step"]) for row in rows.of("decisions")}
     turns = rows.of("lifecycle")
     for snapshot in held:
-        seated = {request for request, _, _ in snapshot["batch"]}
-        for name in {*snapshot["waiting"], *snapshot["running"]} - seated:
+        scheduled = {request for request, _, _ in snapshot["batch"]}
+        for name in {*snapshot["waiting"], *snapshot["running"]} - scheduled:
             since = max(
                 row["step"] for row in turns
                 if row["request"] == name and row["ts_ns"] <= snapshot["ts_ns"]

@@ -75,7 +75,7 @@ def test_who_waits_while_it_is_the_decodes_turn_is_told_so() -> None:
 PROMPTS = [request(f"r{n}", 12, 6) for n in range(4)]
 
 
-def test_a_chunk_that_counts_twice_leaves_a_seat_free_until_somebody_ends() -> None:
+def test_a_chunk_that_counts_twice_leaves_a_running_slot_free_until_somebody_ends() -> None:
     knobs = {"prefill_first": True}
     sound = served(*PROMPTS, knobs=knobs)
     faulty = served(*PROMPTS, knobs=knobs, fault="full-since-the-last-chunk")

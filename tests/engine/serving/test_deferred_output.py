@@ -27,11 +27,11 @@ def outputs(rows: Rows, name: str) -> list[tuple[Any, ...]]:
 
 def inputs(rows: Rows, name: str) -> list[tuple[Any, ...]]:
     """Where the decodes of a request took their token from, and the step that sampled it."""
-    seats = {(row["step"], row["row"]) for row in rows.of("batch_rows", request=name)}
+    in_batch = {(row["step"], row["row"]) for row in rows.of("batch_rows", request=name)}
     return [
         (row["step"], row["stream"], row["epoch"])
         for row in rows.of("accesses", buffer="input_ids")
-        if (row["step"], row["first"]) in seats
+        if (row["step"], row["first"]) in in_batch
     ]
 
 

@@ -90,7 +90,7 @@ def test_without_faults_nobody_is_preempted_with_room_or_for_somebody_younger(
 
 @given(requests, knobs, sizes)
 @settings(max_examples=60)
-def test_a_batch_keeps_to_the_token_budget_and_the_seats(
+def test_a_batch_keeps_to_the_token_budget_and_the_running_slots(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:
     _, rows = serve(specs, scheduler, config)

@@ -1,4 +1,4 @@
-"""BAT003: tokens or seats above the limit, or the reserve does not add up."""
+"""BAT003: tokens or requests above the limit, or the reserve does not add up."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.analyzers.serving_rows import chunk, decode, prefill, row
 from tests.traces import trace_of
 
 
-def exceeded(*steps: Row, rows: list[Row] | None = None, seats: int = 50) -> list[Finding]:
-    config = {"engine": {"max_num_seqs": seats}}
+def exceeded(*steps: Row, rows: list[Row] | None = None, max_num_seqs: int = 50) -> list[Finding]:
+    config = {"engine": {"max_num_seqs": max_num_seqs}}
     return BudgetExceeded().check(trace_of(steps=steps, batch_rows=rows or [], config=config))
 
 
@@ -38,18 +38,18 @@ def test_rows_that_are_more_than_the_step_says_count() -> None:
     assert found.evidence["worst"] == 120
 
 
-def test_more_requests_than_seats_are_found() -> None:
-    (found,) = exceeded(decode(1, 3), decode(2, 4), seats=3)
+def test_more_requests_than_running_slots_are_found() -> None:
+    (found,) = exceeded(decode(1, 3), decode(2, 4), max_num_seqs=3)
 
     assert found.message == (
         "batches held more than 3 requests in 1 step: worst step 2, 4 requests"
     )
 
 
-def test_two_rows_of_one_request_take_one_seat() -> None:
+def test_two_rows_of_one_request_take_one_running_slot() -> None:
     rows = [row(1, name) for name in ("a", "b", "b")]
 
-    assert exceeded(decode(1, 2), rows=rows, seats=2) == []
+    assert exceeded(decode(1, 2), rows=rows, max_num_seqs=2) == []
 
 
 def test_prompts_that_take_what_is_reserved_are_found() -> None:
@@ -74,7 +74,7 @@ def test_a_reserve_that_does_not_fit_the_budget_is_found(reserved: int) -> None:
     ids=["no reserve", "no reserve is known", "no budget is known", "all is spent"],
 )
 def test_a_batch_that_is_just_full_is_clean(more: dict[str, Any]) -> None:
-    assert exceeded(prefill(1, 100, 1, **more), seats=1) == []
+    assert exceeded(prefill(1, 100, 1, **more), max_num_seqs=1) == []
 
 
 @pytest.mark.parametrize("name", ["vllm_cpu_tiny_llama_preemptions", "vllm_prefilldecode_mi300"])

@@ -83,5 +83,5 @@ def test_a_row_for_a_victim_in_a_recorded_run_is_found(record: Record) -> None:
         ("slot-recycling", "after"), ("mix-admission", "after"),
     ],
 )  # fmt: skip
-def test_the_engine_seats_nobody_twice(record: Record, scenario: str, variant: str) -> None:
+def test_the_engine_schedules_nobody_twice(record: Record, scenario: str, variant: str) -> None:
     assert DoubleScheduled().check(record(scenario, variant)) == []

@@ -14,7 +14,7 @@ from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import row, step
 from tests.traces import trace_of
 
-SEATED = [row(1, "a"), row(1, "b", rank=1)]
+SCHEDULED = [row(1, "a"), row(1, "b", rank=1)]
 
 
 def pair(number: int, ours: str, theirs: str, path: str | None = None) -> list[Row]:
@@ -24,8 +24,8 @@ def pair(number: int, ours: str, theirs: str, path: str | None = None) -> list[R
 LOCK_STEP = pair(1, "decode", "dummy", "dummy-decode")
 
 
-def disagreed(*rows: Row, seated: list[Row] | None = None, **tables: Any) -> list[Finding]:
-    trace = trace_of(steps=rows, batch_rows=SEATED if seated is None else seated, **tables)
+def disagreed(*rows: Row, scheduled: list[Row] | None = None, **tables: Any) -> list[Finding]:
+    trace = trace_of(steps=rows, batch_rows=SCHEDULED if scheduled is None else scheduled, **tables)
     return KindDisagreement().check(trace)
 
 
@@ -69,7 +69,7 @@ def test_ranks_that_meet_in_collectives_are_in_lock_step() -> None:
 def test_a_worker_that_schedules_nothing_has_steps_of_its_own() -> None:
     met = [collective(0, 1), collective(1, 1)]
 
-    assert disagreed(*pair(2, "mixed", "decode"), seated=SEATED[:1], collectives=met) == []
+    assert disagreed(*pair(2, "mixed", "decode"), scheduled=SCHEDULED[:1], collectives=met) == []
 
 
 def test_a_rank_that_foretells_from_its_queue_alone_is_found(record: Record) -> None:

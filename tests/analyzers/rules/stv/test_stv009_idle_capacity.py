@@ -1,4 +1,4 @@
-"""STV009: a slot or seat free and a request waiting for more than one step."""
+"""STV009: a running slot free and a request waiting for more than one step."""
 
 from __future__ import annotations
 
@@ -13,43 +13,44 @@ from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode, prefill, row
 from tests.traces import trace_of
 
-FOUR_SEATS: dict[str, Any] = {"engine": {"max_num_seqs": 8, "num_slots": 4}}
+FOUR_SLOTS: dict[str, Any] = {"engine": {"max_num_seqs": 8, "num_slots": 4}}
 
 
 def idle(*steps: Row, config: dict[str, Any] | None = None, told: str = "") -> list[Finding]:
     kept = decision("request", "r9", "deferred", 5, reason=told, resource="slot") if told else None
     decisions = [kept] if kept else []
-    chosen = FOUR_SEATS if config is None else config
+    chosen = FOUR_SLOTS if config is None else config
     return IdleCapacity().check(trace_of(steps=steps, decisions=decisions, config=chosen))
 
 
-def test_a_seat_that_stays_free_while_somebody_waits_is_found() -> None:
+def test_a_running_slot_that_stays_free_while_somebody_waits_is_found() -> None:
     steps = [decode(n, 3, num_waiting=2) for n in range(1, 5)]
 
     (found,) = idle(*steps, told="slots are filled when all are free")
 
     assert found.message == (
-        "up to 1 of 4 seats stayed free for 4 steps (1 to 4, 40 ns) with up to 2 requests waiting, "
+        "up to 1 of 4 running slots stayed free for 4 steps (1 to 4, 40 ns) with up to 2 requests "
+        "waiting, "
         'because "slots are filled when all are free"'
     )
     assert (found.step, found.ts_ns, found.end_ns, found.count) == (1, 10, 50, 1)
     assert found.evidence["steps"] == 4
-    assert found.evidence["lost seat time_ns"] == 40
+    assert found.evidence["lost slot time_ns"] == 40
 
 
-def test_without_a_declaration_the_most_that_ever_ran_is_how_many_seats_there_are() -> None:
+def test_without_a_declaration_the_most_that_ever_ran_is_how_many_running_slots_there_are() -> None:
     steps = [decode(1, 4, num_waiting=1), *(decode(n, 2, num_waiting=1) for n in range(2, 5))]
 
     (found,) = idle(*steps, config={})
 
-    assert (found.step, found.evidence["seats"]) == (2, 4)
+    assert (found.step, found.evidence["running slots"]) == (2, 4)
 
 
 @pytest.mark.parametrize(
     "steps",
     [
         pytest.param([decode(1, 3, num_waiting=2)], id="one step"),
-        pytest.param([decode(n, 4, num_waiting=2) for n in range(1, 9)], id="every seat taken"),
+        pytest.param([decode(n, 4, num_waiting=2) for n in range(1, 9)], id="every one taken"),
         pytest.param([decode(n, 3, num_waiting=0) for n in range(1, 9)], id="nobody waits"),
         pytest.param([prefill(n, 9, 3, num_waiting=2) for n in range(1, 9)], id="lets them in"),
         pytest.param(
@@ -82,11 +83,11 @@ def told(needed: int | None, available: int, **more: Any) -> Row:
 
 
 def held(free: int, *decisions: Row, **more: Any) -> list[Finding]:
-    """Four steps in which one of 4 seats and `free` of 100 KV blocks were free, and one waited."""
+    """Four steps in which one of 4 slots and `free` of 100 KV blocks were free, and one waited."""
     pool = {"num_waiting": 1, "kv_blocks_free": free, "kv_blocks_total": 100}
     steps = [decode(n, 3, **pool) for n in range(1, 5)]
     return IdleCapacity().check(
-        trace_of(steps=steps, decisions=decisions, config=FOUR_SEATS, **more)
+        trace_of(steps=steps, decisions=decisions, config=FOUR_SLOTS, **more)
     )
 
 
@@ -122,13 +123,13 @@ def test_what_is_told_of_a_request_that_runs_is_no_reason_to_wait() -> None:
     assert found.message.endswith("with up to 1 request waiting")
 
 
-def test_those_who_are_not_ready_and_those_behind_them_take_no_seat() -> None:
+def test_those_who_are_not_ready_and_those_behind_them_take_no_running_slot() -> None:
     grammar = decision("request", "r9", "deferred", 5, reason="its grammar is being compiled")
     behind = decision("request", "r8", "deferred", 5, resource="queue", holder="r9")
 
     def waiting(num: int, *decisions: Row) -> list[Finding]:
         steps = [decode(n, 3, num_waiting=num) for n in range(1, 5)]
-        return IdleCapacity().check(trace_of(steps=steps, decisions=decisions, config=FOUR_SEATS))
+        return IdleCapacity().check(trace_of(steps=steps, decisions=decisions, config=FOUR_SLOTS))
 
     assert waiting(1, grammar) == []
     assert waiting(2, grammar, behind) == []
@@ -166,14 +167,14 @@ def test_steps_that_are_formed_while_the_one_before_runs_have_their_own_reason()
     steps += [decode(5, 4, num_waiting=1)]
     formed = [row(n, "r1", ts_ns=10 * n - 8) for n in range(2, 6)]
     slots = decision("request", "r9", "deferred", 12, step=2, resource="slot", reason="as told")
-    seats = decision("request", "r8", "deferred", 42, step=5, resource="seat", reason="later")
+    lacked = decision("request", "r8", "deferred", 42, step=5, resource="seat", reason="later")
 
     (found,) = IdleCapacity().check(
-        trace_of(steps=steps, batch_rows=formed, decisions=[slots, seats], config=FOUR_SEATS)
+        trace_of(steps=steps, batch_rows=formed, decisions=[slots, lacked], config=FOUR_SLOTS)
     )
 
     assert (found.step, found.evidence["steps"], found.evidence["because"]) == (2, 3, "as told")
-    assert found.evidence["lost seat time_ns"] == (found.end_ns or 0) - (found.ts_ns or 0) == 45
+    assert found.evidence["lost slot time_ns"] == (found.end_ns or 0) - (found.ts_ns or 0) == 45
 
 
 def test_slots_that_are_filled_when_all_are_free_are_found(record: Record) -> None:
@@ -195,7 +196,7 @@ def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
 @pytest.mark.parametrize(("rounds", "count"), [(4, 0), (3, 1), (0, 1)])
 def test_steps_that_are_the_decodes_by_declaration_are_not_idle(rounds: int, count: int) -> None:
     pool = {"num_waiting": 1, "kv_blocks_free": 90, "kv_blocks_total": 100}
-    config = {**FOUR_SEATS, "scheduler": {"decode_rounds": rounds}}
+    config = {**FOUR_SLOTS, "scheduler": {"decode_rounds": rounds}}
     trace = trace_of(steps=[decode(n, 3, **pool) for n in range(1, 5)], config=config)
 
     assert len(IdleCapacity().check(trace)) == count

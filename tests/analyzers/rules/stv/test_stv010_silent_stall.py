@@ -1,4 +1,4 @@
-"""STV010: requests wait, seats and blocks are free, and nobody is let in, without a word."""
+"""STV010: requests wait, running slots and blocks are free, and nobody is let in, silently."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_admission_that_froze_while_others_decode_is_found() -> None:
 
     assert found.message == (
         "7 steps running (2 to 8, 70 ns) let nobody in, with up to 5 requests waiting, 5 of 8 "
-        "seats and 60 of 100 KV blocks free"
+        "running slots and 60 of 100 KV blocks free"
     )
     assert (found.step, found.ts_ns, found.end_ns, found.count) == (2, 20, 90, 1)
     assert found.evidence["steps"] == 7
@@ -59,9 +59,9 @@ def test_waiting_behind_somebody_is_no_reason() -> None:
 @pytest.mark.parametrize(
     "taken",
     [{"kv_blocks_free": 20}, {"num_running": 8}, {"num_waiting": 0}, {"kv_blocks_free": None}],
-    ids=["blocks", "seats", "nobody waits", "not known"],
+    ids=["blocks", "max_num_seqs", "nobody waits", "not known"],
 )
-def test_waiting_for_blocks_or_seats_is_clean(taken: dict[str, Any]) -> None:
+def test_waiting_for_blocks_or_running_slots_is_clean(taken: dict[str, Any]) -> None:
     assert stalled(*(decode(n, 3, **{**ROOM, **taken}) for n in range(1, 9))) == []
 
 
@@ -105,8 +105,13 @@ def test_an_engine_that_remembers_that_its_batch_was_full_is_found(record: Recor
 
 
 @pytest.mark.parametrize(("free", "count"), [(1, 1), (0, 0)])
-def test_that_every_seat_was_taken_is_no_reason_while_one_is_free(free: int, count: int) -> None:
-    lacked = {"reason": "every seat is taken", "resource": "seat", "needed": 1, "available": 0}
+def test_that_every_slot_was_taken_is_no_reason_while_one_is_free(free: int, count: int) -> None:
+    lacked = {
+        "reason": "every running slot is taken",
+        "resource": "seat",
+        "needed": 1,
+        "available": 0,
+    }
     told = [decision("request", "r1", "deferred", 15, step=1, **lacked)]
 
     assert len(stalled(*(decode(n, 8 - free, **ROOM) for n in range(1, 9)), told=told)) == count
@@ -117,5 +122,5 @@ def test_an_engine_whose_last_chunk_counts_twice_is_found(record: Record) -> Non
 
     assert found.message == (
         "255 steps running (6 to 260, 14.7 s) let nobody in, with up to 1 request waiting, 1 of 4 "
-        "seats and 3,484 of 4,096 KV blocks free"
+        "running slots and 3,484 of 4,096 KV blocks free"
     )

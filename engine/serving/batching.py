@@ -10,7 +10,7 @@ from stepscope.engine.serving.recording import Recording
 from stepscope.engine.state import State
 
 
-class Seating:
+class Batching:
     """Puts running requests into the batch being formed, with the blocks for their tokens."""
 
     def __init__(self, state: State, allocate: Allocator, record: Recording | None) -> None:
@@ -19,10 +19,10 @@ class Seating:
         self._allocate = allocate
         self._record = record
 
-    def seat(self, run: Run) -> None:
+    def schedule(self, run: Run) -> None:
         """Give a request its row; PlanRefused for what breaks an invariant of the engine."""
         request, batch = run.request, self._state.batch
-        if request.id in batch.seated and "scheduled-twice" in self._config.faults:
+        if request.id in batch.scheduled and "scheduled-twice" in self._config.faults:
             row = Row(request, DECODE, run.num_tokens, request.num_tokens, True, False)
         else:
             phase = PREFILL if request.is_prefill else DECODE
@@ -53,7 +53,7 @@ class Seating:
 
     def _check(self, run: Run) -> None:
         request, batch = run.request, self._state.batch
-        if request.status is not Status.RUNNING or request.id in batch.seated:
+        if request.status is not Status.RUNNING or request.id in batch.scheduled:
             raise PlanRefused(f"{request.id} is {request.status.value} or in the batch already")
         num_beyond = run.num_fed_back + run.num_draft
         num_left = request.num_tokens - request.num_computed

@@ -1,11 +1,11 @@
-"""Steps in which a seat was free, somebody waited, and nothing that is known stood in the way."""
+"""Steps in which a running slot was free, somebody waited, and nothing known stood in the way."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from stepscope.analyzers.views.batches import STEP, formed, own_times, when_formed
-from stepscope.analyzers.views.declared import seats
+from stepscope.analyzers.views.declared import max_num_seqs
 from stepscope.analyzers.views.left_out import holding, left_out, num_holding
 from stepscope.ingest.trace import Trace
 
@@ -19,20 +19,20 @@ _IS_TAKEN = (
 )
 
 
-def idle_seats(trace: Trace) -> pl.LazyFrame:
-    """`formed` steps with seats (declared, or the most that ever ran at once), num_free_seats and
-    lost_ns, which is the time of the seats that a waiting request could have had.
+def idle_slots(trace: Trace) -> pl.LazyFrame:
+    """`formed` steps with running_slots (declared, or the most that ever ran at once),
+    num_free_slots and lost_ns, the time of the slots that a waiting request could have had.
 
     Adds formed_ns, and what was told of those who waited when the batch was formed: see `_told`;
     and num_taken, of how many requests KV blocks were taken in the step because too few were free.
     """
-    declared = seats(trace)
+    declared = max_num_seqs(trace)
     most = pl.col("num_running").max().over("rank") if declared is None else pl.lit(declared)
-    lost = pl.min_horizontal("num_free_seats", "num_waiting").cast(pl.Int64)
+    lost = pl.min_horizontal("num_free_slots", "num_waiting").cast(pl.Int64)
     steps = (
         own_times(formed(trace))
-        .with_columns(seats=most.cast(pl.Int64))
-        .with_columns(num_free_seats=pl.col("seats") - pl.col("num_running"))
+        .with_columns(running_slots=most.cast(pl.Int64))
+        .with_columns(num_free_slots=pl.col("running_slots") - pl.col("num_running"))
         .with_columns(lost_ns=lost * (pl.col("to_ns") - pl.col("from_ns")))
         .drop("from_ns", "to_ns")
         .join(when_formed(trace), on=STEP, how="left")
@@ -61,7 +61,7 @@ def _told(steps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
 
 
 def is_idle(free_share: float) -> pl.Expr:
-    """Whether a seat was idle: somebody could have come in, and nobody did.
+    """Whether a running slot was idle: somebody could have come in, and nobody did.
 
     Where the last who was told that KV blocks or token budget are short said how many it needs, it
     could when that many were left; otherwise when `free_share` of them were. A pool or a budget
@@ -74,7 +74,7 @@ def is_idle(free_share: float) -> pl.Expr:
     tokens_left = pl.when(pl.col("num_tokens").is_not_null()).then(pl.col("token_budget") - taken)
     blocks_left = _is_left("kv-block", pl.col("kv_blocks_free"), "kv_blocks_total", free_share)
     return (
-        (pl.col("num_free_seats") > 0)
+        (pl.col("num_free_slots") > 0)
         & (pl.col("num_waiting") > 0)
         & (pl.col("num_prefill_tokens") == 0)
         & pl.col("num_taken").is_null()
