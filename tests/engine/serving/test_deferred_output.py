@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from stepscope.engine.config import EngineConfig
+from stepscope.engine.config import OPTIONAL, EngineConfig
 from stepscope.engine.plan import PlanRefused
 from stepscope.engine.schedulers.paged import Paged
+from stepscope.ingest.errors import ConfigError
 from tests.engine.rows import Rows
 from tests.engine.small_engines import request, serve
 
@@ -96,6 +97,16 @@ def test_both_ways_give_the_same_tokens() -> None:
     assert told[0] == told[1]
 
 
+class Drafting(Paged):
+    """Says that it knows of deferred output, and drafts all the same."""
+
+    @property
+    def supports(self) -> frozenset[str]:
+        return frozenset(OPTIONAL)
+
+
 def test_drafts_are_refused_since_nobody_knows_what_they_follow() -> None:
-    with pytest.raises(PlanRefused, match="has drafts"):
+    with pytest.raises(ConfigError, match="paged does not work with deferred_output"):
         serve([request("a", 4, 5)], Paged(mixed=False, mtp_k=1), CONFIG)
+    with pytest.raises(PlanRefused, match="has drafts"):
+        serve([request("a", 4, 5)], Drafting(mixed=False, mtp_k=1), CONFIG)
