@@ -38,7 +38,6 @@ from tests.ingest.runtime_logs import dispatched
 from tests.ingest.test_forward_pass import JSON_LINES, RECORDS, pack
 from tests.ingest.test_kv_events import message, stored
 from tests.ingest.test_requests import AZURE, BRIX, MOONCAKE, SERVING_SIM
-from tests.ingest.test_samples import SAMPLES
 from tests.ingest.test_swimlane import records
 from tests.zstd_frames import in_blocks
 
@@ -104,7 +103,7 @@ WRITTEN = {
     "mooncake": lines(RequestsReader(), "lifecycle", MOONCAKE),
     "servingsim": lines(RequestsReader(), "lifecycle", SERVING_SIM),
     "aibrix": lines(RequestsReader(), "lifecycle", BRIX),
-    "samples": lines(SamplesReader(), "counters", SAMPLES, 1),
+    "samples": lines(SamplesReader(), "counters", "t,throughput\n1.0,3\n2.5,9\n", 1),
     "runtime": lines(
         RuntimeLogReader(), "core_spans",
         "".join(dispatched("aic", task, "0,-1,-1", "0/1", (3, 1)) for task in range(2)),
