@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := out/demo
+PAGE := tests/app/web/scripts
 
 FUZZ_SECONDS ?= 300
 
@@ -24,11 +25,15 @@ demo: .venv/run.stamp  ## record both scenarios, check them, say what to open ne
 test: .venv/dev.stamp  ## every test; the web ones need Debian's chromium, and say so where it is missing
 	$(BIN)/python -m pytest -n auto
 
-check: .venv/dev.stamp  ## format, lint, types, import contract
+check: .venv/dev.stamp .venv/node.stamp  ## format, lint, types, import contract; the page's scripts where node is there
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if test -d $(PAGE)/node_modules; then \
+		$(PAGE)/node_modules/.bin/tsc --project $(PAGE) && \
+		$(PAGE)/node_modules/.bin/eslint --config $(PAGE)/eslint.config.js app/web/assets; \
+	else echo "SKIPPED: the page's scripts were not checked; install node and npm, and run: rm .venv/node.stamp"; fi
 
 bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on this machine
 	$(BIN)/python -m tests.bench
@@ -69,6 +74,12 @@ clean:
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+.venv/node.stamp: $(PAGE)/package-lock.json
+	@mkdir -p .venv
+	@command -v npm >/dev/null && npm ci --silent --no-audit --no-fund --prefix $(PAGE) || \
+		echo "npm is not there, or could not install what checks the page's scripts"
 	@touch $@
 
 .venv/dev.stamp: .venv/run.stamp requirements-dev.lock
