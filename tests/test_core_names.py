@@ -11,7 +11,7 @@ from stepscope.app.tui.plot.lane_painter import SECTIONS
 from stepscope.app.web.layout import _chip
 from stepscope.app.web.wire import notes
 from stepscope.ingest.trace import Trace
-from tests.app.web.scenes import scene_of
+from tests.app.web.small_traces import loaded_of
 from tests.conftest import ROOT
 
 EXPLAINED = ("AIC: cube core", "AIV: vector core", "MIX: both at once")
@@ -29,7 +29,7 @@ def test_record_explains_the_cores_that_mix_admission_runs_on(options: list[str]
 def test_both_fronts_explain_them_beside_the_lanes_of_core_groups() -> None:
     trace = Trace.open(ROOT / "sample_traces" / "mix-admission-before.trace")
 
-    page = notes(scene_of(trace))["core groups"]
+    page = notes(loaded_of(trace))["core groups"]
 
     assert all(words in page and words in SECTIONS["core groups"] for words in EXPLAINED)
 

@@ -31,7 +31,7 @@ PAGE = """
 | unjudged | not applicable | texts but `"unjudged"` |
 | kept | cached | names |
 | prompts run | prefills run | texts |
-| scene | model | names of `app/web/` |
+| loaded | model | names of `app/web/` |
 """
 UNJUDGED, KEPT, PROMPTS_RUN, SCENE = gone(PAGE)
 
@@ -68,8 +68,8 @@ def test_several_words_are_found_in_a_row_only() -> None:
 
 
 def test_a_word_may_be_gone_from_one_folder() -> None:
-    assert SCENE.uses("app/web/scene.py", "") == ["app/web/scene.py:0"]
-    assert SCENE.uses("app/tui/scene.py", "") == []
+    assert SCENE.uses("app/web/loaded.py", "") == ["app/web/loaded.py:0"]
+    assert SCENE.uses("app/tui/loaded.py", "") == []
 
 
 def test_every_word_says_what_to_say_and_stands_once() -> None:

@@ -13,33 +13,33 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
 from stepscope.app.web import figures, wire
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.details import about
 from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.resolve import resolve
-from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import ConfigError
 
 MAX_HITS = 30
 
 
-def answer(app: Dash, scene: Scene) -> None:
-    """Connect the page with a scene; stores report once while they are still empty."""
-    _answer_address(app, scene)
-    _answer_view(app, scene)
-    _answer_requests(app, scene)
+def answer(app: Dash, loaded: LoadedTrace) -> None:
+    """Connect the page with a loaded trace; stores report once while they are still empty."""
+    _answer_address(app, loaded)
+    _answer_view(app, loaded)
+    _answer_requests(app, loaded)
     _hand_over(app)
 
 
-def _answer_address(app: Dash, scene: Scene) -> None:
+def _answer_address(app: Dash, loaded: LoadedTrace) -> None:
     @app.callback(Output("view", "data"), Input("address", "data"), prevent_initial_call=True)
     def show(address: dict[str, Any] | None) -> Any:
         if address is None:
             return no_update
-        return resolve(scene, str(address["search"])).as_props(scene)
+        return resolve(loaded, str(address["search"])).as_props(loaded)
 
 
-def _answer_view(app: Dash, scene: Scene) -> None:
+def _answer_view(app: Dash, loaded: LoadedTrace) -> None:
     @app.callback(
         Output("pane", "children"),
         Output("about", "children"),
@@ -52,12 +52,12 @@ def _answer_view(app: Dash, scene: Scene) -> None:
     def fill(props: dict[str, Any] | None) -> tuple[Any, ...]:
         if props is None:
             return (no_update,) * 5
-        resolved = resolve(scene, props["search"])
-        index = scene.step_index(resolved.view.step)
+        resolved = resolve(loaded, props["search"])
+        index = loaded.step_index(resolved.view.step)
         return (
-            pane_of(resolved.view.tab)(scene, resolved.view),
-            about(scene, resolved),
-            figures.tokens_near(scene.composition, index),
+            pane_of(resolved.view.tab)(loaded, resolved.view),
+            about(loaded, resolved),
+            figures.tokens_near(loaded.composition, index),
             _page_of(resolved.view.explain),
             props["search"],
         )
@@ -78,41 +78,41 @@ def plain_lines(text: str) -> str:
     return "\n".join(plain(line) for line in text.splitlines())
 
 
-def _answer_requests(app: Dash, scene: Scene) -> None:
+def _answer_requests(app: Dash, loaded: LoadedTrace) -> None:
     @app.callback(Output("picture", "data"), Input("ask", "data"), prevent_initial_call=True)
     def paint(asked: dict[str, Any] | None) -> Any:
         if asked is None:
             return no_update
-        return {**wire.picture(scene, asked), "position": position(scene, asked)}
+        return {**wire.picture(loaded, asked), "position": position(loaded, asked)}
 
     @app.callback(Output("hits", "children"), Input("find", "value"), prevent_initial_call=True)
     def find(text: str | None) -> Any:
         if text is None:
             return no_update
-        hits = scene.timeline.find(text[:200], MAX_HITS)
+        hits = loaded.timeline.find(text[:200], MAX_HITS)
         if text.strip() and not hits:
             return html.Div("nothing is called that", className="hit muted")
-        return [_hit(scene, hit, first=at == 0) for at, hit in enumerate(hits)]
+        return [_hit(loaded, hit, first=at == 0) for at, hit in enumerate(hits)]
 
 
-def position(scene: Scene, asked: dict[str, Any]) -> str:
+def position(loaded: LoadedTrace, asked: dict[str, Any]) -> str:
     """Where the middle of the screen is: its step of how many, and its time.
 
     It says that it is the middle, as the step that was chosen may be another.
     """
     middle = int(asked["t0"] + asked["t1"]) // 2
-    middle = min(max(middle, 0), scene.length)
+    middle = min(max(middle, 0), loaded.length)
     time = moment(middle, max(1, int(asked["t1"] - asked["t0"]) // 1000))
-    if not scene.steps:
+    if not loaded.steps:
         return f"middle {time}"
-    index = scene.step_index_at(middle)
-    step = None if index is None else scene.steps[index]
-    return f"middle {step_of(step, index, len(scene.steps))} · {time}"
+    index = loaded.step_index_at(middle)
+    step = None if index is None else loaded.steps[index]
+    return f"middle {step_of(step, index, len(loaded.steps))} · {time}"
 
 
-def _hit(scene: Scene, hit: Hit, *, first: bool) -> Component:
+def _hit(loaded: LoadedTrace, hit: Hit, *, first: bool) -> Component:
     times = f" ×{count(hit.count)}" if hit.count > 1 else ""
-    start = max(0, hit.ts_ns - scene.origin)
+    start = max(0, hit.ts_ns - loaded.origin)
     point = None if hit.lane is None else (hit.lane, start)
     href = View().link(sel=point) if point else View().link(t=(start, start + 1000))
     cells = [html.Span(hit.kind, className="kind"), html.Span(f"{hit.label}{times}")]

@@ -25,7 +25,7 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline import State
 from stepscope.app.web import figures, panes, wire
 from stepscope.app.web.legend import states_of
-from stepscope.app.web.scene import Scene
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
 
 LOAD_PIXELS = 1600
@@ -33,19 +33,19 @@ MARK_PLACES = 400
 """Places along the minimap that can have a mark of a finding; each shows the worst."""
 
 
-def layout(scene: Scene) -> Component:
+def layout(loaded: LoadedTrace) -> Component:
     """Everything that stands still on the page of a trace."""
     return html.Div(
         [
-            _bar(scene),
-            _minimap(scene),
-            _stage(scene),
-            _drawer(scene),
-            _details(scene),
+            _bar(loaded),
+            _minimap(loaded),
+            _stage(loaded),
+            _drawer(loaded),
+            _details(loaded),
             html.Div(id="tip"),
             html.Div(html.Div(className="sheet", id="keys"), id="help", className="overlay"),
             html.Div(html.Div(className="sheet", id="rule"), id="explain", className="overlay"),
-            *_stores(scene),
+            *_stores(loaded),
         ],
         id="page",
     )
@@ -58,10 +58,10 @@ def colours() -> dict[str, str]:
     return {**surfaces, "text": TEXT, "muted": MUTED, "accent": ACCENT, **severities}
 
 
-def _bar(scene: Scene) -> Component:
-    manifest = scene.trace.manifest
+def _bar(loaded: LoadedTrace) -> Component:
+    manifest = loaded.trace.manifest
     run = " · ".join(plain(part) for part in (manifest.scenario, manifest.variant) if part)
-    name = plain(scene.trace.name)
+    name = plain(loaded.trace.name)
     return html.Header(
         [
             html.A(
@@ -81,7 +81,7 @@ def _bar(scene: Scene) -> Component:
                 ],
                 id="search",
             ),
-            html.Div([_chip(state) for state in states_of(scene.timeline)], id="legend"),
+            html.Div([_chip(state) for state in states_of(loaded.timeline)], id="legend"),
             html.Span(id="position"),
             html.Button("?", id="ask-help", className="icon", title="keys", type="button"),
         ],
@@ -105,27 +105,27 @@ def _meaning(state: State) -> str:
     return f" ({CORES[state.name]})" if state.name in CORES else ""
 
 
-def _minimap(scene: Scene) -> Component:
-    load = scene.timeline.load(LOAD_PIXELS)
+def _minimap(loaded: LoadedTrace) -> Component:
+    load = loaded.timeline.load(LOAD_PIXELS)
     chart = dcc.Graph(id="load", figure=figures.load(load), config=figures.STILL, responsive=True)
     gutter = [html.Span("load", title=load.what), html.Span("findings")]
     window = html.Div(html.Div(id="window"), id="clip")
     return html.Section(
         [
             html.Div(gutter, className="gutter"),
-            html.Div([chart, html.Div(_marks(scene), id="marks"), window], id="overview"),
+            html.Div([chart, html.Div(_marks(loaded), id="marks"), window], id="overview"),
         ],
         id="map",
     )
 
 
-def _marks(scene: Scene) -> list[Component]:
+def _marks(loaded: LoadedTrace) -> list[Component]:
     """Links to findings where they are in the trace; of those that would overlap, the first."""
     taken: set[int] = set()
     marks: list[Component] = []
-    for key, found in scene.findings.items():
-        ends = scene.finding_range(found)
-        place = None if ends is None else round(MARK_PLACES * ends[0] / scene.length)
+    for key, found in loaded.findings.items():
+        ends = loaded.finding_range(found)
+        place = None if ends is None else round(MARK_PLACES * ends[0] / loaded.length)
         if place is None or place in taken:
             continue
         taken.add(place)
@@ -141,7 +141,7 @@ def _marks(scene: Scene) -> list[Component]:
     return marks
 
 
-def _stage(scene: Scene) -> Component:
+def _stage(loaded: LoadedTrace) -> Component:
     empty = html.P("This trace has nothing that lies on a timeline.", id="nothing")
     return html.Main(
         [
@@ -150,16 +150,16 @@ def _stage(scene: Scene) -> Component:
                 id="sticky",
             ),
             html.Div(html.Div(id="names"), id="paper"),
-            *([] if scene.timeline.lanes else [empty]),
+            *([] if loaded.timeline.lanes else [empty]),
         ],
         id="stage",
         tabIndex="0",
     )
 
 
-def _drawer(scene: Scene) -> Component:
-    is_blind = scene.result.coverage.is_blind and not scene.findings
-    counted = {"findings": NOT_APPLICABLE if is_blind else f"{len(scene.findings):,}"}
+def _drawer(loaded: LoadedTrace) -> Component:
+    is_blind = loaded.result.coverage.is_blind and not loaded.findings
+    counted = {"findings": NOT_APPLICABLE if is_blind else f"{len(loaded.findings):,}"}
     tabs = [_leaf(key, tab, counted.get(tab.name, "")) for key, tab in numbered(panes.PANES)]
     lower = html.Button("▾", id="lower", className="icon", title="lower or raise", type="button")
     return html.Section([html.Nav([*tabs, lower], id="tabs"), html.Div(id="pane")], id="drawer")
@@ -173,10 +173,10 @@ def _leaf(key: str, tab: Tab, number: str) -> Component:
     return html.A(text, href=href, className="leaf", id=f"tab-{tab.name}", title=tab.says, **told)
 
 
-def _details(scene: Scene) -> Component:
+def _details(loaded: LoadedTrace) -> Component:
     chart = dcc.Graph(id="tokens", config=figures.LIVE, responsive=True, style={"height": "126px"})
     title = html.H3("tokens per step / budget")
-    of = scene.composition
+    of = loaded.composition
     known = bool(np.isfinite([*of.prefill_tokens, *of.decode_tokens]).any())
     return html.Aside(
         [html.Div(id="about"), html.Div([title, chart], id="budget", hidden=not known)],
@@ -184,9 +184,9 @@ def _details(scene: Scene) -> Component:
     )
 
 
-def _stores(scene: Scene) -> list[Component]:
+def _stores(loaded: LoadedTrace) -> list[Component]:
     """What the page and the server tell each other; `address` and `ask` are set by the page."""
-    opened: dict[str, Any] = {"model": wire.model(scene)}
+    opened: dict[str, Any] = {"model": wire.model(loaded)}
     return [
         dcc.Store(id=name, data=opened.get(name))
         for name in ("model", "address", "view", "filled", "ask", "picture")

@@ -11,8 +11,8 @@ from dash import Dash
 from stepscope.app.palette import DECODE, PREFILL, STATES
 from stepscope.app.web.callbacks import answer
 from stepscope.app.web.layout import colours, layout
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.refusals import refuse
-from stepscope.app.web.scene import Scene
 
 if TYPE_CHECKING:
     from flask import Response
@@ -46,7 +46,7 @@ ICON = (
 
 def build(trace: Trace, result: CheckResult) -> Dash:
     """The page over one trace; nothing on it comes from, or goes to, another machine."""
-    scene = Scene(trace, result)
+    loaded = LoadedTrace(trace, result)
     named = colours()
     states = {"prefill": STATES[PREFILL].colour, "decode": STATES[DECODE].colour}
     icon = quote(ICON.format(**named, **states))
@@ -66,8 +66,8 @@ def build(trace: Trace, result: CheckResult) -> Dash:
     # Dash would load the scripts as classic ones, and begin before the page's own are there.
     app.renderer = BEGUN_BY_PAGE
     app.index_string = app.index_string.replace("PAGE", app.get_asset_url("page.js"))
-    app.layout = layout(scene)
-    answer(app, scene)
+    app.layout = layout(loaded)
+    answer(app, loaded)
     refuse(app)
     _forbid_elsewhere(app)
     return app

@@ -1,4 +1,4 @@
-"""What travels to the browser: the lanes once, then what is drawn of them, column by column.
+"""What is sent to the browser: the lanes once, then what is drawn of them, column by column.
 
 Columns go as base64 of their bytes in the order of the machine's little end: float64 for times
 and values (ns from the first moment of the trace), uint8 for states and densities.
@@ -20,7 +20,7 @@ from stepscope.app.timeline import SpanView
 from stepscope.app.timeline.keymap import KEYMAP
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
-from stepscope.app.web.scene import Scene
+from stepscope.app.web.loaded import LoadedTrace
 
 LISTED = 256
 """Spans of a lane that are sent one by one; a lane with more is sent as pixels."""
@@ -31,24 +31,24 @@ MOST_LANES = 512
 Json = dict[str, Any]
 
 
-def model(scene: Scene) -> Json:
+def model(loaded: LoadedTrace) -> Json:
     """What stays the same for a page: lanes and their rows, states, findings, keys, factors."""
-    told = notes(scene)
+    told = notes(loaded)
     lanes = [
         {"id": lane.id, "section": lane.section, "group": lane.group, "kind": lane.kind,
          "label": "" if lane.depth else lane.label}
-        for lane in scene.timeline.lanes
+        for lane in loaded.timeline.lanes
     ]  # fmt: skip
     return {
-        "name": plain(scene.trace.name),
+        "name": plain(loaded.trace.name),
         "lanes": lanes,
-        "rows": [_row(row, told) for row in scene.timeline.outline],
+        "rows": [_row(row, told) for row in loaded.timeline.outline],
         "states": [
             {"name": state.name, "colour": state.colour, "cue": state.cue, "ink": ink(state.colour)}
             for state in STATES
         ],
-        "findings": [_mark(scene, key) for key in scene.findings],
-        "length": scene.length,
+        "findings": [_mark(loaded, key) for key in loaded.findings],
+        "length": loaded.length,
         "keymap": [asdict(key) for key in KEYMAP],
         "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},
     }
@@ -71,9 +71,9 @@ def _row(row: Row, told: Mapping[str, str]) -> Json:
     return {**shown, **named, "key": row.key}
 
 
-def notes(scene: Scene) -> dict[str, str]:
+def notes(loaded: LoadedTrace) -> dict[str, str]:
     """What the spans of each section are, beside its name."""
-    budget = scene.composition.budget
+    budget = loaded.composition.budget
     known = budget[~np.isnan(budget)]
     tokens = f", tokens against a budget of {int(known.max()):,}" if len(known) else ""
     return {
@@ -101,34 +101,34 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def _mark(scene: Scene, key: str) -> Json:
-    finding = scene.findings[key]
-    start, end = scene.finding_range(finding) or (None, None)
-    lane = scene.timeline.lane_of(finding)
+def _mark(loaded: LoadedTrace, key: str) -> Json:
+    finding = loaded.findings[key]
+    start, end = loaded.finding_range(finding) or (None, None)
+    lane = loaded.timeline.lane_of(finding)
     return {"key": key, "severity": finding.severity, "start": start, "end": end, "lane": lane}
 
 
-def picture(scene: Scene, asked: Mapping[str, Any]) -> Json:
+def picture(loaded: LoadedTrace, asked: Mapping[str, Any]) -> Json:
     """What some lanes show in a window: spans where they are few, pixels where they are many.
 
     `asked` has t0 and t1 (any numbers; the answer covers whole ns), width, lanes and hide.
     """
-    t0, t1 = _window(scene, asked)
+    t0, t1 = _window(loaded, asked)
     width = min(max(int(asked["width"]), 1), WIDEST)
-    num_lanes = len(scene.timeline.lanes)
+    num_lanes = len(loaded.timeline.lanes)
     lanes = [lane for lane in asked["lanes"] if 0 <= lane < num_lanes][:MOST_LANES]
     hidden = [at for at, state in enumerate(STATES) if state.name in asked["hide"]]
-    first, last = t0 + scene.origin, t1 + scene.origin
-    seen = scene.timeline.query(first, last, width, lanes, hidden)
+    first, last = t0 + loaded.origin, t1 + loaded.origin
+    seen = loaded.timeline.query(first, last, width, lanes, hidden)
     listed, dense, counters = [], [], []
     for row, lane in enumerate(lanes):
-        if series := scene.timeline.series(lane, first, last, width):
+        if series := loaded.timeline.series(lane, first, last, width):
             line = {"low": series.low, "high": series.high, "unit": series.unit}
             counters.append({"lane": lane, "values": packed(series.values, "<f8"), **line})
             continue
         # A pixel counts at most one span that an earlier pixel has counted, too.
         many = int(seen.count[row].sum()) > width + LISTED
-        spans = [] if many else scene.timeline.spans(lane, first, last, LISTED + 1)
+        spans = [] if many else loaded.timeline.spans(lane, first, last, LISTED + 1)
         if many or len(spans) > LISTED:
             dense.append(lane)
         else:
@@ -142,23 +142,25 @@ def picture(scene: Scene, asked: Mapping[str, Any]) -> Json:
         "dense": dense,
         "state": packed(seen.state, "u1"),
         "density": packed(seen.density, "u1"),
-        "sparse": [_columns(scene, lane, spans, labels) for lane, spans in listed],
+        "sparse": [_columns(loaded, lane, spans, labels) for lane, spans in listed],
         "labels": list(labels),
         "counters": counters,
     }
 
 
-def _window(scene: Scene, asked: Mapping[str, Any]) -> tuple[int, int]:
+def _window(loaded: LoadedTrace, asked: Mapping[str, Any]) -> tuple[int, int]:
     """A window of whole ns that is never empty, and reaches at most a trace beyond the trace."""
-    t0 = int(max(-scene.length, min(asked["t0"], scene.length)))
-    return t0, int(max(t0 + 1, min(asked["t1"], 2 * scene.length)))
+    t0 = int(max(-loaded.length, min(asked["t0"], loaded.length)))
+    return t0, int(max(t0 + 1, min(asked["t1"], 2 * loaded.length)))
 
 
-def _columns(scene: Scene, lane: int, spans: Sequence[SpanView], labels: dict[str, int]) -> Json:
+def _columns(
+    loaded: LoadedTrace, lane: int, spans: Sequence[SpanView], labels: dict[str, int]
+) -> Json:
     return {
         "lane": lane,
-        "start": packed([span.start_ns - scene.origin for span in spans], "<f8"),
-        "end": packed([span.end_ns - scene.origin for span in spans], "<f8"),
+        "start": packed([span.start_ns - loaded.origin for span in spans], "<f8"),
+        "end": packed([span.end_ns - loaded.origin for span in spans], "<f8"),
         "state": packed([span.state for span in spans], "u1"),
         "label": [labels.setdefault(span.label, len(labels)) for span in spans],
     }

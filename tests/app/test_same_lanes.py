@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from stepscope.analyzers.check.run import check
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane
-from stepscope.app.web.scene import Scene
+from stepscope.app.web.loaded import LoadedTrace
 from tests.app.looked import Looked, Row
 from tests.traces import trace_of
 
@@ -120,9 +120,9 @@ def test_a_step_that_does_not_say_how_long_it_took_lasts_until_the_next_of_its_r
     run = Looked(
         trace_of(steps=[*steps, *others], counters=[{"name": "c", "ts_ns": 899, "value": 1.0}])
     )
-    scene = Scene(run.trace, check(run.trace, ()))
+    loaded = LoadedTrace(run.trace, check(run.trace, ()))
 
     assert check_step_lanes(run) == 4
     assert [lane.depth for lane in run.timeline.lanes if lane.section == "steps"] == [0, 0]
-    ranges = [scene.step_range(index) for index in range(4)]
+    ranges = [loaded.step_range(index) for index in range(4)]
     assert ranges == [(0, 100), (100, 150), (200, 300), (300, 800)]

@@ -19,8 +19,8 @@ from stepscope.app.printable import plain
 from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
 from stepscope.app.tui.pages.step_view import StepView, look_at_step
 from stepscope.app.units import duration, moment
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.step import step_pane
-from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import View
 from tests.app.looked import Looked, Row
 from tests.app.test_same_everywhere import (
@@ -92,7 +92,7 @@ def said(part: Component) -> str:
 
 def check_step_panes(run: Looked) -> int:
     """At the steps of random moments: its numbers, the batch, who was left out, queues, cores."""
-    scene = Scene(run.trace, check(run.trace, ()))
+    loaded = LoadedTrace(run.trace, check(run.trace, ()))
     formed, events = formed_steps(run), requests_of(run)
     by_step = {row["step"]: row for row in reversed(run.rows("select * from steps"))}
     seen = set()
@@ -100,10 +100,10 @@ def check_step_panes(run: Looked) -> int:
         step = max(
             ((at, step) for step, at in formed.items() if at <= ts_ns), default=(None, None)
         )[1]
-        if step is None or step not in scene.steps or step in seen:
+        if step is None or step not in loaded.steps or step in seen:
             continue
         seen.add(step)
-        shown = sections(step_pane(scene, View(step=step)))
+        shown = sections(step_pane(loaded, View(step=step)))
         assert_header(run, dict(shown["step"]), by_step[step])
         batch = assert_batch(run, shown, step)
         if has_queues(run):
@@ -234,10 +234,10 @@ def test_a_step_that_is_known_by_its_batch_alone_is_a_step_in_both_fronts() -> N
     row = {"step": 4, "request": "a", "phase": "prefill", "num_tokens": 9, "rank": 1}
     rows = [{**row, "ts_ns": 120}, {**row, "request": "b", "ts_ns": 120}]
     for trace in (trace_of(steps=steps, batch_rows=rows), trace_of(batch_rows=rows)):
-        run, scene = Looked(trace), Scene(trace, check(trace, ()))
+        run, loaded = Looked(trace), LoadedTrace(trace, check(trace, ()))
 
-        assert scene.steps == run.session.moments.steps
-        assert "batch of 2" in sections(step_pane(scene, View(step=4)))
+        assert loaded.steps == run.session.moments.steps
+        assert "batch of 2" in sections(step_pane(loaded, View(step=4)))
         view = look_at_step(run.session, run.session.moments.position(120), None)
         assert "batch of 2" in headings(view)
 

@@ -262,29 +262,29 @@ from __future__ import annotations
 from dash import html
 from dash.development.base_component import Component
 
-from stepscope.app.web.scene import Scene
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
 
 
-def size_pane(scene: Scene, view: View) -> Component:
+def size_pane(loaded: LoadedTrace, view: View) -> Component:
     """The number of its steps."""
-    return html.P(f"{len(scene.steps)} steps in all")
+    return html.P(f"{len(loaded.steps)} steps in all")
 ''',
     'Tab("size", "how much there is"),',
     tests={
         "tests/app/web/panes/test_size.py": '''
 from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.view import View
-from tests.app.web.scenes import scene_of
+from tests.app.web.small_traces import loaded_of
 from tests.app.web.test_panes import said
 from tests.traces import trace_of
 
 
 def test_its_address_names_it_and_it_says_how_much_there_is():
     view = View.parse("?tab=size")
-    scene = scene_of(trace_of(steps=[{"step": 1, "kind": "decode", "ts_ns": 0, "dur_ns": 9}]))
+    loaded = loaded_of(trace_of(steps=[{"step": 1, "kind": "decode", "ts_ns": 0, "dur_ns": 9}]))
 
-    assert "1 steps in all" in said(pane_of(view.tab)(scene, view))
+    assert "1 steps in all" in said(pane_of(view.tab)(loaded, view))
 '''
     },
     runs=("tests/app/web/test_tabs.py::"

@@ -20,7 +20,7 @@ from stepscope.app.web import figures
 
 if TYPE_CHECKING:
     from stepscope.analyzers.latency.blame import Blame
-    from stepscope.app.web.scene import Scene
+    from stepscope.app.web.loaded import LoadedTrace
     from stepscope.app.web.view import View
 
 MOST_BARS = 40
@@ -38,10 +38,10 @@ PATTERNS = {
 """What tells a group of causes from the others where colours do not."""
 
 
-def blame_pane(scene: Scene, view: View) -> Component:
+def blame_pane(loaded: LoadedTrace, view: View) -> Component:
     """Totals by cause, a bar for each of the slowest requests, and what the trace left unsaid."""
     del view
-    blamed = scene.blamed
+    blamed = loaded.blamed
     notes = [html.P(plain(note), className="controls muted") for note in blamed.notes]
     if blamed.requests.is_empty():
         return html.Div(notes)
@@ -50,7 +50,7 @@ def blame_pane(scene: Scene, view: View) -> Component:
     of = f"{len(rows):,} of {len(blamed.requests):,} {what}"
     chart = dcc.Graph(
         id="waterfall",
-        figure=waterfall(scene.bars, rows),
+        figure=waterfall(loaded.bars, rows),
         config=figures.LIVE,
         style={"height": f"{BAR_PX * len(rows) + FRAME_PX}px"},
     )

@@ -12,32 +12,32 @@ from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Title,
 from stepscope.app.present.details import finding_blocks, span_blocks
 from stepscope.app.units import count
 from stepscope.app.web.components import components
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.resolve import Resolved
-from stepscope.app.web.scene import Scene
 
 
-def about(scene: Scene, resolved: Resolved) -> list[Component]:
+def about(loaded: LoadedTrace, resolved: Resolved) -> list[Component]:
     """What is said about the finding or the span that is selected, or how to select one."""
     copy = [html.Button("copy link", id="copy", type="button")]
     if resolved.view.finding:
-        found = scene.findings[resolved.view.finding]
-        return components(finding_blocks(found, scene.timeline, scene.trace), copy)
+        found = loaded.findings[resolved.view.finding]
+        return components(finding_blocks(found, loaded.timeline, loaded.trace), copy)
     if resolved.span:
-        return components(span_blocks(resolved.span, scene.timeline), copy)
-    return components(_trace(scene))
+        return components(span_blocks(resolved.span, loaded.timeline), copy)
+    return components(_trace(loaded))
 
 
-def _trace(scene: Scene) -> Iterator[Block]:
-    yield Title(scene.trace.name)
-    yield from (Fact(name, (text,)) for name, text in identity(scene.trace))
-    yield Fact("steps", (count(len(scene.composition)),))
-    for code, number in scene.result.counts.items():
+def _trace(loaded: LoadedTrace) -> Iterator[Block]:
+    yield Title(loaded.trace.name)
+    yield from (Fact(name, (text,)) for name, text in identity(loaded.trace))
+    yield Fact("steps", (count(len(loaded.composition)),))
+    for code, number in loaded.result.counts.items():
         if number:
             yield Fact(code, (count(number),))
-    if scene.result.not_applicable:
+    if loaded.result.not_applicable:
         yield Heading("not applicable")
-        yield Paragraph(f"{scene.result.coverage.share}.")
-        yield Paragraph(" ".join(scene.result.not_applicable), Tone.MUTED)
+        yield Paragraph(f"{loaded.result.coverage.share}.")
+        yield Paragraph(" ".join(loaded.result.not_applicable), Tone.MUTED)
     yield Heading("where to begin")
     yield Paragraph("Press n for the next finding, or click one below.")
     yield Paragraph("Drag to move, wheel to zoom, click a span to read it, ? for all keys.")

@@ -8,14 +8,14 @@ from typing import Protocol
 from dash.development.base_component import Component
 
 from stepscope.app.web import panes
-from stepscope.app.web.scene import Scene
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
 
 
 class Pane(Protocol):
     """Draws what it is for; whatever it links to lays changes over the view (`View.link`)."""
 
-    def __call__(self, scene: Scene, view: View) -> Component:
+    def __call__(self, loaded: LoadedTrace, view: View) -> Component:
         """The pane of a trace as an address says that it is looked at."""
         ...
 

@@ -7,8 +7,8 @@ from dash.development.base_component import Component
 
 from stepscope.app.printable import plain
 from stepscope.app.units import count
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.frame_table import frame_table
-from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.schema import BY_NAME
@@ -17,7 +17,7 @@ MOST_ROWS = 200
 EXAMPLE = "SELECT kind, count(*) AS steps, avg(dur_ns) AS dur_ns FROM steps GROUP BY kind"
 
 
-def sql_pane(scene: Scene, view: View) -> Component:
+def sql_pane(loaded: LoadedTrace, view: View) -> Component:
     """The query of the address, or an example that waits to be run."""
     form = html.Div(
         [
@@ -26,15 +26,15 @@ def sql_pane(scene: Scene, view: View) -> Component:
         ],
         className="controls",
     )
-    return html.Div([form, _answer(scene, view.sql)])
+    return html.Div([form, _answer(loaded, view.sql)])
 
 
-def _answer(scene: Scene, query: str | None) -> Component:
+def _answer(loaded: LoadedTrace, query: str | None) -> Component:
     if query is None:
-        names = ", ".join(name for name in BY_NAME if scene.trace.has(name))
+        names = ", ".join(name for name in BY_NAME if loaded.trace.has(name))
         return html.P(f"tables: {names or 'none'}", className="controls muted")
     try:
-        frame = scene.trace.sql(query)
+        frame = loaded.trace.sql(query)
     except StepscopeError as error:
         return html.P(plain(str(error)), className="failure")
     rows = f"{count(len(frame))} {'row' if len(frame) == 1 else 'rows'}"

@@ -21,39 +21,39 @@ from stepscope.app.debug import (
 from stepscope.app.present.where import step_of, when
 from stepscope.app.printable import plain
 from stepscope.app.units import count
-from stepscope.app.web.scene import Scene
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
 
 MAX_NAMES = 60
 ORDER = ("step", "left out", "batch", "changed", "buckets", "core groups")
 
 
-def step_pane(scene: Scene, view: View) -> Component:
+def step_pane(loaded: LoadedTrace, view: View) -> Component:
     """The step of the view, the trace's first without one; links lead to those before and after.
 
     Of a trace without steps it is what is known of the moment that is selected, or of the first.
     """
-    if not scene.steps:
-        return _without_steps(scene, view)
-    step = scene.steps[0] if view.step is None else view.step
-    with scene.session_lock:
-        scene.session.goto(step=step)
-        detail = scene.session.detail()
-    return html.Div([_controls(scene, view, step), _columns(detail)])
+    if not loaded.steps:
+        return _without_steps(loaded, view)
+    step = loaded.steps[0] if view.step is None else view.step
+    with loaded.session_lock:
+        loaded.session.goto(step=step)
+        detail = loaded.session.detail()
+    return html.Div([_controls(loaded, view, step), _columns(detail)])
 
 
-def _without_steps(scene: Scene, view: View) -> Component:
+def _without_steps(loaded: LoadedTrace, view: View) -> Component:
     at = view.point[1] if view.point else 0
-    with scene.session_lock:
-        scene.session.goto(ts_ns=at + scene.origin)
-        detail = scene.session.detail()
-    here = when(detail.after.ts_ns, scene.timeline)
+    with loaded.session_lock:
+        loaded.session.goto(ts_ns=at + loaded.origin)
+        detail = loaded.session.detail()
+    here = when(detail.after.ts_ns, loaded.timeline)
     said = html.P(f"This trace has no steps; this is at {here}.", className="controls muted")
     return html.Div([said, _columns(detail)])
 
 
-def _controls(scene: Scene, view: View, step: int) -> Component:
-    place = step_of(step, scene.step_index(step), len(scene.steps))
+def _controls(loaded: LoadedTrace, view: View, step: int) -> Component:
+    place = step_of(step, loaded.step_index(step), len(loaded.steps))
     return html.Div(
         [
             html.A("◀ previous", href=view.link(go="previous-step"), className="button"),

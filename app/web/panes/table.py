@@ -7,25 +7,25 @@ from dash import html
 from dash.development.base_component import Component
 
 from stepscope.app.timeline import Viewport
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.frame_table import frame_table
-from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import View
 from stepscope.ingest.schema import BY_NAME
 
 PAGE_ROWS = 100
 
 
-def table_pane(scene: Scene, view: View) -> Component:
+def table_pane(loaded: LoadedTrace, view: View) -> Component:
     """A page of a table's rows; the first table that has any when none is named."""
-    present = [name for name in BY_NAME if scene.trace.has(name)]
+    present = [name for name in BY_NAME if loaded.trace.has(name)]
     if not present:
         return html.P("This trace has no rows.", className="controls muted")
     name = view.table if view.table in present else present[0]
-    total = scene.trace.num_rows(name)
+    total = loaded.trace.num_rows(name)
     last = -(-total // PAGE_ROWS)
     page = min(view.page, last)
-    frame = _page(scene.trace.table(name), view.sort, page)
-    rows = frame_table(frame, lambda column: _head(view, column), lambda ts: _at(scene, view, ts))
+    frame = _page(loaded.trace.table(name), view.sort, page)
+    rows = frame_table(frame, lambda column: _head(view, column), lambda ts: _at(loaded, view, ts))
     return html.Div([_choice(view, present, name), _pager(view, page, last, total), rows])
 
 
@@ -72,8 +72,8 @@ def _head(view: View, column: str) -> Component:
     return html.A(f"{column}{arrow}", href=href, className="on" if arrow else "")
 
 
-def _at(scene: Scene, view: View, ts_ns: int) -> str:
+def _at(loaded: LoadedTrace, view: View, ts_ns: int) -> str:
     """A link to a time, at the zoom at which the timeline is."""
-    now = Viewport(*(view.t or (0, scene.length)))
-    there = now.centre(ts_ns - scene.origin).clamp((0, scene.length))
-    return view.link(t=(there.t0, min(there.t1, scene.length)))
+    now = Viewport(*(view.t or (0, loaded.length)))
+    there = now.centre(ts_ns - loaded.origin).clamp((0, loaded.length))
+    return view.link(t=(there.t0, min(there.t1, loaded.length)))

@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from stepscope.ingest.trace import Trace
 from tests.app.web.conftest import Visit
-from tests.app.web.scenes import conflict_trace
+from tests.app.web.small_traces import conflict_trace
 
 Open = Callable[[Trace], Visit]
 SMALL = conflict_trace()

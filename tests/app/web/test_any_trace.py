@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from stepscope.ingest.trace import Trace
 from tests.app.web.hands import Open, press
-from tests.app.web.scenes import HOSTILE, LINK, SCRIPT, conflict_trace
+from tests.app.web.small_traces import HOSTILE, LINK, SCRIPT, conflict_trace
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web

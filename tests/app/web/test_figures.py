@@ -7,7 +7,7 @@ from plotly.graph_objects import Figure
 
 from stepscope.app.timeline import Composition
 from stepscope.app.web import figures
-from tests.app.web.scenes import conflict_trace, scene_of
+from tests.app.web.small_traces import conflict_trace, loaded_of
 from tests.traces import trace_of
 
 
@@ -59,6 +59,6 @@ def test_what_a_trace_does_not_tell_has_no_chart() -> None:
 
 
 def test_the_load_of_an_empty_trace_is_an_empty_chart() -> None:
-    load = scene_of(trace_of()).timeline.load(100)
+    load = loaded_of(trace_of()).timeline.load(100)
 
     assert not figures.load(load).data

@@ -16,7 +16,7 @@ from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import ConfigError, MissingExtra
 from stepscope.ingest.storage.saving import save_trace
-from tests.app.web.scenes import conflict_trace, scene_of
+from tests.app.web.small_traces import conflict_trace, loaded_of
 
 
 def test_a_taken_port_gives_a_free_one() -> None:
@@ -56,7 +56,7 @@ def test_an_ipv6_address_stands_in_brackets() -> None:
 )
 def test_a_page_of_the_web_cannot_read_the_trace_under_its_own_name(name: str, status: int) -> None:
     trace = conflict_trace()
-    app = create_app(trace, scene_of(trace).result)
+    app = create_app(trace, loaded_of(trace).result)
     listen.refuse_other_names(app.server)
 
     assert app.server.test_client().get("/", headers={"Host": name}).status_code == status
@@ -64,7 +64,7 @@ def test_a_page_of_the_web_cannot_read_the_trace_under_its_own_name(name: str, s
 
 def test_scripts_run_and_requests_go_only_to_where_the_page_comes_from() -> None:
     trace = conflict_trace()
-    client = create_app(trace, scene_of(trace).result).server.test_client()
+    client = create_app(trace, loaded_of(trace).result).server.test_client()
 
     policy = client.get("/").headers["Content-Security-Policy"]
 
@@ -80,7 +80,7 @@ def test_without_dash_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
     trace = conflict_trace()
 
     with pytest.raises(MissingExtra, match=r"pip install 'stepscope\[web\]'"):
-        create_app(trace, scene_of(trace).result)
+        create_app(trace, loaded_of(trace).result)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

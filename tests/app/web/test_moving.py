@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.app.web.hands import SMALL, Open, address, colours_in, press, shown_range, view
-from tests.app.web.scenes import NUM_STEPS, STEP_NS
+from tests.app.web.small_traces import NUM_STEPS, STEP_NS
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web

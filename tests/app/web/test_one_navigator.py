@@ -16,7 +16,7 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app.timeline.keymap import KEYMAP
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.actions import textual
-from stepscope.app.web.scene import Scene
+from stepscope.app.web.loaded import LoadedTrace
 from tests.app.tui import stage
 from tests.app.web.hands import Open, press, rows, view
 
@@ -79,7 +79,7 @@ async def in_terminal(keys: list[str]) -> list[State]:
 def on_page(opened: Any, keys: list[str]) -> list[State]:
     page = opened.go()
     page.mouse.move(0, 0)  # beside the timeline: keys zoom at the cursor
-    named = list(Scene(stage.conflict_trace(), result()).findings)
+    named = list(LoadedTrace(stage.conflict_trace(), result()).findings)
     states = []
     for key in keys:
         press(opened, key)

@@ -12,6 +12,7 @@ from dash.development.base_component import Component
 from stepscope.analyzers.findings.finding import SEVERITIES
 from stepscope.app.web.callbacks import position
 from stepscope.app.web.layout import layout
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.details import about
 from stepscope.app.web.panes.findings import findings_pane
 from stepscope.app.web.panes.overview import overview_pane
@@ -19,16 +20,15 @@ from stepscope.app.web.panes.sql import sql_pane
 from stepscope.app.web.panes.step import step_pane
 from stepscope.app.web.panes.table import PAGE_ROWS, table_pane
 from stepscope.app.web.resolve import resolve
-from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import View
 from tests.analyzers.rows import part
-from tests.app.web.scenes import STEP_NS, conflict_trace, scene_of
+from tests.app.web.small_traces import STEP_NS, conflict_trace, loaded_of
 from tests.traces import trace_of
 
 
 @cache
-def small() -> Scene:
-    return scene_of(conflict_trace())
+def small() -> LoadedTrace:
+    return loaded_of(conflict_trace())
 
 
 def texts(component: Any) -> Iterator[str]:
@@ -81,7 +81,7 @@ def test_a_span_is_told_with_the_row_that_it_stands_for() -> None:
 def test_arguments_that_are_not_json_are_shown_as_they_are() -> None:
     spans = [{"ts_ns": 0, "dur_ns": 10, "track": "t", "name": "n", "args": "{not json"}]
 
-    told = said(about(scene := scene_of(trace_of(spans=spans)), resolve(scene, "?sel=0@5")))
+    told = said(about(loaded := loaded_of(trace_of(spans=spans)), resolve(loaded, "?sel=0@5")))
 
     assert "{not json" in told
 
@@ -96,10 +96,10 @@ def test_the_step_shows_the_batch_and_the_state() -> None:
 
 def test_without_steps_the_drawer_shows_the_cores_at_what_is_selected() -> None:
     blocks = [part(number, 0, number * 10_000, number * 10_000 + 5_000) for number in range(2)]
-    scene = scene_of(trace_of(core_spans=blocks))
+    loaded = loaded_of(trace_of(core_spans=blocks))
 
-    first = said(step_pane(scene, resolve(scene, "").view))
-    between = said(step_pane(scene, resolve(scene, "?sel=0@7000").view))
+    first = said(step_pane(loaded, resolve(loaded, "").view))
+    between = said(step_pane(loaded, resolve(loaded, "?sel=0@7000").view))
 
     assert "This trace has no steps; this is at 0.000 ms." in first
     assert "cores running 1 of 1" in first
@@ -108,25 +108,25 @@ def test_without_steps_the_drawer_shows_the_cores_at_what_is_selected() -> None:
 
 
 def test_findings_are_listed_worst_first_with_the_current_one_marked() -> None:
-    scene = small()
-    pane = findings_pane(scene, resolve(scene, "?finding=COR001.1").view)
+    loaded = small()
+    pane = findings_pane(loaded, resolve(loaded, "?finding=COR001.1").view)
 
-    found = [SEVERITIES.index(each.severity) for each in scene.findings.values()]
+    found = [SEVERITIES.index(each.severity) for each in loaded.findings.values()]
     marked = [line for line in pane.children if "current" in line.className]
-    assert len(pane.children) == len(scene.findings)
+    assert len(pane.children) == len(loaded.findings)
     assert found == sorted(found)
     assert ["qk_pv 7/8 took" in said(line) for line in marked] == [True]
 
 
 def test_a_clean_trace_says_how_many_rules_looked() -> None:
-    clean = scene_of(trace_of(core_spans=[part(1, 1, 0, 9)]))
+    clean = loaded_of(trace_of(core_spans=[part(1, 1, 0, 9)]))
 
     assert said(findings_pane(clean, View())).startswith("Nothing was found: ")
     assert " rules could judge; record steps for up to " in said(findings_pane(clean, View()))
 
 
 def test_where_no_rule_could_judge_nothing_is_said_to_be_found() -> None:
-    counted = scene_of(trace_of(spans=[{"span": 1, "track": "main", "name": "work"}]))
+    counted = loaded_of(trace_of(spans=[{"span": 1, "track": "main", "name": "work"}]))
 
     assert said(findings_pane(counted, View())).startswith("No rule could judge what ran: ")
     assert "Findings ○" in said(layout(counted))
@@ -134,9 +134,9 @@ def test_where_no_rule_could_judge_nothing_is_said_to_be_found() -> None:
 
 def test_a_table_is_shown_a_page_at_a_time() -> None:
     counters = [{"ts_ns": at, "name": "c", "value": float(at)} for at in range(PAGE_ROWS + 20)]
-    scene = scene_of(trace_of(counters=counters))
+    loaded = loaded_of(trace_of(counters=counters))
 
-    told = said(table_pane(scene, View(table="counters", page=2)))
+    told = said(table_pane(loaded, View(table="counters", page=2)))
 
     assert "rows 101 to 120 of 120" in told
 
@@ -176,7 +176,7 @@ def test_a_query_that_does_not_run_is_told_why(query: str, fault: str) -> None:
 
 @pytest.mark.parametrize("pane", [findings_pane, overview_pane, step_pane, table_pane, sql_pane])
 def test_every_pane_stands_over_an_empty_trace(pane: Any) -> None:
-    assert said(pane(scene_of(trace_of()), View()))
+    assert said(pane(loaded_of(trace_of()), View()))
 
 
 def test_the_place_in_the_bar_says_that_it_is_the_middle_and_not_the_chosen_step() -> None:

@@ -14,7 +14,7 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
-from tests.app.web.scenes import conflict_trace
+from tests.app.web.small_traces import conflict_trace
 
 UPDATE = "/_dash-update-component"
 WISH = {"t0": 0, "t1": 1000, "width": 10, "lanes": [0], "hide": []}

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.timeline.moves import MOVES
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.resolve import resolve
-from stepscope.app.web.scene import Scene
-from tests.app.web.scenes import NUM_STEPS, STEP_NS, US, conflict_trace, scene_of
+from tests.app.web.small_traces import NUM_STEPS, STEP_NS, US, conflict_trace, loaded_of
 from tests.traces import trace_of
 
 
 @cache
-def small() -> Scene:
-    return scene_of(conflict_trace())
+def small() -> LoadedTrace:
+    return loaded_of(conflict_trace())
 
 
 def test_without_a_range_the_whole_trace_is_shown() -> None:
@@ -25,11 +25,11 @@ def test_without_a_range_the_whole_trace_is_shown() -> None:
 
 
 def test_a_finding_brings_its_range_its_lane_and_its_step() -> None:
-    scene = small()
+    loaded = small()
 
-    resolved = resolve(scene, "?finding=COR001.1")
+    resolved = resolve(loaded, "?finding=COR001.1")
 
-    lane = scene.timeline.lanes[resolved.view.sel[0]] if resolved.view.sel else None
+    lane = loaded.timeline.lanes[resolved.view.sel[0]] if resolved.view.sel else None
     assert lane
     assert (lane.group, lane.label) == ("group 0", "AIV1")
     assert resolved.t[0] < 210 * US < resolved.t[1] < 300 * US
@@ -43,30 +43,30 @@ def test_a_range_in_the_address_stands_against_that_of_the_finding() -> None:
 
 
 def test_next_finding_goes_round() -> None:
-    scene = small()
-    keys = list(scene.findings)
+    loaded = small()
+    keys = list(loaded.findings)
     address, visited = "", []
 
     for _ in range(len(keys) + 1):
-        address = resolve(scene, f"{address}&go=next-finding").view.spell()
-        visited.append(resolve(scene, address).view.finding)
+        address = resolve(loaded, f"{address}&go=next-finding").view.spell()
+        visited.append(resolve(loaded, address).view.finding)
 
     assert visited == [*keys, keys[0]]
 
 
 def test_previous_finding_from_the_start_is_the_last() -> None:
-    scene = small()
+    loaded = small()
 
-    assert resolve(scene, "?go=previous-finding").view.finding == list(scene.findings)[-1]
+    assert resolve(loaded, "?go=previous-finding").view.finding == list(loaded.findings)[-1]
 
 
 def test_steps_go_forward_and_back_and_stop_at_the_ends() -> None:
-    scene = small()
+    loaded = small()
 
-    assert resolve(scene, "?step=1&go=next-step").view.step == 2
-    assert resolve(scene, "?step=1&go=previous-step").view.step == 0
-    assert resolve(scene, "?step=0&go=previous-step").view.step == 0
-    assert resolve(scene, f"?step={NUM_STEPS - 1}&go=next-step").view.step == NUM_STEPS - 1
+    assert resolve(loaded, "?step=1&go=next-step").view.step == 2
+    assert resolve(loaded, "?step=1&go=previous-step").view.step == 0
+    assert resolve(loaded, "?step=0&go=previous-step").view.step == 0
+    assert resolve(loaded, f"?step={NUM_STEPS - 1}&go=next-step").view.step == NUM_STEPS - 1
 
 
 def test_a_step_out_of_sight_is_brought_into_the_middle_at_the_same_zoom() -> None:
@@ -77,21 +77,21 @@ def test_a_step_out_of_sight_is_brought_into_the_middle_at_the_same_zoom() -> No
 
 
 def test_spans_of_a_lane_are_walked_in_order() -> None:
-    scene = small()
-    first = resolve(scene, "?finding=COR001.1&go=next-span")
+    loaded = small()
+    first = resolve(loaded, "?finding=COR001.1&go=next-span")
 
     assert first.span
     assert first.span.label == "qk_pv 7/8"
-    back = resolve(scene, f"{first.view.spell()}&go=previous-span")
+    back = resolve(loaded, f"{first.view.spell()}&go=previous-span")
     assert back.span
     assert back.span.label == "push 31/32"
 
 
 def test_at_the_last_span_next_stays() -> None:
-    scene = small()
+    loaded = small()
     address = "?sel=0@550000"
 
-    assert resolve(scene, f"{address}&go=next-span").view.sel == resolve(scene, address).view.sel
+    assert resolve(loaded, f"{address}&go=next-span").view.sel == resolve(loaded, address).view.sel
 
 
 def test_what_the_trace_does_not_have_is_left_out() -> None:
@@ -105,10 +105,10 @@ def test_what_the_trace_does_not_have_is_left_out() -> None:
 
 
 def test_a_range_beyond_the_trace_is_cut_or_left_out() -> None:
-    scene = small()
+    loaded = small()
 
-    assert resolve(scene, "?t=100..99000000").t == (100, scene.length)
-    assert resolve(scene, "?t=99000000..99000001").t == (0, scene.length)
+    assert resolve(loaded, "?t=100..99000000").t == (100, loaded.length)
+    assert resolve(loaded, "?t=99000000..99000001").t == (0, loaded.length)
 
 
 @given(
@@ -116,20 +116,20 @@ def test_a_range_beyond_the_trace_is_cut_or_left_out() -> None:
     st.dictionaries(st.sampled_from(["t", "sel", "finding", "step", "mark", "pin"]), st.text()),
 )
 def test_any_address_leads_to_a_range_within_the_trace(verb: str, given: dict[str, str]) -> None:
-    scene = small()
+    loaded = small()
     query = "&".join([f"go={verb}", *(f"{name}={text}" for name, text in given.items())])
 
-    resolved = resolve(scene, query)
+    resolved = resolve(loaded, query)
 
-    assert 0 <= resolved.t[0] < resolved.t[1] <= scene.length
-    assert resolve(scene, resolved.view.spell()) == resolved
+    assert 0 <= resolved.t[0] < resolved.t[1] <= loaded.length
+    assert resolve(loaded, resolved.view.spell()) == resolved
 
 
 @pytest.mark.parametrize("verb", list(MOVES))
 def test_in_an_empty_trace_every_jump_stays(verb: str) -> None:
-    scene = scene_of(trace_of())
+    loaded = loaded_of(trace_of())
 
-    resolved = resolve(scene, f"?sel=0@0&finding=COR001.1&step=1&go={verb}")
+    resolved = resolve(loaded, f"?sel=0@0&finding=COR001.1&step=1&go={verb}")
 
     assert resolved.view.sel is None
-    assert resolved.t == (0, scene.length)
+    assert resolved.t == (0, loaded.length)

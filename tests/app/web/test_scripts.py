@@ -15,7 +15,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.app.timeline import Viewport
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
 from stepscope.app.web.server import create_app
-from tests.app.web.scenes import conflict_trace
+from tests.app.web.small_traces import conflict_trace
 from tests.conftest import ROOT
 
 ASSETS = ROOT / "app" / "web" / "assets"

@@ -15,11 +15,11 @@ from playwright.sync_api import expect
 from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.web import panes
 from stepscope.app.web.layout import layout
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.pane import pane_of
-from stepscope.app.web.scene import Scene
 from stepscope.app.web.view import View
 from tests.app.web.hands import SMALL, Open, address, press
-from tests.app.web.scenes import conflict_trace, scene_of
+from tests.app.web.small_traces import conflict_trace, loaded_of
 from tests.traces import trace_of
 
 
@@ -36,7 +36,7 @@ def leaves(component: Any) -> Iterator[Component]:
 def test_there_is_a_tab_for_each_pane_of_the_tuple_with_its_key_and_what_it_is_for() -> None:
     found = [
         [getattr(each, name) for name in ("id", "data-key", "title", "href")]
-        for each in leaves(layout(scene_of(conflict_trace())))
+        for each in leaves(layout(loaded_of(conflict_trace())))
     ]
 
     assert found == [
@@ -50,7 +50,7 @@ def test_every_pane_draws_an_empty_trace_and_is_spelled_by_its_name(tab: Tab) ->
     view = View.parse(f"?tab={tab.name}")
 
     assert view.tab == tab.name
-    assert isinstance(pane_of(tab.name)(scene_of(trace_of()), view), Component)
+    assert isinstance(pane_of(tab.name)(loaded_of(trace_of()), view), Component)
 
 
 def test_a_tab_that_is_none_of_ours_is_left_out() -> None:
@@ -71,9 +71,9 @@ def test_every_tab_opens_by_its_key_and_the_help_says_so(visit: Open) -> None:
         expect(page.locator("#keys")).to_contain_text(f"{key} {tab.says}")
 
 
-def notes_pane(scene: Scene, view: View) -> Component:
+def notes_pane(loaded: LoadedTrace, view: View) -> Component:
     """A pane that only this test has."""
-    return html.P(f"notes on {scene.trace.name}, at {view.tab}")
+    return html.P(f"notes on {loaded.trace.name}, at {view.tab}")
 
 
 @pytest.fixture

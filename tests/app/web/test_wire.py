@@ -1,4 +1,4 @@
-"""What travels to the browser."""
+"""What is sent to the browser."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 
 from stepscope.app.palette import INK, TEXT
 from stepscope.app.web import wire
-from stepscope.app.web.scene import Scene
-from tests.app.web.scenes import STEP_NS, conflict_trace, scene_of
+from stepscope.app.web.loaded import LoadedTrace
+from tests.app.web.small_traces import STEP_NS, conflict_trace, loaded_of
 from tests.traces import trace_of
 
 
 @cache
-def small() -> Scene:
-    return scene_of(conflict_trace())
+def small() -> LoadedTrace:
+    return loaded_of(conflict_trace())
 
 
-def ask(scene: Scene, t0: float, t1: float, **more: Any) -> dict[str, Any]:
-    lanes = [lane.id for lane in scene.timeline.lanes]
+def ask(loaded: LoadedTrace, t0: float, t1: float, **more: Any) -> dict[str, Any]:
+    lanes = [lane.id for lane in loaded.timeline.lanes]
     return wire.picture(
-        scene, {"t0": t0, "t1": t1, "width": 100, "lanes": lanes, "hide": [], **more}
+        loaded, {"t0": t0, "t1": t1, "width": 100, "lanes": lanes, "hide": [], **more}
     )
 
 
@@ -35,9 +35,9 @@ def floats(text: str) -> list[float]:
 
 
 def test_few_spans_come_one_by_one_with_their_labels() -> None:
-    scene = small()
+    loaded = small()
 
-    sent = ask(scene, 0, scene.length)
+    sent = ask(loaded, 0, loaded.length)
 
     steps = sent["sparse"][0]
     assert floats(steps["start"]) == [step * STEP_NS for step in range(6)]
@@ -46,9 +46,9 @@ def test_few_spans_come_one_by_one_with_their_labels() -> None:
 
 def test_many_spans_come_as_pixels() -> None:
     spans = [{"ts_ns": at * 10, "dur_ns": 5, "track": "t", "name": "n"} for at in range(1000)]
-    scene = scene_of(trace_of(spans=spans))
+    loaded = loaded_of(trace_of(spans=spans))
 
-    sent = ask(scene, 0, scene.length)
+    sent = ask(loaded, 0, loaded.length)
 
     assert sent["dense"] == [0]
     assert sent["sparse"] == []
@@ -80,10 +80,10 @@ def test_lanes_that_are_not_there_are_left_out() -> None:
 
 def test_hidden_states_leave_the_pixels() -> None:
     spans = [{"ts_ns": at * 10, "dur_ns": 5, "track": "t", "name": "n"} for at in range(1000)]
-    scene = scene_of(trace_of(spans=spans))
-    shade = set(base64.b64decode(ask(scene, 0, 10_000)["state"]))
+    loaded = loaded_of(trace_of(spans=spans))
+    shade = set(base64.b64decode(ask(loaded, 0, 10_000)["state"]))
 
-    hidden = ask(scene, 0, 10_000, hide=[scene.timeline.states[at].name for at in shade])
+    hidden = ask(loaded, 0, 10_000, hide=[loaded.timeline.states[at].name for at in shade])
 
     assert not any(base64.b64decode(hidden["state"]))
 
@@ -96,7 +96,7 @@ def test_labels_are_written_in_the_ink_that_is_read_best(ground: str, ink: str) 
 
 
 def test_an_empty_trace_has_a_model_and_a_picture() -> None:
-    scene = scene_of(trace_of())
+    loaded = loaded_of(trace_of())
 
-    assert wire.model(scene)["lanes"] == []
-    assert ask(scene, 0, 1000)["sparse"] == []
+    assert wire.model(loaded)["lanes"] == []
+    assert ask(loaded, 0, 1000)["sparse"] == []

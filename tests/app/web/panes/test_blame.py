@@ -14,7 +14,7 @@ from stepscope.app.web.panes.blame import PATTERNS, blame_pane, waterfall
 from stepscope.app.web.view import View
 from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.trace import Trace
-from tests.app.web.scenes import scene_of
+from tests.app.web.small_traces import loaded_of
 from tests.app.web.test_panes import said
 from tests.engine.small_engines import serve
 from tests.traces import trace_of
@@ -27,7 +27,7 @@ def _served(names: list[str]) -> Trace:
 
 
 def test_the_pane_tells_causes_totals_and_how_many_bars_it_draws() -> None:
-    told = said(blame_pane(scene_of(_served(["r0", "r1", "r2"])), View()))
+    told = said(blame_pane(loaded_of(_served(["r0", "r1", "r2"])), View()))
 
     assert "3 of 3 requests, the slowest" in told
     assert "prefill" in told
@@ -39,7 +39,7 @@ def test_a_run_that_names_no_request_is_not_called_a_request() -> None:
         {"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode", "rank": rank} for rank in (0, 1)
     ]
 
-    told = said(blame_pane(scene_of(trace_of(steps=steps, ranks=(0, 1))), View()))
+    told = said(blame_pane(loaded_of(trace_of(steps=steps, ranks=(0, 1))), View()))
 
     assert "2 of 2 ranks, the whole run of each" in told
     assert "requests" not in told.split("the trace names no requests")[1]
@@ -76,7 +76,7 @@ def test_names_out_of_a_trace_are_text_in_the_picture(name: str) -> None:
 
 
 def test_a_trace_with_nothing_in_it_says_so() -> None:
-    told = said(blame_pane(scene_of(trace_of(counters=[{"name": "x", "value": 1.0}])), View()))
+    told = said(blame_pane(loaded_of(trace_of(counters=[{"name": "x", "value": 1.0}])), View()))
 
     assert "no time to be blamed for" in told
 

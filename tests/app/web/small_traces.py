@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stepscope.analyzers.check.run import check
-from stepscope.app.web.scene import Scene
+from stepscope.app.web.loaded import LoadedTrace
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 
@@ -42,9 +42,9 @@ def conflict_trace(**names: str) -> Trace:
     )
 
 
-def scene_of(trace: Trace) -> Scene:
+def loaded_of(trace: Trace) -> LoadedTrace:
     """The trace, checked, as a page looks at it."""
-    return Scene(trace, check(trace))
+    return LoadedTrace(trace, check(trace))
 
 
 def _ids(called: dict[str, str]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
 
 
-class Scene:
+class LoadedTrace:
     """Everything that is worked out once and then only read, by any number of requests.
 
     Times on the page count from `origin`, the first moment of the trace, so that they are exact in
