@@ -50,7 +50,7 @@ class Address(Struct):
     search: str
 
 
-class Wish(Struct):
+class PictureQuery(Struct):
     """A picture that the page wants."""
 
     t0: Finite
@@ -63,7 +63,7 @@ class Wish(Struct):
 VALUES: Mapping[str, Any] = {
     "address.data": Address | None,
     "view.data": Address | None,
-    "ask.data": Wish | None,
+    "ask.data": PictureQuery | None,
     "find.value": str | None,
 }
 """What each input of a callback holds."""

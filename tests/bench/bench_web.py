@@ -2,7 +2,7 @@
 
 `canvas` is the page as it is. `heatmap` draws the same answers of the timeline model as one uint8
 Plotly heatmap that is sent as a Patch, the alternative that docs/decisions/0003 speaks of. Both are
-timed from the wish to the frame after the one that shows it, at the same zooms.
+timed from the query to the frame after the one that shows it, at the same zooms.
 """
 
 from __future__ import annotations

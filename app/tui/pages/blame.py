@@ -182,7 +182,7 @@ class BlamePage(Page):
     def _describe(self) -> None:
         row = self._row()
         if row:
-            self._latest.wish(row)
+            self._latest.ask(row)
 
     @work(thread=True)
     def _look_up(self, row: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from stepscope.app.tui.widgets.text_bar import Bar, Piece
 from stepscope.app.units import duration
 from stepscope.app.widths import fit, width_of
 
-Wish = tuple[Position, str | None]
+Query = tuple[Position, str | None]
 
 
 class StepBar(Bar):
@@ -90,7 +90,7 @@ class StepPage(Page):
         self.timeline: Timeline | None = None
         self.step: StepView | None = None
         self.request: str | None = None
-        self._latest: Latest[Wish] = Latest(self._look_up)
+        self._latest: Latest[Query] = Latest(self._look_up)
 
     def compose(self) -> ComposeResult:
         """Lay out the bar and the two panes."""
@@ -118,12 +118,12 @@ class StepPage(Page):
 
     def _look(self) -> None:
         if self.session:
-            self._latest.wish((self.session.position, self.request))
+            self._latest.ask((self.session.position, self.request))
 
     @work(thread=True)
-    def _look_up(self, wish: Wish) -> None:
+    def _look_up(self, query: Query) -> None:
         if self._own:
-            self.post_message(self.Seen(look_at_step(self._own, *wish)))
+            self.post_message(self.Seen(look_at_step(self._own, *query)))
 
     def on_step_page_seen(self, event: Seen) -> None:
         """Show what was found, unless the session has moved on."""

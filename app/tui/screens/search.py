@@ -96,7 +96,7 @@ class SearchScreen(ModalScreen[Hit | None]):
 
     @on(Input.Changed)
     def _type(self, event: Input.Changed) -> None:
-        self._latest.wish(event.value)
+        self._latest.ask(event.value)
 
     @on(Input.Submitted)
     def _submit(self, event: Input.Submitted) -> None:

@@ -16,7 +16,7 @@ from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
 
-Wish = tuple[Selection, Timeline, Trace]
+Query = tuple[Selection, Timeline, Trace]
 
 
 class Details(Prose):
@@ -30,15 +30,15 @@ class Details(Prose):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._latest: Latest[Wish] = Latest(self._describe)
+        self._latest: Latest[Query] = Latest(self._describe)
 
     def look_up(self, selection: Selection, timeline: Timeline, trace: Trace) -> None:
         """Describe a selection; of several in a row, the last one."""
-        self._latest.wish((selection, timeline, trace))
+        self._latest.ask((selection, timeline, trace))
 
     @work(thread=True)
-    def _describe(self, wish: Wish) -> None:
-        self.post_message(self.Described(describe(*wish)))
+    def _describe(self, query: Query) -> None:
+        self.post_message(self.Described(describe(*query)))
 
     def on_details_described(self, event: Described) -> None:
         """Show what was found, unless something else is wanted by now."""

@@ -1,35 +1,35 @@
-"""Keeps slow look-ups from piling up: one at a time, and then only the latest wish."""
+"""Keeps slow look-ups from piling up: one at a time, and then only the latest query."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-Wish = TypeVar("Wish")
+Query = TypeVar("Query")
 
 
-class Latest(Generic[Wish]):
-    """Starts `look_up` for a wish; wishes made meanwhile replace each other.
+class Latest(Generic[Query]):
+    """Starts `look_up` for a query; queries made meanwhile replace each other.
 
     All methods are called from the event loop; `look_up` starts a thread and returns.
     """
 
-    def __init__(self, look_up: Callable[[Wish], object]) -> None:
+    def __init__(self, look_up: Callable[[Query], object]) -> None:
         self._look_up = look_up
-        self._running: Wish | None = None
-        self._next: Wish | None = None
+        self._running: Query | None = None
+        self._next: Query | None = None
 
-    def wish(self, wish: Wish) -> None:
+    def ask(self, query: Query) -> None:
         """Look this up now, or as soon as what is being looked up is there."""
         if self._running is None:
-            self._running = wish
-            self._look_up(wish)
+            self._running = query
+            self._look_up(query)
         else:
-            self._next = wish
+            self._next = query
 
     def is_wanted(self) -> bool:
         """Tell, when an answer is there, whether it is the one to show; else start the next."""
-        wish, self._running, self._next = self._next, None, None
-        if wish is not None:
-            self.wish(wish)
-        return wish is None
+        query, self._running, self._next = self._next, None, None
+        if query is not None:
+            self.ask(query)
+        return query is None

@@ -1,4 +1,4 @@
-"""Look-ups do not pile up: one at a time, then the latest wish."""
+"""Look-ups do not pile up: one at a time, then the latest query."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from stepscope.app.tui.widgets.latest import Latest
 def test_wishes_made_meanwhile_are_dropped_but_for_the_last() -> None:
     started: list[int] = []
     latest: Latest[int] = Latest(started.append)
-    for wish in (1, 2, 3, 4):
-        latest.wish(wish)
+    for query in (1, 2, 3, 4):
+        latest.ask(query)
     assert started == [1]
     assert latest.is_wanted() is False, "4 is wanted by now"
     assert started == [1, 4]
     assert latest.is_wanted() is True
-    latest.wish(5)
+    latest.ask(5)
     assert started == [1, 4, 5]
 
 
@@ -28,7 +28,7 @@ def test_the_last_wish_is_always_looked_up_and_never_two_at_once(events: list[bo
     running, last = False, None
     for number, is_wish in enumerate(events):
         if is_wish:
-            latest.wish(number)
+            latest.ask(number)
             running, last = True, number
         elif running:
             running = not latest.is_wanted()
