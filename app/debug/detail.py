@@ -12,6 +12,7 @@ from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.names import CoreName, Names, names_in
 from stepscope.app.debug.why import LeftOut
+from stepscope.app.present.step_words import of_both, tokens
 from stepscope.app.present.where import RESOLUTION_NS
 from stepscope.app.printable import plain
 from stepscope.app.units import duration, moment
@@ -113,8 +114,8 @@ def _header(detail: StepDetail) -> Table:
         "took": _time(step.get("dur_ns")),
         "on the CPU": _time(step.get("cpu_dur_ns")),
         "on the GPU": _gpu(step),
-        "tokens": _tokens(step),
-        "requests": _of_both(step, "num_prefill_reqs", "num_decode_reqs"),
+        "tokens": tokens(step),
+        "requests": of_both(step, "num_prefill_reqs", "num_decode_reqs"),
         "waiting": step.get("num_waiting"),
         "running": step.get("num_running"),
         "KV blocks free": _free(step),
@@ -182,15 +183,6 @@ def _began(detail: StepDetail) -> str:
     return "" if ts_ns is None else moment(ts_ns - detail.first_ns, RESOLUTION_NS)
 
 
-def _tokens(step: Mapping[str, Any]) -> str:
-    names = ("num_prefill_tokens", "num_decode_tokens")
-    told, budget = _of_both(step, *names), step.get("token_budget")
-    known = [step[name] for name in names if step.get(name) is not None]
-    if len(known) == len(names):
-        return f"{told} = {sum(known):,}" + ("" if budget is None else f" of {budget:,}")
-    return told if budget is None or not told else f"{told}, budget {budget:,}"
-
-
 def _gpu(step: Mapping[str, Any]) -> str:
     """How long its kernels ran, and when: empty where nothing is known of them."""
     begun, lasted, busy = (step.get(f"gpu_{name}_ns") for name in ("ts", "dur", "busy"))
@@ -198,15 +190,6 @@ def _gpu(step: Mapping[str, Any]) -> str:
         return ""
     after = begun - step["ts_ns"]
     return f"busy for {_time(busy)}, from {_time(after)} to {_time(after + lasted)} of it"
-
-
-def _of_both(step: Mapping[str, Any], prefill: str, decode: str) -> str:
-    """How many of prefill and of decode; that of which nothing is told is not none of it."""
-    both = {"prefill": step.get(prefill), "decode": step.get(decode)}
-    known = [f"{number:,} {kind}" for kind, number in both.items() if number is not None]
-    if len(known) != 1:
-        return " + ".join(known)
-    return f"{known[0]}, {next(kind for kind in both if both[kind] is None)} unknown"
 
 
 def _free(step: Mapping[str, Any]) -> str:

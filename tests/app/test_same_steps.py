@@ -248,4 +248,4 @@ def test_a_line_about_a_step_gives_no_budget_to_some_of_its_tokens() -> None:
 
     line = step_line(look_at_step(session, session.position, None))
 
-    assert line == "mixed · 5 decode tokens, prefill unknown, budget 8"
+    assert line == "mixed · tokens: 5 decode, prefill unknown, budget 8"

@@ -28,6 +28,7 @@ from stepscope.app.palette import (
 )
 from stepscope.app.present.blocks import Fact, Follow, Heading, Paragraph, Tone
 from stepscope.app.present.facts import decided
+from stepscope.app.present.step_words import tokens
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
 from stepscope.app.tui.pages.step_view import StepView
 from stepscope.app.tui.widgets.prose import Flow, Painted, Shown
@@ -65,21 +66,10 @@ def step_line(view: StepView) -> str:
     step = view.detail.step
     if not step:
         return ""
-    prefill, decode = step["num_prefill_tokens"], step["num_decode_tokens"]
-    tokens = [f"{count(n)} {kind}" for n, kind in ((prefill, "prefill"), (decode, "decode")) if n]
-    parts = [step["kind"], " + ".join(tokens) + (f" tokens{_budget(step)}" if tokens else "")]
-    parts += [step["executed_path"], step["inferred"] and f"inferred from {step['inferred']}"]
+    told = tokens(step)
+    parts = [step["kind"], told and f"tokens: {told}", step["executed_path"]]
+    parts.append(step["inferred"] and f"inferred from {step['inferred']}")
     return " · ".join(part for part in parts if part)
-
-
-def _budget(step: Mapping[str, Any]) -> str:
-    """The budget of all tokens; it is not that of those alone of which something is told."""
-    kinds = ("prefill", "decode")
-    unknown = [f", {kind} unknown" for kind in kinds if step[f"num_{kind}_tokens"] is None]
-    budget = step["token_budget"]
-    if budget is None:
-        return "".join(unknown)
-    return f"{''.join(unknown)}, budget {count(budget)}" if unknown else f" of {count(budget)}"
 
 
 # ── left ─────────────────────────────────────────────────────────────────────────────────────

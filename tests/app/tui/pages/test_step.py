@@ -34,7 +34,10 @@ async def test_it_tells_the_batch_and_who_was_left_out_and_why() -> None:
         await press(pilot, "colon", "6", "enter")
         await press(pilot, "4")
         assert "step 6 of 12 · 0.500 ms" in screen_text(pilot)
-        assert "decode · 3 decode tokens of 1,024 · bucket-4 · took 95.0 µs" in screen_text(pilot)
+        assert (
+            "decode · tokens: 0 prefill + 3 decode = 3 of 1,024 · bucket-4 · took 95.0 µs"
+            in screen_text(pilot)
+        )
         rows = [line.split()[:3] for line in left(pilot).splitlines() if " D req-" in line]
         assert rows == [["D", f"req-{n}", "1"] for n in (1, 2, 3)]
         said = " ".join(left(pilot).split())
