@@ -11,7 +11,7 @@ held by those who wait, and in either case somebody waits whom a loop over the q
   one request more, so the batch was full with three; that was remembered until somebody ended.
 - `parked` (vLLM 53130): a request whose grammar is being compiled is parked. Whether it is ready is
   asked by the loop that lets requests in, which a spent token budget stops before: while one long
-  prompt runs, nobody is promoted, and he whose grammar does not compile gets no error.
+  prefill runs, nobody is promoted, and he whose grammar does not compile gets no error.
 - `heavy-head` (vLLM 33499): the head needs nearly the whole pool, and those behind it 10 of the 50
   blocks that are free. Strictly in order all wait; when all may pass, the head starves: no token in
   120 s in which 132 others finished. The repair lets it be passed eight times.

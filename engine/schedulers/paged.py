@@ -25,7 +25,7 @@ ORDERS = ("fcfs", "priority")
 class Paged:
     """Prefills within the budget that decodes leave them, then decodes within the whole budget.
 
-    - `mixed`: whether a batch may hold prompts and decodes; if not, decodes wait while prompts run.
+    - `mixed`: whether a batch may hold prompts and decodes; if not, decodes wait for prefills.
     - `reserve`: whether decodes in flight have their tokens reserved, `mtp_k` + 1 each.
     - `decodes_first`: decodes take their tokens before prompts do, and their rows come first, as in
       vLLM's order of running before waiting; there is nothing to reserve then.

@@ -1,6 +1,6 @@
 """`queued`: the waiting loops of serving engines, with what can stop them short.
 
-Prompts run in chunks within a budget, either beside the decodes, as in vLLM, or before them, as in
+Prefills run in chunks within a budget, either beside the decodes, as in vLLM, or before them, as in
 SGLang. A waiting request may be parked, for a grammar to be compiled or for KV that comes from
 elsewhere; such a one holds blocks while it waits.
 """

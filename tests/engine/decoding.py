@@ -1,4 +1,4 @@
-"""Small decoders for tests, and prompts run through them in whatever pieces."""
+"""Small decoders for tests, and prompts sent through them in whatever pieces."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def waited_with_room(tables: Tables, found: Finding) -> bool:
 
 
 def no_decode_ran(tables: Tables, found: Finding) -> bool:
-    """STV011: so many steps in a row ran prompts alone, with somebody there who could decode."""
+    """STV011: so many steps in a row ran prefills alone, with somebody there who could decode."""
     began = [(row["ts_ns"], row["request"]) for row in tables["lifecycle"]
              if row["event"] == "first-token"]  # fmt: skip
     # What is computed again in a step cannot decode in it.

@@ -114,7 +114,7 @@ def halved_though_mixed(tables: Tables) -> bool:
 
 
 def kinds_differ(tables: Tables) -> bool:
-    """In one step a rank ran prompts, and another one decodes alone."""
+    """In one step a rank ran prefills, and another one decodes alone."""
     for rows in grouped(tables["steps"], lambda row: row["step"]).values():
         kinds = {_kind(row) for row in rows}
         if {"prefill", "decode"} <= kinds:

@@ -1,7 +1,7 @@
 """kind-disagreement: data-parallel ranks ran different kinds of batches in one step.
 
 ## What it finds
-Steps in which a rank ran prompts (a prefill or a mixed batch) and another one decodes alone. A
+Steps in which a rank ran prefills (a prefill or a mixed batch) and another one decodes alone. A
 dummy is of the kind that its path names. Only ranks that schedule for themselves count, which have
 `batch_rows`, and only ranks in lock-step: one of them runs dummies, or they meet in collectives.
 All such steps are one finding, with what each rank ran in the first of them.
@@ -49,7 +49,7 @@ NUM_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class KindDisagreement:
-    """Ranks in lock-step ran prompts and decodes in the same step."""
+    """Ranks in lock-step ran prefills and decodes in the same step."""
 
     code: ClassVar[str] = "COL009"
     name: ClassVar[str] = "kind-disagreement"

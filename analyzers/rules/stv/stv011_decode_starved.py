@@ -14,8 +14,8 @@ Tokens stop for everybody who is in the middle of an answer. It feeds itself: th
 decode do not finish, keep their KV blocks, are preempted for the prompts, and become prompts again.
 
 ## Example
-    494 steps running (4 to 497, 145.3 s) ran prompts and no decode, with up to 61 requests ready to
-    decode
+    494 steps running (4 to 497, 145.3 s) ran prefills and no decode, with up to 61 requests ready
+    to decode
 
 ## How to fix
 Alternate: after some prefill steps run a decode step, whatever waits; or mix both in a batch with a
@@ -93,7 +93,7 @@ class DecodeStarved:
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         message = (
             f"{times(row['num_steps'], 'step')} running ({row['step']} to {row['last_step']}, "
-            f"{duration(row['end_ns'] - row['ts_ns'])}) ran prompts and no decode, with up to "
+            f"{duration(row['end_ns'] - row['ts_ns'])}) ran prefills and no decode, with up to "
             f"{times(row['num_left_out'], 'request')} ready to decode"
         )
         evidence: Evidence = {

@@ -197,7 +197,7 @@ def test_ranks_run_the_same_kind_in_every_step_and_dummies_where_they_have_none(
     assert len(rows.of("lifecycle", event="finish")) == 8
 
 
-def test_a_rank_that_forgets_its_begun_prompts_runs_another_kind_than_its_peer(
+def test_a_rank_that_forgets_its_begun_prefills_runs_another_kind_than_its_peer(
     tmp_path: Path,
 ) -> None:
     rows = faulty(tmp_path, "peer-kind-from-queue")

@@ -29,7 +29,7 @@ def disagreed(*rows: Row, scheduled: list[Row] | None = None, **tables: Any) -> 
     return KindDisagreement().check(trace)
 
 
-def test_ranks_that_ran_prompts_and_decodes_in_one_step_are_found() -> None:
+def test_ranks_that_ran_prefills_and_decodes_in_one_step_are_found() -> None:
     (found,) = disagreed(*LOCK_STEP, *pair(2, "mixed", "decode"), *pair(3, "decode", "prefill"))
 
     assert found.message == (

@@ -14,7 +14,7 @@ from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode, prefill, token
 from tests.traces import trace_of
 
-# Two requests get a token in steps 1 to 3; then prompts run until step 9.
+# Two requests get a token in steps 1 to 3; then prefills run until step 9.
 STEPS = [*(decode(n, 2) for n in (1, 2, 3)), *(prefill(n, 64, 3) for n in range(4, 10))]
 STEPS += [decode(n, 2) for n in (10, 11)]
 TOKENS = [token(n, name, place) for name in "ab" for place, n in enumerate((1, 2, 3, 10, 11))]

@@ -26,7 +26,7 @@ def test_prompts_that_run_again_and_again_before_decodes_are_found() -> None:
     (found,) = starved(decode(1, 6), *(prefill(n, 90, 7) for n in range(2, 9)), decode(9, 7))
 
     assert found.message == (
-        "7 steps running (2 to 8, 70 ns) ran prompts and no decode, "
+        "7 steps running (2 to 8, 70 ns) ran prefills and no decode, "
         "with up to 6 requests ready to decode"
     )
     assert (found.step, found.end_ns, found.count) == (2, 90, 1)
