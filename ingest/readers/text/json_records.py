@@ -81,38 +81,38 @@ class JsonRecords:
             self.ended = "damaged: a bracket closes what was never opened"
             keep = int(np.argmax(depth < 0))
             places, signs, depth = places[:keep], signs[:keep], depth[:keep]
-        outside = depth - (signs > 0)
-        shallow = np.flatnonzero(outside < self._depth)
+        shallow = depth - (signs > 0) < self._depth
         begun: tuple[int, int, Path] | None = None
         behind = 0
         for place, sign, level in zip(
-            places[shallow].tolist(), signs[shallow].tolist(), outside[shallow].tolist(),
-            strict=True,
-        ):  # fmt: skip
-            if begun is not None:
-                if level == begun[0]:
-                    within = tuple(number for _, number in self._around)
-                    yield Record(begun[2], within, window[begun[1] : place + 1])
-                    begun, behind = None, place + 1
-                continue
-            if sign > 0:
-                path = self._begun or self._path(window, behind, place)
-                self._begun = None
-                if window[place] == _OBJECT and self._is_record(path):
-                    begun = (level, place, path)
-                else:
-                    self._num_opened += 1
-                    self._around.append((path, self._num_opened))
-            elif self._around:
-                self._around.pop()
+            places[shallow].tolist(), signs[shallow].tolist(), depth[shallow].tolist(), strict=True
+        ):
+            if begun is None:
+                path = self._stepped(window, behind, place, opens=sign > 0)
+                begun = None if path is None else (level - 1, place, path)
+            elif level == begun[0]:
+                within = tuple(number for _, number in self._around)
+                yield Record(begun[2], within, window[begun[1] : place + 1])
+                begun = None
             behind = place + 1
         if begun is not None:
             self._level, at, self._begun = begun
             return at
-        if not len(places):
-            return 0
-        self._level = int(depth[-1])
-        return int(places[-1]) + 1
+        self._level = int(depth[-1]) if len(depth) else self._level
+        return int(places[-1]) + 1 if len(places) else 0
+
+    def _stepped(self, window: bytes, behind: int, place: int, *, opens: bool) -> Path | None:
+        """Go into or out of what a bracket opens or closes; gives the path of a record's begin."""
+        if not opens:
+            if self._around:
+                self._around.pop()
+            return None
+        path, self._begun = self._begun or self._path(window, behind, place), None
+        if window[place] == _OBJECT and self._is_record(path):
+            return path
+        self._num_opened += 1
+        self._around.append((path, self._num_opened))
+        return None
 
     def _path(self, window: bytes, behind: int, place: int) -> Path:
         above = self._around[-1][0] if self._around else ()
