@@ -16,8 +16,8 @@ from stepscope.app.present.blocks import (
     Table,
     Title,
 )  # fmt: skip
-from stepscope.app.present.text_table import format_table
 from stepscope.app.printable import plain
+from stepscope.app.text_table import format_table
 from stepscope.app.widths import padded
 
 LABEL_WIDTH = 10

@@ -99,8 +99,8 @@ class Drawing:
 
     def _ruler(self) -> Iterator[str]:
         resolution_ns = max(self.view.span_ns // LANES, 1)
-        for tick in range(5):
-            ts_ns = self.view.t0 + self.view.span_ns * tick // 4
+        # Of a view of a nanosecond or three some are the same.
+        for ts_ns in dict.fromkeys(self.view.t0 + self.view.span_ns * n // 4 for n in range(5)):
             label = units.moment(ts_ns - self.timeline.bounds[0], resolution_ns)
             x = min(self._x(ts_ns), NAMES + LANES - LETTER * len(label))
             yield _text(x, 12, label)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stepscope.app.present.blame_text import _columns
 from stepscope.app.present.diff_text import _table
-from stepscope.app.present.text_table import WIDEST, format_cell, format_table
+from stepscope.app.text_table import WIDEST, format_cell, format_table
 from stepscope.app.widths import aligned, fit, padded, width_of
 
 NAMES = st.text("aé-数字キ한글\uff21\uff11🚀👩🔥\u0301\u0308\u20dd\n\x1b\u200d", max_size=90)

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from stepscope.app.present.text_table import print_table
+from stepscope.app.text_table import print_table
 
 BENCHMARKS = (
     "bench_recorder",

@@ -12,8 +12,8 @@ import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
-from stepscope.app.present.text_table import format_table
 from stepscope.app.printable import plain
+from stepscope.app.text_table import format_table
 
 if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace

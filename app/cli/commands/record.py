@@ -11,8 +11,8 @@ import click
 
 from stepscope.app.cli.given import given_twice
 from stepscope.app.cli.progress import progress
-from stepscope.app.present.text_table import format_table, print_table
 from stepscope.app.printable import plain
+from stepscope.app.text_table import format_table, print_table
 from stepscope.ingest.errors import ConfigError, StepscopeError
 
 if TYPE_CHECKING:

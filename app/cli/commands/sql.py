@@ -34,7 +34,7 @@ def sql(trace: Path, query: str, form: str, open_trace: OpenTrace) -> None:
 
 
 def _print_table(answer: pl.DataFrame) -> None:
-    from stepscope.app.present.text_table import print_table
+    from stepscope.app.text_table import print_table
 
     print_table(answer.columns, answer.iter_rows())
 

@@ -28,7 +28,7 @@ from stepscope.app.present.blocks import (
     Target,
     Title,
 )  # fmt: skip
-from stepscope.app.present.text_table import format_table
+from stepscope.app.text_table import format_table
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, TONES, ink
 from stepscope.app.tui.widgets.scrolling import Scrolling

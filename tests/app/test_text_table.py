@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.app.present.text_table import WIDEST, format_cell, format_table
+from stepscope.app.text_table import WIDEST, format_cell, format_table
 
 
 def test_numbers_stand_to_the_right_and_text_to_the_left() -> None:
