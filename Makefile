@@ -78,8 +78,9 @@ clean:
 
 .venv/node.stamp: $(PAGE)/package-lock.json
 	@mkdir -p .venv
-	@command -v npm >/dev/null && npm ci --silent --no-audit --no-fund --prefix $(PAGE) || \
-		echo "npm is not there, or could not install what checks the page's scripts"
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && \
+		npm ci --silent --no-audit --no-fund --prefix $(PAGE) || \
+		echo "node 20 or newer is not there, or npm could not install what checks the page's scripts"
 	@touch $@
 
 .venv/dev.stamp: .venv/run.stamp requirements-dev.lock

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from stepscope.app.printable import plain
+
+LEAST_IN_TWO = 9
+"""In fewer cells the beginning of a name says more than its two ends."""
 
 
 @lru_cache(maxsize=16384)
@@ -37,11 +40,21 @@ def fit(text: str, width: int) -> str:
         return ""
     if width_of(text) <= width:
         return "".join(glyph for glyph, _ in graphemes(text))
-    return "".join(_first_cells(text, width - 1)) + "…"
+    return "".join(_first_of(graphemes(text), width - 1)) + "…"
 
 
-def _first_cells(text: str, width: int) -> Iterator[str]:
-    for glyph, cells in graphemes(text):
+def fit_middle(text: str, width: int) -> str:
+    """`text` in at most `width` cells, cut before its end: there names often differ."""
+    if width_of(text) <= width or width < LEAST_IN_TWO:
+        return fit(text, width)
+    glyphs = graphemes(text)
+    tail = [*_first_of(reversed(glyphs), 3 * (width - 1) // 5)][::-1]
+    head = _first_of(glyphs, width - 1 - sum(width_of(glyph) for glyph in tail))
+    return f"{''.join(head)}…{''.join(tail)}"
+
+
+def _first_of(glyphs: Iterable[tuple[str, int]], width: int) -> Iterator[str]:
+    for glyph, cells in glyphs:
         width -= cells
         if width < 0:
             return

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stepscope.app.present.blame_text import _columns
 from stepscope.app.present.diff_text import _table
 from stepscope.app.text_table import WIDEST, format_cell, format_table
-from stepscope.app.widths import aligned, fit, padded, width_of
+from stepscope.app.widths import LEAST_IN_TWO, aligned, fit, fit_middle, padded, width_of
 
 NAMES = st.text("aé-数字キ한글\uff21\uff11🚀👩🔥\u0301\u0308\u20dd\n\x1b\u200d", max_size=90)
 
@@ -80,3 +80,26 @@ def test_lines_have_no_blanks_at_their_ends() -> None:
         "a",
         "    x",
     ]
+
+
+@given(NAMES, st.integers(0, 40))
+def test_a_name_that_is_cut_in_its_middle_keeps_both_its_ends(text: str, width: int) -> None:
+    shown = fit_middle(text, width)
+
+    assert width_of(shown) <= width
+    if width_of(text) <= width or width < LEAST_IN_TWO:
+        assert shown == fit(text, width)
+        return
+    head, tail = shown.split("…")
+    whole = fit(text, 1_000)
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+    assert min(width_of(head), width_of(tail)) >= width // 3
+    assert width_of(shown) >= width - 2
+
+
+def test_names_that_differ_at_their_ends_are_told_apart() -> None:
+    names = [f"queued_requests.{what}" for what in ("num_prefill", "sum_prefill", "num_decode")]
+
+    assert len({fit(name, 16) for name in names}) == 1
+    assert len({fit_middle(name, 20) for name in names}) == 3

@@ -209,7 +209,7 @@ def test_nobody_has_company():
     ),
 )
 PAGE = Patch(
-    "Adding a page",
+    "Add a page",
     "app/tui/pages/size.py",
     '''"""How much there is of a trace."""
 
@@ -253,7 +253,7 @@ async def test_its_tab_opens_it_by_the_digit_of_its_place():
     runs=("tests/app/tui/test_actions.py",),
 )
 PANE = Patch(
-    "Adding a pane",
+    "Add a pane",
     "app/web/panes/size.py",
     '''"""How much there is of a trace."""
 
@@ -291,7 +291,7 @@ def test_its_address_names_it_and_it_says_how_much_there_is():
           "test_every_pane_draws_an_empty_trace_and_is_spelled_by_its_name[size]",),
 )  # fmt: skip
 COMMAND = Patch(
-    "Adding a command",
+    "Add a command",
     "app/cli/commands/tables.py",
     '''"""`stepscope tables`: name the tables of a trace."""
 

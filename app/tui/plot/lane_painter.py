@@ -30,7 +30,7 @@ from stepscope.app.tui.plot.span_bars import (
     paint_density,
     paint_spans,
 )
-from stepscope.app.widths import fit, width_of
+from stepscope.app.widths import fit, fit_middle, width_of
 
 MARK = blend(ACCENT, BACKGROUND, 0.22)
 NOTHING = "This trace has no steps, requests, cores, spans or counters to draw."
@@ -150,7 +150,7 @@ class LanePainter:
         # A lane below what encloses its spans goes on without a name.
         name = lane.label if not lane.depth or is_selected or row.is_pinned else "┆"
         style = ink(TEXT if is_selected or x == 2 else MUTED, surface, bold=is_selected)
-        after = line.put(x, fit(name, end - x), style)
+        after = line.put(x, fit_middle(name, end - x), style)
         if lane.kind == "counter":
             self._paint_value(line, lane, after + 1, surface)
         if lane.id in self.state.pins:

@@ -3,6 +3,7 @@ import { byId, element } from "./dom.js";
 /** @import { Laid, Plan, View } from "./types.js" */
 
 const SPARE = 300; // pixels above and below the screen whose rows are drawn
+const TAIL = 14; // letters at the end of a long name that stay: names often differ there
 
 /** @typedef {{collapse: (key: string) => void, pin: (lane: number) => void}} Acts */
 
@@ -16,6 +17,22 @@ function button(kind, text, title, act) {
   const made = element("span", kind, text);
   made.title = title;
   made.addEventListener("click", (event) => { event.stopPropagation(); act(); });
+  return made;
+}
+
+/**
+ * A name of which the middle is cut where there is no room.
+ * @param {string} text
+ */
+function named(text) {
+  const letters = Array.from(text);
+  const made = element("span", "name", letters.length > TAIL + 8 ? "" : text);
+  made.title = text;
+  if (letters.length > TAIL + 8) {
+    made.classList.add("long");
+    made.append(element("span", "head", letters.slice(0, -TAIL).join("")));
+    made.append(element("span", "tail", letters.slice(-TAIL).join("")));
+  }
   return made;
 }
 
@@ -38,9 +55,7 @@ function label(row, y, view, acts) {
     const shut = view.collapse.includes(row.key);
     made.append(button("twist", shut ? "▸" : "▾", shut ? "expand" : "collapse", () => acts.collapse(row.key)));
   }
-  const name = element("span", "name", row.name);
-  name.title = row.name;
-  made.append(name);
+  made.append(named(row.name));
   if (row.part) made.append(element("span", "part", row.part));
   if (lane === undefined) made.addEventListener("click", () => acts.collapse(row.key));
   else {
