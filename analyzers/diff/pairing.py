@@ -74,9 +74,9 @@ def _requests(trace: Trace) -> pl.DataFrame:
     asked = ("prompt_len", "max_tokens")
     nothing = [pl.lit(None, pl.Int64).alias(name) for name in asked]
     arrived = trace.lifecycle.select("rank", "request", "ts_ns", *asked)
-    seated = trace.batch_rows.select("rank", "request", "ts_ns", *nothing)
+    scheduled = trace.batch_rows.select("rank", "request", "ts_ns", *nothing)
     named = (
-        pl.concat([arrived, seated.cast(arrived.collect_schema())])
+        pl.concat([arrived, scheduled.cast(arrived.collect_schema())])
         .filter(pl.col("request").is_not_null())
         .group_by("rank", "request", maintain_order=True)
         .agg(pl.col("ts_ns").min(), pl.col(asked).max())

@@ -32,13 +32,13 @@ def attributions(
     `ran` is what GPUs executed; of their ranks, a batch is as long as that lasts.
     """
     caused = _caused(trace, intervals).collect().lazy()
-    seated, left_out = caused.filter("is_seated"), caused.filter(~pl.col("is_seated"))
+    scheduled, left_out = caused.filter("is_scheduled"), caused.filter(~pl.col("is_scheduled"))
     has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
     is_open = pl.col("cause").is_in(OPEN)
     has_no_budget = pl.col("cause") == NUMBER_OF["no-budget"]
     every = [
-        *_on_the_gpu(trace, seated.filter(has_gpu), ran),
-        *_on_the_device(trace, seated.filter(~has_gpu), steps),
+        *_on_the_gpu(trace, scheduled.filter(has_gpu), ran),
+        *_on_the_device(trace, scheduled.filter(~has_gpu), steps),
         *_split(left_out.filter(~is_open & ~has_no_budget), ()),
         *_behind_a_chunk(trace, left_out.filter(has_no_budget), steps),
         *_idle(left_out.filter(is_open), steps),
@@ -114,8 +114,8 @@ def _caused(trace: Trace, intervals: pl.LazyFrame) -> pl.LazyFrame:
     told = trace.decisions.filter(pl.col("resource") == "queue").head(1).collect()
     unexplained = "unknown" if told.is_empty() else "head"
     cause = (
-        pl.when(pl.col("seat") > 0)
-        .then("seat")
+        pl.when(pl.col("work") > 0)
+        .then("work")
         .when(pl.col("state") == PREEMPTED)
         .then(NUMBER_OF["preempted"])
         .when(pl.col("reason") > 0)
@@ -125,21 +125,21 @@ def _caused(trace: Trace, intervals: pl.LazyFrame) -> pl.LazyFrame:
         .otherwise(NUMBER_OF["unknown"])
     )
     kept = ("line", "rank", "from_ns", "to_ns", "is_before_first")
-    return intervals.select(*kept, cause=cause, is_seated=pl.col("seat") > 0)
+    return intervals.select(*kept, cause=cause, is_scheduled=pl.col("work") > 0)
 
 
 def _on_the_device(
-    trace: Trace, seated: pl.LazyFrame, steps: pl.LazyFrame
+    trace: Trace, scheduled: pl.LazyFrame, steps: pl.LazyFrame
 ) -> Sequence[pl.LazyFrame]:
     """Of a batch: what it waited for a collective, and when its device did nothing at all.
 
     What a collective overlaps with computing costs nothing.
     """
     if not any(trace.has(table) for table in ("collectives", "core_spans", "spans")):
-        return _split(seated, ())
+        return _split(scheduled, ())
     computed = computing(trace)
     used = pl.concat([computed, collectives(trace)])
-    told = seated
+    told = scheduled
     for spans, into in ((computed, "_computed"), (used, "_used"), (watched(steps, computed), "_w")):
         told = covered(told, merged(spans).collect().lazy(), into)
     exposed = pl.col("_used") - pl.col("_computed")
@@ -148,12 +148,12 @@ def _on_the_device(
     return _split(split.drop("_computed", "_used", "_w"), ("communication", "dispatch"))
 
 
-def _on_the_gpu(trace: Trace, seated: pl.LazyFrame, ran: pl.DataFrame) -> Sequence[pl.LazyFrame]:
+def _on_the_gpu(trace: Trace, scheduled: pl.LazyFrame, ran: pl.DataFrame) -> Sequence[pl.LazyFrame]:
     """Of a batch: what it waited for a collective, for the GPU, or for the CPU to launch it."""
     if ran.is_empty():
         return ()
     kept = ("communication", "gpu-wait", "launch")
-    return _by_layer(seated, moments(trace, ran), kept)
+    return _by_layer(scheduled, moments(trace, ran), kept)
 
 
 def _by_layer(

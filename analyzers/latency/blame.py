@@ -19,9 +19,9 @@ import polars as pl
 from stepscope.analyzers.latency.attribution import attributions, run_attributions
 from stepscope.analyzers.latency.causes import CAUSES, Cause
 from stepscope.analyzers.latency.gpu_time import executed
-from stepscope.analyzers.latency.intervals import intervals, lines, seats, steps
+from stepscope.analyzers.latency.intervals import intervals, lines, scheduled, steps
 from stepscope.analyzers.latency.notes import notes
-from stepscope.analyzers.latency.run_line import run_lines, run_seats
+from stepscope.analyzers.latency.run_line import run_lines, run_scheduled
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
@@ -97,7 +97,7 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     every_step = steps(trace).collect().lazy()
     names_requests = _names_requests(trace)
     ran = executed(trace)
-    in_batches = seats(trace, every_step) if names_requests else run_seats(every_step, ran)
+    in_batches = scheduled(trace, every_step) if names_requests else run_scheduled(every_step, ran)
     asked = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
     if request is not None:
         _check(asked, request)

@@ -27,7 +27,7 @@ class Cause:
 
 CAUSES: tuple[Cause, ...] = (
     Cause("no-blocks", QUEUE, "first in the queue, or running, and too few KV blocks were free"),
-    Cause("no-seat", QUEUE, "first in the queue, and every seat or slot was taken"),
+    Cause("no-seat", QUEUE, "first in the queue, and every running slot was taken"),
     Cause("no-budget", QUEUE, "the step's token budget was spent"),
     Cause("chunk", QUEUE, "the step's token budget was spent, and a prefill chunk was part of it"),
     Cause("bucket", QUEUE, "another bucket was run"),

@@ -33,8 +33,8 @@ def steps(trace: Trace) -> pl.LazyFrame:
     return states.step_times(trace).with_columns(pl.col("to_ns").fill_null(FAR_NS))
 
 
-def seats(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
-    """When each request was in a batch, and for what: rank, request, step, from_ns, to_ns, seat."""
+def scheduled(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
+    """When each request was in a batch, and for what: rank, request, step, from_ns, to_ns, work."""
     work = (
         pl.when(pl.col("is_recompute").fill_null(value=False))
         .then(NUMBER_OF["recompute"])
@@ -46,10 +46,10 @@ def seats(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
     )
     rows = trace.batch_rows.filter(pl.col("request").is_not_null())
     times = steps.select("rank", "step", "from_ns", "to_ns")
-    return rows.select(*REQUEST, "step", seat=work.cast(CODE)).join(times, on=["rank", "step"])
+    return rows.select(*REQUEST, "step", work=work.cast(CODE)).join(times, on=["rank", "step"])
 
 
-def lines(trace: Trace, seats: pl.LazyFrame) -> pl.LazyFrame:
+def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     """One row per request, in order of arrival: where its line begins and ends.
 
     Columns: line (its number), rank, request, from_ns, to_ns, first_token_ns, outcome, and whether
@@ -63,7 +63,7 @@ def lines(trace: Trace, seats: pl.LazyFrame) -> pl.LazyFrame:
         first_token_ns=at.filter(pl.col("event") == "first-token").min(),
     )  # fmt: skip
     left = pl.col("to_ns").filter(pl.col("to_ns") < FAR_NS).max()
-    seen = seats.group_by(REQUEST).agg(seen_ns=pl.col("from_ns").min(), left_ns=left)
+    seen = scheduled.group_by(REQUEST).agg(seen_ns=pl.col("from_ns").min(), left_ns=left)
     is_told = pl.col("told_ns").is_not_null()
     is_lowest = pl.col("rank") == pl.col("rank").min().over("request")
     still_there = pl.when(is_told).then("trace_end_ns")
@@ -86,18 +86,18 @@ def lines(trace: Trace, seats: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def intervals(
-    trace: Trace, lines: pl.LazyFrame, steps: pl.LazyFrame, seats: pl.LazyFrame
+    trace: Trace, lines: pl.LazyFrame, steps: pl.LazyFrame, scheduled: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """The intervals of `lines`: line, rank, from_ns, to_ns, state, seat, reason, is_before_first.
+    """The intervals of `lines`: line, rank, from_ns, to_ns, state, work, reason, is_before_first.
 
-    `seat` and `reason` are numbers of causes, 0 for none; `is_before_first` is true until the first
+    `work` and `reason` are numbers of causes, 0 for none; `is_before_first` is true until the first
     token.
     """
     points = [
         *(_births(lines), _deaths(lines), _first_tokens(lines), _moves(trace)),
-        *(_arrivals(trace, steps), _decisions(trace), *_joined_and_left(seats)),
+        *(_arrivals(trace, steps), _decisions(trace), *_joined_and_left(scheduled)),
     ]
-    every = ("state", "seat", "reason", "is_before_first")
+    every = ("state", "work", "reason", "is_before_first")
     on_lines = [_on(points_of, lines) for points_of in points]
     bounds = lines.select("line", "rank", first_ns="from_ns", last_ns="to_ns")
     return (
@@ -113,7 +113,7 @@ def intervals(
 
 def _births(lines: pl.LazyFrame) -> pl.LazyFrame:
     """Before anything has happened to it, a request is nowhere."""
-    nothing = [pl.lit(NOTHING, CODE).alias(column) for column in ("state", "seat", "reason")]
+    nothing = [pl.lit(NOTHING, CODE).alias(column) for column in ("state", "work", "reason")]
     return lines.select(
         *REQUEST, *nothing, ts_ns="from_ns", order=_order(BIRTH), is_before_first=pl.lit(True)
     )  # fmt: skip
@@ -198,14 +198,14 @@ def _ready(trace: Trace, looked_at: pl.LazyFrame) -> pl.LazyFrame:
     )  # fmt: skip
 
 
-def _joined_and_left(seats: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+def _joined_and_left(scheduled: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     """A request that is in two batches at once is in the later one."""
     following = pl.col("from_ns").shift(-1).over(REQUEST)
     until = pl.min_horizontal("to_ns", following)
-    in_order = seats.sort(*REQUEST, "from_ns", "to_ns").with_columns(to_ns=until)
-    joined = in_order.select(*REQUEST, "seat", ts_ns="from_ns", order=_order(JOINED))
+    in_order = scheduled.sort(*REQUEST, "from_ns", "to_ns").with_columns(to_ns=until)
+    joined = in_order.select(*REQUEST, "work", ts_ns="from_ns", order=_order(JOINED))
     left = in_order.select(
-        *REQUEST, ts_ns="to_ns", order=_order(LEFT_BATCH), seat=pl.lit(NOTHING, CODE)
+        *REQUEST, ts_ns="to_ns", order=_order(LEFT_BATCH), work=pl.lit(NOTHING, CODE)
     )
     return joined, left
 

@@ -41,8 +41,8 @@ def is_split() -> pl.Expr:
     return (pl.col("kind") == "mixed").fill_null(value=False)
 
 
-def run_seats(steps: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:
-    """What each step was for, with the columns of `intervals.seats`; `ran` is what GPUs executed.
+def run_scheduled(steps: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:
+    """What each step was for, with the columns of `scheduled`; `ran` is what GPUs executed.
 
     What was executed tells more of a step than its kind, and is not cut.
     """
@@ -66,6 +66,6 @@ def run_seats(steps: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:
     return pl.concat(parts)
 
 
-def _part(steps: pl.LazyFrame, seat: pl.Expr) -> pl.LazyFrame:
+def _part(steps: pl.LazyFrame, work: pl.Expr) -> pl.LazyFrame:
     request = pl.lit(None, pl.String).alias("request")
-    return steps.select("rank", request, "step", "from_ns", "to_ns", seat=seat.cast(CODE))
+    return steps.select("rank", request, "step", "from_ns", "to_ns", work=work.cast(CODE))
