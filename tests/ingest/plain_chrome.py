@@ -142,7 +142,8 @@ def _slice(event: dict[str, Any], ts_ns: int) -> Slice:
 
 
 def _begun(opened: list[Slice], name: str | None) -> Slice | None:
-    """The latest slice that is open, of that name where the end has one."""
+    """The latest slice that is open, of that name where the end has one that is not empty."""
+    name = name or None
     if not any(name in (None, each.name) for each in opened):
         return None
     while opened:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.ingest.errors import UnknownFormat
 from stepscope.ingest.readers.text.collect import YEAR_ASSUMED, YEAR_BEFORE
 from stepscope.ingest.readers.text.fields import Number, number
 from stepscope.ingest.trace import Trace
@@ -131,11 +130,13 @@ def test_a_line_that_says_nothing_of_requests_is_no_interval_line_of_vllm(tmp_pa
     """LLMServingSim says as much of throughput in one line, and of requests in the next."""
     simulated = "[9.0s] Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 2.0\n"
 
-    trace = open_log(tmp_path, simulated + VLLM)
+    read = report_of(open_log(tmp_path, simulated + VLLM)).read
 
-    assert report_of(trace).skipped["vLLM lines that do not read as any known"] == 1
-    with pytest.raises(UnknownFormat):
-        open_log(tmp_path, simulated)
+    assert (
+        read["vLLM interval lines"]
+        == report_of(open_log(tmp_path, VLLM)).read["vLLM interval lines"]
+    )
+    assert read["LLMServingSim interval lines"] == 1
 
 
 def test_speculation_of_vllm_is_a_track_of_counters(tmp_path: Path) -> None:

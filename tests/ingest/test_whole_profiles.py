@@ -21,20 +21,22 @@ FILES = [*SAMPLES, *(file for file in REAL if file.is_file())]
 
 
 def as_read(file: Path) -> PlainFile:
-    """The tables of a file in the same form; a place is a track, which is a lane already."""
+    """The tables of a file in the same form; a place is a track of a rank: a lane already."""
     trace = Trace.open(file, cached=False)
     plain = PlainFile()
     columns = (
-        "track", "name", "category", "form", "ts_ns", "dur_ns", "args", "correlation", "span",
-        "parent",
+        "track", "name", "category", "form", "ts_ns", "dur_ns", "args", "correlation", "rank",
+        "span", "parent",
     )  # fmt: skip
     rows = trace.spans.select(columns).collect().rows()
     by_span = {
-        span: Slice((track, ""), name, cat, form, ts, dur, args and decoded(args), correlation)
-        for track, name, cat, form, ts, dur, args, correlation, span, _ in rows
+        (rank, span): Slice(
+            (track, str(rank)), name, cat, form, ts, dur, args and decoded(args), correlation
+        )
+        for track, name, cat, form, ts, dur, args, correlation, rank, span, _ in rows
     }
-    for *_, span, parent in rows:
-        by_span[span].inside = by_span.get(parent)
+    for *_, rank, span, parent in rows:
+        by_span[rank, span].inside = by_span.get((rank, parent))
     plain.slices = list(by_span.values())
     flows = trace.flows.select("flow", "name", "category", "end", "ts_ns").collect().rows()
     plain.flows = Counter(flows)
