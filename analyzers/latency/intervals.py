@@ -202,7 +202,7 @@ def _joined_and_left(scheduled: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFram
     """A request that is in two batches at once is in the later one."""
     following = pl.col("from_ns").shift(-1).over(REQUEST)
     until = pl.min_horizontal("to_ns", following)
-    in_order = scheduled.sort(*REQUEST, "from_ns", "to_ns").with_columns(to_ns=until)
+    in_order = scheduled.sort(*REQUEST, "from_ns", "to_ns", "step").with_columns(to_ns=until)
     joined = in_order.select(*REQUEST, "work", ts_ns="from_ns", order=_order(JOINED))
     left = in_order.select(
         *REQUEST, ts_ns="to_ns", order=_order(LEFT_BATCH), work=pl.lit(NOTHING, CODE)

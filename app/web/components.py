@@ -47,6 +47,7 @@ def components(blocks: Iterable[Block], more: Sequence[Component] = ()) -> Child
 
 @singledispatch
 def _component(block: Any) -> Component:
+    # A block that has no renderer here is a mistake of ours: a test runs over all of them.
     raise NotImplementedError(type(block))
 
 

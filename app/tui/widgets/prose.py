@@ -64,6 +64,7 @@ def lay_out(blocks: Sequence[Shown], width: int) -> list[Pieces]:
 
 @singledispatch
 def _lines(block: Any, width: int) -> Iterator[Pieces]:
+    # A block that has no renderer here is a mistake of ours: a test runs over all of them.
     raise NotImplementedError(type(block), width)
 
 

@@ -119,3 +119,12 @@ def _one_decode(first_token: int | None = None, **tables: Any) -> Trace:
         lifecycle=life,
         **tables,
     )
+
+
+def test_of_two_batches_at_the_very_same_time_a_request_is_in_the_later_one() -> None:
+    prefill = {"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "prefill"}
+    decode = {"step": 2, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}
+
+    for rows in ([prefill, decode], [decode, prefill]):
+        totals = {each.cause.name: each.total_ns for each in blame(trace_of(steps=rows)).totals()}
+        assert totals == {"decode": 10}

@@ -214,7 +214,7 @@ def test_what_is_no_address_of_this_machine_is_refused(address: str, why: str) -
 
 
 @pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:5557", "tcp://localhost:1", "tcp://[::1]:65535", "ipc:///tmp/a"]
+    "address", ["tcp://127.0.0.1:5557", "tcp://localhost:1", "tcp://[::1]:65535", "ipc://engine"]
 )
 def test_addresses_of_this_machine_are_listened_to(address: str) -> None:
     check_addresses([address])
