@@ -68,6 +68,7 @@ class Recorder:
     spans: Row
     flows: Row
     counters: Row
+    queue_order: Row
     span: SpanFunction
 
     def __init__(  # noqa: PLR0913 - what a manifest says, each by its name

@@ -17,13 +17,19 @@ FORMAT_VERSION = 1
 STEP_KINDS = ("prefill", "decode", "mixed", "idle", "dummy")
 PHASES = ("prefill", "decode")
 LIFECYCLE_EVENTS = (
-    "arrive", "ready", "admit", "first-token", "preempt", "resume", "defer", "reject", "finish",
-    "abort",
+    "receive", "arrive", "ready", "admit", "first-token", "preempt", "resume", "defer", "reject",
+    "finish", "abort", "error", "deliver",
 )  # fmt: skip
 VERDICTS = ("admitted", "chosen", "passed-over", "put-back", "deferred", "preempted", "rejected")
 SUBJECTS = ("request", "bucket", "task")
-RESOURCES = ("kv-block", "slot")
-ALLOCATION_OPS = ("claim", "release", "share", "move")
+NOT_READY = ("grammar", "remote-kv", "prefetch", "streaming-input", "stale-output", "last-token")
+"""What blocks a request that is not ready itself, whatever room there is."""
+WHAT_BLOCKS = (
+    "kv-block", "kv-token", "slot", "seat", "token-budget", "encoder-budget", "lora", "queue",
+    "bucket", "phase", *NOT_READY, "preemption", "pause", "dp-throttle", "selection", "core-group",
+)  # fmt: skip
+RESOURCES = ("kv-block", "slot", "kv-token")
+ALLOCATION_OPS = ("claim", "release", "share", "move", "cache", "evict", "copy", "let-go")
 ACCESS_OPS = ("read", "write", "copy", "record", "wait", "synchronize")
 SHAPES = ("AIC", "AIV", "MIX", "DUMMY")
 CORE_KINDS = ("AIC", "AIV0", "AIV1")
@@ -79,6 +85,12 @@ STEPS = _table(
     _int("gpu_ts_ns", "when the first of what it launched began on the GPU; null: nothing known"),
     _int("gpu_dur_ns", "from then until the last of what it launched had ended"),
     _int("gpu_busy_ns", "how much of that any of what it launched was executed"),
+    _int("formed_ns", "when the scheduler had formed its batch; null where that and ts_ns, when it "
+         "began to run, are not told apart"),
+    _int("kv_blocks_cached", "of the free KV blocks, those that the prefix cache can still find"),
+    _small("pp_stage", "stage of the pipeline that ran it; null where there is one"),
+    Column("reserve_ratio", Type.F64, "share of the tokens that its requests may still generate "
+           "that admission keeps room for"),
 )  # fmt: skip
 
 BATCH_ROWS = _table(
@@ -126,6 +138,7 @@ LIFECYCLE = _table(
     _int("num_generated", "tokens generated so far"),
     _small("priority", "priority, lower first (on arrive)"),
     _int("deadline_ns", "time by which it should have finished (on arrive)"),
+    _text("external_id", "the client's own id of the request (on receive or arrive)"),
 )  # fmt: skip
 
 DECISIONS = _table(
@@ -135,8 +148,9 @@ DECISIONS = _table(
     _text("subject", "its id: request, bucket or task"),
     _text("verdict", "what was decided", VERDICTS),
     _text("reason", "why, in the engine's words"),
-    _text("resource", "which resource was short or was looked at; null where none was: the request "
-          "itself was not ready, or no reason is known"),
+    _text("resource", "which resource was short or was looked at, or for what a request was not "
+          "ready; null where no word of these says it, or it is not known; a task's in the "
+          "engine's words", WHAT_BLOCKS),
     _int("needed", "how much of it was needed"),
     _int("available", "how much of it was free"),
     _text("holder", "who held it"),
@@ -148,10 +162,13 @@ ALLOCATIONS = _table(
     "allocations", "a slot or KV block changing hands", "when it changed hands",
     "ts_ns resource id op owner",
     _text("resource", "what changed hands", RESOURCES),
-    _int("id", "number of the block or slot"),
+    _int("id", "number of the block or slot, one for one thing whatever group uses it"),
     _text("op", "what was done", ALLOCATION_OPS),
-    _text("owner", "request that claims, shares or releases it"),
+    _text("owner", "request that claims, shares, releases or lets go of it"),
     _int("generation", "how often it had been claimed before"),
+    _small("group", "KV cache group that uses it"),
+    _text("block_hash", "hash by which the prefix cache finds its contents (on cache and evict)"),
+    _int("source", "number of the block that its contents were copied from (on copy)"),
 )  # fmt: skip
 
 ACCESSES = _table(
@@ -264,8 +281,17 @@ COUNTERS = _table(
     Column("value", Type.F64, "value"),
 )  # fmt: skip
 
+QUEUE_ORDER = _table(
+    "queue_order", "a request in a queue that was sorted anew", "when the queue had been sorted",
+    "ts_ns index request",
+    _small("index", "place in the queue, from 0; the whole queue has one ts_ns"),
+    _text("request", "request id"),
+    _text("queue", "which queue; null where there is one"),
+)  # fmt: skip
+
 TABLES: tuple[Table, ...] = (
     STEPS, BATCH_ROWS, SEGMENTS, LIFECYCLE, DECISIONS, ALLOCATIONS, ACCESSES, TASKS, CORE_SPANS,
     TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS, COUNTERS,
+    QUEUE_ORDER,
 )  # fmt: skip
 BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}

@@ -46,6 +46,7 @@ class Trace:
     spans: pl.LazyFrame
     flows: pl.LazyFrame
     counters: pl.LazyFrame
+    queue_order: pl.LazyFrame
 
     def __init__(
         self,
