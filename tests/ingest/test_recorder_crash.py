@@ -1,4 +1,4 @@
-"""What is left when the engine is killed, forked, or its disk is full."""
+"""What is left when the engine is killed or interrupted, or its disk is full."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from stepscope.ingest.trace import Trace
@@ -168,139 +167,6 @@ def test_a_disk_that_is_full_from_the_start_is_said_in_one_line(
 
     assert (engine.returncode, trouble) == (0, b"")
     assert b"cannot be recorded into: No space left on device" in said
-
-
-def test_several_ranks_record_side_by_side(tmp_path: Path, script: Script) -> None:
-    source = """
-    import sys
-    from stepscope.ingest.recorder import Recorder
-    path, rank = sys.argv[1], int(sys.argv[2])
-    with Recorder(path, producer="engine", rank=rank, config={"tp": 4}) as rec:
-        for row in range(2_000):
-            rec.steps(step=row, ts_ns=row, kind="decode", tag=f"rank {rank}")
-    """
-    engines = [script(source, tmp_path / "run.trace", rank) for rank in range(4)]
-
-    for engine in engines:
-        assert engine.communicate() == (b"", b"")
-
-    trace = Trace.open(tmp_path / "run.trace")
-    assert trace.manifest.ranks == (0, 1, 2, 3)
-    assert trace.manifest.config == {"tp": 4}
-    assert trace.manifest.closed
-    counted = trace.steps.group_by("rank", "tag").agg(pl.len()).sort("rank").collect()
-    assert counted.rows() == [(rank, f"rank {rank}", 2_000) for rank in range(4)]
-    assert not list((tmp_path / "run.trace").glob("journal*"))
-
-
-def test_a_killed_rank_leaves_the_others_closed_and_is_named(
-    tmp_path: Path, script: Script
-) -> None:
-    source = """
-    import os, sys
-    from stepscope.ingest.recorder import Recorder
-    path, rank = sys.argv[1], int(sys.argv[2])
-    with Recorder(path, producer="engine", rank=rank) as rec:
-        for row in range(1_000):
-            rec.steps(step=row, ts_ns=row, kind="decode")
-        if rank == 1:
-            os.kill(os.getpid(), 9)
-    """
-    for rank in range(3):
-        script(source, tmp_path / "run.trace", rank).communicate()
-
-    trace = Trace.open(tmp_path / "run.trace")
-
-    assert trace.num_rows("steps") == 3_000
-    assert trace.manifest.closed is False
-    assert trace.manifest.recovered is not None
-    assert list(trace.manifest.recovered) == ["1"]
-    assert trace.manifest.tables == {"steps": "partial"}
-
-
-def test_a_forked_child_does_not_write_into_its_parents_journal(
-    tmp_path: Path, script: Script
-) -> None:
-    engine = script(
-        """
-        import os, sys
-        from stepscope.ingest.recorder import Recorder
-        rec = Recorder(sys.argv[1], producer="engine")
-        record = rec.steps
-        record(step=1, ts_ns=1, kind="decode", tag="parent")
-        child = os.fork()
-        for row in range(500):
-            record(step=row, ts_ns=row, kind="decode", tag="child" if child == 0 else "parent")
-        if child == 0:
-            print(rec.dropped, rec.failed, flush=True)
-            sys.exit()  # runs what is registered with atexit
-        os.waitpid(child, 0)
-        rec.close()
-        """,
-        tmp_path / "run.trace",
-    )
-
-    said, trouble = engine.communicate()
-
-    assert trouble == b""
-    assert said.decode().strip() == (
-        "{'steps': 500} this process was forked from the one that records"
-    )
-    trace = Trace.open(tmp_path / "run.trace")
-    assert trace.steps.collect()["tag"].to_list() == ["parent"] * 501
-    assert trace.manifest.dropped == {}
-    assert trace.manifest.closed
-
-
-def test_a_fork_that_outlives_the_parent_does_not_hold_up_its_close(
-    tmp_path: Path, script: Script
-) -> None:
-    engine = script(
-        """
-        import os, sys, time
-        from stepscope.ingest.recorder import Recorder
-        rec = Recorder(sys.argv[1], producer="engine")
-        for row in range(2_000):
-            rec.steps(step=row, ts_ns=row, kind="decode")
-        time.sleep(0.2)  # until the process beside it runs, whose pipe the child then inherits
-        if os.fork() == 0:
-            sys.stdin.read()
-            os._exit(0)
-        rec.close()
-        print("closed", flush=True)
-        """,
-        tmp_path / "run.trace",
-    )
-    assert engine.stdout
-    assert engine.stdin
-
-    assert engine.stdout.readline() == b"closed\n"
-    engine.communicate()
-
-    assert Trace.open(tmp_path / "run.trace").num_rows("steps") == 2_000
-
-
-def test_without_polars_the_journal_stays_and_opens(tmp_path: Path, script: Script) -> None:
-    engine = script(
-        """
-        import sys
-        from stepscope.ingest.recorder import Recorder
-        sys.executable = "/nowhere/python"  # as where the process beside it cannot run
-        with Recorder(sys.argv[1], producer="engine") as rec:
-            for row in range(1_000):
-                rec.steps(step=row, ts_ns=row, kind="decode")
-        print(rec.failed)
-        """,
-        tmp_path / "run.trace",
-    )
-
-    assert engine.communicate() == (b"None\n", b"")
-
-    trace = Trace.open(tmp_path / "run.trace")
-    assert trace.steps.collect()["step"].to_list() == list(range(1_000))
-    assert (trace.manifest.closed, trace.manifest.recovered) == (True, None)
-    assert trace.manifest.tables == {"steps": "complete"}
-    assert not list((tmp_path / "run.trace").glob("steps"))
 
 
 def test_ctrl_c_in_the_engine_leaves_a_closed_trace(tmp_path: Path, script: Script) -> None:
