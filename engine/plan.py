@@ -88,7 +88,7 @@ class Reject:
 
 
 @dataclass(slots=True)
-class Hold:
+class Defer:
     """Leave a request out of this step, where it stands, and say what it lacked.
 
     Without a `resource` it was the request itself that was not ready. The verdict is `deferred`, or
@@ -106,14 +106,14 @@ class Hold:
 
 
 @dataclass(slots=True)
-class Weigh:
-    """Note a bucket that competed, with its `size` and `oldest` request, and the one `chosen`."""
+class ConsiderBucket:
+    """Note a bucket that could be run, of `size` requests, and which one is `chosen` of all."""
 
-    bucket: str
+    name: str
     oldest: Request
     size: int
     chosen: str
     reason: str
 
 
-Action = Admit | Load | Promote | Run | Reserve | Preempt | Reject | Hold | Weigh
+Action = Admit | Load | Promote | Run | Reserve | Preempt | Reject | Defer | ConsiderBucket

@@ -59,7 +59,7 @@ class Request:
     num_ever_computed: int = 0
     num_recomputed: int = 0
     num_preemptions: int = 0
-    num_holds: int = 0  # times that it was first in the queue and lacked blocks
+    num_deferrals: int = 0  # times that it was first in the queue and lacked blocks
     num_passed: int = 0  # times that somebody behind it in the queue was let in
     is_parked: bool = False  # it waits for something beside room
     ready_ns: int | None = None  # when that comes

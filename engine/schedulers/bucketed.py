@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from stepscope.engine.plan import Action, Admit, Hold, Preempt, Reject, Run, Weigh
+from stepscope.engine.plan import Action, Admit, ConsiderBucket, Defer, Preempt, Reject, Run
 from stepscope.engine.requests.request import Request, Status
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
@@ -54,14 +54,14 @@ class Bucketed:
     - `bucket`: which one runs, the `shortest` sequences or those with the `oldest` request. Where
       completions are jagged, text and images take turns at them.
     - `order`: who gets blocks first and is preempted last, `newest-first` or `fcfs`.
-    - `victims`: how many are preempted for a request that was held `patience` times, `one`, or
+    - `victims`: how many are preempted for a request that was deferred `patience` times, `one`, or
       `until-it-fits`, and then only of lower priority. Then a victim comes back to stay: when the
-      room that is left lets everybody who runs grow by a block, or when it was held so often.
+      room that is left lets everybody who runs grow by a block, or when it was deferred so often.
     - `incompatible`: what happens to those of other buckets, `preempt`, `defer`, or `requeue`,
       which puts them back on the very queue that is being drained.
     - `nothing_fits`: what happens to a request for which that was too little, `ignore` drops it,
       `hold` leaves it in the queue.
-    - `rejects`: whether a request that can never fit is turned away; otherwise it is held.
+    - `rejects`: whether a request that can never fit is turned away; otherwise it is deferred.
     - `gives_way`: whether blocks are taken from those that run for one that lacks some.
     - `latches`: whether a batch that was once too full for the head of the queue stays so for it.
     """
@@ -107,13 +107,13 @@ class Bucketed:
         place = 0
         while state.waiting:
             request = state.waiting[place % len(state.waiting)]
-            if self.latches and request.num_holds:
+            if self.latches and request.num_deferrals:
                 return
             if (rejection := _never_fits(state, request)) and self.rejects:
                 yield rejection
-            elif hold := self._cannot_join(state, request, prompts):
-                yield hold
-                if hold.verdict != "put-back":
+            elif deferral := self._cannot_join(state, request, prompts):
+                yield deferral
+                if deferral.verdict != "put-back":
                     return
                 place += 1
             elif (yield from self._fits(state, request, prompts)):
@@ -126,7 +126,7 @@ class Bucketed:
 
     def _fits(self, state: State, request: Request, prompts: list[Request]) -> Plan[bool]:
         needed = state.num_missing_blocks(request, request.num_tokens)
-        is_overdue = request.num_holds >= self.patience
+        is_overdue = request.num_deferrals >= self.patience
         if is_overdue and self.gives_way and needed > state.kv_blocks.num_free:
             yield from self._make_room(state, request, needed, prompts)
         num_free = state.kv_blocks.num_free
@@ -162,7 +162,7 @@ class Bucketed:
         joined = set(prompts)
         for request in state.running:
             if request not in joined:
-                yield Hold(request, "prompts go first", "phase", instead="prefill")
+                yield Defer(request, "prompts go first", "phase", instead="prefill")
 
     def _decode(self, state: State) -> Iterator[Action]:
         running = sorted(state.running, key=self._rank)
@@ -193,8 +193,10 @@ class Bucketed:
         elif self.bucket == "shortest":
             chosen = min(by_age, key=lambda bucket: min(map(_length, buckets[bucket])))
         if len(buckets) > 1:
-            for bucket in dict.fromkeys((chosen, *by_age[:MAX_WEIGHED])):
-                yield Weigh(str(bucket), oldest[bucket], len(buckets[bucket]), str(chosen), reason)
+            for bucket in dict.fromkeys((chosen, *by_age[:MAX_CONSIDERED])):
+                yield ConsiderBucket(
+                    str(bucket), oldest[bucket], len(buckets[bucket]), str(chosen), reason
+                )
         return buckets[chosen]
 
     def _set_aside(self, requests: Sequence[Request], chosen: list[Request]) -> Iterator[Action]:
@@ -210,13 +212,13 @@ class Bucketed:
                 yield _behind_bucket(request, bucket, oldest, "put-back")
                 others.append(request)
 
-    def _cannot_join(self, state: State, request: Request, prompts: list[Request]) -> Hold | None:
+    def _cannot_join(self, state: State, request: Request, prompts: list[Request]) -> Defer | None:
         config = state.config
         if not state.num_free_running_slots:
-            return Hold(request, "every running slot is taken", "seat", 1, 0)
+            return Defer(request, "every running slot is taken", "seat", 1, 0)
         budget = config.max_num_batched_tokens - sum(each.num_tokens for each in prompts)
         if request.num_tokens > budget:
-            return Hold(
+            return Defer(
                 request, "the token budget is spent", "token-budget", request.num_tokens, budget
             )
         if prompts and self.incompatible != "preempt":
@@ -237,7 +239,7 @@ class Bucketed:
         return request.priority, -arrival_ns, -order
 
 
-MAX_WEIGHED = 8  # buckets told of in a step, the oldest of them
+MAX_CONSIDERED = 8  # buckets told of in a step, the oldest of them
 OTHER_BUCKET = "another bucket runs"
 FAULTY_KNOBS: dict[str, dict[str, Any]] = {
     "completions-in-buckets": {"completions": "bucketed"},
@@ -253,14 +255,14 @@ FAULTY_KNOBS: dict[str, dict[str, Any]] = {
 }
 
 
-def _too_few_blocks(request: Request, needed: int, num_free: int) -> Hold:
-    return Hold(request, "too few KV blocks are free", "kv-block", needed, num_free)
+def _too_few_blocks(request: Request, needed: int, num_free: int) -> Defer:
+    return Defer(request, "too few KV blocks are free", "kv-block", needed, num_free)
 
 
 def _behind_bucket(
     request: Request, bucket: Bucket, oldest: Request, verdict: str = "deferred"
-) -> Hold:
-    return Hold(
+) -> Defer:
+    return Defer(
         request, OTHER_BUCKET, "bucket", holder=oldest.id, instead=str(bucket), verdict=verdict
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stepscope.engine.plan import Action, Admit, Hold, Reject, Run
+from stepscope.engine.plan import Action, Admit, Defer, Reject, Run
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
 
@@ -56,7 +56,7 @@ class Multiplexed:
                 room = self.slot_tokens
                 yield Reject(request, "longer than a slot", "slot-tokens", needed, room)
             elif not state.num_free_running_slots:
-                yield Hold(request, "every slot is taken", "slot", 1, 0, _holder(state))
+                yield Defer(request, "every slot is taken", "slot", 1, 0, _holder(state))
                 return
             else:
                 yield Admit(request)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from stepscope.engine.batch import DECODE, PREFILL
-from stepscope.engine.plan import Action, Admit, Hold, Preempt, Reject, Reserve, Run
+from stepscope.engine.plan import Action, Admit, Defer, Preempt, Reject, Reserve, Run
 from stepscope.engine.requests.request import Request, Status
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
@@ -84,7 +84,7 @@ class Paged:
             yield from self._decode(state, decodes)
         else:
             for request in decodes:
-                yield Hold(request, "prompts go first", "phase", instead=PREFILL)
+                yield Defer(request, "prompts go first", "phase", instead=PREFILL)
         if "scheduled-twice" in self.faults:
             yield from _once_more(state)
 
@@ -140,8 +140,8 @@ class Paged:
             left = _prefill_budget(state)
             if rejection := _never_fits(state, request):
                 yield rejection
-            elif hold := self._obstacle(state, request, left):
-                yield hold
+            elif deferral := self._obstacle(state, request, left):
+                yield deferral
                 return
             else:
                 yield Admit(request)
@@ -162,14 +162,14 @@ class Paged:
                 victim = self._victim(state)
                 yield Preempt(victim, f"{request.id} needs its blocks", request, needed)
 
-    def _obstacle(self, state: State, request: Request, left: int) -> Hold | None:
+    def _obstacle(self, state: State, request: Request, left: int) -> Defer | None:
         if not state.num_free_running_slots:
-            return Hold(request, "every running slot is taken", "seat", 1, 0)
+            return Defer(request, "every running slot is taken", "seat", 1, 0)
         if not self._chunk(request, left):
             return _over_budget(request, self._wanted(request), left)
         needed, num_free = state.num_blocks_to_admit(request), state.kv_blocks.num_free
         if needed > num_free:
-            return Hold(request, "too few KV blocks are free", "kv-block", needed, num_free)
+            return Defer(request, "too few KV blocks are free", "kv-block", needed, num_free)
         return None
 
     def _chunk(self, request: Request, left: int) -> int:
@@ -231,8 +231,8 @@ def _never_fits(state: State, request: Request) -> Reject | None:
     return None
 
 
-def _over_budget(request: Request, needed: int, left: int) -> Hold:
-    return Hold(request, "the token budget is spent", "token-budget", needed, left)
+def _over_budget(request: Request, needed: int, left: int) -> Defer:
+    return Defer(request, "the token budget is spent", "token-budget", needed, left)
 
 
 def _prefill_budget(state: State) -> int:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
 from stepscope.engine.batch import DECODE, PREFILL
-from stepscope.engine.plan import Action, Admit, Hold, Load, Preempt, Promote, Reject, Run
+from stepscope.engine.plan import Action, Admit, Defer, Load, Preempt, Promote, Reject, Run
 from stepscope.engine.requests.request import Request, Status
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
@@ -126,38 +126,38 @@ class Queued:
                 return
             if request.is_ready:
                 yield from _promoted([request])
-            hold = None
+            deferral = None
             if request.status is Status.WAITING:
-                hold = yield from self._considered(state, request)
-            if hold and hold.resource != "kv-block":
+                deferral = yield from self._considered(state, request)
+            if deferral and deferral.resource != "kv-block":
                 return
-            passed += [request] if hold else []
+            passed += [request] if deferral else []
 
-    def _considered(self, state: State, request: Request) -> Plan[Hold | None]:
+    def _considered(self, state: State, request: Request) -> Plan[Defer | None]:
         """Let a request in, or say what it lacks, and return that."""
         if request.is_parked:
-            yield Hold(request, _unready(request))
+            yield Defer(request, _unready(request))
         elif (rejection := _never_fits(state, request)) and (
             "never-fits-and-waits" not in self.faults
         ):
             yield rejection
-        elif hold := (yield from self._obstacle(state, request)):
-            yield hold
-            return hold
+        elif deferral := (yield from self._obstacle(state, request)):
+            yield deferral
+            return deferral
         elif _is_elsewhere(request):
             yield Load(request)
-            yield Hold(request, _unready(request))
+            yield Defer(request, _unready(request))
         else:
             yield Admit(request)
             yield Run(request, min(_remaining(request), _budget(state)))
         return None
 
-    def _obstacle(self, state: State, request: Request) -> Plan[Hold | None]:
+    def _obstacle(self, state: State, request: Request) -> Plan[Defer | None]:
         num_free = state.num_free_running_slots
         if "full-since-the-last-chunk" in self.faults:
             num_free -= sum(row.num_computed > 0 for row in state.batch.rows)
         if num_free <= 0:
-            return Hold(request, "every running slot is taken", "seat", 1, 0)
+            return Defer(request, "every running slot is taken", "seat", 1, 0)
         if not _budget(state):
             return _over_budget(request)
         needed, room = self._blocks(state, request)
@@ -165,7 +165,7 @@ class Queued:
             yield from _take_from_waiting(state, request, needed)
             needed, room = self._blocks(state, request)
         if needed > room:
-            return Hold(request, "too few KV blocks are free", "kv-block", needed, room)
+            return Defer(request, "too few KV blocks are free", "kv-block", needed, room)
         return None
 
     def _blocks(self, state: State, request: Request) -> tuple[int, int]:
@@ -201,13 +201,13 @@ def _take_from_waiting(state: State, request: Request, needed: int) -> Iterator[
 
 def _wait(decodes: Iterable[Request]) -> Iterator[Action]:
     for request in decodes:
-        yield Hold(request, "prompts go first", "phase", instead=PREFILL)
+        yield Defer(request, "prompts go first", "phase", instead=PREFILL)
 
 
 def _wait_for_decodes(state: State) -> Iterator[Action]:
     prompts = (request for request in state.running if request.is_prefill)
     for request in (*prompts, *islice(state.waiting, 1)):
-        yield Hold(request, "it is the decodes' turn", "phase", instead=DECODE)
+        yield Defer(request, "it is the decodes' turn", "phase", instead=DECODE)
 
 
 def _newest(state: State) -> Request:
@@ -231,8 +231,8 @@ def _unready(request: Request) -> str:
     return "its KV is on its way" if request.remote_tokens else "its grammar is being compiled"
 
 
-def _over_budget(request: Request) -> Hold:
-    return Hold(request, "the token budget is spent", "token-budget", _remaining(request), 0)
+def _over_budget(request: Request) -> Defer:
+    return Defer(request, "the token budget is spent", "token-budget", _remaining(request), 0)
 
 
 def _budget(state: State) -> int:

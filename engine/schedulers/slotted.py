@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from stepscope.engine.plan import Action, Admit, Hold, Reject, Run
+from stepscope.engine.plan import Action, Admit, Defer, Reject, Run
 from stepscope.engine.requests.request import Request
 from stepscope.engine.state import State
 from stepscope.ingest.errors import ConfigError
@@ -58,8 +58,8 @@ class Slotted:
             request = state.waiting[0]
             if rejection := self._never_fits(state, request):
                 yield rejection
-            elif hold := _has_to_wait(state, request, num_left, is_open=is_open):
-                yield hold
+            elif deferral := _has_to_wait(state, request, num_left, is_open=is_open):
+                yield deferral
                 return
             else:
                 yield Admit(request)
@@ -86,15 +86,15 @@ def _decode(request: Request) -> Run:
     return Run(request, 1)
 
 
-def _has_to_wait(state: State, request: Request, num_left: int, *, is_open: bool) -> Hold | None:
+def _has_to_wait(state: State, request: Request, num_left: int, *, is_open: bool) -> Defer | None:
     num_free = state.num_free_running_slots
     if not num_free:
-        return Hold(request, "every slot is taken", "slot", 1, 0)
+        return Defer(request, "every slot is taken", "slot", 1, 0)
     if not is_open:
-        return Hold(request, "slots are filled when all are free", "slot", 1, num_free)
+        return Defer(request, "slots are filled when all are free", "slot", 1, num_free)
     needed = _prefill_and_decode(request).num_tokens
     if needed > num_left:
-        return Hold(request, "the token budget is spent", "token-budget", needed, num_left)
+        return Defer(request, "the token budget is spent", "token-budget", needed, num_left)
     return None
 
 

@@ -18,7 +18,8 @@ from stepscope.engine.executors import Execution, Executor
 from stepscope.engine.plan import (
     Action,
     Admit,
-    Hold,
+    ConsiderBucket,
+    Defer,
     Load,
     PlanRefused,
     Preempt,
@@ -26,7 +27,6 @@ from stepscope.engine.plan import (
     Reject,
     Reserve,
     Run,
-    Weigh,
 )
 from stepscope.engine.requests.finishing import Ended
 from stepscope.engine.requests.request import Request, Status
@@ -223,7 +223,7 @@ class Engine:
 
     def _stand_by(self, dummy: str) -> Iterator[Action]:
         for request in (*self.state.running, *islice(self.state.waiting, 1)):
-            yield Hold(
+            yield Defer(
                 request, f"a rank runs {dummy}, and this one a dummy", "phase", instead=dummy
             )
 
@@ -249,13 +249,13 @@ class Engine:
                 self._lifecycle.preempt(action)
             case Reject():
                 self._lifecycle.reject(action)
-            case Hold():
-                action.request.num_holds += action.resource == "kv-block"
+            case Defer():
+                action.request.num_deferrals += action.resource == "kv-block"
                 self.state.was_full |= action.resource == "seat"
                 if self._record:
-                    self._record.held(action)
-            case Weigh() if self._record:
-                self._record.weighed(action)
+                    self._record.deferred(action)
+            case ConsiderBucket() if self._record:
+                self._record.considered(action)
 
     def _bring_on(self, action: Admit | Load | Promote) -> None:
         match action:

@@ -108,7 +108,7 @@ class Lifecycle:
             other.num_passed += 1
         self._leave_queue(request)
         request.status = Status.RUNNING
-        request.num_holds = 0
+        request.num_deferrals = 0
         self._state.running.append(request)
         if self._state.config.prefix_cache:
             self._allocate.share_prefix(request)

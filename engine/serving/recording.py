@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stepscope.engine.batch import PREFILL, Batch, Row
 from stepscope.engine.clock import Clock
 from stepscope.engine.executors import Digest, Execution
-from stepscope.engine.plan import Hold, Preempt, Reject, Weigh
+from stepscope.engine.plan import ConsiderBucket, Defer, Preempt, Reject
 from stepscope.engine.requests.request import Request
 from stepscope.engine.state import State
 
@@ -96,17 +96,17 @@ class Recording:
             "device" if row.is_deferred else "host", None, epoch,
         )  # fmt: skip
 
-    def held(self, hold: Hold) -> None:
+    def deferred(self, defer: Defer) -> None:
         """Note why a request is left out, unless that is what was noted last."""
         # What ran instead is named as it was then: a bucket's length grows with every step.
-        known = (hold.reason, hold.resource, hold.needed, hold.available, hold.holder)
-        self._explained.add(hold.request.id)
-        if self._last.get(hold.request.id) == known and hold.verdict == "deferred":
+        known = (defer.reason, defer.resource, defer.needed, defer.available, defer.holder)
+        self._explained.add(defer.request.id)
+        if self._last.get(defer.request.id) == known and defer.verdict == "deferred":
             return
-        self._last[hold.request.id] = known
+        self._last[defer.request.id] = known
         self._decide(
-            "request", hold.request.id, hold.verdict, hold.reason, hold.resource, hold.needed,
-            hold.available, hold.holder or self._holder(hold.resource), hold.instead,
+            "request", defer.request.id, defer.verdict, defer.reason, defer.resource, defer.needed,
+            defer.available, defer.holder or self._holder(defer.resource), defer.instead,
         )  # fmt: skip
 
     def queued(self) -> None:
@@ -138,12 +138,12 @@ class Recording:
             reject.needed, reject.available, self._holder(reject.resource), None,
         )  # fmt: skip
 
-    def weighed(self, weigh: Weigh) -> None:
+    def considered(self, bucket: ConsiderBucket) -> None:
         """Note that a bucket was chosen, or passed over for which."""
-        is_chosen = weigh.bucket == weigh.chosen
+        is_chosen = bucket.name == bucket.chosen
         self._decide(
-            "bucket", weigh.bucket, "chosen" if is_chosen else "passed-over", weigh.reason,
-            "bucket", weigh.size, None, weigh.oldest.id, None if is_chosen else weigh.chosen,
+            "bucket", bucket.name, "chosen" if is_chosen else "passed-over", bucket.reason,
+            "bucket", bucket.size, None, bucket.oldest.id, None if is_chosen else bucket.chosen,
         )  # fmt: skip
 
     def token(

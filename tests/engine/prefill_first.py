@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stepscope.engine.config import OPTIONAL
-from stepscope.engine.plan import Action, Admit, Hold, Preempt, Run
+from stepscope.engine.plan import Action, Admit, Defer, Preempt, Run
 from stepscope.engine.requests.request import Request, Status
 from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.state import State
@@ -30,8 +30,8 @@ class PrefillFirst(Scheduler):
             left -= chunk
         while state.waiting:
             request = state.waiting[0]
-            if hold := self._obstacle(state, request, left):
-                yield hold
+            if deferral := self._obstacle(state, request, left):
+                yield deferral
                 break
             yield Admit(request)
             chunk = min(request.num_tokens - request.num_computed, self.threshold, left)
@@ -39,24 +39,24 @@ class PrefillFirst(Scheduler):
             left -= chunk
         if left < state.config.max_num_batched_tokens:
             for request in decodes:
-                yield Hold(request, "prompts go first", "phase", instead="prefill")
+                yield Defer(request, "prompts go first", "phase", instead="prefill")
         else:
             yield from self._decode(state, decodes)
 
-    def _obstacle(self, state: State, request: Request, left: int) -> Hold | None:
+    def _obstacle(self, state: State, request: Request, left: int) -> Defer | None:
         if not state.num_free_running_slots:
-            return Hold(request, "every running slot is taken", "seat", 1, 0)
+            return Defer(request, "every running slot is taken", "seat", 1, 0)
         if not left:
             return self._over_budget(request, 0)
         needed = state.num_missing_blocks(request, request.num_tokens)
         if needed > state.kv_blocks.num_free:
             num_free = state.kv_blocks.num_free
-            return Hold(request, "too few KV blocks are free", "kv-block", needed, num_free)
+            return Defer(request, "too few KV blocks are free", "kv-block", needed, num_free)
         return None
 
-    def _over_budget(self, request: Request, left: int) -> Hold:
+    def _over_budget(self, request: Request, left: int) -> Defer:
         wanted = min(request.num_tokens - request.num_computed, self.threshold)
-        return Hold(request, "the token budget is spent", "token-budget", wanted, left)
+        return Defer(request, "the token budget is spent", "token-budget", wanted, left)
 
     def _decode(self, state: State, decodes: list[Request]) -> Iterator[Action]:
         for request in decodes:
