@@ -1,4 +1,4 @@
-"""Who owned which block or slot, from when to when: the fold of `allocations`.
+"""Who owned which block or slot, from when to when: `allocations` told as intervals.
 
 An owner takes a block or slot by `claim`, by `share` (of one that another owner has or had, as a
 prefix cache does) or by `move`, which leaves the one that it had before; it lets go by `release`.

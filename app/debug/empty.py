@@ -1,4 +1,4 @@
-"""What a trace says to be empty, where it has no rows to fold: none is not unknown."""
+"""What a trace says to be empty, where no row tells a state: none is not unknown."""
 
 from __future__ import annotations
 

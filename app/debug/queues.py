@@ -1,4 +1,4 @@
-"""The waiting queue and the running requests at any time, folded from `lifecycle`."""
+"""The waiting queue and the running requests at any time, by the events of `lifecycle`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Queue = tuple[str, ...]
 
 
 class Queues:
-    """Folds events in the order of their times; keeps keyframes, so that a jump is a short fold.
+    """Applies events in the order of their times; with keyframes, so that a jump applies few.
 
     A request enters the waiting queue at the event's `queue_index` (at its end where an arrival or
     a preemption does not say), and leaves it when it is admitted, resumed or ended. Keyframes lie
@@ -36,26 +36,26 @@ class Queues:
         """Waiting and running after every event up to and at `ts_ns`."""
         wanted = int(np.searchsorted(self._ts_ns, ts_ns, "right"))
         if self._last[0] != wanted:
-            self._last = (wanted, *self._fold(wanted))
+            self._last = (wanted, *self._after(wanted))
         return self._last[1:]
 
-    def _fold(self, wanted: int) -> tuple[Queue, Queue]:
+    def _after(self, wanted: int) -> tuple[Queue, Queue]:
         place = bisect_right(self._keyframes, wanted, key=itemgetter(0)) - 1
         first, waiting, running = self._keyframes[place]
-        fold = _Fold(list(waiting), dict.fromkeys(running), set(waiting))
+        queues = _Moving(list(waiting), dict.fromkeys(running), set(waiting))
         for number in range(first, wanted):
-            fold.apply(*self._events[number])
-            self._keep(number + 1, fold)
-        return tuple(fold.waiting), tuple(fold.running)
+            queues.apply(*self._events[number])
+            self._keep(number + 1, queues)
+        return tuple(queues.waiting), tuple(queues.running)
 
-    def _keep(self, number: int, fold: _Fold) -> None:
-        num_ids = len(fold.waiting) + len(fold.running)
+    def _keep(self, number: int, queues: _Moving) -> None:
+        num_ids = len(queues.waiting) + len(queues.running)
         if number - self._keyframes[-1][0] >= max(KEYFRAME_EVERY, num_ids // 4):
-            self._keyframes.append((number, tuple(fold.waiting), tuple(fold.running)))
+            self._keyframes.append((number, tuple(queues.waiting), tuple(queues.running)))
 
 
 @dataclass(slots=True)
-class _Fold:
+class _Moving:
     """Queues on their way through the events; `queued` is who is in `waiting`."""
 
     waiting: list[str]

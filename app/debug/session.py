@@ -1,6 +1,6 @@
 """A debug session: a position in a trace, and the engine's state there.
 
-State is a function of the position alone, folded from what the trace recorded, so it is the same
+State is a function of the position alone: all that the trace recorded up to it. So it is the same
 whether the position was reached forward, backward or by a jump.
 """
 
@@ -31,7 +31,7 @@ from stepscope.ingest.times import EARLIEST_NS
 from stepscope.ingest.trace import Trace
 
 GRAINS = ("step", "event")
-FOLDED: dict[str, list[str]] = {
+STATE_COLUMNS: dict[str, list[str]] = {
     "batch_rows": ["step", "row", "request", "phase", "num_tokens"],
     "lifecycle": ["ts_ns", "request", "event", "queue_index"],
     "allocations": ["ts_ns", "resource", "id", "op", "owner"],
@@ -186,7 +186,7 @@ class Session:
         return has_moved
 
     def _rows(self, table: str) -> pl.DataFrame:
-        columns = FOLDED[table]
+        columns = STATE_COLUMNS[table]
         rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
         needed = [column for column in columns if column in NEEDED]
         return rows.select(columns).drop_nulls(needed).collect()
@@ -209,6 +209,8 @@ class Session:
 
 
 def _first_rank(trace: Trace) -> int:
-    lowest = [trace.table(table).select(pl.col("rank").min()) for table in ("steps", *FOLDED)]
+    lowest = [
+        trace.table(table).select(pl.col("rank").min()) for table in ("steps", *STATE_COLUMNS)
+    ]
     found = [frame["rank"][0] for frame in pl.collect_all(lowest)]
     return min((rank for rank in found if rank is not None), default=0)

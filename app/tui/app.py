@@ -95,8 +95,8 @@ class StepscopeApp(App[None]):
         if self.result is None:
             self.query_one(Opening).check()
 
-    @on(Opening.Folded)
-    def _take_session(self, event: Opening.Folded) -> None:
+    @on(Opening.Stepped)
+    def _take_session(self, event: Opening.Stepped) -> None:
         if self.opened:
             self.opened.session = event.session
             self._show_page()

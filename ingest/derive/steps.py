@@ -28,7 +28,7 @@ _SHOWN_CHARS = 80
 
 @dataclass(slots=True)
 class _Step:
-    """A tag, what it says, and when it was open; inner tags are folded into it."""
+    """A tag, what it says, and when it was open; inner tags are merged into it."""
 
     span: int
     name: str
@@ -48,7 +48,7 @@ def infer_steps(spans: pl.DataFrame) -> pl.DataFrame:
     where the host's is not in the file, on one stream; `ProfilerStep#N` and XLA's markers only
     where no other tag is. Steps are numbered from 1, or as these say.
     """
-    steps = list(_folded(_tags(spans)))
+    steps = list(_merged(_tags(spans)))
     rows = [_row(number, step) for number, step in zip(_numbers(steps), steps, strict=True)]
     schema = {name: dtype for name, dtype in polars_schema(STEPS).items() if name != "rank"}
     return pl.DataFrame(rows, schema={**schema, "span": pl.Int64}, orient="row")
@@ -120,7 +120,7 @@ def _may_be_tag(names: pl.Series) -> pl.Series:
     return looks_like_tag(distinct).gather(number)
 
 
-def _folded(tags: list[_Step]) -> Iterator[_Step]:
+def _merged(tags: list[_Step]) -> Iterator[_Step]:
     step: _Step | None = None
     for tag in tags:
         if step is not None and step.holds(tag.begins, tag.ends):

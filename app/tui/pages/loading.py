@@ -43,7 +43,7 @@ class Opening(Static):
         models: Models
 
     @dataclass
-    class Folded(Message):
+    class Stepped(Message):
         """State can be looked up, step by step."""
 
         session: Session
@@ -56,7 +56,7 @@ class Opening(Static):
 
     @dataclass
     class Failed(Message):
-        """Slow work could not be done: to lay out, to fold state, or to check."""
+        """Slow work could not be done: to lay out, to step through, or to check."""
 
         work: str
         error: StepscopeError
@@ -69,7 +69,7 @@ class Opening(Static):
     def read(self) -> None:
         """Lay the trace out, then make its states ready to be looked up."""
         self._attempt("lay out", lambda: self.Opened(read_models(self.trace, self._report)))
-        self._attempt("fold", lambda: self.Folded(Session(self.trace)))
+        self._attempt("step through", lambda: self.Stepped(Session(self.trace)))
 
     @work(thread=True)
     def check(self) -> None:

@@ -26,7 +26,7 @@ class Opened:
     """A trace and all that pages show of it, as far as threads have come.
 
     `session` and `result` are None until they are there; `failed` says why one never will be, by
-    what could not be done: "fold" or "check".
+    what could not be done: "step through" or "check".
     """
 
     trace: Trace

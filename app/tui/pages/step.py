@@ -33,7 +33,7 @@ Query = tuple[Position, str | None]
 class StepBar(Bar):
     """Which step, when, how long, what kind; and buttons for the step before and after."""
 
-    number: reactive[str] = reactive("folding state …")
+    number: reactive[str] = reactive("reading state …")
     about: reactive[str] = reactive("")
 
     def left(self) -> Sequence[Piece]:
@@ -109,7 +109,7 @@ class StepPage(Page):
         if self.session:
             self.session.goto(ts_ns=opened.view.cursor_ns)
             self._look()
-        elif text := opened.failed.get("fold"):
+        elif text := opened.failed.get("step through"):
             self.query_one(StepBar).number = fit(text, self.size.width or len(text))
 
     def now_ns(self, opened: Opened) -> int:

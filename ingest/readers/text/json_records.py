@@ -125,8 +125,8 @@ def _brackets(window: bytes) -> tuple[Places, Places]:
     if b"\\" in window:
         window = _ESCAPE.sub(b"__", window)
     octets = np.frombuffer(window, np.uint8)
-    folded = octets | _LOWER
+    lowered = octets | _LOWER
     quoted = np.bitwise_xor.accumulate((octets == _QUOTE).view(np.uint8)).view(np.bool_)
-    is_bracket = ((folded == _OPEN) | (folded == _CLOSE)) & ~quoted
+    is_bracket = ((lowered == _OPEN) | (lowered == _CLOSE)) & ~quoted
     places = np.flatnonzero(is_bracket)
-    return places, np.where(folded[places] == _OPEN, 1, -1)
+    return places, np.where(lowered[places] == _OPEN, 1, -1)

@@ -14,8 +14,8 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
-from tests.engine.fold import state_at
 from tests.engine.rows import Rows
+from tests.engine.state_of_rows import state_at
 
 SCENARIO = FcfsPreemption()
 

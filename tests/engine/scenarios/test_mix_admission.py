@@ -17,9 +17,9 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
-from tests.engine.core_fold import core_states
-from tests.engine.fold import state_at
+from tests.engine.cores_of_rows import core_states
 from tests.engine.rows import Rows
+from tests.engine.state_of_rows import state_at
 
 SCENARIO = MixAdmission()
 POLICIES = tuple(policy.name for policy in ADMISSIONS)
@@ -183,14 +183,14 @@ def test_the_recorded_blocks_tell_what_every_core_held_at_every_event(
 
     spans = Rows.read(Trace.open(tmp_path / "run.trace")).of("core_spans")
     groups = int(settings.get("groups", "8"))
-    folded = {ts_ns: str(cores) for ts_ns, cores in core_states(spans, 3 * groups)}
+    told = {ts_ns: str(cores) for ts_ns, cores in core_states(spans, 3 * groups)}
     idle = str({core: {"running": None, "pending": None} for core in range(3 * groups)})
-    assert len(held) > len(folded) > 100
+    assert len(held) > len(told) > 100
     last = idle
     for ts_ns, cores in held:
-        last = folded.get(ts_ns, last)
+        last = told.get(ts_ns, last)
         assert cores == last
-    assert folded.keys() <= {ts_ns for ts_ns, _ in held} | {spans[-1]["end_ns"]}
+    assert told.keys() <= {ts_ns for ts_ns, _ in held} | {spans[-1]["end_ns"]}
 
 
 def test_the_rows_tell_the_engines_own_state_at_every_step(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
-from tests.engine.fold import state_at
 from tests.engine.rows import Row, Rows
+from tests.engine.state_of_rows import state_at
 
 SCENARIO = SlotRecycling()
 LARGE = {"slots": "4", "requests": "8", "max_cap": "48"}
@@ -161,8 +161,8 @@ def test_the_rows_tell_the_state_at_every_step_and_the_same_each_time(
     first, second = (Trace.open(tmp_path / name) for name in ("first", "second"))
     rows = Rows.read(first)
 
-    folded = [state_at(rows, each["step"], has_slots=True, has_blocks=False) for each in held]
-    assert folded == held
+    told = [state_at(rows, each["step"], has_slots=True, has_blocks=False) for each in held]
+    assert told == held
     for table in BY_NAME:
         assert first.table(table).collect().equals(second.table(table).collect())
     assert sum(path.stat().st_size for path in (tmp_path / "first").rglob("*.parquet")) < 300_000

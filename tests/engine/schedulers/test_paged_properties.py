@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.workloads.workload import RequestSpec
-from tests.engine.fold import state_at
 from tests.engine.small_engines import serve
+from tests.engine.state_of_rows import state_at
 
 EXAMPLES = 60
 specs = st.lists(

@@ -15,9 +15,9 @@ from stepscope.engine.serving.engine import Engine
 from stepscope.engine.state import State
 from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.errors import ConfigError
-from tests.engine.fold import state_at
 from tests.engine.rows import Rows
 from tests.engine.small_engines import request, serve
+from tests.engine.state_of_rows import state_at
 
 Snapshot = dict[str, Any]
 SLOT_TOKENS = 12
@@ -220,7 +220,5 @@ def test_the_rows_alone_tell_the_state_at_every_step(
     scheduler = Slotted(SLOT_TOKENS).with_faults(faults)
     _, rows = serve(specs, scheduler, config(num_slots, *faults), observer=held.append)
 
-    folded = [
-        state_at(rows, snapshot["step"], has_slots=True, has_blocks=False) for snapshot in held
-    ]
-    assert folded == held
+    told = [state_at(rows, snapshot["step"], has_slots=True, has_blocks=False) for snapshot in held]
+    assert told == held

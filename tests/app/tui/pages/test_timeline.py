@@ -173,7 +173,7 @@ async def test_a_click_selects_the_span_under_it() -> None:
         assert (span.label, span.ref[0]) == ("P 256", "batch_rows")
 
 
-async def test_a_click_on_a_header_folds_the_section() -> None:
+async def test_a_click_on_a_header_collapses_the_section() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2")
         await pilot.click("#lanes", offset=(5, 2))

@@ -101,27 +101,27 @@ def test_a_request_takes_the_place_in_the_queue_that_the_event_names() -> None:
         {"ts_ns": 5, "request": "d", "event": "arrive"},
         {"ts_ns": 6, "request": "b", "event": "admit"},
     ]
-    fold = Queues(frame_of("lifecycle", rows))
+    queues = Queues(frame_of("lifecycle", rows))
 
-    assert fold.at(2) == (("a", "c", "b"), ())
-    assert fold.at(3) == (("c", "b"), ("a",))
-    assert fold.at(6) == (("a", "c", "d"), ("b",))
+    assert queues.at(2) == (("a", "c", "b"), ())
+    assert queues.at(3) == (("c", "b"), ("a",))
+    assert queues.at(6) == (("a", "c", "d"), ("b",))
 
 
 def test_keyframes_hold_at_most_four_ids_an_event() -> None:
     rows = [
         {"ts_ns": n, "request": f"r{n}", "event": "arrive", "queue_index": n} for n in range(9000)
     ]
-    fold = Queues(frame_of("lifecycle", rows))
+    queues = Queues(frame_of("lifecycle", rows))
 
-    fold.at(9000)
+    queues.at(9000)
 
-    kept = fold._keyframes
+    kept = queues._keyframes
     assert len(kept) > 6
     assert sum(len(waiting) for _, waiting, _ in kept) <= 4 * len(rows)
 
 
-def test_rows_are_folded_in_the_order_of_their_times() -> None:
+def test_rows_are_applied_in_the_order_of_their_times() -> None:
     rows = frame_of(
         "lifecycle",
         [

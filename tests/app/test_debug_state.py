@@ -1,6 +1,6 @@
-"""What the session folds from a trace is what the engine held: forward, backward, by jumps.
+"""What the session reads from a trace is what the engine held: forward, backward, by jumps.
 
-The engine's own snapshots are kept while it records. They are the truth that the folded state is
+The engine's own snapshots are kept while it records. They are the truth that the session's state is
 compared with, at every step of every scenario and at every instant of the core groups.
 """
 

@@ -8,9 +8,9 @@ from stepscope.engine.config import EngineConfig
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.workloads.workload import RequestSpec
 from tests.engine.drawn_requests import knobs, requests, sizes
-from tests.engine.fold import state_at
 from tests.engine.rows import Row, Rows
 from tests.engine.small_engines import serve
+from tests.engine.state_of_rows import state_at
 
 Snapshot = dict[str, Any]
 TURNS = {"arrive", "admit", "resume", "preempt"}
