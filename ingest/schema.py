@@ -25,8 +25,9 @@ SUBJECTS = ("request", "bucket", "task")
 NOT_READY = ("grammar", "remote-kv", "prefetch", "streaming-input", "stale-output", "last-token")
 """What blocks a request that is not ready itself, whatever room there is."""
 WHAT_BLOCKS = (
-    "kv-block", "kv-token", "slot", "seat", "token-budget", "encoder-budget", "lora", "queue",
-    "bucket", "phase", *NOT_READY, "preemption", "pause", "dp-throttle", "selection", "core-group",
+    "kv-block", "kv-token", "slot", "slot-tokens", "seat", "token-budget", "encoder-budget", "lora",
+    "queue", "bucket", "phase", *NOT_READY, "preemption", "pause", "dp-throttle", "selection",
+    "core-group",
 )  # fmt: skip
 RESOURCES = ("kv-block", "slot", "kv-token")
 ALLOCATION_OPS = ("claim", "release", "share", "move", "cache", "evict", "copy", "let-go")
