@@ -12,15 +12,21 @@ TEN_SECONDS_NS = 10_000_000_000
 
 
 def prompts_alone(tables: Tables) -> bool:
-    """Many steps in a row of prompts alone, with somebody who had his first token."""
-    begun = _begun(tables)
+    """Many steps in a row of prompts alone, beside somebody who runs and has his first token."""
     streak = 0
     for row in tables["steps"]:
-        waits = any(first < row["ts_ns"] < last for first, last in begun)
+        waits = any(_could_decode(tables, each, row) for each in tables.events)
         streak = streak + 1 if waits and row["kind"] == "prefill" else 0
         if streak > OFTEN:
             return True
     return False
+
+
+def _could_decode(tables: Tables, request: str, step: Row) -> bool:
+    """Whether he had his first token, was not thrown out since, and is not in the step's batch."""
+    before = [row["event"] for row in tables.events[request] if row["ts_ns"] <= step["ts_ns"]]
+    runs = "first-token" in before and before[-1] in {"first-token", "resume"}
+    return runs and step["step"] not in tables.steps_of.get(request, ())
 
 
 def _begun(tables: Tables) -> list[tuple[int, int]]:

@@ -41,6 +41,12 @@ class Tables:
         ordered = sorted(self["lifecycle"], key=lambda row: row["ts_ns"])
         return grouped(ordered, lambda row: row["request"])
 
+    @cached_property
+    def steps_of(self) -> dict[str, set[int]]:
+        """The steps in whose batch each request was."""
+        rows = grouped(self["batch_rows"], lambda row: row["request"])
+        return {request: {row["step"] for row in of} for request, of in rows.items()}
+
     def age(self, request: str) -> tuple[int, int, int]:
         """Who is before whom: by priority, then by arrival and place in the queue."""
         arrived = self.arrivals[request]

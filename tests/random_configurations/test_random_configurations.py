@@ -176,3 +176,16 @@ def test_a_fault_that_shows_in_a_random_configuration_is_found(name: str) -> Non
 
     assert [each.configuration.command for each in found if not each.is_found] == []
     assert len(found) == 2
+
+
+def test_who_is_computed_again_in_a_step_does_not_stand_behind_its_prompts(tmp_path: Path) -> None:
+    given = {
+        "workload": "stream", "requests": "16", "max_tokens": "18", "max_num_seqs": "15",
+        "budget": "1029", "kv_blocks": "79", "timeout_s": "21", "per_minute": "1389",
+        "video_blocks": "309", "decode_rounds": "7", "max_passes": "8", "loads": "reserved",
+    }  # fmt: skip
+    drawn = Configuration("waiting-queue", "after", given, 793, "prompts-always-first")
+
+    recorded(drawn, tmp_path / "t")
+
+    assert not SHOWN["prompts-always-first"](Tables(Trace.open(tmp_path / "t")))
