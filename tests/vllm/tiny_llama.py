@@ -1,0 +1,69 @@
+"""A Llama of half a million random weights and a tokenizer of words, made on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+SIZES = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "vocab_size": 512,
+}
+SPECIAL = ("<unk>", "<s>", "</s>")
+LETTERS = '{}[]":,.-+ \n' + "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def make(folder: Path) -> Path:
+    """Write the model and its tokenizer into `folder`, the same whenever it is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_model(folder)
+    _write_tokenizer(folder)
+    return folder
+
+
+def words(count: int, first: int = 0) -> str:
+    """A prompt of so many tokens, beside the one that begins every prompt."""
+    known = len(_vocabulary()) - len(SPECIAL) - len(LETTERS)
+    return " ".join(f"w{(first + number * 7) % known}" for number in range(count))
+
+
+def _write_model(folder: Path) -> None:
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        **SIZES, max_position_embeddings=4096, tie_word_embeddings=True, bos_token_id=1,
+        eos_token_id=2, dtype="float32",
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+
+
+def _write_tokenizer(folder: Path) -> None:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+
+    tokenizer = Tokenizer(models.WordLevel(_vocabulary(), unk_token=SPECIAL[0]))
+    split = pre_tokenizers.Split(pattern=" ", behavior="removed")
+    tokenizer.pre_tokenizer = split
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
+    tokenizer.add_special_tokens(list(SPECIAL))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    told = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "unk_token": SPECIAL[0], "bos_token": "<s>", "eos_token": "</s>", "model_max_length": 4096,
+    }  # fmt: skip
+    (folder / "tokenizer_config.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+def _vocabulary() -> dict[str, int]:
+    named = [*SPECIAL, *LETTERS]
+    named += [f"w{number}" for number in range(SIZES["vocab_size"] - len(named))]
+    return {word: number for number, word in enumerate(named)}
