@@ -44,3 +44,11 @@ class Reader(Protocol):
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[Mapping[str, Frame], Manifest]:
         """Read the tables and the manifest; raises `TraceError`, `LimitExceeded` among them."""
+
+
+class OneFile:
+    """What readers have in common of whose formats a file is read alone."""
+
+    def sources(self, path: Path) -> list[Path]:
+        """The file alone."""
+        return [path]

@@ -16,6 +16,8 @@ HIP, MARKER, KERNEL, COPY = 1, 2, 3, 4
 TAGS = {1: "execute_context_1(64)_generation_0(0)", 5: "execute_context_0(0)_generation_2(2)",
         9: "a mark"}  # fmt: skip
 
+COUNTERS = {31: "SQ_WAVES", 32: "GRBM_COUNT"}
+
 
 def record(kind: int, operation: int, number: int, begin: int, end: int, **more: Any) -> Json:
     """A record of thread 11."""
@@ -31,6 +33,21 @@ def dispatch(number: int, begin: int, end: int, kernel: int = 3) -> Json:
     info = {"agent_id": {"handle": 70}, "queue_id": {"handle": 4}, "kernel_id": kernel,
             "dispatch_id": number, "grid_size": {"x": 512, "y": 1, "z": 1}}  # fmt: skip
     return record(KERNEL, 1, number, begin, end, dispatch_info=info)
+
+
+def counted(number: int, begin: int | None, *values: tuple[int, float]) -> Json:
+    """What counters say of a kernel of the first GPU."""
+    said = {"correlation_id": {"internal": number, "external": 0}, "dispatch_info": {
+        "agent_id": {"handle": 70}, "queue_id": {"handle": 4}, "kernel_id": 3}}  # fmt: skip
+    when = {} if begin is None else {"start_timestamp": begin, "end_timestamp": begin + 50}
+    records = [{"counter_id": {"handle": own}, "value": value} for own, value in values]
+    return {"thread_id": 11, "dispatch_data": said | when, "records": records}
+
+
+def counting(process: Json, *records: Json) -> Json:
+    """The process with counters of its kernels."""
+    named = [{"id": {"handle": own}, "name": name} for own, name in COUNTERS.items()]
+    return process | {"counters": named, "callback_records": {"counter_collection": [*records]}}
 
 
 def process(pid: int = 7, since: int = 1_000) -> Json:

@@ -16,7 +16,7 @@ from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.kineto_files import open_bytes, rows
 from tests.ingest.log_files import report_of
-from tests.ingest.rocprofv3_files import dispatch, process, written
+from tests.ingest.rocprofv3_files import counted, counting, dispatch, process, written
 
 REAL = ROOT.parent / "shared" / "foreign" / "rocprofv3_908_results.json.gz"
 Json = dict[str, Any]
@@ -178,3 +178,40 @@ def test_every_record_of_the_real_file_is_in_the_tables() -> None:
     told = rows(trace, "spans", "ts_ns", "dur_ns", "name", "track")
     assert Counter((*row[:3], row[3].partition(" #")[0]) for row in told) == Counter(records)
     assert trace.num_rows("collectives") == sum("nccl" in name for *_, name, _ in records)
+
+
+def test_what_a_kernel_counted_stands_where_it_began_summed_over_its_instances(
+    tmp_path: Path,
+) -> None:
+    of_first = counted(2, 1_040, (31, 8.0), (31, 4.0), (32, 7.5))
+    trace = opened(tmp_path, counting(process(), of_first, counted(6, None, (31, 1.0))))
+
+    assert rows(trace, "counters", "ts_ns", "track", "name", "value") == [
+        (1_040, "GPU 0", "SQ_WAVES", 12.0),
+        (1_040, "GPU 0", "GRBM_COUNT", 7.5),
+        (1_230, "GPU 0", "SQ_WAVES", 1.0),
+    ]
+    assert report_of(trace).read["counter_collection"] == 2
+
+
+def test_counters_that_say_no_value_or_no_time_are_counted_as_skipped(tmp_path: Path) -> None:
+    odd = [counted(99, None, (31, 1.0)), counted(2, 1_040), {"records": [{"value": 3}, 7]}]
+    trace = opened(tmp_path, counting(process(), *odd))
+
+    skipped = report_of(trace).skipped
+    assert skipped["counter_collection: values without a time"] == 1
+    assert skipped["counter_collection: records without a value"] == 2
+    assert "counters" not in trace.manifest.tables
+
+
+def test_counters_without_a_name_are_called_by_their_number(tmp_path: Path) -> None:
+    trace = opened(tmp_path, counting(process(), counted(2, 1_040, (77, 3.0))))
+
+    assert rows(trace, "counters", "name") == ["counter 77"]
+
+
+def test_other_records_of_callbacks_are_counted_as_skipped(tmp_path: Path) -> None:
+    other = process() | {"callback_records": {"spm_counter_collection": [{"a": 1}, {"a": 2}]}}
+
+    skipped = report_of(opened(tmp_path, other)).skipped
+    assert skipped["spm_counter_collection: records that are not read"] == 2

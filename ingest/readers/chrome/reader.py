@@ -34,7 +34,7 @@ from stepscope.ingest.readers.chrome.times import LIMIT_NS
 from stepscope.ingest.readers.encodings.inflate import Contents, Inflater, contents
 from stepscope.ingest.readers.profiles import groups_of, num_inferred, rank_in_name
 from stepscope.ingest.readers.rank_joining import RankFile, joined
-from stepscope.ingest.readers.seam import HEAD_BYTES
+from stepscope.ingest.readers.seam import HEAD_BYTES, OneFile
 from stepscope.ingest.storage.spool import Spooled
 
 _KNOWN_FIELDS = re.compile(
@@ -60,7 +60,7 @@ class _Aside:
     notes: tuple[str, ...] = ()
 
 
-class ChromeReader:
+class ChromeReader(OneFile):
     """Reads trace events, whole or damaged, and counts every one that it skips or repairs."""
 
     name = "torch.profiler or Chrome JSON (.json, .json.gz, .json.zst)"
@@ -78,10 +78,6 @@ class ChromeReader:
         if (_KNOWN_FIELDS if is_object else _PH).search(start):
             return True
         return len(head) >= HEAD_BYTES and _is_further(_EVENTS if is_object else _PH, start, path)
-
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS

@@ -17,7 +17,8 @@ from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.core_runtime.decode import MARKERS, RuntimeLog
 from stepscope.ingest.readers.core_runtime.tables import RuntimeTables
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import Inflater, blocks_of
+from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.split import (
     NO_END,
     SNIFF_BYTES,
@@ -36,7 +37,7 @@ IN_ORDER = (
 _STATES = {"core_spans": "ordered", "steps": "inferred", "tasks": "inferred"}
 
 
-class RuntimeLogReader:
+class RuntimeLogReader(OneFile):
     """Reads runs, tasks, dispatches, stall reports and host spans; counts every other line."""
 
     name = "log of the core-group runtime (dispatches, stall reports, [STRACE])"
@@ -46,17 +47,11 @@ class RuntimeLogReader:
         """Tell a text in which a line of the runtime is; looks beyond the head where it must."""
         return is_text(head) and not path.is_dir() and _is_in_file(path)
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read the tables and the manifest; raises `TraceError`."""
-        blocks = Inflater(
-            path, progress and (lambda done, total: progress("reading", done, total)), limits
-        )
+        blocks = blocks_of(path, progress, limits)
         lines, log = Lines(blocks, limits.line), RuntimeLog(limits.rows)
         ended = None
         repaired: dict[str, int] = {}

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Protocol
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings import gunzip, unzstd
 from stepscope.ingest.readers.encodings.compressed import BLOCK_BYTES, Inflated, Steps
 
 FREE_BYTES = 64 << 20
 """Up to here nobody asks of how few bytes they were made."""
 _STEP_BYTES = 64 << 10
-Progress = Callable[[int, int], None]
+BytesRead = Callable[[int, int], None]
 
 
 class Contents(Protocol):
@@ -31,7 +33,7 @@ class Contents(Protocol):
 
 @contextmanager
 def contents(
-    path: Path, progress: Progress | None = None, limits: Limits = DEFAULTS
+    path: Path, progress: BytesRead | None = None, limits: Limits = DEFAULTS
 ) -> Iterator[Contents]:
     """Open what a file holds; what is plain is copied no more than once. Raises `TraceError`."""
     try:
@@ -43,12 +45,17 @@ def contents(
         yield Inflater(path, progress, limits) if plain.is_compressed() else plain
 
 
+def blocks_of(path: Path, progress: Progress | None, limits: Limits) -> Inflater:
+    """Blocks of what a file holds; who waits is told how much of the file is read."""
+    return Inflater(path, progress and partial(progress, "reading"), limits)
+
+
 class Plain:
     """What an open file holds, as it stands there."""
 
     damage: str | None = None
 
-    def __init__(self, file: FileIO, path: Path, progress: Progress | None = None) -> None:
+    def __init__(self, file: FileIO, path: Path, progress: BytesRead | None = None) -> None:
         self._file = file
         self._path = path
         self._progress = progress
@@ -85,7 +92,7 @@ class Inflater:
     def __init__(
         self,
         path: Path,
-        progress: Progress | None = None,
+        progress: BytesRead | None = None,
         limits: Limits = DEFAULTS,
     ) -> None:
         self.path = path

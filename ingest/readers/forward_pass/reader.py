@@ -15,7 +15,7 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import Inflater, blocks_of
 from stepscope.ingest.readers.forward_pass.collect import (
     MISSING,
     POSITION,
@@ -24,6 +24,7 @@ from stepscope.ingest.readers.forward_pass.collect import (
 )
 from stepscope.ingest.readers.forward_pass.decode import QUEUED, SCHEDULED
 from stepscope.ingest.readers.forward_pass.split import Records
+from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.split import as_utf8
 
 _WORDS = tuple(f'"{word}"'.encode() for word in (SCHEDULED, QUEUED, "wall_time"))
@@ -32,7 +33,7 @@ _FIRST_BYTES = (*range(0x81, 0x90), 0x93, 0x94, 0xDE)
 _BOM = b"\xef\xbb\xbf"
 
 
-class ForwardPassReader:
+class ForwardPassReader(OneFile):
     """Reads iterations as steps, and what else is told of batch and queue as counters."""
 
     name = "forward pass metrics of vLLM, SGLang and Dynamo (JSON lines, msgpack)"
@@ -44,17 +45,11 @@ class ForwardPassReader:
         is_begin = _is_text(head) or head[:1] in {bytes([first]) for first in _FIRST_BYTES}
         return is_begin and all(word in head for word in words)
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read steps and counters; raises `TraceError`."""
-        blocks = Inflater(
-            path, progress and (lambda done, total: progress("reading", done, total)), limits
-        )
+        blocks = blocks_of(path, progress, limits)
         records = Records(blocks, limits, is_text=_is_text(_head(path)))
         passes, notes = ForwardPasses(limits), []
         try:

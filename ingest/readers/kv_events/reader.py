@@ -23,9 +23,10 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.encodings.msgpack_stream import Messages
 from stepscope.ingest.readers.encodings.published import Numbers, damage_of, published
+from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.collect import POSITION_NS, Line, LogRows, Source
 from stepscope.ingest.readers.text.fields import Number, whole
 
@@ -60,7 +61,7 @@ class _Cache:
         return self.numbers.setdefault(key, len(self.numbers))
 
 
-class KvEventsReader:
+class KvEventsReader(OneFile):
     """Reads which blocks a prefix cache stored and removed, as allocations and a counter."""
 
     name = "KV cache events of vLLM (msgpack)"
@@ -71,17 +72,11 @@ class KvEventsReader:
         is_list = head[:1] in {bytes([first]) for first in _FIRST_BYTES}
         return is_list and any(name.encode() in head for name in _NAMES)
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read allocations and the counter of held blocks; raises `TraceError`."""
-        blocks = Inflater(
-            path, progress and (lambda done, total: progress("reading", done, total)), limits
-        )
+        blocks = blocks_of(path, progress, limits)
         messages, events = Messages(blocks, limits.message), _Events(limits)
         notes = []
         try:

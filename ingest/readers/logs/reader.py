@@ -17,10 +17,10 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import Inflater, blocks_of
 from stepscope.ingest.readers.logs.decode import LINE_FORMATS
 from stepscope.ingest.readers.logs.split import documents, is_spread
-from stepscope.ingest.readers.seam import HEAD_BYTES
+from stepscope.ingest.readers.seam import HEAD_BYTES, OneFile
 from stepscope.ingest.readers.text.collect import YEAR_ASSUMED, Line, LogRows
 from stepscope.ingest.readers.text.split import (
     NO_END,
@@ -79,7 +79,7 @@ class EngineLog:
         return kind
 
 
-class EngineLogReader:
+class EngineLogReader(OneFile):
     """Reads steps, counters and what is told of requests; names every log line it is from."""
 
     name = f"log of an engine ({', '.join(made.name for made in LINE_FORMATS)})"  # type: ignore[misc]
@@ -97,17 +97,11 @@ class EngineLogReader:
         except TraceError:
             return False
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read the tables and the manifest; raises `TraceError`."""
-        blocks = Inflater(
-            path, progress and (lambda done, total: progress("reading", done, total)), limits
-        )
+        blocks = blocks_of(path, progress, limits)
         lines, log = Lines(blocks, limits.line), EngineLog(limits)
         ended = None
         try:

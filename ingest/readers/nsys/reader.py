@@ -16,6 +16,7 @@ from stepscope.ingest.readers.nsys.split import MAGIC, Database, database
 from stepscope.ingest.readers.nsys.tables import named_spans
 from stepscope.ingest.readers.profile_tables import profile_tables
 from stepscope.ingest.readers.profiles import rank_in_name
+from stepscope.ingest.readers.seam import OneFile
 
 _MARKS = (b"TABLE StringIds", b"CUPTI_ACTIVITY_KIND_", b"META_DATA_EXPORT", NVTX.encode())
 _START = {"utcEpochNs": "integer"}
@@ -23,7 +24,7 @@ _ABOUT = {"name": "text", "value": "text"}
 _PRODUCT, _VERSION = "EXPORT_PRODUCT_NAME", "EXPORT_PRODUCT_VERSION"
 
 
-class NsysReader:
+class NsysReader(OneFile):
     """Reads kernels, copies, calls and NVTX ranges, and counts what else has a time."""
 
     name = "Nsight Systems export (.sqlite)"
@@ -32,10 +33,6 @@ class NsysReader:
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell a database whose first pages make a table that only an export has."""
         return head.startswith(MAGIC) and any(mark in head for mark in _MARKS)
-
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone: it is read as one that nobody writes."""
-        return [path]
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from stepscope.ingest.errors import TraceError, TruncatedTrace
@@ -11,11 +10,12 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.otlp.collect import Collected
 from stepscope.ingest.readers.otlp.decode import DEPTH, ROOT, is_record
 from stepscope.ingest.readers.otlp.tables import lifecycle_of, spans_of
 from stepscope.ingest.readers.profile_tables import profile_tables
+from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.json_records import JsonRecords
 
 BACKWARDS = "end before begin taken as its begin"
@@ -27,7 +27,7 @@ ABOUT_REQUESTS = (
 )
 
 
-class OtlpReader:
+class OtlpReader(OneFile):
     """Reads spans with their attributes, and what these tell of requests."""
 
     name = "OpenTelemetry's spans (OTLP JSON)"
@@ -37,15 +37,11 @@ class OtlpReader:
         """Tell an object that names spans of resources."""
         return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and _MARK in head
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read spans and lifecycles; raises `TraceError`."""
-        blocks = Inflater(path, progress and partial(progress, "reading"), limits)
+        blocks = blocks_of(path, progress, limits)
         records = JsonRecords(blocks, is_record, DEPTH, limits)
         found = Collected(limits)
         found.add_all(records)

@@ -16,9 +16,10 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.perfetto.split import PacketStream, is_trace
 from stepscope.ingest.readers.profiles import num_inferred, rank_in_name
+from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.xplane.split import is_xspace
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _KEPT_CHARS = 4096
 
 
-class PerfettoReader:
+class PerfettoReader(OneFile):
     """Reads tracks, slices, counters and flows, and counts every packet that holds others."""
 
     name = "Perfetto protobuf (.pftrace, .pftrace.gz)"
@@ -39,10 +40,6 @@ class PerfettoReader:
         """Tell packets of known fields, one after the other, by its first bytes."""
         return is_trace(head) and not is_xspace(head)
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
@@ -51,9 +48,7 @@ class PerfettoReader:
         from stepscope.ingest.readers.perfetto.decode import Events  # noqa: PLC0415
         from stepscope.ingest.readers.perfetto.tables import perfetto_tables  # noqa: PLC0415
 
-        blocks = Inflater(
-            path, progress and (lambda done, total: progress("reading", done, total)), limits
-        )
+        blocks = blocks_of(path, progress, limits)
         stream = PacketStream(blocks, limits)
         events = Events(limits)
         for packets in stream:

@@ -17,9 +17,10 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.requests.collect import RequestList, list_of
 from stepscope.ingest.readers.requests.tables import lifecycle
+from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.split import NO_END, Lines
 
 HEADERS = "headers"
@@ -80,7 +81,7 @@ class _List:
             raise LimitExceeded(f"more than {self.limit:,} requests", todo=raised_by("rows"))
 
 
-class RequestsReader:
+class RequestsReader(OneFile):
     """Reads when requests came and how long they are; what is no request is counted."""
 
     name = "list of requests (Azure's CSV; JSON lines of Mooncake, LLMServingSim and AIBrix)"
@@ -90,17 +91,11 @@ class RequestsReader:
         """Tell by the first line."""
         return list_of(head.removeprefix(_BOM)) is not None
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read the requests; raises `TraceError`."""
-        blocks = Inflater(
-            path, progress and (lambda done, total: progress("reading", done, total)), limits
-        )
+        blocks = blocks_of(path, progress, limits)
         found = _List(limits.rows)
         ended = None
         try:

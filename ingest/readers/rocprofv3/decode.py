@@ -4,7 +4,10 @@
     "strings": {"buffer_records": [{"kind", "operations"}], "marker_api": [{"key", "value"}], ...},
     "kernel_symbols": [{"kernel_id", "formatted_kernel_name", ...}],
     "buffer_records": {"kernel_dispatch": [...], "memory_copy": [...], "hip_api": [...],
-                       "marker_api": [...], ...}, ...}]}
+                       "marker_api": [...], ...},
+    "counters": [{"id": {"handle"}, "name", ...}],
+    "callback_records": {"counter_collection": [{"dispatch_data": {"start_timestamp",
+        "correlation_id", "dispatch_info"}, "records": [{"counter_id": {"handle"}, "value"}]}]}}]}
 
 There is one such object for each process. The format: rocprofiler-sdk,
 `source/lib/output/generateJSON.cpp`.
@@ -12,8 +15,9 @@ There is one such object for each process. The format: rocprofiler-sdk,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -21,10 +25,11 @@ from stepscope.ingest.readers.profile_tables import LIMIT_NS
 
 ROOT = "rocprofiler-sdk-tool"
 BUFFERS = "buffer_records"
+CALLBACKS, COUNTED = "callback_records", "counter_collection"
 DISPATCH, COPY, MARKERS = "kernel_dispatch", "memory_copy", "marker_api"
 DEPTH = 6
 """So many brackets are around a record at most."""
-_ABOUT = {("metadata",), ("agents",), ("kernel_symbols",)}
+_ABOUT = {("metadata",), ("agents",), ("kernel_symbols",), ("counters",)}
 _LIMIT = 1 << 63
 _OWN = {"size", "kind", "operation", "thread_id", "correlation_id", "start_timestamp",
         "end_timestamp", "timestamp", "dispatch_info"}  # fmt: skip
@@ -56,7 +61,7 @@ def is_record(path: tuple[str, ...]) -> bool:
     """Whether an object at that path is a record, or says what numbers of records mean."""
     if len(path) < 2 or path[0] != ROOT:
         return False
-    return path[1:] in _ABOUT or (len(path) == 3 and path[1] in ("strings", BUFFERS))
+    return path[1:] in _ABOUT or (len(path) == 3 and path[1] in ("strings", BUFFERS, CALLBACKS))
 
 
 def decoded(text: bytes) -> Json | None:
@@ -92,6 +97,42 @@ def timed(said: Json) -> Timed | None:
         number(dispatch.get("kernel_id")),
         msgspec.json.encode(others).decode() if others else None,
     )
+
+
+class Counted(NamedTuple):
+    """What the counters of a kernel came to, by the handle of each, over all of its instances."""
+
+    correlation: int | None
+    begins: int | None
+    agent: int | None
+    values: dict[int, float]
+
+
+def counted(said: Json) -> Counted:
+    """What a record of counters says; `begins` is null where it does not say when its kernel ran.
+
+    A counter has a value for each instance of what it counts in, an XCC for example: rocprofv3's
+    own tables say their sum.
+    """
+    told = part(said, "dispatch_data")
+    begins = number(told.get("start_timestamp"))
+    values: dict[int, float] = {}
+    listed = said.get("records")
+    for each in listed if isinstance(listed, list) else ():
+        own = handle(each, "counter_id") if isinstance(each, dict) else None
+        value = each.get("value") if own is not None else None
+        if own is not None and _is_number(value):
+            values[own] = values.get(own, 0.0) + float(value)
+    return Counted(
+        number(part(told, "correlation_id").get("internal")),
+        begins if begins and begins < LIMIT_NS else None,
+        handle(part(told, "dispatch_info"), "agent_id"),
+        {own: value for own, value in values.items() if math.isfinite(value)},
+    )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def gpu_number(agent: Json) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections import Counter
 from pathlib import Path
 
 from stepscope.ingest.errors import TraceError, TruncatedTrace
@@ -10,12 +10,13 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.profile_tables import profile_tables
 from stepscope.ingest.readers.profiles import rank_in_name
 from stepscope.ingest.readers.rocprofv3.collect import Collected
-from stepscope.ingest.readers.rocprofv3.decode import DEPTH, ROOT, is_record, number
-from stepscope.ingest.readers.rocprofv3.tables import spans_of
+from stepscope.ingest.readers.rocprofv3.decode import COUNTED, DEPTH, ROOT, is_record, number
+from stepscope.ingest.readers.rocprofv3.tables import counters_of, spans_of
+from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.json_records import JsonRecords
 
 BACKWARDS = "end before begin taken as its begin"
@@ -23,7 +24,7 @@ _MARK = f'"{ROOT}"'.encode()
 _KEPT = ("pid", "command", "init_time", "fini_time")
 
 
-class Rocprofv3Reader:
+class Rocprofv3Reader(OneFile):
     """Reads kernels, copies, calls and roctx ranges, and counts records that say no time."""
 
     name = "rocprofv3's JSON (.json)"
@@ -33,15 +34,11 @@ class Rocprofv3Reader:
         """Tell an object that names the tool."""
         return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and _MARK in head
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read spans, and infer steps and collectives; raises `TraceError`."""
-        blocks = Inflater(path, progress and partial(progress, "reading"), limits)
+        blocks = blocks_of(path, progress, limits)
         records = JsonRecords(blocks, is_record, DEPTH, limits)
         found = Collected(limits)
         found.add_all(records)
@@ -53,11 +50,14 @@ class Rocprofv3Reader:
             raise (TruncatedTrace if ended else TraceError)(
                 what, where=str(path), todo="record again, with --kernel-trace for example"
             )
-        spans, num_backwards = spans_of(found, rank_in_name(path) or 0)
-        profile = profile_tables(spans)
+        rank = rank_in_name(path) or 0
+        spans, num_backwards = spans_of(found, rank)
+        counters, num_timeless = counters_of(found, rank)
+        profile = profile_tables(spans, counters=counters)
+        skipped = found.skipped + Counter({f"{COUNTED}: values without a time": num_timeless})
         notes = [f"{ended} after {records.num_bytes:,} bytes; all before is kept"] if ended else []
         repaired = {BACKWARDS: num_backwards}
-        report = profile.report(found.read, found.skipped, repaired, [*notes, *_notes(found)])
+        report = profile.report(found.read, skipped, repaired, [*notes, *_notes(found)])
         return profile.tables, profile.manifest(
             "rocprofv3", "", 0, report, _config(found, limits), closed=ended is None
         )

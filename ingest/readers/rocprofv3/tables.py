@@ -22,7 +22,7 @@ def spans_of(found: Collected, first_rank: int) -> tuple[pl.DataFrame, int]:
     Each process is a rank, in the order of the file.
     """
     rows = found.rows.frame().with_row_index("row")
-    ranks = {process: first_rank + place for place, process in enumerate(_processes(found, rows))}
+    ranks = _ranks(found, rows, first_rank)
     pids = {process: _pid(found.about.get(process, {})) for process in ranks}
     named = (
         rows.join(_by_number(found.kernels, "kernel", "kernel_name"), on=["process", "kernel"],
@@ -47,8 +47,46 @@ def spans_of(found: Collected, first_rank: int) -> tuple[pl.DataFrame, int]:
     return spans, int(named.select((length < 0).sum()).item())
 
 
+def counters_of(found: Collected, first_rank: int) -> tuple[pl.DataFrame, int]:
+    """What kernels counted, each where its kernel began; and how many rows say no time.
+
+    Where a record does not say when its kernel ran, the kernel of its correlation does.
+    """
+    rows = found.rows.frame()
+    ranks = _ranks(found, rows, first_rank)
+    began = (
+        rows.filter(pl.col("category") == DISPATCH)
+        .select("process", "correlation", began="ts_ns")
+        .drop_nulls()
+        .unique(["process", "correlation"], keep="none")
+    )
+    counted = (
+        found.counted.frame()
+        .join(began, on=["process", "correlation"], how="left", maintain_order="left")
+        .join(_by_number(found.counters, "counter", "called"), on=["process", "counter"],
+              how="left", maintain_order="left")
+        .join(_by_number(found.gpus, "agent", "gpu"), on=["process", "agent"], how="left",
+              maintain_order="left")
+        .with_columns(ts_ns=pl.coalesce("ts_ns", "began"))
+    )  # fmt: skip
+    timed = counted.drop_nulls("ts_ns")
+    told = timed.select(
+        pl.col("process").replace_strict(ranks, return_dtype=pl.Int32).alias("rank"),
+        "ts_ns",
+        _gpu().alias("track"),
+        pl.coalesce("called", pl.format("counter {}", "counter")).alias("name"),
+        "value",
+    )
+    return told, len(counted) - len(timed)
+
+
+def _ranks(found: Collected, rows: pl.DataFrame, first_rank: int) -> dict[int, int]:
+    return {process: first_rank + place for place, process in enumerate(_processes(found, rows))}
+
+
 def _processes(found: Collected, rows: pl.DataFrame) -> list[int]:
-    return sorted({*rows["process"].unique(), *found.about})
+    counted = found.counted.frame()["process"]
+    return sorted({*rows["process"].unique(), *counted.unique(), *found.about})
 
 
 def _pid(about: Mapping[str, Any]) -> str:
@@ -90,7 +128,7 @@ def _form() -> pl.Expr:
 
 def _track(pids: Mapping[int, str]) -> pl.Expr:
     """A queue of a GPU, its copies, or the thread that made a call."""
-    gpu = pl.concat_str(pl.lit("GPU "), pl.col("gpu").fill_null("?"))
+    gpu = _gpu()
     queue = pl.concat_str(
         gpu, pl.format(" / queue {}", pl.col("queue").cast(pl.String).fill_null("?"))
     )
@@ -104,3 +142,7 @@ def _track(pids: Mapping[int, str]) -> pl.Expr:
         .then(pl.concat_str(gpu, pl.lit(" / copies")))
         .otherwise(on_thread)
     )
+
+
+def _gpu() -> pl.Expr:
+    return pl.concat_str(pl.lit("GPU "), pl.col("gpu").fill_null("?"))

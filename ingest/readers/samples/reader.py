@@ -9,8 +9,9 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.samples.decode import Series, cells, series_of
+from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.collect import Line, LogRows
 from stepscope.ingest.readers.text.fields import Number, number
 from stepscope.ingest.readers.text.split import NO_END, Lines
@@ -24,7 +25,7 @@ _BOM = b"\xef\xbb\xbf"
 _LAST_S = 1 << 32
 
 
-class SamplesReader:
+class SamplesReader(OneFile):
     """Reads counters; what is no number is counted."""
 
     name = "measurements over time (CSV)"
@@ -34,17 +35,11 @@ class SamplesReader:
         """Tell by the header."""
         return bool(series_of(head.removeprefix(_BOM)))
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read the samples; raises `TraceError`."""
-        blocks = Inflater(
-            path, progress and (lambda done, total: progress("reading", done, total)), limits
-        )
+        blocks = blocks_of(path, progress, limits)
         rows, lines = LogRows(limits), Lines(blocks, limits.line)
         ended = None
         try:

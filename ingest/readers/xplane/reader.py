@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -13,9 +12,10 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.profile_tables import profile_tables
 from stepscope.ingest.readers.profiles import rank_in_name
+from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.xplane.collect import Collected
 from stepscope.ingest.readers.xplane.split import FieldStream, is_xspace
 from stepscope.ingest.readers.xplane.tables import DEVICE, named_spans, num_further
@@ -26,7 +26,7 @@ _DATED_NS = 10**18
 _MOST_SHOWN = 64
 
 
-class XPlaneReader:
+class XPlaneReader(OneFile):
     """Reads events of devices and hosts with their arguments, and counts what it leaves out."""
 
     name = "XPlane of JAX, TensorFlow or PyTorch/XLA (.xplane.pb)"
@@ -36,15 +36,11 @@ class XPlaneReader:
         """Tell planes that have a name in text."""
         return is_xspace(head)
 
-    def sources(self, path: Path) -> list[Path]:
-        """The file alone."""
-        return [path]
-
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read spans and flows, and infer steps and collectives; raises `TraceError`."""
-        blocks = Inflater(path, progress and partial(progress, "reading"), limits)
+        blocks = blocks_of(path, progress, limits)
         stream = FieldStream(blocks, limits)
         found = Collected(limits)
         found.add_all(stream)
