@@ -26,6 +26,7 @@ READERS = (
     "samples.reader.SamplesReader",
     "core_runtime.reader.RuntimeLogReader",
     "nsys.reader.NsysReader",
+    "rocpd.reader.RocpdReader",
     "rocprofv3.reader.Rocprofv3Reader",
     "xplane.reader.XPlaneReader",
     "otlp.reader.OtlpReader",

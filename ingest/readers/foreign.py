@@ -53,12 +53,7 @@ FOREIGN = (
         _begins(b"PAR1"),
     ),
     Foreign(
-        "this is an SQLite database of ROCm's profiler; stepscope does not read these yet",
-        "run rocprofv3 with --output-format pftrace",
-        lambda head: head.startswith(b"SQLite format 3\0") and b"rocpd_" in head,
-    ),
-    Foreign(
-        "this is an SQLite database, and none that Nsight Systems exports",
+        "this is an SQLite database, and none that Nsight Systems or rocprofv3 writes",
         "export a report of Nsight Systems: nsys export --type sqlite",
         lambda head: head.startswith(b"SQLite format 3\0") and not _NSYS.search(head),
     ),

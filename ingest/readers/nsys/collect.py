@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from stepscope.ingest.readers.encodings.sqlite import Database
 from stepscope.ingest.readers.nsys import decode
 from stepscope.ingest.readers.nsys.decode import NVTX, SOURCES, Source
-from stepscope.ingest.readers.nsys.split import Database
 from stepscope.ingest.readers.profile_tables import FORM, LIMIT_NS
 
 TIMELESS = "without a time"

@@ -10,9 +10,9 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.progress import Progress
+from stepscope.ingest.readers.encodings.sqlite import MAGIC, Database, database
 from stepscope.ingest.readers.nsys.collect import collected, metrics, others
 from stepscope.ingest.readers.nsys.decode import METRICS, NVTX
-from stepscope.ingest.readers.nsys.split import MAGIC, Database, database
 from stepscope.ingest.readers.nsys.tables import named_spans
 from stepscope.ingest.readers.profile_tables import profile_tables
 from stepscope.ingest.readers.profiles import rank_in_name

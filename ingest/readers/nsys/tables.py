@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.ingest.readers.encodings.sqlite import Database
 from stepscope.ingest.readers.nsys.collect import PER_PROCESS, Collected, needed_texts
 from stepscope.ingest.readers.nsys.decode import API_VERSION, GRAPHS
-from stepscope.ingest.readers.nsys.split import Database
 from stepscope.ingest.readers.profile_tables import span_frame
 
 NO_NAME = "(no name)"

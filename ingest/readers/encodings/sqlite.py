@@ -24,6 +24,8 @@ from stepscope.ingest.readers.encodings.inflate import Inflater
 
 MAGIC = b"SQLite format 3\0"
 BATCH_ROWS = 1 << 16
+VIEWS = "views"
+NO_TABLES = "triggers, virtual tables and generated columns"
 _HEADER_BYTES = 100
 _COUNT = "SELECT count(*) FROM "
 BROKEN = (sqlite3.Error, UnicodeDecodeError)
@@ -113,7 +115,7 @@ class Database:
             if columns:
                 yield name, columns
             elif kind != "index":
-                self.refused["views, triggers, virtual tables and generated columns"] += 1
+                self.refused[VIEWS if kind == "view" else NO_TABLES] += 1
 
     def _columns(self, table: str) -> tuple[str, ...] | None:
         """Names of its columns; None where one of them is made by an expression."""
