@@ -7,7 +7,7 @@ all, and is derived by the same code.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +141,17 @@ def profile_tables(
     return ProfileTables(found, tuple(ranks) or (0,), tuple(dict.fromkeys(notes)), unread)
 
 
+def steps_by(
+    tags: pl.Series, spans: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, Iterator[str]]:
+    """As `derived_steps`, by `tags` where one is not null, else by the name."""
+    if tags.null_count() == len(tags):
+        return derived_steps(spans)
+    names = spans["name"].cast(pl.String)
+    steps, tagged, notes = derived_steps(spans.with_columns(tags.fill_null(names).alias("name")))
+    return steps, tagged.with_columns(spans["name"]), notes
+
+
 def _as_enums(spans: pl.DataFrame) -> pl.DataFrame:
     filled = spans.with_columns(pl.coalesce("base", "track").alias("base"))
     return filled.with_columns(
@@ -162,12 +173,7 @@ def _args() -> pl.Expr:
 def _add_rank(spans: pl.DataFrame, parts: dict[str, list[pl.DataFrame]]) -> list[str]:
     """Add the tables of a rank; gives notes."""
     laned = with_lanes(spans.drop("rank", "args"))
-    told = laned.drop("tag")
-    if spans["tag"].null_count() < len(spans):
-        tag = pl.coalesce("tag", pl.col("name").cast(pl.String)).alias("name")
-        told = told.with_columns(laned.select(tag).to_series())
-    steps, tagged, notes = derived_steps(told)
-    tagged = tagged.with_columns(laned["name"])
+    steps, tagged, notes = steps_by(laned["tag"], laned.drop("tag"))
     names, number = numbered(laned["name"])
     is_candidate = tells_of_collectives(names).gather(number)
     calls = tagged.with_columns(spans["args"]).filter(is_candidate)

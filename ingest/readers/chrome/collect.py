@@ -12,6 +12,7 @@ from stepscope.ingest.derive.collectives.inferred import tells_of_collectives
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.chrome.bounded import on_few_tracks, within
 from stepscope.ingest.readers.chrome.frames import NUMBERS, Events, events_of
+from stepscope.ingest.readers.xla_lines import numbers_of
 from stepscope.ingest.storage.spool import packed
 
 
@@ -24,6 +25,7 @@ class Collected:
                 is_external (of the latter: it is the other number that may serve)
     args        the args of `slices`, packed in parts that follow each other
     candidates  row and args of slices that tell of collectives
+    numbers     row and numbers of steps and launches that `xla_lines.numbers_of` found in slices
     others      all other events: their number (`event`) and the columns of `Events.rows` but
                 `NUMBERS`
     repaired    how many events were cut to the limits, by reason
@@ -34,6 +36,7 @@ class Collected:
     slices: pl.DataFrame
     args: list[bytes]
     candidates: pl.DataFrame
+    numbers: pl.DataFrame
     others: pl.DataFrame
     repaired: Counter[str]
 
@@ -64,6 +67,7 @@ def collected(events: Events, limits: Limits = DEFAULTS) -> Collected:
         .with_row_index("row")
         .filter(is_candidate)
         .with_columns(_copied("args")),
+        numbers_of(slices, events.templates["cat"].is_not_null().gather(slices["template"])),
         others.drop(NUMBERS).with_columns(_copied("id", "id2", "args")),
         Counter(repaired),
     )
@@ -73,10 +77,11 @@ def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collect
     """Put what is kept of windows one after the other, on as many tracks as there may be."""
     none, _ = events_of([])
     empty = collected(none)
-    templates, slices, candidates, others = (
+    templates, slices, candidates, numbers, others = (
         [empty.templates],
         [empty.slices],
         [empty.candidates],
+        [empty.numbers],
         [empty.others],
     )
     args: list[bytes] = []
@@ -89,18 +94,19 @@ def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collect
         templates.append(each.templates)
         slices.append(each.slices.with_columns(event, template))
         candidates.append(each.candidates.with_columns(row))
+        numbers.append(each.numbers.with_columns(row))
         others.append(each.others.with_columns(event, template))
         args += each.args
         repaired.update(each.repaired)
         num_events += each.num_events
         num_templates += len(each.templates)
         num_slices += len(each.slices)
-    tables = [pl.concat(frames) for frames in (slices, candidates, others)]
+    tables = [pl.concat(frames) for frames in (slices, candidates, numbers, others)]
     placed, is_stray = on_few_tracks(pl.concat(templates), limits.tracks)
     if is_stray.any():
-        num = sum(int(is_stray.gather(tables[at]["template"]).sum()) for at in (0, 2))
+        num = sum(int(is_stray.gather(tables[at]["template"]).sum()) for at in (0, 3))
         repaired[f"tracks beyond {limits.tracks:,} shown as one ({raised_by('tracks')})"] = num
-    return Collected(num_events, placed, tables[0], args, tables[1], tables[2], repaired)
+    return Collected(num_events, placed, tables[0], args, tables[1], tables[2], tables[3], repaired)
 
 
 def _copied(*names: str) -> pl.Expr:

@@ -72,13 +72,18 @@ def _part(events: Collected, is_own: pl.Series) -> Collected:
     is_slice = is_own.gather(events.slices["template"])
     is_other = is_own.gather(events.others["template"])
     other_template = number.gather(events.others["template"]).cast(pl.UInt32).alias("template")
-    row = (is_slice.cum_sum() - 1).gather(events.candidates["row"]).cast(pl.UInt32).alias("row")
+
+    def own_rows(frame: pl.DataFrame) -> pl.DataFrame:
+        row = (is_slice.cum_sum() - 1).gather(frame["row"]).cast(pl.UInt32).alias("row")
+        return frame.with_columns(row).filter(is_slice.gather(frame["row"]))
+
     return Collected(
         int(is_slice.sum()) + int(is_other.sum()),
         events.templates.filter(is_own),
         events.slices.with_columns(template).filter(is_slice),
         _args(events.args, is_slice),
-        events.candidates.with_columns(row).filter(is_slice.gather(events.candidates["row"])),
+        own_rows(events.candidates),
+        own_rows(events.numbers),
         events.others.with_columns(other_template).filter(is_other),
         Counter(),
     )

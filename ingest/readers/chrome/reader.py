@@ -18,7 +18,6 @@ import polars as pl
 import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives.inferred import infer_collectives
-from stepscope.ingest.derive.gpu_times import derived_steps
 from stepscope.ingest.derive.steps import UNREAD, about_unread, unread_tags
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame, conformed
@@ -32,6 +31,7 @@ from stepscope.ingest.readers.chrome.split import EventStream
 from stepscope.ingest.readers.chrome.tables import ChromeTables, chrome_tables
 from stepscope.ingest.readers.chrome.times import LIMIT_NS
 from stepscope.ingest.readers.encodings.inflate import Contents, Inflater, contents
+from stepscope.ingest.readers.profile_tables import steps_by
 from stepscope.ingest.readers.profiles import groups_of, num_inferred, rank_in_name
 from stepscope.ingest.readers.rank_joining import RankFile, joined
 from stepscope.ingest.readers.seam import HEAD_BYTES, OneFile
@@ -160,7 +160,7 @@ def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
 def _tables(
     chrome: ChromeTables, rank: int, groups: dict[str, str]
 ) -> tuple[dict[str, Frame], Iterator[str]]:
-    steps, spans, notes = derived_steps(chrome.spans)
+    steps, spans, notes = steps_by(chrome.tags, chrome.spans)
     candidates = spans[chrome.candidates["span"]].with_columns(chrome.candidates["args"])
     tables: dict[str, pl.DataFrame] = {
         "steps": steps,

@@ -17,6 +17,7 @@ from stepscope.ingest.readers.chrome.counters import counter_rows
 from stepscope.ingest.readers.chrome.flows import BOUND_ENDS, UNDIRECTED
 from stepscope.ingest.readers.chrome.slices import NO_NAME, slices_of
 from stepscope.ingest.readers.chrome.tracks import NAMING, with_tracks
+from stepscope.ingest.readers.xla_lines import with_devices
 from stepscope.ingest.schema import SPAN_FORMS
 from stepscope.ingest.storage.spool import packed
 
@@ -39,10 +40,12 @@ class ChromeTables:
     Text that few distinct values make up is an Enum. `spans` are complete events in the order of
     the file, then those made of others. They have one column more than the table, `base`, the
     track before it was given lanes, and not `args`, which are packed row by row; `candidates` has
-    them for spans that tell of collectives (span, args).
+    them for spans that tell of collectives (span, args). `tags` are those of steps that stand in
+    another field than the name, null where none does.
     """
 
     spans: pl.DataFrame
+    tags: pl.Series
     args: list[bytes]
     candidates: pl.DataFrame
     flows: pl.DataFrame
@@ -68,10 +71,12 @@ def chrome_tables(events: Collected) -> ChromeTables:
     lost = pl.concat([endless, numberless])
     fates = rest.join(lost, on="event", how="left").select("ph", pl.coalesce("skip", "lost"))
     spans = with_lanes(_spans(events.slices, templates, slices), _order(events.slices, slices))
+    spans, tags = with_devices(spans, events.numbers)
     ends = arrows.filter(pl.col("skip").is_null())
     kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
         spans,
+        tags,
         [*events.args, packed(slices["args"])],
         _candidates(events, slices),
         _flows(ends, templates, spans),

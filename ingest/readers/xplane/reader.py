@@ -16,9 +16,10 @@ from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.profile_tables import profile_tables
 from stepscope.ingest.readers.profiles import rank_in_name
 from stepscope.ingest.readers.seam import OneFile
+from stepscope.ingest.readers.xla_lines import DEVICE
 from stepscope.ingest.readers.xplane.collect import Collected
 from stepscope.ingest.readers.xplane.split import FieldStream, is_xspace
-from stepscope.ingest.readers.xplane.tables import DEVICE, named_spans, num_further
+from stepscope.ingest.readers.xplane.tables import named_spans, num_further
 
 TIMELESS = "events with times beyond all"
 _START = "profile_start_time"

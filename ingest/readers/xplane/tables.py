@@ -18,12 +18,17 @@ from stepscope.ingest.derive.launches import GPU_ANNOTATION
 from stepscope.ingest.derive.step_tags import step_marker
 from stepscope.ingest.limits import Limits, raised_by
 from stepscope.ingest.readers.profile_tables import FORM, LIMIT_NS, span_frame
+from stepscope.ingest.readers.xla_lines import (
+    CORRELATION,
+    DEVICE,
+    OPERATIONS,
+    STEP,
+    STEPS,
+    STREAM,
+)
 from stepscope.ingest.readers.xplane.collect import Collected, Line, Plane
 
 NO_NAME = "(no name)"
-DEVICE = "/device:"
-STREAM, OPERATIONS, STEPS = "Stream #", "XLA Ops", "Steps"
-CORRELATION, STEP = "correlation_id", "step_num"
 FURTHER = "further lines"
 _ENDS = {"start": ("_pt", "_p"), "finish": ("_ct", "_c")}
 """Kind and number of what an event passes on, and of what it was given: what flows go by."""
