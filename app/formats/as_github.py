@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from stepscope.analyzers.check.coverage import BLIND
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
-from stepscope.app.present.report_text import summed, unmet_line, where
+from stepscope.app.present.report_text import summed, unmet_line
+from stepscope.app.present.where import where
 from stepscope.app.printable import plain
 
 COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}

@@ -17,7 +17,8 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.formats import Asked, Checked, Rendered, clip, failing
-from stepscope.app.present.report_text import lacks, unmet_line, where
+from stepscope.app.present.report_text import lacks, unmet_line
+from stepscope.app.present.where import where
 from stepscope.app.printable import plain
 
 MOST_LISTED = 100

@@ -13,7 +13,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.debug import LeftOut
 from stepscope.app.palette import STATES
-from stepscope.app.present.where import lane_name, place, when
+from stepscope.app.present.where import lane_name, lane_of, when, where_parts
 from stepscope.app.timeline import Lane, SpanView, Timeline
 from stepscope.app.units import count, duration
 from stepscope.ingest.trace import Trace
@@ -24,18 +24,11 @@ LENGTHS = ("cpu_dur_ns", "gpu_dur_ns", "gpu_busy_ns")
 
 
 def whereabouts(found: Finding, timeline: Timeline) -> Iterator[str]:
-    """Where a finding is, a part at a time: lane, rank, step, time, and how often it occurs."""
-    where = place(found, timeline)
-    yield where
-    if found.rank:
-        yield f"rank {found.rank}"
-    step = f"step {count(found.step)}" if found.step is not None else where
-    if step != where:
-        yield step
-    if found.ts_ns is not None:
-        lasted = (found.end_ns or found.ts_ns) - found.ts_ns
-        length = f" for {duration(lasted)}" if lasted > 0 else ""
-        yield when(found.ts_ns, timeline) + length
+    """Where a finding is, a part at a time, for how long, and how often it occurs."""
+    *parts, last = where_parts(found, timeline.bounds[0], lane_of(found, timeline))
+    lasted = 0 if found.ts_ns is None else (found.end_ns or found.ts_ns) - found.ts_ns
+    yield from parts
+    yield f"{last} for {duration(lasted)}" if lasted > 0 else last
     if found.count > 1:
         yield f"{count(found.count)} times, this is the worst or the first"
 

@@ -10,6 +10,7 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import ONLY_WHERE
 from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
+from stepscope.app.present.where import where
 from stepscope.app.printable import plain
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -77,19 +78,6 @@ def tally(findings: Iterable[Finding]) -> str:
 
 def _plural(word: str, count: int) -> str:
     return word if count == 1 else f"{word}s"
-
-
-def where(finding: Finding, start_ns: int = 0) -> str:
-    """Return where a finding is, as short as it can be said: `group 2 · step 3 · 8.214 ms`."""
-    parts = [
-        f"rank {finding.rank}" if finding.rank else "",
-        f"request {finding.request}" if finding.request is not None else "",
-        f"group {finding.group}" if finding.group is not None else "",
-        f"core {finding.core}" if finding.core is not None else "",
-        f"step {finding.step}" if finding.step is not None else "",
-        f"{(finding.ts_ns - start_ns) / 1e6:,.3f} ms" if finding.ts_ns is not None else "",
-    ]
-    return plain(" · ".join(part for part in parts if part)) or "whole run"
 
 
 def _rule_lines(findings: list[Finding], start_ns: int, show_all: bool) -> list[str]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.timeline import Lane, Timeline
+from stepscope.app.printable import plain
 from stepscope.app.units import moment
+
+if TYPE_CHECKING:  # a check says where findings are, and draws no timeline
+    from stepscope.app.timeline import Lane, Timeline
 
 RESOLUTION_NS = 1_000
 
@@ -16,13 +22,45 @@ def lane_name(lane: Lane) -> str:
     return " · ".join(part for part in (lane.group, lane.label) if part)
 
 
+def where(finding: Finding, start_ns: int = 0) -> str:
+    """Where a finding is, in a line that is safe to print: `group 2 · step 3 · 8.214 ms`."""
+    return plain(" · ".join(where_parts(finding, start_ns)))
+
+
+def where_parts(finding: Finding, start_ns: int = 0, lane: str = "") -> Iterator[str]:
+    """Where a finding is, a part at a time: `group 2`, `step 3`, `8.214 ms` since `start_ns`.
+
+    What it is about goes by the name of its `lane` where there is one. Text is as recorded.
+    """
+    about = [lane] if lane else [*_about(finding)]
+    if finding.rank and f"rank {finding.rank}" not in lane.split(" · "):
+        yield f"rank {finding.rank}"
+    yield from about
+    if finding.step is not None:
+        yield f"step {finding.step:,}"
+    elif not about:
+        yield "whole run"
+    if finding.ts_ns is not None:
+        yield moment(finding.ts_ns - start_ns, RESOLUTION_NS)
+
+
 def place(finding: Finding, timeline: Timeline) -> str:
-    """Where a finding is, as its lane is called; its step when it is about no lane."""
-    if finding.core is not None or finding.group is not None or finding.request is not None:
-        lane = timeline.lane_of(finding)
-        if lane is not None:
-            return lane_name(timeline.lanes[lane])
+    """Where a finding is, in short: its lane; its step when it is about no lane."""
+    if lane := lane_of(finding, timeline):
+        return lane
     return "whole run" if finding.step is None else f"step {finding.step:,}"
+
+
+def lane_of(finding: Finding, timeline: Timeline) -> str:
+    """What the lane is called that a finding is about; empty where it is about none."""
+    lane = timeline.lane_of(finding) if any(_about(finding)) else None
+    return "" if lane is None else lane_name(timeline.lanes[lane])
+
+
+def _about(finding: Finding) -> Iterator[str]:
+    for name in ("request", "group", "core"):
+        if (value := getattr(finding, name)) is not None:
+            yield f"{name} {value}"
 
 
 def step_of(step: int | None, index: int | None, total: int) -> str:

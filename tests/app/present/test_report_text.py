@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
-from stepscope.app.present.report_text import format_result, format_summary, tally, where
+from stepscope.app.present.report_text import format_result, format_summary, tally
+from stepscope.app.present.where import where
 
 CONFLICT = Finding(
     code="COR001",
