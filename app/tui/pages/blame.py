@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from textual import on, work
+from textual import work
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
@@ -23,7 +23,8 @@ from stepscope.app.tui.pages.blame_rows import (
     request_blocks,
     total_blocks,
 )
-from stepscope.app.tui.pages.page import Opened, Page
+from stepscope.app.tui.pages.page import Opened
+from stepscope.app.tui.pages.table_page import TablePage, row_actions
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose, Shown
 from stepscope.app.tui.widgets.table import Table
@@ -31,13 +32,8 @@ from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 
 KEYS = (
+    *row_actions("request", "request"),
     *actions(
-        ("move(1)", "j,down", "j", "next request", "request"),
-        ("move(-1)", "k,up", "k", "previous request", "request"),
-        ("page_move(1)", "space", "space", "a page down"),
-        ("page_move(-1)", "b", "b", "a page up"),
-        ("edge(0)", "g,home", "g", "first request"),
-        ("edge(-1)", "G,end", "G", "last request"),
         ("sort", "s", "s", "sort by latency, by arrival, by time to first token", "sort"),
         ("jump", "enter", "enter", "go to its arrival in the timeline", "go to it"),
     ),
@@ -45,13 +41,14 @@ KEYS = (
 )
 
 
-class BlamePage(Page):
+class BlamePage(TablePage):
     """A table of requests with bars, and what the chosen one waited for.
 
     Latencies are split when the page is first opened, in a thread.
     """
 
     ACTIONS = KEYS
+    WORDS = "blame-about"
     SCOPED_CSS = False
     DEFAULT_CSS = """
     BlamePage { layout: horizontal; }
@@ -96,36 +93,12 @@ class BlamePage(Page):
             yield Table(id="blamed")
         yield Prose(id="blame-about")
 
-    @property
-    def table(self) -> Table:
-        """The table of requests."""
-        return self.query_one(Table)
-
     def show(self, opened: Opened) -> None:
         """Show the page, and begin to split latencies where nobody has asked for it yet."""
         if self.opened is not opened:
             self.opened = opened
             self._say("adding up where each request's time went …")
             self._split(opened.trace)
-
-    def action_move(self, by: int) -> None:
-        """Move the cursor by rows."""
-        self.table.move(by)
-        self._describe()
-
-    def action_page_move(self, pages: int) -> None:
-        """Move the cursor by screenfuls."""
-        self.action_move(pages * self.table.page)
-
-    def action_edge(self, index: int) -> None:
-        """Move to the first or the last row."""
-        if len(self.table.rows):
-            self.table.point_at(index % len(self.table.rows))
-            self._describe()
-
-    def action_scroll(self, lines: int) -> None:
-        """Scroll the text."""
-        self.query_one("#blame-about").scroll_relative(y=lines, animate=False)
 
     def action_sort(self) -> None:
         """Sort by the next of the orders; the cursor goes to the top."""
@@ -169,17 +142,12 @@ class BlamePage(Page):
         self.query_one("#blame-about", Prose).show(list(total_blocks(self.blamed)))
         self.action_edge(0)
 
-    @on(Table.Chosen)
-    def _choose(self, event: Table.Chosen) -> None:
-        self._describe()
-        if event.again:
-            self.action_jump()
-
     def _row(self) -> dict[str, Any] | None:
         rows, cursor = self.table.rows, self.table.cursor
         return rows.row(cursor) if isinstance(rows, BlameRows) and cursor is not None else None
 
-    def _describe(self) -> None:
+    def describe(self) -> None:
+        """Look up everything about the request at the cursor."""
         row = self._row()
         if row:
             self._latest.ask(row)

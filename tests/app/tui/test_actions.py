@@ -58,6 +58,11 @@ def test_every_shared_action_is_something_that_the_application_can_do(action: Ac
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_every_page_shows_a_trace_in_a_way_of_its_own(page: str) -> None:
+    assert PAGES[page].show is not Page.show
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_no_key_means_two_things_on_a_page(page: str) -> None:
     active = [*PAGES[page].ACTIONS, *SHARED]
     keys = Counter(key for action in active for key in action.keys.split(","))
