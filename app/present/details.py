@@ -29,6 +29,7 @@ from stepscope.app.present.facts import (
 )  # fmt: skip
 from stepscope.app.present.where import lane_name, when
 from stepscope.app.timeline import Lane, SpanView, Sum, Timeline
+from stepscope.app.timeline.navigator import Selection
 from stepscope.app.units import count, duration, quantity
 from stepscope.ingest.trace import Trace
 
@@ -37,11 +38,20 @@ MAX_LANES = 40
 NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE)
 
 
-def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator[Block]:
-    """Everything about a finding, in the order in which it is asked.
+def selection_blocks(selection: Selection, timeline: Timeline, trace: Trace) -> list[Block]:
+    """What is selected, by what counts first; empty where nothing is.
 
     Looks rows up in the trace, so a front calls it from a thread.
     """
+    if selection.mark:
+        return list(range_blocks(*selection.mark, selection.section, timeline))
+    if selection.finding:
+        return list(finding_blocks(selection.finding, timeline, trace))
+    return list(span_blocks(selection.span, timeline)) if selection.span else []
+
+
+def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator[Block]:
+    """Everything about a finding, in the order in which it is asked."""
     glyph = SEVERITY_MARKS[found.severity].glyph
     yield Title(f"{glyph} {found.code} {found.name}", Tone(found.severity))
     yield Paragraph(found.message)

@@ -6,7 +6,7 @@ its name in `app/timeline/moves.py`. So that every jump is a link.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -14,18 +14,23 @@ from stepscope.app.palette import STATES
 from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.timeline.moves import MOVES
-from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.timeline.navigator import Navigator, Selection
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import LONGEST, Range, View
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A view with its range filled in, its cursor, and the span that is selected there."""
+    """A view with its range filled in, its cursor, and what is selected there."""
 
     view: View
     cursor: tuple[int | None, int]
-    span: SpanView | None = None
+    selection: Selection = field(default_factory=Selection)
+
+    @property
+    def span(self) -> SpanView | None:
+        """The span that is selected."""
+        return self.selection.span
 
     @property
     def t(self) -> Range:
@@ -124,10 +129,12 @@ def _navigator(loaded: LoadedTrace, view: View) -> Navigator:
         collapsed=set() if view.t else set(view.collapse),
         hidden={at for at, state in enumerate(STATES) if state.name in view.hide},
     )
+    mark = view.mark and (view.mark[0] + origin, view.mark[1] + origin)
+    navigator.mark = mark
     _select(loaded, view, navigator)
-    navigator.mark = view.mark and (view.mark[0] + origin, view.mark[1] + origin)
     navigator.mark_from = None if view.begun is None else view.begun + origin
-    if view.t:  # an address as it was left, and not a jump
+    if view.t:  # an address as it was left, and not a jump, which may let go of the mark
+        navigator.mark = mark
         navigator.viewport = Viewport(view.t[0] + origin, view.t[1] + origin)
         navigator.collapsed = set(view.collapse)
     return navigator
@@ -173,7 +180,7 @@ def _resolved(
         collapse=tuple(sorted(navigator.collapsed)),
     )
     step = _step_of(loaded, view, navigator)
-    return Resolved(replace(view, step=step), cursor, navigator.span)
+    return Resolved(replace(view, step=step), cursor, navigator.selection)
 
 
 def _step_of(loaded: LoadedTrace, view: View, navigator: Navigator) -> int | None:

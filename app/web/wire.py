@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from stepscope.app.palette import INK, NAMES_OF_CORES, STATES, TEXT
 from stepscope.app.printable import plain
-from stepscope.app.timeline import SpanView
+from stepscope.app.timeline import Lane, SpanView
 from stepscope.app.timeline.keymap import KEYMAP
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
@@ -36,7 +36,7 @@ def model(loaded: LoadedTrace) -> Json:
     told = notes(loaded)
     lanes = [
         {"id": lane.id, "section": lane.section, "group": lane.group, "kind": lane.kind,
-         "label": "" if lane.depth else lane.label}
+         **_on_its_own(lane)}
         for lane in loaded.timeline.lanes
     ]  # fmt: skip
     return {
@@ -52,6 +52,11 @@ def model(loaded: LoadedTrace) -> Json:
         "keymap": [asdict(key) for key in KEYMAP],
         "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},
     }
+
+
+def _on_its_own(lane: Lane) -> Json:
+    """What a lane is called where it stands alone, as it does when it is pinned."""
+    return {"name": lane.group or lane.label, "part": lane.label if lane.group else ""}
 
 
 def _row(row: Row, told: Mapping[str, str]) -> Json:

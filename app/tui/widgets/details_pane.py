@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from textual import work
 from textual.message import Message
 
-from stepscope.app.present.blocks import Block
+from stepscope.app.present.blocks import Block, Paragraph, Title, Tone
+from stepscope.app.present.details import selection_blocks
 from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.navigator import Selection
-from stepscope.app.tui.pages.describe import describe
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
@@ -38,10 +38,16 @@ class Details(Prose):
 
     @work(thread=True)
     def _describe(self, query: Query) -> None:
-        self.post_message(self.Described(describe(*query)))
+        self.post_message(self.Described(selection_blocks(*query) or [*_nothing()]))
 
     def on_details_described(self, event: Described) -> None:
         """Show what was found, unless something else is wanted by now."""
         event.stop()
         if self._latest.is_wanted():
             self.show(event.blocks)
+
+
+def _nothing() -> Iterator[Block]:
+    yield Title("Nothing selected")
+    yield Paragraph("Click a span, or walk along a lane with h and l, between lanes with j and k.")
+    yield Paragraph("n goes to the next finding, m marks a range, ? shows every key.", Tone.MUTED)

@@ -19,7 +19,7 @@ const isShown = (row, collapsed) =>
  */
 const pinnedRow = (lane) => ({
   kind: "lane", lanes: [lane.id], under: [], key: "", group: lane.group, pinned: true,
-  name: lane.group || lane.label, part: lane.group ? lane.label : "",
+  name: lane.name, part: lane.part,
 });
 
 /**

@@ -239,7 +239,8 @@ export function hide(name) {
 function mark(ends) {
   view.mark = [Math.round(Math.min(...ends)), Math.round(Math.max(...ends))];
   view.begun = null;
-  changed({ mark: view.mark.join(".."), begun: null });
+  redraw();
+  address.navigate({ mark: view.mark.join(".."), begun: null }, true);
 }
 
 /* --- drawing --- */

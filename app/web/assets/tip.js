@@ -10,7 +10,7 @@ import { duration, moment } from "./scale.js";
  * @returns {[string, string] | null}
  */
 function lines(shown, lane, model) {
-  const name = [lane.group, lane.label].filter(Boolean).join(" ");
+  const name = [lane.name, lane.part].filter(Boolean).join(" ");
   if (!shown) return null;
   if ("value" in shown) return [name, `${shown.value.toLocaleString("en")} ${shown.unit}`];
   const state = model.states[shown.state].name;

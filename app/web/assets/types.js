@@ -6,7 +6,8 @@
 /** How far a key or the wheel moves, as the server says; `min_span` in ns.
  * @typedef {{zoom: number, pan: number, wheel: number, min_span: number}} Factors */
 
-/** @typedef {{id: number, section: string, group: string, kind: string, label: string}} Lane */
+/** `name` and `part` are what it is called where it stands alone.
+ * @typedef {{id: number, section: string, group: string, kind: string, name: string, part: string}} Lane */
 
 /** A row of the timeline. It is hidden while a key that it is `under` is collapsed.
  * @typedef {object} Row

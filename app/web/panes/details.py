@@ -1,4 +1,4 @@
-"""The details beside the timeline: the finding or span that is selected, or the trace itself."""
+"""The details beside the timeline: what is marked or selected, or the trace itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dash.development.base_component import Component
 
 from stepscope.app.present.about import identity
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Title, Tone
-from stepscope.app.present.details import finding_blocks, span_blocks
+from stepscope.app.present.details import selection_blocks
 from stepscope.app.units import count
 from stepscope.app.web.components import components
 from stepscope.app.web.loaded import LoadedTrace
@@ -17,14 +17,11 @@ from stepscope.app.web.resolve import Resolved
 
 
 def about(loaded: LoadedTrace, resolved: Resolved) -> list[Component]:
-    """What is said about the finding or the span that is selected, or how to select one."""
-    copy = [html.Button("copy link", id="copy", type="button")]
-    if resolved.view.finding:
-        found = loaded.findings[resolved.view.finding]
-        return components(finding_blocks(found, loaded.timeline, loaded.trace), copy)
-    if resolved.span:
-        return components(span_blocks(resolved.span, loaded.timeline), copy)
-    return components(_trace(loaded))
+    """What is said about the range, finding or span that is selected, or how to select one."""
+    selected = selection_blocks(resolved.selection, loaded.timeline, loaded.trace)
+    if not selected:
+        return components(_trace(loaded))
+    return components(selected, [html.Button("copy link", id="copy", type="button")])
 
 
 def _trace(loaded: LoadedTrace) -> Iterator[Block]:

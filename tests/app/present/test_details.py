@@ -9,9 +9,9 @@ import pytest
 
 from stepscope.app.present.about import identity
 from stepscope.app.present.blocks import Block
+from stepscope.app.present.details import selection_blocks
 from stepscope.app.timeline import Composition
 from stepscope.app.timeline.navigator import Selection
-from stepscope.app.tui.pages.describe import describe
 from stepscope.app.tui.pages.overview_words import about as overview
 from stepscope.app.tui.widgets.prose import Shown, lay_out
 from stepscope.app.web.loaded import LoadedTrace
@@ -45,14 +45,14 @@ def on_page(loaded: LoadedTrace, address: str) -> Counter[str]:
 
 def test_both_fronts_say_the_same_of_a_finding(loaded: LoadedTrace) -> None:
     selected = Selection(finding=loaded.findings["COR001.1"])
-    blocks = describe(selected, loaded.timeline, loaded.trace)
+    blocks = selection_blocks(selected, loaded.timeline, loaded.trace)
 
     assert in_terminal(blocks) == on_page(loaded, "?finding=COR001.1")
 
 
 def test_both_fronts_say_the_same_of_a_span(loaded: LoadedTrace) -> None:
     span = loaded.timeline.at(0, loaded.origin + 250_000)
-    blocks = describe(Selection(span=span), loaded.timeline, loaded.trace)
+    blocks = selection_blocks(Selection(span=span), loaded.timeline, loaded.trace)
 
     assert in_terminal(blocks) == on_page(loaded, "?sel=0@250000")
 

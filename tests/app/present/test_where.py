@@ -14,8 +14,8 @@ from stepscope.app.timeline import Timeline
 from tests.traces import trace_of
 
 FOUND = Finding(
-    code="STV001", name="request-starved", severity=Severity.ERROR, message="it waits", fix="serve it",
-    request="r7", rank=1, step=1234, ts_ns=2_500_000_000,
+    code="STV001", name="request-starved", severity=Severity.ERROR, message="it waits",
+    fix="serve it", request="r7", rank=1, step=1234, ts_ns=2_500_000_000,
 )  # fmt: skip
 
 

@@ -133,6 +133,8 @@ def test_a_drag_with_shift_marks_a_range_and_escape_clears_it(visit: Open) -> No
 
     first, last = (int(end) for end in address(page)["mark"].split(".."))
     assert last - first == pytest.approx(NUM_STEPS * STEP_NS / 4, rel=0.01)
+    assert "marked" in page.locator("#about h2").inner_text()
+    assert "engine, 2 spans" in page.locator("#about").inner_text()
     press(opened, "Escape")
     assert "mark" not in address(page)
 

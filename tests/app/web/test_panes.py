@@ -10,6 +10,8 @@ import pytest
 from dash.development.base_component import Component
 
 from stepscope.analyzers.findings.finding import SEVERITIES
+from stepscope.app.present.blocks import Title
+from stepscope.app.present.details import selection_blocks
 from stepscope.app.web.callbacks import position
 from stepscope.app.web.layout import layout
 from stepscope.app.web.loaded import LoadedTrace
@@ -76,6 +78,26 @@ def test_a_span_is_told_with_the_row_that_it_stands_for() -> None:
     assert "D 3" in told
     assert "steps row 2" in told
     assert "token budget 256" in told
+
+
+def test_a_marked_range_is_told_as_in_the_terminal() -> None:
+    query = f"?sel=0@250000&mark=0..{2 * STEP_NS}&t=0..1000"
+    resolved = resolve(small(), query)
+    in_terminal = selection_blocks(resolved.selection, small().timeline, small().trace)
+
+    told = said(about(small(), resolved))
+
+    assert in_terminal[0] == Title("200 µs marked")
+    assert "200 µs marked" in told
+    assert "busy in it" in told
+    assert "100.0%   engine, 2 spans" in told
+
+
+def test_a_jump_to_a_finding_lets_go_of_the_mark_as_in_the_terminal() -> None:
+    resolved = resolve(small(), "?finding=COR001.1&mark=0..100000")
+
+    assert resolved.view.mark is None
+    assert "mix-on-occupied-group" in said(about(small(), resolved))
 
 
 def test_arguments_that_are_not_json_are_shown_as_they_are() -> None:

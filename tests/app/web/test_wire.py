@@ -95,6 +95,20 @@ def test_labels_are_written_in_the_ink_that_is_read_best(ground: str, ink: str) 
     assert wire.ink(ground) == ink
 
 
+def test_a_lane_is_called_as_the_terminal_calls_it_when_it_is_pinned() -> None:
+    trace = trace_of(
+        lifecycle=[{"request": "r7", "event": "arrive"}, {"request": "r7", "event": "finish"}],
+        spans=[{"ts_ns": at, "dur_ns": 9, "span": at, "track": "t", "name": "n"} for at in (0, 1)],
+    )
+    loaded = loaded_of(trace)
+
+    sent = wire.model(loaded)["lanes"]
+
+    for lane, its in zip(loaded.timeline.lanes, sent, strict=True):
+        said = [each for each in (its["name"], its["part"]) if each]
+        assert said == [each for each in (lane.group, lane.label) if each]
+
+
 def test_an_empty_trace_has_a_model_and_a_picture() -> None:
     loaded = loaded_of(trace_of())
 

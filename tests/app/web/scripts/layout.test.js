@@ -5,7 +5,7 @@ import { lastUpTo, read, shownAt } from "../../../../app/web/assets/picture.js";
 import { layout, rowOf } from "../../../../app/web/assets/rows.js";
 import { duration, moment, ticks } from "../../../../app/web/assets/scale.js";
 
-const lane = (id, section, group, kind = "spans") => ({ id, section, group, kind, label: `lane ${id}` });
+const lane = (id, section, group, kind = "spans") => ({ id, section, group, kind, name: `lane ${id}`, part: "" });
 const row = (kind, lanes, key, under) => ({ kind, lanes, key, under, group: "", name: "" });
 const MODEL = {
   lanes: [lane(0, "steps", ""), lane(1, "core groups", "group 0"), lane(2, "core groups", "group 0"), lane(3, "counters", "", "counter")],
@@ -47,6 +47,12 @@ test("a pinned lane lies on top and stays in its section", () => {
   const plan = layout(MODEL, [2], []);
   assert.deepEqual(plan.pinned.map(({ lanes }) => lanes), [[2]]);
   assert.ok(rowOf(plan, 2));
+});
+
+test("a pinned lane is called as the server says", () => {
+  const lanes = [{ ...lane(0, "core groups", "group 0"), name: "group 0", part: "AIV1" }];
+  const [{ name, part }] = layout({ lanes, rows: [] }, [0], []).pinned;
+  assert.deepEqual([name, part], ["group 0", "AIV1"]);
 });
 
 const packed = (Kind, values) => Buffer.from(new Kind(values).buffer).toString("base64");
