@@ -10,7 +10,7 @@ from stepscope.engine.requests.request import EOS_TOKEN
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import MS
 
-OPTIONAL = ("prefix_cache", "deferred_output", "parks")
+OPTIONAL = ("prefix_cache", "deferred_output", "async_dependencies")
 """Parts of an engine that a policy must know of where they are on."""
 
 
@@ -26,7 +26,8 @@ class EngineConfig:
 
     With `deferred_output` the host learns a step late which tokens were sampled, and forms the next
     batch meanwhile; with `prefix_cache` prompts that begin alike share the KV of their beginning.
-    An engine that `parks` waits for the grammars and for the KV from elsewhere that requests need.
+    With `async_dependencies` a request is skipped while it waits for its grammar, or for KV that is
+    elsewhere.
     """
 
     num_kv_blocks: int = 1024
@@ -40,7 +41,7 @@ class EngineConfig:
     max_actions_per_request: int = 64
     deferred_output: bool = False
     prefix_cache: bool = False
-    parks: bool = False
+    async_dependencies: bool = False
     faults: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:

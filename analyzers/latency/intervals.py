@@ -189,7 +189,7 @@ def _was_not_ready() -> pl.Expr:
 
 
 def _ready(trace: Trace, looked_at: pl.LazyFrame) -> pl.LazyFrame:
-    """Whose grammar or KV has come is parked until the scheduler notices, which moves it."""
+    """Whose grammar or KV has come waits as parked until the scheduler notices, which moves it."""
     come = events(trace).filter(pl.col("event") == "ready").select(*REQUEST, "ts_ns")
     formed = looked_at.select(*REQUEST, formed_ns="ts_ns")
     return come.join(formed, on=REQUEST, how="left").select(

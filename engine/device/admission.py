@@ -2,7 +2,7 @@
 
 A MIX block needs several cores of one group. A scheduler thread asks its groups in order, twice in
 a pass: `admits_idle` while looking for cores to run it on at once, `admits_pending` while looking
-for pending slots to park it in. Whatever the policy answers, each needed core must have a slot
+for pending slots to put it into. Whatever the policy answers, each needed core must have a slot
 free: the silicon has no third one. A part lands in its core's running slot when that core is idle
 and in its pending slot when it is busy, so a policy that admits a partly busy group splits the
 block: one part holds its core while another waits behind an earlier task.
@@ -33,7 +33,7 @@ class Admission(Protocol):
         ...
 
     def admits_pending(self, group: Group, needed: Sequence[Core]) -> bool:
-        """Whether a MIX may be parked behind what the group runs; never, by default."""
+        """Whether a MIX may be put behind what the group runs; never, by default."""
         return False
 
     def lends_idle(self, core: Core, group: Group) -> bool:
@@ -72,7 +72,7 @@ class AllIdleOrPending(Admission):
 
 
 class Uniform(Admission):
-    """One placement for the whole block: run it, or park it, or put it back."""
+    """One placement for the whole block: run it, or make it pending, or put it back."""
 
     name = "uniform"
     rule = "every needed core idle, or every one busy with its pending slot free"

@@ -26,7 +26,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.decision_log import DecisionLog
 from stepscope.engine.device.dispatch_costs import Costs
-from stepscope.engine.device.events import PARK, EventLoop, Steps
+from stepscope.engine.device.events import ASLEEP, EventLoop, Steps
 from stepscope.engine.device.graphs.tasks import Task, TaskGraph
 from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.rings import Ring, Rings
@@ -125,7 +125,7 @@ class Dispatcher:
                     f"scope deadlock: {task.name} has to wait until its own scope has ended, "
                     f"which holds {ring.held} of {ring.size} {ring.unit}"
                 )
-            yield PARK
+            yield ASLEEP
         self._short_of = None
 
     def _schedule(self, thread: Thread) -> Steps:
@@ -144,7 +144,7 @@ class Dispatcher:
             skipped = yield from self._skip()
             placed = yield from self._dispatch(thread)
             if not (ended or skipped or placed):
-                yield PARK
+                yield ASLEEP
 
     def _complete(self, part: Part) -> Generator[int | None, None, bool]:
         """Take a block off its core; return whether it was the last of its task."""
@@ -235,7 +235,7 @@ class Dispatcher:
         return bool(self._placement.ready["MIX"]) and not self._ignores_left_over
 
     def _peer_has_idle(self, thread: Thread, shape: str) -> bool:
-        """Another thread could run it at once, so parking it here would only delay it."""
+        """Another thread could run it at once, so a pending slot here would only delay it."""
         peers = [peer for peer in self._device.threads if peer is not thread]
         if shape == "MIX":
             return any(group.is_free for peer in peers for group in peer.groups)

@@ -1,6 +1,6 @@
 """Virtual time: a heap of events, and processes written as generators that wait by yielding.
 
-A process yields how many nanoseconds it takes before it goes on, or `PARK` to sleep until it is
+A process yields how many nanoseconds it takes before it goes on, or `ASLEEP` to sleep until it is
 woken. Events of one instant run in the order ends, starts, processes; then in the order in which
 they were posted, so a run is the same every time.
 """
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 END, START, RESUME = 0, 1, 2
-PARK = None
+ASLEEP = None
 Steps = Generator[int | None, None, None]
 
 
 @dataclass(slots=True, eq=False)
 class Process:
-    """A generator under way; `is_parked` while it waits to be woken."""
+    """A generator under way; `is_asleep` while it waits to be woken."""
 
     steps: Steps
-    is_parked: bool = False
+    is_asleep: bool = False
 
 
 class EventLoop:
@@ -46,9 +46,9 @@ class EventLoop:
         return process
 
     def wake(self, process: Process) -> None:
-        """Let a parked process go on now; one that is not parked is left alone."""
-        if process.is_parked:
-            process.is_parked = False
+        """Let a process that is asleep go on now; one that is not is left alone."""
+        if process.is_asleep:
+            process.is_asleep = False
             self.post(self.now_ns, RESUME, self._resume, process)
 
     def changed(self) -> None:
@@ -75,6 +75,6 @@ class EventLoop:
         except StopIteration:
             return
         if cost_ns is None:
-            process.is_parked = True
+            process.is_asleep = True
         else:
             self.post(self.now_ns + cost_ns, RESUME, self._resume, process)

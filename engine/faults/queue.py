@@ -24,8 +24,8 @@ QUEUE_FAULTS = (
     Fault(
         "ready-not-looked-at",
         QUEUE,
-        "parked requests are looked at by steps that let somebody in, and none does while prompts "
-        "take the whole budget (vLLM 53130)",
+        "requests that were not ready are looked at by steps that let somebody in, and none does "
+        "while prompts take the whole budget (vLLM 53130)",
         settings={"workload": "parked"},
     ),
     Fault(

@@ -61,7 +61,7 @@ class Request:
     num_preemptions: int = 0
     num_deferrals: int = 0  # times that it was first in the queue and lacked blocks
     num_passed: int = 0  # times that somebody behind it in the queue was let in
-    is_parked: bool = False  # it waits for something beside room
+    is_skipped: bool = False  # it waits for something beside room, as in vLLM's skipped_waiting
     ready_ns: int | None = None  # when that comes
     is_ready: bool = False  # it has come, whether or not the scheduler has looked
     num_cached: int = 0  # tokens found in the prefix cache when it was last admitted

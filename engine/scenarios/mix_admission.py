@@ -47,8 +47,8 @@ have started. What the report calls hard to diagnose is to be seen there:
   (COR010).
 
 The guard, `barrier` and `reserve-group` lose nothing there. `uniform`, which starts all parts or
-parks all, does: parts that were parked behind blocks of different length start apart. The faults
-`late-part-overwrites-tile` and `late-part-hangs` are the guard without its look at the AIVs.
+makes all pending, does: parts that were pending behind blocks of different length start apart. The
+faults `late-part-overwrites-tile` and `late-part-hangs` are the guard without its look at the AIVs.
 
 ## Barriers of the author
 `--set author_barriers=before-mix` puts a barrier into the graph itself, in front of every MIX:

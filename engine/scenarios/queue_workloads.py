@@ -62,7 +62,7 @@ def _at_once(values: Values, seed: int) -> Workload:
     )
 
 
-def _parked(values: Values, seed: int) -> Workload:
+def _compiling(values: Values, seed: int) -> Workload:
     """A long prompt, those with grammars, the last of which does not compile, and a plain one."""
     del seed
     length, most = values["prompt_len"], values["max_tokens"]
@@ -134,7 +134,7 @@ CASES: Mapping[str, Case] = {
     "four-prompts": Case(
         "full-since-the-last-chunk", _at_once, 4, 3000, 256, 4, 2048, 4096, prefill_first=True
     ),
-    "parked": Case("ready-not-looked-at", _parked, 8, 256, 32, 256, 2048, 20_000),
+    "parked": Case("ready-not-looked-at", _compiling, 8, 256, 32, 256, 2048, 20_000),
     "heavy-head": Case(
         "blocked-head-holds-all", _heavy_head, 24, 130, 16, 64, 8192, 1010,
         timeout_s=120, cost=CostModel(base_ns=200_000_000, prefill_token_ns=100_000),

@@ -9,7 +9,7 @@ held by those who wait, and in either case somebody waits whom a loop over the q
   there always is one: 2,863 batches of prompts to some 37 of decodes in 15 minutes.
 - `four-prompts` (sglang 35537): four prompts for four running slots. The chunk under way counted as
   one request more, so the batch was full with three; that was remembered until somebody ended.
-- `parked` (vLLM 53130): a request whose grammar is being compiled is parked. Whether it is ready is
+- `parked` (vLLM 53130): a request is skipped while its grammar is compiled. Whether it is ready is
   asked by the loop that lets requests in, which a spent token budget stops before: while one long
   prefill runs, nobody is promoted, and he whose grammar does not compile gets no error.
 - `heavy-head` (vLLM 33499): the head needs nearly the whole pool, and those behind it 10 of the 50
@@ -32,7 +32,7 @@ held by those who wait, and in either case somebody waits whom a loop over the q
 ## How it is recorded
 - `lifecycle`: `ready` when what a request waited for beside room has come, `defer` when the
   scheduler has taken note of that, `preempt` also of one that waits and holds blocks.
-- `decisions`: without a `resource` while a request is parked; `phase` when the decodes' turn is.
+- `decisions`: without a `resource` while a request is not ready; `phase` when the decodes' turn is.
 - `allocations`: KV that comes from elsewhere has its blocks from when it is asked for.
 - `batch_rows`: `num_cached` tokens came from elsewhere.
 
@@ -191,6 +191,6 @@ def _config(case: Case, values: Mapping[str, Any], faults: frozenset[str]) -> En
         horizon_ns=values["timeout_s"] * SECOND or None,
         idle_ns=case.idle_ns,
         max_idle_steps=MAX_IDLE_STEPS,
-        parks=True,
+        async_dependencies=True,
         faults=faults,
     )

@@ -1,7 +1,7 @@
 """`queued`: the waiting loops of serving engines, with what can stop them short.
 
 Prefills run in chunks within a budget, either beside the decodes, as in vLLM, or before them, as in
-SGLang. A waiting request may be parked, for a grammar to be compiled or for KV that comes from
+SGLang. A waiting request may be skipped, until its grammar is compiled or its KV has come from
 elsewhere; such a one holds blocks while it waits.
 """
 
@@ -64,7 +64,9 @@ class Queued:
         "loads": LOADS,
     }
     slotted: ClassVar[bool] = False
-    supports: ClassVar[frozenset[str]] = frozenset({"parks", "prefix_cache", "deferred_output"})
+    supports: ClassVar[frozenset[str]] = frozenset(
+        {"async_dependencies", "prefix_cache", "deferred_output"}
+    )
 
     def __post_init__(self) -> None:
         if self.loads not in LOADS:
@@ -135,7 +137,7 @@ class Queued:
 
     def _considered(self, state: State, request: Request) -> Plan[Defer | None]:
         """Let a request in, or say what it lacks, and return that."""
-        if request.is_parked:
+        if request.is_skipped:
             yield Defer(request, _unready(request))
         elif (rejection := _never_fits(state, request)) and (
             "never-fits-and-waits" not in self.faults

@@ -35,7 +35,7 @@ class Lifecycle:
         self._on_end = on_end or self.ended.append
         self.last_in_slot: dict[int, Request] = {}
         self.arrivals = Arrivals(workload)
-        self._parked: list[Request] = []
+        self._skipped: list[Request] = []
         self._state = state
         self._takes_wrong_one = "victim-popped-instead-of-admitted" in state.config.faults
         self._leaks = "block-leaked" in state.config.faults
@@ -51,43 +51,44 @@ class Lifecycle:
             self._state.waiting.append(request)
             if self._record:
                 self._record.arrived(request)
-            if self._state.config.parks and request.prepare_ns and not request.remote_tokens:
-                self._park(request, request.arrival_ns)
-        if self._parked:
+            may_skip = self._state.config.async_dependencies
+            if may_skip and request.prepare_ns and not request.remote_tokens:
+                self._skip(request, request.arrival_ns)
+        if self._skipped:
             self._take_ready()
 
     def load(self, request: Request) -> None:
         """Give a waiting request the blocks for its KV that is elsewhere; it comes meanwhile."""
-        if request.status is not Status.WAITING or request.is_parked or request.num_computed:
+        if request.status is not Status.WAITING or request.is_skipped or request.num_computed:
             raise PlanRefused(f"the KV of {request.id} is loaded, and it does not wait for it")
         self._allocate.claim_blocks(request, request.remote_tokens)
-        self._park(request, self._clock.now_ns())
+        self._skip(request, self._clock.now_ns())
 
     def promote(self, request: Request) -> None:
         """Let a request that has what it waited for be let in like any other."""
-        if not (request.is_parked and request.is_ready):
+        if not (request.is_skipped and request.is_ready):
             raise PlanRefused(f"{request.id} is promoted, and what it waits for has not come")
-        self._unpark(request)
+        self._take_up(request)
         if request.block_table:
             request.num_computed = request.num_cached = request.remote_tokens
         if self._record:
             place = self._state.waiting.index(request)
             self._record.event(request, "defer", "what it waited for has come", None, place)
 
-    def _park(self, request: Request, since_ns: int) -> None:
-        request.is_parked = True
+    def _skip(self, request: Request, since_ns: int) -> None:
+        request.is_skipped = True
         request.ready_ns = since_ns + request.prepare_ns
-        self._parked.append(request)
+        self._skipped.append(request)
 
-    def _unpark(self, request: Request) -> None:
-        if request.is_parked:
-            self._parked.remove(request)
-        request.is_parked = request.is_ready = False
+    def _take_up(self, request: Request) -> None:
+        if request.is_skipped:
+            self._skipped.remove(request)
+        request.is_skipped = request.is_ready = False
 
     def _take_ready(self) -> None:
         """Note whose grammar is compiled or whose KV has come; whether the policy looks or not."""
         now_ns = self._clock.now_ns()
-        for request in self._parked:
+        for request in self._skipped:
             if not request.is_ready and request.ready_ns is not None and request.ready_ns <= now_ns:
                 request.is_ready = True
                 if self._record:
@@ -102,7 +103,7 @@ class Lifecycle:
             raise PlanRefused(f"{request.id} is admitted and {request.status.value}")
         if not self._state.num_free_running_slots:
             raise PlanRefused(f"{request.id} is admitted and every running slot is taken")
-        if request.is_parked:
+        if request.is_skipped:
             raise PlanRefused(f"{request.id} is admitted and waits for something beside room")
         for other in takewhile(lambda other: other is not request, self._state.waiting):
             other.num_passed += 1
@@ -140,7 +141,7 @@ class Lifecycle:
                 place = self._state.waiting.index(request)
             self._record.event(request, "preempt", action.cause, action.by, place)
         self._allocate.release(request)
-        self._unpark(request)
+        self._take_up(request)
         request.num_computed = 0
         request.num_preemptions += 1
         if request.status is Status.RUNNING:
@@ -192,7 +193,7 @@ class Lifecycle:
     def _end(self, request: Request, event: str, cause: str | None = None) -> None:
         now_ns = self._clock.now_ns()
         self._allocate.release(request)
-        self._unpark(request)
+        self._take_up(request)
         self._state.was_full = False
         request.status = Status.ENDED
         request.block_hashes = None

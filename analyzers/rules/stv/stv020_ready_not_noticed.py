@@ -16,11 +16,11 @@ blocks, those who need them wait for somebody that nobody looks at.
     last that "its grammar is being compiled"
 
 ## How to fix
-Ask in every step which of the parked requests are ready, not only when the loop over the queue
-comes to them: the token budget, a running slot or the head of the queue may stop it before.
+Ask in every step which of the requests that were skipped are ready, not only when the loop over the
+queue comes to them: the token budget, a running slot or the head of the queue may stop it before.
 
 ## References
-vLLM issue 53130 (parked requests that are ready are not promoted while prompts take the whole
+vLLM issue 53130 (skipped requests that are ready are not promoted while prompts take the whole
 budget) and pull request 53772; pull requests 40968 and 44560 (a request whose KV has come stands
 behind one that cannot be let in).
 """
@@ -44,7 +44,7 @@ from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 FIX = (
-    "ask in every step which parked requests are ready, not only when the loop over the queue "
+    "ask in every step which skipped requests are ready, not only when the loop over the queue "
     "comes to them"
 )
 READY = "ready"

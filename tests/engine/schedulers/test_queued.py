@@ -17,7 +17,7 @@ from tests.engine.small_engines import request, serve
 
 CONFIG = EngineConfig(
     num_kv_blocks=64, block_size=2, max_num_batched_tokens=8, max_num_seqs=4, idle_ns=1,
-    max_idle_steps=20, parks=True,
+    max_idle_steps=20, async_dependencies=True,
 )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_a_chunk_that_counts_twice_leaves_a_running_slot_free_until_somebody_end
     assert [row["num_running"] for row in faulty.of("steps")].count(3) > 5
 
 
-PARKED = [
+NOT_READY = [
     request("long", 80, 1),
     request("json", 2, 2, arrival_ns=1, prepare_ns=3),
     request("wrong", 2, 2, arrival_ns=1, prepare_ns=3, prepare_fails=True),
@@ -95,7 +95,7 @@ PARKED = [
 
 
 def test_who_is_ready_is_promoted_in_the_next_step_though_the_budget_is_spent() -> None:
-    rows = served(*PARKED)
+    rows = served(*NOT_READY)
 
     (ready,) = rows.of("lifecycle", request="json", event="ready")
     assert ready["ts_ns"] == 4
@@ -106,11 +106,11 @@ def test_who_is_ready_is_promoted_in_the_next_step_though_the_budget_is_spent() 
 
 
 def test_a_loop_that_ends_with_the_budget_promotes_nobody_while_one_prompt_runs() -> None:
-    rows = served(*PARKED, fault="ready-not-looked-at")
+    rows = served(*NOT_READY, fault="ready-not-looked-at")
 
     assert when(rows, "json", "ready") == [4]
     assert when(rows, "json", "defer") == when(rows, "wrong", "reject") == [11]
-    assert when(rows, "json", "admit") == when(served(*PARKED), "json", "admit") == [11]
+    assert when(rows, "json", "admit") == when(served(*NOT_READY), "json", "admit") == [11]
 
 
 def test_who_is_parked_is_no_obstacle_to_those_behind_and_lacks_nothing() -> None:
@@ -196,7 +196,7 @@ def test_what_can_never_fit_is_turned_away_or_tried_in_every_step(fault: str | N
 
 
 def test_engines_that_do_not_park_serve_such_requests_like_any_other() -> None:
-    rows = served(*PARKED[:2], parks=False)
+    rows = served(*NOT_READY[:2], async_dependencies=False)
 
     assert len(rows.of("lifecycle", event="finish")) == 2
     assert rows.of("lifecycle", event="ready") == []
