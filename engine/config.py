@@ -19,7 +19,7 @@ class EngineConfig:
     """Sizes and limits of an engine, and the faults that are switched on in it.
 
     `num_slots` 0 means that requests need no slot; `num_kv_blocks` 0, which takes slots, that the
-    KV is not paged. `horizon_ns` ends the run: clients have timed out by then, and what is
+    KV is not paged. `timeout_ns` ends the run: clients have timed out by then, and what is
     unfinished is aborted. `idle_ns` is how long a step lasts in which nothing could be scheduled,
     `max_idle_steps` in a row, and `max_actions_per_request` in one step, are what the watchdog
     allows a scheduler that makes no progress.
@@ -35,7 +35,7 @@ class EngineConfig:
     max_num_batched_tokens: int = 8192
     max_num_seqs: int = 256
     num_slots: int = 0
-    horizon_ns: int | None = None
+    timeout_ns: int | None = None
     idle_ns: int = MS
     max_idle_steps: int = 1000
     max_actions_per_request: int = 64

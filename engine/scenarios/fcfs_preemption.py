@@ -166,7 +166,7 @@ class FcfsPreemption:
         config = replace(
             _config(values),
             faults=FAULTS_OF[variant] | options.faults,
-            horizon_ns=due.last_deadline_ns,
+            timeout_ns=due.last_deadline_ns,
         )
         scheduler = _scheduler(config.faults, values)
         described = {

@@ -188,7 +188,7 @@ def _config(case: Case, values: Mapping[str, Any], faults: frozenset[str]) -> En
         block_size=values["block_size"],
         max_num_batched_tokens=values["budget"],
         max_num_seqs=values["max_num_seqs"],
-        horizon_ns=values["timeout_s"] * SECOND or None,
+        timeout_ns=values["timeout_s"] * SECOND or None,
         idle_ns=case.idle_ns,
         max_idle_steps=MAX_IDLE_STEPS,
         async_dependencies=True,

@@ -42,7 +42,7 @@ from stepscope.ingest.errors import ConfigError
 if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
 
-TIMED_OUT = "the client timed out"  # what the horizon of a run is
+TIMED_OUT = "the client timed out"  # what the timeout of a run is
 DIES_IN = 5  # the step of the fault `executor-dies`: some run by then, and others wait
 
 Observer = Callable[[dict[str, Any]], None]
@@ -53,7 +53,7 @@ class Engine:
 
     `observer` gets a snapshot whenever a batch was formed. `ended` holds what became of every
     request, in the order in which they ended, `kinds` what the steps were. `stopped` says why the
-    run was given up, and is None where it came to its end or its horizon. ConfigError where the
+    run was given up, and is None where it came to its end or its timeout. ConfigError where the
     policy knows nothing of a part of the engine that is on.
     """
 
@@ -94,7 +94,7 @@ class Engine:
         return self._lifecycle.ended
 
     def run(self) -> None:
-        """Step until every request has ended, or the horizon or the watchdog ends them."""
+        """Step until every request has ended, or the timeout or the watchdog ends them."""
         self.take_arrivals()
         while self._is_unfinished():
             if cause := self.cause_to_stop():
@@ -169,7 +169,7 @@ class Engine:
 
     def cause_to_stop(self) -> str | None:
         """Return why the run must not go on, None if it may."""
-        if self.config.horizon_ns is not None and self.clock.now_ns() >= self.config.horizon_ns:
+        if self.config.timeout_ns is not None and self.clock.now_ns() >= self.config.timeout_ns:
             return TIMED_OUT
         if self._num_idle_steps > self.config.max_idle_steps:
             return f"watchdog: nothing was scheduled in {self._num_idle_steps} steps"

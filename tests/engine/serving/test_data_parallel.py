@@ -68,7 +68,7 @@ def test_ranks_with_nothing_to_do_wait_for_whoever_comes_first() -> None:
 
 
 def test_a_rank_that_gets_nowhere_ends_the_run_of_all() -> None:
-    config = replace(CONFIG, horizon_ns=10)
+    config = replace(CONFIG, timeout_ns=10)
     ranks = lock_stepped([[request("a", 20, 9)], [request("b", 4, 9)]], Paged(), config)
     for engine, rows in ranks:
         assert [each.event for each in engine.ended] == ["abort"]

@@ -122,8 +122,8 @@ def test_a_plan_over_the_limits_is_refused(config: EngineConfig, why: str) -> No
         serve([request("r", 4, 4)], Policy([(Admit,), (Run, 4)]), config)
 
 
-def test_a_horizon_ends_the_run_and_says_so() -> None:
-    engine, rows = serve([request("r", 4, 50)], config=EngineConfig(horizon_ns=5))
+def test_a_timeout_ends_the_run_and_says_so() -> None:
+    engine, rows = serve([request("r", 4, 50)], config=EngineConfig(timeout_ns=5))
     (abort,) = rows.of("lifecycle", event="abort")
     assert (abort["ts_ns"], abort["num_generated"]) == (5, 5)
     assert "timed out" in abort["cause"]
