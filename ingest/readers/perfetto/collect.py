@@ -9,21 +9,21 @@ import polars as pl
 from stepscope.ingest.derive.collectives.inferred import tells_of_collectives
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
 from stepscope.ingest.readers.gathered import Rows
-from stepscope.ingest.readers.perfetto.packets.track_event import Event, Form
+from stepscope.ingest.readers.perfetto.packets.track_event import Event, Template
 from stepscope.ingest.storage.spool import packed
 
 BEGUN = ("begin", "instant", "slice", "async begin", "async instant")
 """Roles of events that make a span, or may."""
 _I64, _U32 = pl.Int64, pl.UInt32
 _NUMBERS = {"dur_ns": _I64, "correlation": _I64, "step": _I64}
-READ = {"packet": _I64, "ts_ns": _I64, "form": _U32, "args": pl.String, **_NUMBERS}
-_FORM = {"role": pl.String, "track": _I64, "name": pl.String, "category": pl.String,
+READ = {"packet": _I64, "ts_ns": _I64, "template": _U32, "args": pl.String, **_NUMBERS}
+_TEMPLATE = {"role": pl.String, "track": _I64, "name": pl.String, "category": pl.String,
          "id": pl.String, "told_form": pl.String}  # fmt: skip
 _ARROW = {
     "packet": _I64, "event": _U32, "ts_ns": _I64, "track": _I64, "arrow": pl.String,
     "end": pl.String, "flow": pl.String, "name": pl.String, "category": pl.String,
 }  # fmt: skip
-_EVENTS = {"ts_ns": _I64, "form": _U32}
+_EVENTS = {"ts_ns": _I64, "template": _U32}
 _BEGUN = {"event": _U32, **_NUMBERS, "linked": _I64, "external": _I64}
 _EVENT_ARGS, _ROW_ARGS = ({name: _U32, "args": pl.String} for name in ("event", "row"))
 _NUM_KNOWN = 1 << 16
@@ -33,8 +33,8 @@ _NUM_KNOWN = 1 << 16
 class EventTables:
     """Events of a file; they are numbered in its order.
 
-    forms       what events have in common: the fields of `Form`
-    events      ts_ns and form of each
+    templates   what events have in common: the fields of `Template`
+    events      ts_ns and template of each
     begun       of those that begin something: event, dur_ns, correlation, step, and the numbers
                 among its arguments that may serve as correlation: `linked`, `external`
     args        arguments of those, row by row, packed
@@ -43,7 +43,7 @@ class EventTables:
     arrows      their ends: event, ts_ns, track, and the fields of `Arrow`
     """
 
-    forms: pl.DataFrame
+    templates: pl.DataFrame
     events: pl.DataFrame
     begun: pl.DataFrame
     args: list[bytes]
@@ -57,30 +57,30 @@ def _copied() -> pl.Expr:
     return pl.col("args") + ""
 
 
-class _Forms:
-    """Numbers for forms, and which of them begin something or tell of collectives."""
+class _Templates:
+    """Numbers for templates, and which of them begin something or tell of collectives."""
 
     def __init__(self) -> None:
-        self._rows = Rows(_FORM)
-        self._numbers: dict[Form, int] = {}
+        self._rows = Rows(_TEMPLATE)
+        self._numbers: dict[Template, int] = {}
         self._told = pl.DataFrame(schema={"is_begun": pl.Boolean, "tells": pl.Boolean})
 
-    def number(self, form: Form) -> int:
-        """The number of a form."""
-        number = self._numbers.get(form)
+    def number(self, template: Template) -> int:
+        """The number of a template."""
+        number = self._numbers.get(template)
         if number is None:
             if len(self._numbers) >= _NUM_KNOWN:
                 self._numbers.clear()
-            number = self._numbers[form] = len(self._rows)
-            self._rows.add(form)
+            number = self._numbers[template] = len(self._rows)
+            self._rows.add(template)
         return number
 
     def frame(self) -> pl.DataFrame:
-        """The fields of all forms."""
+        """The fields of all templates."""
         return self._rows.frame()
 
     def told(self) -> pl.DataFrame:
-        """Of all forms whether they begin something, and tell of collectives."""
+        """Of all templates whether they begin something, and tell of collectives."""
         new = self.frame().slice(len(self._told))
         is_begun = new["role"].is_in(BEGUN) & new["told_form"].ne_missing("flow")
         tells = tells_of_collectives(new["name"]).alias("tells")
@@ -92,7 +92,7 @@ class EventRows:
     """Takes events, in parts, each of which is put in order of its packets when it ends."""
 
     def __init__(self) -> None:
-        self.forms = _Forms()
+        self.templates = _Templates()
         self._part = Rows(READ)
         self._arrows_of_part = Rows(_ARROW)
         self._num = self._num_begun = 0
@@ -107,11 +107,11 @@ class EventRows:
 
     def add(self, packet: int, ts_ns: int, event: Event) -> None:
         """Take the event of a packet, by its number."""
-        form = self.forms.number(event.form)
+        template = self.templates.number(event.template)
         numbers = (event.dur_ns, event.correlation, event.step)
-        self._part.add((packet, ts_ns, form, event.args, *numbers))
+        self._part.add((packet, ts_ns, template, event.args, *numbers))
         for arrow in event.arrows:
-            at_ns, track = ts_ns + arrow.offset_ns, event.form.track
+            at_ns, track = ts_ns + arrow.offset_ns, event.template.track
             told = (str(arrow.arrow), arrow.end, arrow.flow, arrow.name, arrow.category)
             self._arrows_of_part.add((packet, None, at_ns, track, *told))
 
@@ -138,7 +138,7 @@ class EventRows:
         """All that was taken."""
         self.end_part()
         return EventTables(
-            self.forms.frame(),
+            self.templates.frame(),
             self._events.frame(),
             pl.concat(self._begun, how="diagonal"),
             self._args,
@@ -148,7 +148,7 @@ class EventRows:
         )
 
     def _keep(self, part: pl.DataFrame) -> None:
-        is_begun, tells = (each.gather(part["form"]) for each in self.forms.told())
+        is_begun, tells = (each.gather(part["template"]) for each in self.templates.told())
         self._events.extend(part.select(*_EVENTS))
         ends = part.filter(~is_begun).drop_nulls("args")
         self._end_args.extend(ends.select("event", _copied()))

@@ -21,7 +21,7 @@ _FORM = pl.Enum(SPAN_FORMS)
 class Slices:
     """Slices and instants in the order of the file, and how many ends nothing began.
 
-    `spans`: row (of the arguments), event, form (SPAN_FORMS), of_form (which of the forms of
+    `spans`: row (of the arguments), event, form (SPAN_FORMS), template (which of the templates of
     events), ts_ns, dur_ns, correlation, step, linked and external; `end_args` are the arguments of
     their ends.
     """
@@ -32,19 +32,19 @@ class Slices:
 
 
 def slices_of(events: EventTables, keys: pl.Series) -> Slices:
-    """Slices of events, whose forms have a `key` each.
+    """Slices of events, whose templates have a `key` each.
 
     An end belongs to the latest open begin of its key, and of its name where it has one.
     """
     end, num_lost = _ends(events, keys)
     begun = events.begun.with_row_index("row")
     at = begun["event"].to_numpy()
-    ts_ns, of_form = events.events["ts_ns"], events.events["form"].gather(at)
+    ts_ns, template = events.events["ts_ns"], events.events["template"].gather(at)
     its_end = pl.Series(end[at]).replace(NO_END, None)
     end_args = _end_args(events.end_args, its_end)
     lasting = ts_ns.gather(its_end) - ts_ns.gather(at)
     spans = begun.with_columns(
-        of_form.alias("of_form"),
+        template.alias("template"),
         ts_ns.gather(at).alias("ts_ns"),
         pl.coalesce("dur_ns", lasting).alias("dur_ns"),
         *(
@@ -52,7 +52,7 @@ def slices_of(events: EventTables, keys: pl.Series) -> Slices:
             for name, key in (("linked", CORRELATION), ("external", EXTERNAL_ID))
         ),
     )
-    form = _form(events.forms, of_form, spans["dur_ns"])
+    form = _form(events.templates, template, spans["dur_ns"])
     return Slices(spans.with_columns(form), end_args, num_lost)
 
 
@@ -66,20 +66,20 @@ def with_end_args(args: pl.LazyFrame, end_args: pl.Series) -> pl.LazyFrame:
 
 def _ends(events: EventTables, keys: pl.Series) -> tuple[Ints, int]:
     """The end of each event that begins something, and how many ends have no begin."""
-    forms = events.forms.select("role", "name", key=keys)
-    of_form = events.events["form"].to_numpy()
-    is_half = forms["role"].is_in(_HALVES).to_numpy()[of_form]
+    templates = events.templates.select("role", "name", key=keys)
+    template = events.events["template"].to_numpy()
+    is_half = templates["role"].is_in(_HALVES).to_numpy()[template]
     halves = np.flatnonzero(is_half)
     ordered = halves[np.argsort(events.events["ts_ns"].to_numpy()[halves], kind="stable")]
-    is_named = _has_named_ends(forms)[of_form[ordered]]
-    end = np.full(len(of_form), NO_END)
+    is_named = _has_named_ends(templates)[template[ordered]]
+    end = np.full(len(template), NO_END)
     plain, named = ordered[~is_named], ordered[is_named]
-    key = forms["key"].to_numpy()[of_form[plain]]
-    is_begin = forms["role"].str.ends_with("begin").to_numpy()
-    found, is_lost = brackets(key, is_begin[of_form[plain]])
+    key = templates["key"].to_numpy()[template[plain]]
+    is_begin = templates["role"].str.ends_with("begin").to_numpy()
+    found, is_lost = brackets(key, is_begin[template[plain]])
     end[plain[found != NO_END]] = plain[found[found != NO_END]]
-    said = forms.with_columns(pl.col("key").cast(pl.String), is_begin=is_begin)
-    rows = said.select("key", "name", "is_begin")[of_form[named]]
+    said = templates.with_columns(pl.col("key").cast(pl.String), is_begin=is_begin)
+    rows = said.select("key", "name", "is_begin")[template[named]]
     by_name, lost = pair(
         (event, *row) for event, row in zip(named.tolist(), rows.iter_rows(), strict=True)
     )
@@ -87,9 +87,9 @@ def _ends(events: EventTables, keys: pl.Series) -> tuple[Ints, int]:
     return end, int(is_lost.sum()) + len(lost)
 
 
-def _has_named_ends(forms: pl.DataFrame) -> Flags:
+def _has_named_ends(templates: pl.DataFrame) -> Flags:
     is_one = pl.col("role").str.ends_with("end") & pl.col("name").is_not_null()
-    found: Flags = forms.select(is_one.any().over("key")).to_series().to_numpy()
+    found: Flags = templates.select(is_one.any().over("key")).to_series().to_numpy()
     return found
 
 
@@ -101,7 +101,7 @@ def _end_args(end_args: pl.DataFrame, its_end: pl.Series) -> pl.Series:
     return ends.join(end_args, on="event", how="left", maintain_order="left")["args"]
 
 
-def _form(forms: pl.DataFrame, of_form: pl.Series, dur_ns: pl.Series) -> pl.Series:
+def _form(templates: pl.DataFrame, template: pl.Series, dur_ns: pl.Series) -> pl.Series:
     role = pl.col("role")
     ended = (
         pl.when(role.str.ends_with("instant"))
@@ -110,7 +110,7 @@ def _form(forms: pl.DataFrame, of_form: pl.Series, dur_ns: pl.Series) -> pl.Seri
         .then(pl.lit("async"))
         .otherwise(pl.coalesce("told_form", pl.lit("slice")))
     )
-    found = forms.select(ended.cast(_FORM)).to_series().gather(of_form)
+    found = templates.select(ended.cast(_FORM)).to_series().gather(template)
     is_endless = dur_ns.is_null() & (found != "instant")
     return (
         pl.select(pl.when(is_endless).then(pl.lit("unfinished", _FORM)).otherwise(found))

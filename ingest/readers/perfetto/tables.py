@@ -50,9 +50,9 @@ def perfetto_tables(
 ) -> PerfettoTables:
     """Sort events and samples into tables; what names no rank is of `rank`."""
     shown = _shown(places, rank)
-    forms = _placed(events.forms, shown)
-    slices = slices_of(events, forms["key"])
-    ranks = [_laned(spans) for spans in _by_rank(_named(slices.spans, forms))]
+    templates = _placed(events.templates, shown)
+    slices = slices_of(events, templates["key"])
+    ranks = [_laned(spans) for spans in _by_rank(_named(slices.spans, templates))]
     parts: dict[str, list[pl.DataFrame]] = defaultdict(list)
     notes: list[str] = []
     for spans in ranks:
@@ -75,7 +75,7 @@ def perfetto_tables(
         tuple(sorted({rank for frame in tables.values() for rank in frame["rank"].unique()})),
         _counted(events, slices.num_lost),
         {"end without begin": slices.num_lost} if slices.num_lost else {},
-        _repaired(slices.spans, forms),
+        _repaired(slices.spans, templates),
         tuple(dict.fromkeys(notes)),
         unread_tags(tables["spans"]) if "spans" in tables else {},
     )
@@ -103,12 +103,12 @@ def _shown(places: Sequence[Place], rank: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _placed(forms: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
-    """Forms with the rank, track (`base`) and `key` of their events.
+def _placed(templates: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
+    """Templates with the rank, track (`base`) and `key` of their events.
 
     Begin and end have their key in common: the track, or category and id of asynchronous ones.
     """
-    placed = forms.join(shown, on="track", how="left", maintain_order="left")
+    placed = templates.join(shown, on="track", how="left", maintain_order="left")
     async_id = pl.struct("process", "category", "id").rank("dense").cast(pl.Int64)
     told = pl.concat_str(pl.col("category").fill_null("async"), pl.col("id"), separator=" ")
     hopping = pl.concat_str("process", told.fill_null("async"), separator=SEPARATOR)
@@ -118,13 +118,13 @@ def _placed(forms: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _named(spans: pl.DataFrame, forms: pl.DataFrame) -> pl.DataFrame:
-    """Spans with what their forms say, of which text is an Enum."""
-    said = forms.select(
+def _named(spans: pl.DataFrame, templates: pl.DataFrame) -> pl.DataFrame:
+    """Spans with what their templates say, of which text is an Enum."""
+    said = templates.select(
         "rank", track="base", name=pl.col("name").fill_null(NO_NAME), category="category"
     )
     said = said.with_columns(_enum(said[name]) for name in _TEXTS)
-    return pl.concat([spans, said[spans["of_form"]]], how="horizontal").drop("of_form")
+    return pl.concat([spans, said[spans["template"]]], how="horizontal").drop("template")
 
 
 def _enum(text: pl.Series) -> pl.Series:
@@ -245,9 +245,9 @@ def _counters(samples: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
 def _counted(events: EventTables, num_lost: int) -> dict[str, int]:
     """How many events of each role were read, of ends those that end something."""
     num = (
-        events.events["form"]
+        events.events["template"]
         .value_counts(name="num")
-        .join(events.forms.with_row_index("form"), on="form")
+        .join(events.templates.with_row_index("template"), on="template")
     )
     role = pl.col("role").replace("async end", "end")
     counts: dict[str, int] = dict(num.group_by(role).agg(pl.col("num").sum()).iter_rows())
@@ -255,9 +255,9 @@ def _counted(events: EventTables, num_lost: int) -> dict[str, int]:
     return {role: num for role, num in sorted(counts.items()) if num}
 
 
-def _repaired(spans: pl.DataFrame, forms: pl.DataFrame) -> dict[str, int]:
+def _repaired(spans: pl.DataFrame, templates: pl.DataFrame) -> dict[str, int]:
     found = {
         "begin without end, kept as unfinished": (spans["form"] == "unfinished").sum(),
-        "no name": forms["name"].is_null().gather(spans["of_form"]).sum(),
+        "no name": templates["name"].is_null().gather(spans["template"]).sum(),
     }
     return {what: int(num) for what, num in found.items() if num}

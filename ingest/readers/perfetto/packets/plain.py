@@ -69,10 +69,10 @@ _PACKET = _Kind(
     "timestamp_clock_id", "trusted_uid", "trusted_pid", "machine_id", *_BORDERS,
 )  # fmt: skip
 _TEXTS = ("name", "categories")
-_FORM = ("type", "name_iid", "category_iids", "track_uuid", *_TEXTS)
+_TEMPLATE = ("type", "name_iid", "category_iids", "track_uuid", *_TEXTS)
 _NUMBERS = ("counter_value", "double_counter_value")
 _EVENT = _Kind(
-    "TrackEvent", *_FORM, *_NUMBERS, "correlation_id", "debug_annotations",
+    "TrackEvent", *_TEMPLATE, *_NUMBERS, "correlation_id", "debug_annotations",
     many="debug_annotations",
 )  # fmt: skip
 VALUES = (
@@ -138,7 +138,7 @@ class Plain:
     is_event    whether it holds an event and a time, and sequence, clock and stamp say which
     is_plain    whether it is plain, and all further columns say what there is to say
     is_border   whether what is behind it may be on another clock or track
-    form        of one number where packets differ in nothing but times, arguments and correlation
+    template    of one number where packets differ in nothing but times, arguments and correlation
     kind        TrackEvent.Type
     value       of a counter
     """
@@ -149,7 +149,7 @@ class Plain:
     sequence: Numbers
     clock: Numbers
     stamp: Numbers
-    form: Columns
+    template: Columns
     kind: Numbers
     value: npt.NDArray[np.float64]
     correlation: Numbers
@@ -177,7 +177,7 @@ def plain(packets: Packets) -> Plain:
         sequence,
         told["timestamp_clock_id"] & _UINT32,
         told["timestamp"],
-        _forms(content, events, sequence),
+        _templates(content, events, sequence),
         events["type"],
         _sampled(events),
         events["correlation_id"],
@@ -285,8 +285,8 @@ def _annotations(
     return Annotations(event, kind, value, name, is_iid), event[is_odd]
 
 
-def _forms(content: Content, events: _Told, sequence: Numbers) -> Columns:
-    columns = {name: events[name] for name in _FORM if name not in _TEXTS}
-    told = {"sequence": sequence, "bits": events.bits & np.uint64(events.kind.bits(*_FORM))}
+def _templates(content: Content, events: _Told, sequence: Numbers) -> Columns:
+    columns = {name: events[name] for name in _TEMPLATE if name not in _TEXTS}
+    told = {"sequence": sequence, "bits": events.bits & np.uint64(events.kind.bits(*_TEMPLATE))}
     written = {name: texts(content, events[name]) for name in _TEXTS if events.has(name).any()}
     return numbered(pl.DataFrame({**told, **columns, **written}))[1]

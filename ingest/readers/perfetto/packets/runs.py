@@ -27,7 +27,7 @@ from stepscope.ingest.readers.perfetto.split import Packets
 
 FEW = 256
 """Of so few packets each is read by itself: that takes less time."""
-OfForm = Callable[[Said, Sequence, int], int]
+OfTemplate = Callable[[Said, Sequence, int], int]
 """Gives a number for the event and its sequence, of which there are so many."""
 
 
@@ -133,7 +133,7 @@ class Runs:
 
     def _read_samples(self, run: _Run, rows: Places) -> None:
         self._state.read["counter"] += len(rows)
-        track = self._of_each_form(run, rows, self._track)
+        track = self._of_each_template(run, rows, self._track)
         value = run.found.value[rows]
         frame = {"packet": run.number + rows, "ts_ns": run.ts_ns[rows], "track": track}
         self._messages.samples.extend(pl.DataFrame({**frame, "value": value}))
@@ -151,7 +151,7 @@ class Runs:
             {
                 "packet": run.number + rows,
                 "ts_ns": run.ts_ns[rows],
-                "form": self._of_each_form(run, rows, self._form),
+                "template": self._of_each_template(run, rows, self._template),
                 "correlation": correlation.set(correlation <= 0, None),
             }
         )
@@ -166,22 +166,22 @@ class Runs:
         self._messages.parser.num_long += int(is_long.sum())
         return events.with_columns(pl.when(~is_long).then("args").alias("args"))
 
-    def _of_each_form(self, run: _Run, rows: Places, of_form: OfForm) -> Columns:
-        """A number for each row, asked for once for rows of one form."""
+    def _of_each_template(self, run: _Run, rows: Places, of_template: OfTemplate) -> Columns:
+        """A number for each row, asked for once for rows of one template."""
         _, first, which, nums = np.unique(
-            run.found.form[rows], return_index=True, return_inverse=True, return_counts=True
+            run.found.template[rows], return_index=True, return_inverse=True, return_counts=True
         )
         numbers = []
         for row, num in zip(rows[first].tolist(), nums.tolist(), strict=True):
             packet = TracePacket.FromString(run.packets[row])
             sequence = self._state.sequence(packet.trusted_packet_sequence_id)
-            numbers.append(of_form(dict(packet.track_event.ListFields()), sequence, num))
+            numbers.append(of_template(dict(packet.track_event.ListFields()), sequence, num))
         return np.array(numbers, np.int64)[which]
 
     def _track(self, said: Said, sequence: Sequence, num: int) -> int:
         return self._state.tracks.number(track_of(said, sequence), num)
 
-    def _form(self, said: Said, sequence: Sequence, num: int) -> int:
+    def _template(self, said: Said, sequence: Sequence, num: int) -> int:
         track = self._track(said, sequence, num)
-        form = self._messages.parser.form(said, KINDS[said[TYPE]], track, sequence, num)
-        return self._messages.events.forms.number(form)
+        template = self._messages.parser.template(said, KINDS[said[TYPE]], track, sequence, num)
+        return self._messages.events.templates.number(template)

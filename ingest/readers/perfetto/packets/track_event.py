@@ -74,7 +74,7 @@ class Arrow(msgspec.Struct, frozen=True):
     offset_ns: Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)] = 0
 
 
-class Form(NamedTuple):
+class Template(NamedTuple):
     """What many events have in common; `id` tells asynchronous ones of a category apart.
 
     `told_form` is the form of a span where the file says it.
@@ -92,7 +92,7 @@ class Form(NamedTuple):
 class Event:
     """An event without its time."""
 
-    form: Form
+    template: Template
     args: str | None = None
     dur_ns: int | None = None
     correlation: int | None = None
@@ -131,26 +131,28 @@ class EventParser:
         self._limit_text = limit_text
         self._limit_depth = limit_depth
 
-    def form(self, said: Said, role: str, track: int, sequence: Sequence, num: int = 1) -> Form:
+    def template(
+        self, said: Said, role: str, track: int, sequence: Sequence, num: int = 1
+    ) -> Template:
         """What the event says but for its arguments."""
         legacy = said.get(LEGACY)
         name, category = self._name(said, sequence, num), _category(said, sequence)
-        return Form(role, track, name, category, None if legacy is None else _id(legacy))
+        return Template(role, track, name, category, None if legacy is None else _id(legacy))
 
     def parse(self, said: Said, role: str, track: int, sequence: Sequence) -> Event:
         """Everything that the event says, and the ends of arrows that touch it."""
-        form = self.form(said, role, track, sequence)
+        template = self.template(said, role, track, sequence)
         parts = self._arguments(said, sequence)
         ours = {name: parts.pop(name) for name in [*parts] if name.startswith(OURS)}
         told = _told(ours.get(f"{OURS}flows"))
         is_flow = role == "flow"
         return Event(
-            form._replace(told_form=_form(ours.get(f"{OURS}form"))),
+            template._replace(told_form=_form(ours.get(f"{OURS}form"))),
             self.within_limit(joined(parts)),
             said[LEGACY].duration_us * 1000 if LEGACY in said and role == "slice" else None,
             said[_CORRELATION] if 0 < said.get(_CORRELATION, 0) < LIMIT_CORRELATION else None,
             _step(ours.get(STEP)),
-            [_legacy_arrow(form, _phase(said))] if is_flow else _plain_arrows(said, told),
+            [_legacy_arrow(template, _phase(said))] if is_flow else _plain_arrows(said, told),
         )
 
     def within_limit(self, args: str | None) -> str | None:
@@ -236,6 +238,6 @@ def _plain_arrows(said: Said, told: list[Arrow]) -> list[Arrow]:
     return told + [Arrow(each, "finish") for each in ending if each not in known]
 
 
-def _legacy_arrow(flow: Form, phase: str) -> Arrow:
+def _legacy_arrow(flow: Template, phase: str) -> Arrow:
     arrow = "\0".join((flow.category or "", flow.name or "", flow.id or ""))
     return Arrow(arrow, FLOW_ENDS[phase], flow.id, flow.name, flow.category)
