@@ -2,12 +2,13 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+VLLM := .venv-vllm/bin/python
 DEMO := out/demo
 PAGE := tests/app/web/scripts
 
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test check bench fuzz sanitize matrix random samples screenshots docs clean
+.PHONY: demo test test-vllm check bench bench-vllm fuzz sanitize matrix random samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -25,6 +26,9 @@ demo: .venv/run.stamp  ## record both scenarios, check them, say what to open ne
 test: .venv/dev.stamp  ## every test; the web ones need Debian's chromium, and say so where it is missing
 	$(BIN)/python -m pytest -n auto
 
+test-vllm: .venv-vllm/ready.stamp  ## record a whole vLLM on a CPU, and hold every step against its own scheduler
+	$(VLLM) -m pytest -p no:cacheprovider -q --durations=10 tests/vllm
+
 check: .venv/dev.stamp .venv/node.stamp  ## format, lint, types, import contract; the page's scripts where node is there
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -37,6 +41,9 @@ check: .venv/dev.stamp .venv/node.stamp  ## format, lint, types, import contract
 
 bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on this machine
 	$(BIN)/python -m tests.bench
+
+bench-vllm: .venv-vllm/ready.stamp  ## print what recording costs a vLLM on this machine, with and without in turn
+	$(VLLM) -m tests.vllm.bench
 
 fuzz: .venv/dev.stamp  ## feed every reader with what nobody wrote; FUZZ_SECONDS=300 for each
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
@@ -74,6 +81,10 @@ clean:
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+.venv-vllm/ready.stamp: tests/vllm/install.sh tests/vllm/requirements.txt
+	bash tests/vllm/install.sh $(PYTHON)
 	@touch $@
 
 .venv/node.stamp: $(PAGE)/package-lock.json

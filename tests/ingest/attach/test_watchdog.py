@@ -1,0 +1,146 @@
+"""A scheduler that stands still is told of once; a signal is heard where the engine hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from stepscope.ingest.attach.watchdog import DEFAULT_STALL_S, STALL, Watchdog, stall_seconds
+
+SHORT_S = 0.05
+
+
+class Engine:
+    """Steps that are counted, requests that are open, and what the watchdog told of it."""
+
+    def __init__(self, stall_s: float = SHORT_S) -> None:
+        self.steps, self.open, self.told = 0, 1, list[str]()
+        self.dog = Watchdog(lambda: self.steps, lambda: self.open, self.told.append, stall_s)
+        self.dog.start()
+
+    def waits_for(self, num: int) -> bool:
+        until = time.monotonic() + 5
+        while len(self.told) < num and time.monotonic() < until:
+            time.sleep(0.005)
+        return len(self.told) >= num
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    before = None if os.name == "nt" else signal.getsignal(signal.SIGUSR2)
+    made = Engine()
+    yield made
+    made.dog.stop()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGUSR2, before)
+
+
+def test_standing_still_with_requests_open_is_told_once(engine: Engine) -> None:
+    assert engine.waits_for(1)
+    time.sleep(4 * SHORT_S)
+
+    assert len(engine.told) == 1
+    assert "no step for 0." in engine.told[0]
+    assert "while 1 requests are open" in engine.told[0]
+
+
+def test_a_second_time_is_told_again(engine: Engine) -> None:
+    assert engine.waits_for(1)
+    engine.steps += 1
+
+    assert engine.waits_for(2)
+
+
+def test_an_engine_that_has_nobody_to_serve_does_not_stall(engine: Engine) -> None:
+    engine.open = 0
+    time.sleep(4 * SHORT_S)
+
+    assert engine.told == []
+
+
+def test_a_signal_asks_for_the_state(engine: Engine) -> None:
+    engine.open = 0
+    os.kill(os.getpid(), signal.SIGUSR2)
+
+    assert engine.waits_for(1)
+    assert engine.told == ["signal SIGUSR2"]
+
+
+def test_a_signal_is_heard_while_the_main_thread_is_in_c_code() -> None:
+    source = (
+        "import ctypes, sys; from stepscope.ingest.attach.watchdog import Watchdog\n"
+        "dog = Watchdog(lambda: 0, lambda: 0, lambda why: print(why, flush=True), 0.0)\n"
+        "dog.start(); print('up', flush=True)\n"
+        "libc = ctypes.CDLL(None)\n"
+        "for _ in range(3): libc.sleep(20)\n"
+    )
+    hung = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True)
+    assert hung.stdout is not None
+    assert hung.stdout.readline() == "up\n"
+
+    began = time.monotonic()
+    hung.send_signal(signal.SIGUSR2)
+    line = hung.stdout.readline()
+    hung.kill()
+    hung.wait()
+    hung.stdout.close()
+
+    assert line == "signal SIGUSR2\n"
+    assert time.monotonic() - began < 10
+
+
+def test_a_signal_that_the_engine_uses_itself_stays_its_own() -> None:
+    heard = threading.Event()
+    before = signal.signal(signal.SIGUSR2, lambda *_: heard.set())
+    made = Engine(stall_s=0.0)
+    try:
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert heard.wait(5)
+        assert made.told == []
+    finally:
+        made.dog.stop()
+        signal.signal(signal.SIGUSR2, before)
+
+
+def test_a_dump_that_fails_is_tried_again_and_ends_nothing() -> None:
+    tries = list[str]()
+
+    def fails(why: str) -> None:
+        tries.append(why)
+        raise RuntimeError("dictionary changed size during iteration")
+
+    dog = Watchdog(lambda: 0, lambda: 1, fails, SHORT_S)
+    dog.start()
+    time.sleep(6 * SHORT_S)
+
+    assert len(tries) == 3
+    assert dog._thread.is_alive()
+    dog.stop()
+    assert not dog._thread.is_alive()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGUSR2, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ("5", 5.0),
+        ("0", 0.0),
+        ("-1", DEFAULT_STALL_S),
+        ("inf", DEFAULT_STALL_S),
+        ("x", DEFAULT_STALL_S),
+    ],
+)
+def test_how_long_is_a_stall_is_told_by_the_environment(
+    told: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STALL, told)
+
+    assert stall_seconds() == seconds

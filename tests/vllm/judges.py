@@ -1,0 +1,115 @@
+"""Holds a trace against what vLLM itself counted: its profile, its metrics, its clients' clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from stepscope.analyzers.check.run import check
+from stepscope.analyzers.latency.blame import blame
+from stepscope.ingest.trace import Trace
+
+Row = dict[str, Any]
+MS = 10**6
+
+
+def tokens_of_steps(trace: Trace, rank: int = 0) -> list[tuple[int, int]]:
+    """Requests and tokens of each step that ran any, in order; of a profile, as its tags say."""
+    steps = trace.steps.filter(pl.col("rank") == rank).sort("step").collect()
+    told = [
+        (_sum(step, "num_prefill_reqs", "num_decode_reqs"),
+         _sum(step, "num_prefill_tokens", "num_decode_tokens"))
+        for step in steps.rows(named=True)
+    ]  # fmt: skip
+    return [step for step in told if step[1]]
+
+
+def tokens_of_rows(trace: Trace, rank: int = 0) -> list[tuple[int, int]]:
+    """The same, counted from the rows of batches."""
+    rows = trace.batch_rows.filter(pl.col("rank") == rank)
+    counted = rows.group_by("step").agg(pl.len(), pl.col("num_tokens").sum()).sort("step")
+    return [(num, tokens) for _, num, tokens in counted.collect().rows()]
+
+
+def wrong_latencies(trace: Trace, metrics: Row, within_ns: int = MS) -> list[str]:
+    """Requests whose wait, first token or end differ by more from what the engine core counted."""
+    names = external_ids(trace)
+    told = {names[row["request"]]: row for row in blame(trace).requests.rows(named=True)}
+    arrived = _times(trace, "arrive")
+    admitted = _times(trace, "admit")
+    found: list[str] = []
+    for request in metrics["requests"]:
+        row = told[request["id"]]
+        queued_ns = arrived[row["request"]]
+        pairs = {
+            "wait": (
+                _gap(request, "scheduled_ts"),
+                _after(admitted.get(row["request"]), queued_ns),
+            ),
+            "first token": (
+                _gap(request, "first_token_ts"),
+                _after(row["first_token_ns"], queued_ns),
+            ),
+        }
+        if request["reason"] in ("length", "stop"):
+            pairs["last token"] = (
+                _gap(request, "last_token_ts"),
+                _after(row["ended_ns"], queued_ns),
+            )
+        found += [
+            f"{request['id']}: {name}: vLLM counts {true}, the trace {ours}"
+            for name, (true, ours) in pairs.items()
+            if (true is None) != (ours is None)
+            or (true is not None and ours is not None and abs(true - ours) > within_ns)
+        ]
+    return found
+
+
+def external_ids(trace: Trace) -> dict[str, str]:
+    """The client's own id of each request."""
+    named = trace.lifecycle.drop_nulls("external_id").select("request", "external_id").unique()
+    return dict(named.collect().rows())
+
+
+def client_waits(trace: Trace, clients: Iterable[Row]) -> list[tuple[int, int]]:
+    """Time to first token by the client's clock, and by the trace, of those who got any."""
+    received, delivered = _times(trace, "receive"), _times(trace, "deliver")
+    requests = {external: name for name, external in external_ids(trace).items()}
+    found = []
+    for client in clients:
+        name = requests.get(f"cmpl-{client['id']}-0")
+        if "first" in client and name in delivered:
+            waited = delivered[name] - received[name]
+            found.append((client["first"] - client["sent"], waited))
+    return found
+
+
+def num_judged(trace: Trace) -> int:
+    """How many rules could judge."""
+    return len(check(trace).coverage.judged)
+
+
+def told_findings(trace: Trace) -> list[str]:
+    """What `check` says, a line each."""
+    return [f"{found.code} {found.message}" for found in check(trace).findings]
+
+
+def _times(trace: Trace, event: str) -> dict[str, int]:
+    """When the event first happened to each request."""
+    rows = trace.lifecycle.filter(pl.col("event") == event)
+    return dict(rows.group_by("request").agg(pl.col("ts_ns").min()).collect().rows())
+
+
+def _gap(request: Row, until: str) -> int | None:
+    since, at = request["queued_ts"], request[until]
+    return round((at - since) * 1e9) if since and at else None
+
+
+def _after(at: int | None, since: int) -> int | None:
+    return None if at is None else at - since
+
+
+def _sum(step: Row, *names: str) -> int:
+    return sum(step[name] or 0 for name in names)

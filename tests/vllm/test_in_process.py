@@ -1,0 +1,77 @@
+"""Engines in the caller's own process: every step is what the scheduler, and vLLM, say it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.app.debug.session import Session
+from stepscope.ingest.trace import Trace
+from tests.vllm import judges, state
+from tests.vllm.runs import Run
+from tests.vllm.situations import IN_PROCESS
+
+MOST_RULES = ("mix",)
+
+
+@pytest.fixture(params=[each.__name__ for each in IN_PROCESS])
+def run(request: pytest.FixtureRequest, in_process: dict[str, Run]) -> Run:
+    return in_process[request.param]
+
+
+def test_queues_batch_blocks_and_owners_are_the_schedulers_own_at_every_step(run: Run) -> None:
+    assert state.missing(Session(run.trace), run.truth[0]) == 0
+    assert state.differences(run.trace, run.truth[0]) == []
+
+
+def test_the_witness_sees_every_difference(run: Run) -> None:
+    lines = [dict(line) for line in run.truth[0]]
+    batches = [line for line in lines if line["after"] == "schedule" and line["batch"]]
+    middle = batches[len(batches) // 2]
+    middle["running"] = [*middle["running"], "nobody"]
+
+    assert len(state.differences(run.trace, lines)) == 1
+
+
+def test_whoever_waits_has_a_reason_at_every_step(run: Run) -> None:
+    assert state.unexplained(run.trace, run.truth[0]) == []
+
+
+def test_reasons_are_what_the_scheduler_was_short_of(run: Run) -> None:
+    assert state.unfounded(run.trace, run.truth[0]) == []
+
+
+def test_tokens_of_each_step_are_those_of_the_engines_own_profile(run: Run) -> None:
+    (profile,) = run.profiles
+    true = judges.tokens_of_steps(Trace.open(profile))
+
+    assert judges.tokens_of_steps(run.trace) == true
+    assert judges.tokens_of_rows(run.trace) == true
+
+
+def test_latencies_are_those_that_the_engine_counted(run: Run) -> None:
+    assert judges.wrong_latencies(run.trace, run.metrics) == []
+
+
+def test_generated_tokens_are_as_many_as_the_engine_gave(run: Run) -> None:
+    names = judges.external_ids(run.trace)
+    counted = run.trace.outputs.collect()["request"].value_counts().rows()
+    told = {request["id"]: request["out"] for request in run.metrics["requests"]}
+
+    assert {names[request]: num for request, num in counted if names[request] in told} == told
+
+
+@pytest.mark.parametrize("name", MOST_RULES)
+def test_most_rules_can_judge(name: str, in_process: dict[str, Run]) -> None:
+    assert judges.num_judged(in_process[name].trace) >= 35
+
+
+def test_requests_that_vllm_ended_as_errors_end_so_in_the_trace(
+    in_process: dict[str, Run],
+) -> None:
+    run = in_process["mix"]
+    names = judges.external_ids(run.trace)
+    rows = run.trace.lifecycle.collect().rows(named=True)
+    told = {request["id"] for request in run.metrics["requests"] if request["reason"] == "error"}
+
+    assert told
+    assert {names[row["request"]] for row in rows if row["event"] == "error"} == told
