@@ -12,7 +12,7 @@ from stepscope.analyzers.views.requests import REQUEST
 from stepscope.ingest.trace import Trace
 
 Pair = tuple[Any, Any]
-ENDED = {"finished": "finish", "aborted": "abort", "rejected": "reject"}
+ENDED = {"finished": "finish", "aborted": "abort", "rejected": "reject", "failed": "error"}
 SERVED = ("outcome", "latency_ns", "ttft_ns", "num_preempted")
 
 

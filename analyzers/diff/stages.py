@@ -15,7 +15,7 @@ from stepscope.ingest.trace import Trace
 STEP = ("rank", "step")
 ABOUT_TASKS = pl.col("subject_kind") == "task"
 EVENT = pl.col("event")
-ENDING = ("first-token", "finish", "abort")
+ENDING = ("first-token", "finish", "abort", "error")
 
 
 @dataclass(frozen=True)

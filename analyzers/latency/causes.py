@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stepscope.ingest.schema import WHAT_BLOCKS
+
 QUEUE, PARKED = "queue", "parked"
 
 
@@ -34,6 +36,18 @@ CAUSES: tuple[Cause, ...] = (
     Cause("phase", QUEUE, "running, while steps of the other kind went first"),
     Cause("head", QUEUE, "behind somebody in the queue who was left out"),
     Cause("step", QUEUE, "came while a step was under way, at the end of which it was looked at"),
+    Cause("encoder-budget", QUEUE, "what the encoder may compute in a step was spent"),
+    Cause("lora", QUEUE, "as many adapters (LoRA) were in use as fit, and its own was not"),
+    Cause("preemption", QUEUE, "somebody was preempted in the step, so nobody was let in"),
+    Cause("selection", QUEUE, "it would have fitted, and the second stage did not select it"),
+    Cause("pause", QUEUE, "the engine was paused"),
+    Cause("dp-throttle", QUEUE, "prefills were held back so that the ranks' steps are alike"),
+    Cause("grammar", PARKED, "not ready: its grammar was being compiled"),
+    Cause("remote-kv", PARKED, "not ready: its KV was on its way from another machine"),
+    Cause("prefetch", PARKED, "not ready: its KV was on its way from another tier of memory"),
+    Cause("streaming-input", PARKED, "not ready: its next input had not come"),
+    Cause("stale-output", PARKED, "not ready: an output from before its preemption was under way"),
+    Cause("last-token", PARKED, "its last token was under way, and it needed no other"),
     Cause(PARKED, PARKED, "not ready: it waited for something beside room, or to be noticed then"),
     Cause("other", QUEUE, "left out for a reason of the engine's own: see `decisions`"),
     Cause("preempted", "preempted", "thrown out, until it was resumed"),
@@ -57,10 +71,14 @@ GROUPS = tuple(dict.fromkeys(cause.group for cause in CAUSES))
 # Which cause a decision's `resource` stands for.
 OF_RESOURCE = {
     "kv-block": "no-blocks",
+    "kv-token": "no-blocks",
     "seat": "no-seat",
     "slot": "no-seat",
+    "slot-tokens": "other",
     "token-budget": "no-budget",
     "bucket": "bucket",
     "phase": "phase",
     "queue": "head",
 }
+# The other words of the schema are causes themselves.
+OF_RESOURCE |= {word: word for word in WHAT_BLOCKS if word in BY_NAME}

@@ -17,13 +17,14 @@ def formed(trace: Trace) -> pl.LazyFrame:
     """`steps` of which number and time are known, with times that can be added up.
 
     Adds end_ns (ts_ns where the duration is not known), num_tokens (null unless both counts are
-    known) and num_reqs.
+    known) and num_reqs. When each was formed is told by `when_formed` alone.
     """
     known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
     lasts = pl.col("dur_ns").clip(0, FAR_NS).fill_null(0)
     counts = pl.col("num_prefill_tokens", "num_decode_tokens", "token_budget", "reserved_tokens")
     return (
         trace.steps.filter(known)
+        .drop("formed_ns")
         .with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS), counts.clip(-FAR_NS, FAR_NS))
         .with_columns(
             end_ns=pl.col("ts_ns") + lasts,
@@ -51,8 +52,9 @@ def own_times(steps: pl.LazyFrame) -> pl.LazyFrame:
 def when_formed(trace: Trace) -> pl.LazyFrame:
     """When each step's batch was formed: rank, step, formed_ns, in the order in which they were.
 
-    As its rows say; where it has none, as what was decided in it about requests says, or else when
-    the step began. An engine that schedules ahead forms a batch while the one before it runs.
+    As the step says; where it does not, as its rows do, as what was decided in it about requests
+    does, or else when the step began. An engine that schedules ahead forms a batch while the one
+    before it runs.
     """
     return once(trace, "when formed", lambda: _when_formed(trace))
 
@@ -64,15 +66,17 @@ def _when_formed(trace: Trace) -> pl.LazyFrame:
         "rows_ns": trace.batch_rows.filter(known),
         "decided_ns": trace.decisions.filter(known, about_requests),
         "begun_ns": trace.steps.filter(known),
+        "told_ns": trace.steps.filter(known).with_columns(ts_ns="formed_ns"),
     }
     when = pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS)
-    of_rows, decided, begun = (
+    of_rows, decided, begun, formed = (
         rows.group_by(STEP).agg(when.alias(name)) for name, rows in told.items()
     )
     return (
         begun.join(of_rows, on=STEP, how="full", coalesce=True)
         .join(decided, on=STEP, how="left")
-        .select(*STEP, formed_ns=pl.coalesce("rows_ns", "decided_ns", "begun_ns"))
+        .join(formed, on=STEP, how="left")
+        .select(*STEP, formed_ns=pl.coalesce("told_ns", "rows_ns", "decided_ns", "begun_ns"))
         .sort("rank", "formed_ns", "step")
     )
 

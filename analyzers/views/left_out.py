@@ -1,4 +1,9 @@
-"""Why requests are left out of batches, and from when until when that held."""
+"""Why requests are left out of batches, and from when until when that held.
+
+What a decision names as its resource is a word of the schema: either something that was short or
+that stood in the way, or one of NOT_READY. A trace without such words says in the engine's own
+only why a request was not ready, and names no resource.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,26 @@ import polars as pl
 
 from stepscope.analyzers.views.once import once
 from stepscope.analyzers.views.requests import REQUEST, turns
+from stepscope.ingest.schema import NOT_READY
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 _TOLD = ("resource", "reason", "needed", "available", "holder")
+OWN_CAP = "lora"
+"""A cap on something that the others in the queue do not need."""
+BARS = ("pause", "dp-throttle", "preemption")
+"""What keeps everybody out, whatever room there is and whoever is ready."""
+
+
+def is_not_ready() -> pl.Expr:
+    """Whether a request that was deferred was not ready itself, by the engine's account."""
+    is_told = pl.col("resource").is_null() & pl.col("reason").is_not_null()
+    return is_told | pl.col("resource").is_in(NOT_READY).fill_null(value=False)
+
+
+def is_passed_by() -> pl.Expr:
+    """Whether a request that was deferred was not ready, or lacked what others do not need."""
+    return is_not_ready() | (pl.col("resource") == OWN_CAP).fill_null(value=False)
 
 
 def left_out(trace: Trace) -> pl.LazyFrame:
@@ -23,12 +44,11 @@ def left_out(trace: Trace) -> pl.LazyFrame:
 
 
 def not_ready(trace: Trace) -> pl.LazyFrame:
-    """The same of requests that run, of those that lacked nothing: they could not be in a batch.
+    """The same of requests that run, of those that were not ready: they could not be in a batch.
 
     Such as one whose last token is under way in an engine that schedules ahead.
     """
-    lacks_nothing = pl.col("resource").is_null()
-    return _told(trace).filter(~pl.col("is_waiting"), lacks_nothing).drop("is_waiting")
+    return _told(trace).filter(~pl.col("is_waiting"), is_not_ready()).drop("is_waiting")
 
 
 def _told(trace: Trace) -> pl.LazyFrame:

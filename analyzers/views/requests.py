@@ -45,8 +45,8 @@ def requests(trace: Trace) -> pl.LazyFrame:
     """One row per request that arrived.
 
     Columns: rank, request, age (0 is served first), arrive_ns, deadline_ns, finish_ns, outcome
-    (finish, reject, abort or null) and its cause, ended_ns (trace_end_ns when there is no outcome),
-    num_preempted, trace_end_ns (of its rank).
+    (finish, reject, abort, error or null) and its cause, ended_ns (trace_end_ns when there is no
+    outcome), num_preempted, trace_end_ns (of its rank).
 
     Age goes by priority, then by arrival; of those that arrive in one moment, by their places in
     the queue, and where these are not told by the number at the end of their ids.

@@ -63,18 +63,22 @@ class Moments:
 
 
 def _formed(trace: Trace, of_rank: pl.Expr) -> pl.DataFrame:
-    """When each step's batch was formed: as its rows say, else when the step began."""
+    """When each step's batch was formed: as it says, else as its rows do, else when it began."""
     rows = (
         trace.batch_rows.filter(of_rank)
         .drop_nulls(["step", "ts_ns"])
         .group_by("step")
-        .agg(formed=pl.col("ts_ns").min())
+        .agg(rows=pl.col("ts_ns").min())
     )
     begun = (
         trace.steps.filter(of_rank)
         .drop_nulls(["step", "ts_ns"])
         .group_by("step")
-        .agg(begun=pl.col("ts_ns").min())
+        .agg(begun=pl.col("ts_ns").min(), formed=pl.col("formed_ns").min())
     )
     both = begun.join(rows, on="step", how="full", coalesce=True)
-    return both.select("step", ts_ns=pl.coalesce("formed", "begun")).sort("ts_ns", "step").collect()
+    return (
+        both.select("step", ts_ns=pl.coalesce("formed", "rows", "begun"))
+        .sort("ts_ns", "step")
+        .collect()
+    )

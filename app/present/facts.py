@@ -12,6 +12,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.debug import LeftOut
+from stepscope.app.debug.blocked import because
 from stepscope.app.palette import STATES
 from stepscope.app.present.where import lane_name, lane_of, when, where_parts
 from stepscope.app.timeline import Lane, SpanView, Timeline
@@ -47,7 +48,7 @@ def reasons(found: Finding, trace: Trace, most: int) -> list[str]:
 
 def decision(row: Mapping[str, Any]) -> str:
     """A decision in a line: `deferred: no free slot, slot needs 1, 0 available, held by 17`."""
-    parts = [row["reason"] or ""]
+    parts = [because(row["reason"], row["resource"])]
     if row["needed"] is not None:
         parts.append(f"{row['resource'] or ''} needs {count(row['needed'])}".lstrip())
     if row["available"] is not None:

@@ -63,7 +63,7 @@ class Composition:
         chosen = pl.col("rank") == (pl.col("rank").min() if rank is None else rank)
         formed = times.select("rank", "step", "formed_ns", "to_ns")
         rows = (
-            with_recomputed(steps.filter(chosen), trace)
+            with_recomputed(steps.filter(chosen).drop("formed_ns"), trace)
             .join(formed, on=["rank", "step"], how="left", maintain_order="left")
             .with_columns(pl.coalesce("formed_ns", "ts_ns"))
             .with_columns(

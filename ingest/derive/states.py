@@ -20,7 +20,7 @@ from stepscope.ingest.trace import Trace
 REQUEST = ("rank", "request")
 ENTERS = ("arrive", "preempt", "defer")
 LEAVES = ("admit", "resume")
-ENDS = ("finish", "reject", "abort")
+ENDS = ("finish", "reject", "abort", "error")
 WAITING, PREEMPTED, RUNNING, ENDED = "waiting", "preempted", "running", "ended"
 
 
@@ -100,18 +100,19 @@ def step_times(trace: Trace) -> pl.LazyFrame:
     lasts = pl.col("dur_ns").max().clip(0, FAR_NS)
     known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
     sizes = pl.col("kind", "num_prefill_tokens", "num_decode_tokens").first()
-    begun = trace.steps.filter(known).group_by(key).agg(sizes, begun_ns=when, dur_ns=lasts)
-    rows = trace.batch_rows.filter(known).group_by(key).agg(formed_ns=when)
+    formed = pl.col("formed_ns").min().clip(-FAR_NS, FAR_NS)
+    begun = trace.steps.filter(known).group_by(key).agg(sizes, formed, begun_ns=when, dur_ns=lasts)
+    rows = trace.batch_rows.filter(known).group_by(key).agg(rows_ns=when)
     following = pl.col("from_ns").shift(-1).over("rank")
     return (
         begun.join(rows, on=key, how="full", coalesce=True)
         .with_columns(
-            from_ns=pl.coalesce("begun_ns", "formed_ns"),
-            formed_ns=pl.coalesce("formed_ns", "begun_ns"),
+            from_ns=pl.coalesce("begun_ns", "rows_ns"),
+            formed_ns=pl.coalesce("formed_ns", "rows_ns", "begun_ns"),
         )
         .sort("rank", "from_ns", "step")
         .with_columns(to_ns=pl.coalesce(pl.col("from_ns") + pl.col("dur_ns"), following))
-        .drop("begun_ns", "dur_ns")
+        .drop("begun_ns", "dur_ns", "rows_ns")
     )
 
 

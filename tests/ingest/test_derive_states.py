@@ -31,6 +31,11 @@ def test_a_request_waits_runs_and_ends() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("event", ["finish", "abort", "reject", "error"])
+def test_whatever_ends_a_request_ends_it(event: str) -> None:
+    assert states((0, "arrive"), (5, "admit"), (9, event))[-1] == (9, None, "ended")
+
+
 def test_who_is_put_back_after_a_preemption_is_still_preempted() -> None:
     told = states((0, "arrive"), (1, "admit"), (2, "preempt"), (4, "defer"), (6, "resume"))
 
@@ -78,6 +83,15 @@ def test_a_step_that_does_not_say_how_long_it_took_lasts_until_the_next() -> Non
     assert times.select("step", "formed_ns", "from_ns", "to_ns").rows() == [
         (1, 10, 10, 20), (2, 15, 20, None),
     ]  # fmt: skip
+
+
+def test_a_step_that_says_when_its_batch_was_formed_is_believed_before_its_rows() -> None:
+    steps = [{"step": 2, "ts_ns": 20, "dur_ns": 5, "kind": "decode", "formed_ns": 12}]
+    rows = [{"step": 2, "ts_ns": 15, "request": "r", "phase": "decode", "num_tokens": 1}]
+
+    times = step_times(trace_of(steps=steps, batch_rows=rows)).collect()
+
+    assert times.select("formed_ns", "from_ns", "to_ns").rows() == [(12, 20, 25)]
 
 
 def test_a_block_behind_another_one_is_pending_until_that_has_ended() -> None:

@@ -104,7 +104,9 @@ def _lost(trace: Trace) -> pl.LazyFrame:
     """Who was preempted for a request, and neither came back nor ended by itself since."""
     event = pl.col("event")
     preempted_ns = pl.col("ts_ns").filter(event == "preempt").max()
-    heard_of_ns = pl.col("ts_ns").filter(event.is_in(["admit", "resume", "finish", "reject"])).max()
+    heard_of_ns = (
+        pl.col("ts_ns").filter(event.is_in(["admit", "resume", "finish", "reject", "error"])).max()
+    )
     by = (
         pl.col("by_request")
         .filter(event == "preempt")

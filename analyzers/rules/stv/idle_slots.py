@@ -6,15 +6,25 @@ import polars as pl
 
 from stepscope.analyzers.views.batches import STEP, formed, own_times, when_formed
 from stepscope.analyzers.views.declared import max_num_seqs
-from stepscope.analyzers.views.left_out import holding, left_out, num_holding
+from stepscope.analyzers.views.left_out import (
+    BARS,
+    holding,
+    is_passed_by,
+    left_out,
+    num_holding,
+)
 from stepscope.ingest.trace import Trace
 
 _IS_QUEUED = pl.col("resource") == "queue"
-_IS_SHORT = pl.col("resource").is_in(["kv-block", "token-budget"])
+_POOLS = ("kv-block", "kv-token")
+_IS_SHORT = pl.col("resource").is_in([*_POOLS, "token-budget"])
+_IS_BARRED = is_passed_by() | pl.col("resource").is_in([*BARS, "encoder-budget"]).fill_null(
+    value=False
+)
 _IS_TAKEN = (
     (pl.col("subject_kind") == "request")
     & (pl.col("verdict") == "preempted")
-    & (pl.col("resource") == "kv-block")
+    & pl.col("resource").is_in(_POOLS)
     & (pl.col("needed") <= pl.col("available")).fill_null(value=False).not_()
 )
 
@@ -46,7 +56,7 @@ def _taken(trace: Trace) -> pl.LazyFrame:
 
 
 def _told(steps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
-    """Add how many were told what: num_queued, num_short, num_unready (for what is no resource).
+    """Add how many were told what: num_queued, num_short, num_unready (not ready, or kept out).
 
     And told_resource, told_needed and told_available of who was told last that blocks or budget are
     short, where that still held.
@@ -55,7 +65,7 @@ def _told(steps: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     counts = {"num_queued": _IS_QUEUED, "num_short": _IS_SHORT, "num_told": pl.lit(value=True)}
     for name, which in counts.items():
         steps = num_holding(steps, "formed_ns", told.filter(which), name)
-    unready = told.filter(pl.col("resource").is_null())
+    unready = told.filter(_IS_BARRED)
     steps = num_holding(steps, "formed_ns", unready, "num_unready")
     return holding(steps, "formed_ns", told.filter(_IS_SHORT))
 

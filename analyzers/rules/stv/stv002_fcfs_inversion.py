@@ -8,8 +8,9 @@ Under first come, first served:
 - a request that had been preempted was considered and left in the queue, in a step in which a
   younger one was admitted or resumed.
 
-Who is passed over while it is not ready, is passed over by nobody: it was deferred, and no resource
-was said to be short, because its grammar is being compiled, say, or its output is still under way.
+Who is passed over while it is not ready, is passed over by nobody: it was deferred because its
+grammar is being compiled, say, or its output is still under way; nor is who lacks an adapter (LoRA)
+that the younger one does not need.
 
 Where the engine is set to let those who fit pass one who lacks KV blocks, a bounded number of times
 (`scheduler.max_passes`), and it was passed no more often, that is worth knowing and no warning.
@@ -49,7 +50,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.declared import max_passes
-from stepscope.analyzers.views.left_out import left_out
+from stepscope.analyzers.views.left_out import is_passed_by, left_out
 from stepscope.analyzers.views.requests import (
     ENDS,
     LEAVES,
@@ -197,7 +198,7 @@ def _admitted_after_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
 
 def _when_ready(passed: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Leave out who was passed over while it was not ready, by its own account."""
-    unready = left_out(trace).filter(pl.col("resource").is_null())
+    unready = left_out(trace).filter(is_passed_by())
     unready = unready.select(*REQUEST, told_ns="ts_ns", until_ns="end_ns").sort("told_ns")
     told = passed.sort("ts_ns").join_asof(
         unready, left_on="ts_ns", right_on="told_ns", by=list(REQUEST), check_sortedness=False
@@ -223,7 +224,7 @@ def _left_out_for_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
         trace.decisions.filter(
             pl.col("subject_kind") == "request",
             pl.col("verdict").is_in(LEFT_OUT),
-            pl.col("resource").is_not_null() | (pl.col("verdict") != "deferred"),
+            ~is_passed_by() | (pl.col("verdict") != "deferred"),
         )
         .select("rank", "step", "ts_ns", pl.col("subject").alias("request"))
         .drop_nulls()

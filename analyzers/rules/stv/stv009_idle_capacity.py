@@ -9,9 +9,10 @@ read from the manifest, or is the most that ever ran at once. What was told last
 and still held when the last of these batches was formed, is in the evidence.
 
 A step is not idle in which blocks had to be taken from somebody who ran, nor one in which those who
-wait are not ready for a reason of their own (a grammar that is being compiled), or stand behind
-such a one. Where the engine is set to leave some steps after each prompt to the decodes
-(`scheduler.decode_rounds`), so many steps running are not idle either.
+wait are not ready for a reason of their own (a grammar that is being compiled), are kept out by
+what is no room (an adapter, the encoder, a pause), or stand behind such a one. Where the engine is
+set to leave some steps after each prompt to the decodes (`scheduler.decode_rounds`), so many steps
+running are not idle either.
 
 Where free KV blocks are not recorded, a full pool looks just like that: then the rule is applicable
 only if the manifest declares slots, and what a request needs is a slot.

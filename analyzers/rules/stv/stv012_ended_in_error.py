@@ -1,14 +1,14 @@
 """ended-in-error: requests were let in, and ended because something went wrong.
 
 ## What it finds
-Requests whose end (finish, abort or reject) has a cause that says that it went wrong: an error, an
-exception, a failure. All that ended with one cause are one finding, placed at the first of them,
-with how many tokens each of them had until then. Numbers in a cause, and what follows the first
-line of it, do not make two causes of one.
+Requests whose end is an error, or has a cause (on finish, abort or reject) that says that it went
+wrong: an error, an exception, a failure. All that ended with one cause are one finding, placed at
+the first of them, with how many tokens each of them had until then. Numbers in a cause, and what
+follows the first line of it, do not make two causes of one.
 
-A client's abort, a cap, a deadline are no errors; an end without a cause, or with one that says
-none of this, is not judged. Where requests were aborted or rejected and no cause is recorded at
-all, the rule is not applicable.
+A client's abort, a cap, a deadline are no errors; another end without a cause, or with one that
+says none of this, is not judged. Where requests were aborted or rejected and no cause is recorded
+at all, the rule is not applicable.
 
 ## Why it hurts
 The client gets half an answer or none, and retries. Throughput and latency of those that finished
@@ -46,7 +46,8 @@ _WENT_WRONG = (
     r"(?i)\b(\w*error|errored|exception|fail(ed|ure|s)?|crash(ed)?|fatal|panic(ked)?|oom"
     r"|out of memory|corrupt(ed|ion)?|internal)\b"
 )
-_HOW = {"finish": "finished", "abort": "aborted", "reject": "rejected"}
+_IS_ERROR = pl.col("outcome") == "error"
+_HOW = {"finish": "finished", "abort": "aborted", "reject": "rejected", "error": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class EndedInError:
     def applies(self, trace: Trace) -> bool:
         """Tell whether requests ended, and why if not by themselves: some say a cause at least."""
         ended = ends(trace)
-        are_unsaid = pl.col("cause").is_null().all() & (pl.col("outcome") != "finish").any()
+        is_said = pl.col("cause").is_not_null() | _IS_ERROR
+        are_unsaid = ~is_said.any() & (pl.col("outcome") != "finish").any()
         return any_row(ended) and not ended.select(are_unsaid).collect().item()
 
     def check(self, trace: Trace) -> list[Finding]:
@@ -73,7 +75,7 @@ class EndedInError:
         ended = _ended(trace)
         all_ended = ended.group_by("rank").agg(num_ended=pl.len())
         causes = (
-            ended.filter(pl.col("cause").str.contains(_WENT_WRONG))
+            ended.filter(_IS_ERROR | pl.col("cause").str.contains(_WENT_WRONG))
             .with_columns(why=pl.col("cause").str.split("\n").list.first())
             .with_columns(pl.col("why").str.replace_all(NUMBER, "*"))
             .group_by("rank", "why")
@@ -92,9 +94,10 @@ class EndedInError:
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         num_tokens = row["num_generated"]
         after = "" if num_tokens is None else f" after {times(num_tokens, 'token')}"
+        why = "and nothing says why" if row["why"] is None else f'because "{row["why"]}"'
         message = (
-            f"{row['count']:,} of {times(row['num_ended'], 'request')} ended in error, because "
-            f'"{row["why"]}": first {row["request"]}, {_HOW[row["outcome"]]}{after}'
+            f"{row['count']:,} of {times(row['num_ended'], 'request')} ended in error, {why}: "
+            f"first {row['request']}, {_HOW[row['outcome']]}{after}"
         )
         evidence: Evidence = {
             "cause": row["cause"],

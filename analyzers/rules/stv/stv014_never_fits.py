@@ -41,7 +41,12 @@ from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 FIX = "reject on arrival what is larger than the whole pool, with an error that says so"
-_HOW = {"finish": "finished", "abort": "was aborted", "reject": "was rejected"}
+_HOW = {
+    "finish": "finished",
+    "abort": "was aborted",
+    "reject": "was rejected",
+    "error": "failed",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.collectives import MEETING, blocking, meetings
 from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.requests import ENDS
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -202,7 +203,7 @@ def _requests(trace: Trace) -> pl.LazyFrame:
         trace.lifecycle.group_by("rank", "request")
         .agg(
             pl.col("step").filter(event == "arrive").min(),
-            left_ns=ts_ns.filter(event.is_in(["finish", "abort", "reject"])).max(),
+            left_ns=ts_ns.filter(event.is_in(ENDS)).max(),
             ts_ns=ts_ns.filter(event == "arrive").min(),
         )
         .drop_nulls(["left_ns", "ts_ns"])

@@ -1,7 +1,7 @@
 """requests-left-open: a recording was closed while requests were still open.
 
 ## What it finds
-Requests that had arrived, and of which no end was recorded (finish, reject, abort) when the
+Requests that had arrived, and of which no end was recorded (finish, reject, abort, error) when the
 recording was closed. They are told apart: those in the batch of the last step, those that waited,
 and those that ran and were in no batch; and it is told when the last step never ended. An engine
 that never records how requests end has left open only those that were in its last batch or waited.

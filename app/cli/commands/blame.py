@@ -40,10 +40,10 @@ def blame(
     """Split each request's latency into what it went to.
 
     The causes of a request add up to its latency exactly. It was in the queue (no-blocks, no-seat,
-    no-budget, behind a chunk, a bucket, a phase, the queue's head, a step under way), parked (for a
-    grammar, or for KV from elsewhere), preempted, or in a batch (recompute, prefill, decode, less
-    communication, dispatch, gpu-wait and launch); what the trace does not tell is idle or unknown,
-    and a note says why.
+    no-budget, behind a chunk, a bucket, a phase, the queue's head, a step under way, or kept out by
+    what a decision names), not ready (for a grammar, or for KV from elsewhere), preempted, or in a
+    batch (recompute, prefill, decode, less communication, dispatch, gpu-wait and launch); what the
+    trace does not tell is idle or unknown, and a note says why.
 
     A profile names no requests: its run is split by what the GPU did at each moment (gemm,
     attention, another kernel, exposed communication, copy) and by why it did nothing (gpu-wait:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from stepscope.analyzers.latency.blame import blame
+from stepscope.analyzers.latency.causes import BY_NAME, OF_RESOURCE, PARKED
+from stepscope.ingest.schema import NOT_READY, WHAT_BLOCKS
 from stepscope.ingest.trace import Trace
 from tests.analyzers.latency.test_blame import of_request
 from tests.analyzers.rows import decision, event, part
@@ -54,10 +56,26 @@ def test_who_is_ready_and_not_noticed_is_parked_until_it_is_said_to_be_noticed()
     assert of_request(blame(trace), "r") == {"unknown": 15, "parked": 15, "no-blocks": 20}
 
 
+@pytest.mark.parametrize("word", [word for word in WHAT_BLOCKS if word != "core-group"])
+def test_whatever_blocks_a_request_is_a_cause_of_its_latency(word: str) -> None:
+    trace = trace_of(
+        steps=STEPS,
+        lifecycle=[event("r", "arrive", 0), event("r", "abort", 40)],
+        decisions=[decision("request", "r", "deferred", 0, resource=word)],
+    )
+
+    assert of_request(blame(trace), "r") == {OF_RESOURCE[word]: 40}
+
+
+@pytest.mark.parametrize("word", NOT_READY)
+def test_what_a_request_was_not_ready_for_is_told_by_its_name(word: str) -> None:
+    assert BY_NAME[OF_RESOURCE[word]].group == PARKED
+
+
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param({"resource": "lora", "reason": "no adapter is free"}, id="its own resource"),
+        pytest.param({"resource": "a rack", "reason": "no rack is free"}, id="its own resource"),
         pytest.param({}, id="nothing is told"),
     ],
 )

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from stepscope.app.debug.blocked import BLOCKED_BY
 from stepscope.app.present.facts import arguments, decision, row_facts
 from stepscope.app.timeline import Timeline
+from stepscope.ingest.schema import WHAT_BLOCKS
 from tests.traces import trace_of
 
 UNSAID = dict.fromkeys(("reason", "resource", "needed", "available", "holder", "instead"))
@@ -25,6 +27,17 @@ def test_a_decision_is_a_line_of_what_was_recorded() -> None:
 
 def test_a_decision_without_a_reason_is_its_verdict() -> None:
     assert said() == "deferred"
+
+
+@pytest.mark.parametrize("word", WHAT_BLOCKS)
+def test_whatever_blocks_a_request_is_said_in_a_sentence(word: str) -> None:
+    assert said(resource=word) == f"deferred: {BLOCKED_BY[word]}"
+
+
+def test_what_blocks_is_said_beside_an_engines_own_reason_that_counts_nothing() -> None:
+    line = said(reason="WAITING_FOR_FSM", resource="grammar")
+
+    assert line == "deferred: WAITING_FOR_FSM (its grammar was being compiled)"
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,9 @@ def test_a_preempted_request_left_out_while_a_younger_comes_in_is_found() -> Non
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("resource", "count"), [(None, 0), ("bucket", 1)])
+@pytest.mark.parametrize(
+    ("resource", "count"), [(None, 0), ("grammar", 0), ("lora", 0), ("bucket", 1), ("kv-block", 1)]
+)
 def test_an_older_request_that_is_not_ready_is_not_passed_over(
     resource: str | None, count: int
 ) -> None:
@@ -102,6 +104,18 @@ def test_an_older_request_that_is_not_ready_is_not_passed_over(
     told = decision("request", "1", "deferred", 10, reason="its grammar", resource=resource)
 
     assert len(inversions(*rows, decisions=[told])) == count
+
+
+@pytest.mark.parametrize(("resource", "count"), [("stale-output", 0), ("kv-block", 1)])
+def test_a_preempted_request_that_is_not_ready_again_is_not_passed_over(
+    resource: str, count: int
+) -> None:
+    old = [event("old", "arrive", 0), event("old", "admit", 1), event("old", "preempt", 10)]
+    young = [event("young", "arrive", 5), event("young", "admit", 20)]
+    left_out = decision("request", "old", "deferred", 20, resource=resource)
+    later = event("young", "finish", 30)
+
+    assert len(inversions(*old, *young, later, decisions=[left_out])) == count
 
 
 def test_an_older_request_that_was_ready_again_before_is_passed_over() -> None:

@@ -137,6 +137,21 @@ def test_those_who_are_not_ready_and_those_behind_them_take_no_running_slot() ->
     assert len(waiting(1)) == 1
 
 
+@pytest.mark.parametrize(
+    ("resource", "count"),
+    [("grammar", 0), ("lora", 0), ("encoder-budget", 0), ("pause", 0), ("selection", 1)],
+)
+def test_who_is_kept_out_by_what_is_no_room_takes_no_running_slot(
+    resource: str, count: int
+) -> None:
+    told = decision("request", "r9", "deferred", 5, reason="as told", resource=resource)
+    steps = [decode(n, 3, num_waiting=1) for n in range(1, 5)]
+
+    found = IdleCapacity().check(trace_of(steps=steps, decisions=[told], config=FOUR_SLOTS))
+
+    assert len(found) == count
+
+
 def test_a_step_that_took_blocks_from_somebody_had_none_to_spare() -> None:
     lost = [
         decision("request", f"r{n}", "deferred", 10 * n, resource="kv-block", available=50)

@@ -34,6 +34,26 @@ def test_requests_that_ended_in_error_are_one_finding_for_each_cause() -> None:
 
 
 @pytest.mark.parametrize(
+    ("cause", "why"),
+    [
+        (None, "and nothing says why"),
+        ("stop", 'because "stop"'),
+        ("EngineDeadError", 'because "EngineDeadError"'),
+    ],
+)
+def test_an_end_that_is_an_error_is_found_whatever_its_cause(cause: str | None, why: str) -> None:
+    (found,) = failed(event("a", "error", 30, cause=cause, num_generated=2))
+
+    assert found.message == f"1 of 2 requests ended in error, {why}: first a, failed after 2 tokens"
+
+
+def test_errors_without_a_cause_are_judged_where_no_end_has_one() -> None:
+    trace = trace_of(lifecycle=[*life("served", 0, 1, 9), event("a", "error", 30)])
+
+    assert is_applicable(EndedInError(), trace)
+
+
+@pytest.mark.parametrize(
     "cause", [None, "aborted", "length_capped", "stop", "the client timed out", "terrors"]
 )
 def test_an_end_that_does_not_say_that_it_went_wrong_is_clean(cause: str | None) -> None:

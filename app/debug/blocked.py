@@ -1,0 +1,41 @@
+"""What blocks a request, in a few words: each word of the schema as it is said in a sentence."""
+
+from __future__ import annotations
+
+BLOCKED_BY = {
+    "kv-block": "too few KV blocks were free",
+    "kv-token": "too few tokens of the KV pool were free",
+    "slot": "no slot was free",
+    "slot-tokens": "it is longer than a slot holds",
+    "seat": "every running slot was taken",
+    "token-budget": "the step's token budget was spent",
+    "encoder-budget": "what the encoder may compute in a step was spent",
+    "lora": "as many adapters (LoRA) were in use as fit",
+    "queue": "it stood behind somebody who was left out",
+    "bucket": "another bucket was run",
+    "phase": "steps of the other kind went first",
+    "grammar": "its grammar was being compiled",
+    "remote-kv": "its KV was on its way from another machine",
+    "prefetch": "its KV was on its way from another tier of memory",
+    "streaming-input": "its next input had not come",
+    "stale-output": "an output from before its preemption was under way",
+    "last-token": "its last token was under way, and it needed no other",
+    "preemption": "somebody was preempted in this step, so nobody was let in",
+    "pause": "the engine was paused",
+    "dp-throttle": "prefills were held back so that the ranks' steps are alike",
+    "selection": "it would have fitted, and was not selected by the second stage",
+    "core-group": "no core group was free",
+}
+COUNTED = (
+    "kv-block", "kv-token", "slot", "slot-tokens", "seat", "token-budget", "queue", "bucket",
+    "phase", "core-group",
+)  # fmt: skip
+"""Of what an engine counts, its own reason says enough."""
+
+
+def because(reason: str | None, resource: str | None) -> str:
+    """Why, in the engine's words, and in ours where it has none or they do not say what blocks."""
+    ours = BLOCKED_BY.get(resource or "", "")
+    if not reason:
+        return ours
+    return reason if not ours or resource in COUNTED else f"{reason} ({ours})"
