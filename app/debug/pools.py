@@ -1,7 +1,7 @@
 """Who holds which slot and KV block at any time, from `allocations`.
 
-Every claim is turned into the stretch of rows for which it holds, once. A moment's holders are
-then those whose stretch it lies in: the same whichever way the moment is reached.
+Every claim is turned into the interval of rows for which it holds, once. A moment's holders are
+then those in whose interval it lies: the same whichever way the moment is reached.
 """
 
 from __future__ import annotations

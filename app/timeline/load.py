@@ -30,7 +30,7 @@ class LoadOverTime:
     states: tuple[int, ...]
     shares: Shares
 
-    def stretched(self, pixels: Ints) -> LoadOverTime:
+    def widened(self, pixels: Ints) -> LoadOverTime:
         """The same with the given pixels, which may repeat."""
         return LoadOverTime(self.what, self.states, self.shares[:, pixels])
 

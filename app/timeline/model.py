@@ -92,19 +92,19 @@ class Timeline:
         Spans of a `hidden` state are left out of state and density.
         """
         picture = Picture(lanes, width, lambda lane: self._listed(lane, t0, t1))
-        edges, stretch = _edges(t0, t1, width)
+        edges, shown = _edges(t0, t1, width)
         wanted = np.asarray(picture.lanes, np.int64)
         for section in self._sections:
             own = wanted - section.first_lane
             rows = np.flatnonzero((own >= 0) & (own < len(section.index.offsets) - 1))
             if len(rows):
                 pixels = section.index.pixels(own[rows], edges, hidden)
-                picture.state[rows] = pixels.state[:, stretch]
-                picture.density[rows] = pixels.density[:, stretch]
-                picture.count[rows] = pixels.count[:, stretch]
+                picture.state[rows] = pixels.state[:, shown]
+                picture.density[rows] = pixels.density[:, shown]
+                picture.count[rows] = pixels.count[:, shown]
         for row, lane in enumerate(picture.lanes):
             if lane in self._counters:
-                picture.density[row] = _scaled(self._counters[lane].series(edges))[stretch]
+                picture.density[row] = _scaled(self._counters[lane].series(edges))[shown]
         return picture
 
     def spans(self, lane: int, t0: int, t1: int, limit: int) -> list[SpanView]:
@@ -125,16 +125,16 @@ class Timeline:
         """Values of a counter lane in a window; None on any other lane."""
         if lane not in self._counters:
             return None
-        edges, stretch = _edges(t0, t1, width)
+        edges, shown = _edges(t0, t1, width)
         series = self._counters[lane].series(edges)
-        return Series(series.values[stretch], series.low, series.high, series.unit)
+        return Series(series.values[shown], series.low, series.high, series.unit)
 
     def load(self, width: int, t0: int | None = None, t1: int | None = None) -> LoadOverTime:
         """The minimap: what kept the engine busy, by kind, over [t0, t1) or the whole trace."""
         first = self.bounds[0] if t0 is None else t0
         last = self.bounds[1] if t1 is None else t1
-        edges, stretch = _edges(first, last, width)
-        return load_of(self._trace, self._sections, edges).stretched(stretch)
+        edges, shown = _edges(first, last, width)
+        return load_of(self._trace, self._sections, edges).widened(shown)
 
     # ── one span ─────────────────────────────────────────────────────────────────────────────
 

@@ -1,4 +1,4 @@
-"""The stretch of time that a front shows, and the ways to move it."""
+"""The range of time that a front shows, and the ways to move it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def replay(
     """
     for step, graph in enumerate(given.graphs, 1):
         if observer:
-            device.on_event = _telling(observer, device, clock, step)
+            device.on_event = _observed(observer, device, clock, step)
         stall = _step(graph, device, step, clock, recorder)
         if stall:
             return stall
@@ -53,7 +53,7 @@ def _step(
     return run.stall
 
 
-def _telling(
+def _observed(
     observer: Callable[[dict[str, Any]], None], device: Clusters, clock: Clock, step: int
 ) -> Callable[[], None]:
     idle: dict[str, Any] = {"waiting": [], "running": [], "batch": []}

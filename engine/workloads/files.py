@@ -72,7 +72,7 @@ def read_requests(path: Path) -> list[RequestSpec]:
 
 def requests_of(given: Any, where: str) -> list[RequestSpec]:
     """Return the requests of our own format once it has been decoded."""
-    with telling(where, _OURS):
+    with errors_at(where, _OURS):
         return msgspec.convert(given, Requests).requests
 
 
@@ -100,7 +100,7 @@ def keep_beside(given: Mapping[str, Any], trace: Path) -> None:
 
 
 @contextmanager
-def telling(where: str, todo: str = "") -> Iterator[None]:
+def errors_at(where: str, todo: str = "") -> Iterator[None]:
     """Say where, and what to do instead, of whatever a file of JSON or lines is wrong with."""
     try:
         yield
@@ -134,7 +134,7 @@ def bytes_of(path: Path, where: str) -> bytes:
 
 
 def _ours(raw: bytes, where: str) -> list[RequestSpec]:
-    with telling(where, _OURS):
+    with errors_at(where, _OURS):
         return msgspec.json.decode(raw, type=Requests).requests
 
 
@@ -143,7 +143,7 @@ def _mooncake(raw: bytes, where: str) -> list[RequestSpec]:
     specs: list[RequestSpec] = []
     for number, line in enumerate(io.BytesIO(raw), 1):
         if not line.isspace():
-            with telling(f"{where}:{number}", _MEND):
+            with errors_at(f"{where}:{number}", _MEND):
                 row = decoder.decode(line)
                 specs.append(
                     RequestSpec(
@@ -159,7 +159,7 @@ def _azure(raw: bytes, where: str) -> list[RequestSpec]:
     began = min((_utc(row.arrived) for _, row in rows), default=_EPOCH)
     specs: list[RequestSpec] = []
     for line, row in rows:
-        with telling(line, _MEND):
+        with errors_at(line, _MEND):
             arrival_ns = (_utc(row.arrived) - began) // timedelta(microseconds=1) * 1_000
             specs.append(
                 RequestSpec(request_name(len(specs)), arrival_ns, row.prompt_len, row.max_tokens)
@@ -168,13 +168,13 @@ def _azure(raw: bytes, where: str) -> list[RequestSpec]:
 
 
 def _azure_rows(raw: bytes, where: str) -> Iterator[tuple[str, AzureRow]]:
-    with telling(where):
+    with errors_at(where):
         text = raw.decode()
     lines = csv.DictReader(io.StringIO(text, newline=""), restkey=BEYOND, strict=True)
     try:
         for row in lines:
             where_exactly = f"{where}:{lines.line_num}"
-            with telling(where_exactly, _MEND):
+            with errors_at(where_exactly, _MEND):
                 yield where_exactly, msgspec.convert(row, AzureRow, strict=False)
     except csv.Error as error:
         raise ConfigError(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.engine.workloads.files import bytes_of, telling
+from stepscope.engine.workloads.files import bytes_of, errors_at
 from stepscope.engine.workloads.graphs import Graphs, GraphSpec, graph_of
 from stepscope.ingest.errors import UnknownFormat
 
@@ -46,6 +46,6 @@ def _looks_so(head: bytes) -> bool:
 
 
 def _ours(raw: bytes, path: Path) -> Graphs:
-    with telling(str(path), HOW_TO_WRITE):
+    with errors_at(str(path), HOW_TO_WRITE):
         spec = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"), type=GraphSpec)
         return Graphs((graph_of(spec),), path.name, spec.groups, spec.threads)

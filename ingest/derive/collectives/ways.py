@@ -46,14 +46,14 @@ class _Way:
     """A pairing: `common` places face each other, and the first `run` of these are alike.
 
     `num_tagged` of that run are known to be in a step, and that to have the same tag.
-    `stretch` is how many in a row are, wherever: two ranks do the same before and behind what one
-    of them lacks.
+    `longest_run` is how many in a row are, wherever: two ranks do the same before and behind what
+    one of them lacks.
     """
 
     shift: int
     common: int
     run: int
-    stretch: int
+    longest_run: int
     num_tagged: int
 
     @property
@@ -153,7 +153,7 @@ def _clearly_longest(ways: list[_Way]) -> list[_Way]:
 
 def _is_alone(best: _Way, ways: list[_Way]) -> bool:
     """Whether by no other way more than few in a row are alike, even behind what one lacks."""
-    longest = max((way.stretch for way in ways if way is not best), default=0)
+    longest = max((way.longest_run for way in ways if way is not best), default=0)
     return best.run >= max(LEAST_RUN, _CLEARLY_LONGER * longest)
 
 
@@ -200,8 +200,8 @@ def _by_time(ours: Sequence, theirs: Sequence, fit: list[_Way], ways: list[_Way]
     """Of pairings that fit, the one by which ranks leave together, if by no other way they do."""
     num = min(len(ours), len(theirs), MOST_LOOKED_AT)
     apart = [each for way in fit if (each := _apart(ours, theirs, way))]
-    telling = [each for each in apart if each.num >= max(LEAST_RUN, num / 2)]
-    best = min(telling, key=lambda each: each.step_ns, default=None)
+    long_enough = [each for each in apart if each.num >= max(LEAST_RUN, num / 2)]
+    best = min(long_enough, key=lambda each: each.step_ns, default=None)
     if best is None:
         return None
     others = _evenest_ns(ours, theirs, ways, best.way.shift)
@@ -234,7 +234,7 @@ def _nearest_ns(ours: Sequence, theirs: Sequence, ways: list[_Way], without: int
     others = [
         _ends(ours, theirs, way)
         for way in ways
-        if way.shift != without and (way.stretch >= LEAST_COMMON or way.shift in farthest)
+        if way.shift != without and (way.longest_run >= LEAST_COMMON or way.shift in farthest)
     ]
     return min((abs(int(np.median(ends))) for ends in others if len(ends)), default=0)
 
