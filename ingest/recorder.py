@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +28,7 @@ from types import TracebackType
 from typing import Any
 
 from stepscope.ingest.columns import Column, Table
-from stepscope.ingest.errors import ConfigError, RecordingError
+from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import (
     ClockInfo,
     Manifest,
@@ -36,10 +37,13 @@ from stepscope.ingest.manifest import (
     write_manifest,
 )
 from stepscope.ingest.recording.background import Background, Compactor
+from stepscope.ingest.recording.bulk import Bulk
+from stepscope.ingest.recording.forms.rows import Begin, Row
+from stepscope.ingest.recording.forms.spans import SPAN_COLUMNS, SpanFunction, span_function
 from stepscope.ingest.recording.journal import Journal
-from stepscope.ingest.recording.rows import Row
-from stepscope.ingest.recording.segments import journal_folder
-from stepscope.ingest.recording.spans import SPAN_COLUMNS, SpanFunction, span_function
+from stepscope.ingest.recording.lasting import Lasting
+from stepscope.ingest.recording.place import claim, refused
+from stepscope.ingest.recording.row_streams import Rows
 from stepscope.ingest.schema import BY_NAME, TABLES
 
 _open_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
@@ -130,14 +134,38 @@ class Recorder:
         `ts_ns`, their order is lost. Raises `ConfigError` for a table or column that does not
         exist, and for a required column that is left out.
         """
-        known = BY_NAME.get(table)
-        columns = {column.name: column for column in known.columns[1:]} if known else {}
-        unknown = [name for name in names if name not in columns]
-        if known is None or unknown:
-            raise ConfigError(f"there is no {(unknown[0] if known else table)!r}", where=table)
-        if missing := set(known.required) - set(names):
-            raise ConfigError(f"{', '.join(sorted(missing))} must be recorded", where=table)
-        return self._rows_of(known, [columns[name] for name in names])
+        return self._rows_of(*_bound(table, names))
+
+    def in_two(
+        self, table: str, names: Sequence[str], later: Sequence[str]
+    ) -> tuple[Begin, Callable[..., None]]:
+        """Build two functions: one records a row, one adds the `later` columns to it.
+
+        The first returns what the second takes first. The row is on record at once, and null in the
+        later columns until it is completed, which may be after other rows were begun, in any order,
+        and once. Raises `ConfigError` as `narrow` does, and where a later column is required.
+        """
+        known, columns = _bound(table, [*names, *later])
+        if not later or set(known.required) & set(later):
+            raise ConfigError("required columns are told at once, others later", where=table)
+        num_first = len(names)
+        rows = Rows(self._journal, known, columns[:num_first], later=columns[num_first:])
+        return self._alone(rows.record), self._alone(rows.complete)
+
+    def bulk(self, table: str, *names: str) -> Row:
+        """Build a function that records many rows in one call, a column an argument.
+
+        An argument is one value for all rows, or a sequence with one for each: a list, a tuple, an
+        array of numpy or `array`, any buffer of one dimension, which is copied as it is where it
+        has the column's type. A call with a value that does not fit, or with sequences of several
+        lengths, records nothing, and all of its rows are counted as dropped. Raises `ConfigError`
+        as `narrow` does.
+        """
+        return Bulk(self._journal, *_bound(table, names)).put
+
+    def batches(self) -> Lasting:
+        """Begin to record the batches of a scheduler by what changes from one to the next."""
+        return Lasting(self._journal)
 
     def close(self) -> None:
         """Stop recording and turn the journal into Parquet; never raises, and may be repeated."""
@@ -171,25 +199,20 @@ class Recorder:
         return self.path / manifest_name(self.rank)
 
     def _begun(self) -> Journal:
-        folder = journal_folder(self.path, self.rank)
-        try:
-            _check_free(self.path, self.rank)
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            raise _taken(self.path, self.rank) from None
-        except OSError as error:
-            raise _refused(self.path, error.strerror) from None
+        folder = claim(self.path, self.rank)
         try:
             write_manifest(self._manifest, self._manifest_file)
             return Journal(folder, self._background.sealed)
         except (OSError, TypeError, ValueError) as error:
             shutil.rmtree(folder, ignore_errors=True)
-            raise _refused(self.path, getattr(error, "strerror", None) or error) from None
+            raise refused(self.path, getattr(error, "strerror", None) or error) from None
 
     def _rows_of(
         self, table: Table, columns: Sequence[Column], constants: Mapping[str, str] | None = None
     ) -> Row:
-        record = self._journal.stream(table, columns, constants).record
+        return self._alone(Rows(self._journal, table, columns, constants).record)
+
+    def _alone(self, record: Callable[..., Any]) -> Callable[..., Any]:
         return record if _HAS_GIL else _locked(record, self._journal.lock)
 
     def _closed_manifest(self) -> Manifest:
@@ -223,42 +246,29 @@ class Recorder:
         self._compactor.let_go()
 
 
-def _check_free(path: Path, rank: int) -> None:
-    if not path.exists():
-        return
-    if not path.is_dir():
-        raise RecordingError("a file is in the way", where=str(path), todo="choose another path")
-    if (path / manifest_name(rank)).exists():
-        raise _taken(path, rank)
-    strange = next((entry.name for entry in path.iterdir() if not _is_ours(entry.name)), None)
-    if strange:
-        raise RecordingError(
-            f"the directory holds {strange!r}, which is no part of a trace",
-            where=str(path),
-            todo="choose a new path",
-        )
+def _bound(table: str, names: Sequence[str]) -> tuple[Table, list[Column]]:
+    """A table and columns of it, all required ones among them."""
+    if (known := BY_NAME.get(table)) is None:
+        raise ConfigError(f"there is no {table!r}", where=table)
+    columns = _columns(known, names)
+    if missing := set(known.required) - set(names):
+        raise ConfigError(f"{', '.join(sorted(missing))} must be recorded", where=table)
+    return known, columns
 
 
-def _is_ours(name: str) -> bool:
-    return name in BY_NAME or name.lstrip(".").startswith(("manifest", "journal.rank="))
+def _columns(table: Table, names: Sequence[str]) -> list[Column]:
+    columns = {column.name: column for column in table.columns[1:]}
+    if twice := [name for name, number in Counter(names).items() if number > 1]:
+        raise ConfigError(f"{twice[0]!r} is named twice", where=table.name)
+    if unknown := [name for name in names if name not in columns]:
+        raise ConfigError(f"there is no {unknown[0]!r}", where=table.name)
+    return [columns[name] for name in names]
 
 
-def _taken(path: Path, rank: int) -> RecordingError:
-    return RecordingError(
-        f"rank {rank} is recorded there already",
-        where=str(path),
-        todo="choose a new path, or delete the old trace",
-    )
-
-
-def _refused(path: Path, why: object) -> RecordingError:
-    return RecordingError(f"cannot be recorded into: {why}", where=str(path))
-
-
-def _locked(record: Row, lock: threading.RLock) -> Row:
-    def record_alone(*args: Any, **kwargs: Any) -> None:
+def _locked(record: Callable[..., Any], lock: threading.RLock) -> Callable[..., Any]:
+    def record_alone(*args: Any, **kwargs: Any) -> Any:
         with lock:
-            record(*args, **kwargs)
+            return record(*args, **kwargs)
 
     return record_alone
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope import Trace
+from stepscope import Recorder, Trace
 from stepscope.analyzers.check.registry import RULES
 from stepscope.app.cli.main import COMMANDS
 from tests.command_server import ready_commands
@@ -73,7 +73,7 @@ class Engine:
 
 def test_the_ten_lines_record_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    recording, _ = re.findall(r"```python\n(.*?)```", RECORDER, flags=re.DOTALL)
+    recording, *_ = re.findall(r"```python\n(.*?)```", RECORDER, flags=re.DOTALL)
 
     exec(recording, {"my_engine": Engine()})  # noqa: S102 - the page's own code
 
@@ -81,6 +81,22 @@ def test_the_ten_lines_record_an_engine(tmp_path: Path, monkeypatch: pytest.Monk
     assert trace.steps.collect()["kind"].to_list() == ["prefill", "decode", "decode"]
     assert trace.batch_rows.collect()["num_tokens"].to_list() == [7, 1, 1]
     assert trace.manifest.closed
+
+
+def test_the_lines_for_hot_loops_record_what_they_say(tmp_path: Path) -> None:
+    _, hot, *_ = re.findall(r"```python\n(.*?)```", RECORDER, flags=re.DOTALL)
+    with Recorder(tmp_path / "run.trace", producer="engine") as recorder:
+        given = {"recorder": recorder, "now_ns": 100, "dur_ns": 9, "waiting": ["c", "d"]}
+
+        exec(hot, {**given, "reasons": ["late", "long"]})  # noqa: S102 - the page's own code
+
+    trace = Trace.open(recorder.path)
+    rows = trace.batch_rows.sort("step").select("step", "request", "num_tokens").collect().rows()
+    assert rows == [(7, "a", 512), (8, "b", 9), (9, "b", 1)]
+    assert trace.outputs.select("request", "position").collect().rows() == [("b", 1)]
+    assert trace.decisions.collect()["reason"].to_list() == ["late", "long"]
+    assert trace.steps.collect()["dur_ns"].to_list() == [9]
+    assert recorder.dropped == {}
 
 
 def test_the_page_on_recording_names_what_each_family_looks_at() -> None:

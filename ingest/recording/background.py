@@ -51,7 +51,7 @@ class Background:
             # A full disk is met again, and told, where a row needs the segment.
             with suppress(OSError):
                 stream.prepare()
-                if file.stat().st_size >= WORTH_BYTES:
+                if stream.stands_for_many or file.stat().st_size >= WORTH_BYTES:
                     self._compactor.compact_segment(file)
 
 

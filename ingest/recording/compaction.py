@@ -22,10 +22,12 @@ from stepscope.ingest.recording.recovery import (
     table_of,
 )
 from stepscope.ingest.recording.segments import journal_folder, rank_of
+from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.storage.store import (
     covered_numbers,
     num_rows,
     parquet_name,
+    scan,
     whole_files,
     write_parquet,
 )
@@ -34,13 +36,15 @@ RUN_BYTES = 64 << 20
 MERGED_ROWS = 1 << 20
 
 
-def compact_segment(file: Path) -> None:
-    """Compact one full segment, unless a thread has yet to finish its row in it."""
+def compact_segment(file: Path) -> bool:
+    """Compact one full segment, unless a row in it has yet to be finished; tell whether it was."""
     loss = Loss()
     segment = read_segment(file, Strings(file.parent, loss), rank_of(file.parent), loss)
-    if segment and not segment.num_open and not loss.notes:
-        _write(file.parent, [segment])
-        file.unlink()
+    if not segment or segment.num_open or loss.notes:
+        return False
+    _write(file.parent, [segment])
+    file.unlink()
+    return True
 
 
 def compact_rank(trace: Path, rank: int) -> None:
@@ -71,7 +75,7 @@ def _merge(folder: Path) -> None:
     parts = whole_files(folder)
     if len(parts) > 1 and sum(map(num_rows, parts)) <= MERGED_ROWS:
         first, last = parts[0].stem.partition("-")[0], parts[-1].stem.rpartition("-")[2]
-        rows = pl.concat([pl.read_parquet(part.read_bytes()) for part in parts])
+        rows = scan(BY_NAME[folder.parent.name], parts).collect()
         write_parquet(rows, folder / parquet_name(int(first), int(last)))
     for stale in {*folder.glob("[0-9]*.parquet")} - {*whole_files(folder)}:
         stale.unlink()

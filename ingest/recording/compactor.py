@@ -21,6 +21,7 @@ from stepscope.ingest.recording.holding import is_held
 from stepscope.ingest.recording.segments import rank_of
 
 LOWEST_PRIORITY = 19
+MOST_LEFT = 8
 PATIENCE_S = 10.0
 """For so long after the pipe has ended a process that was forked off may still hold the journal."""
 
@@ -29,11 +30,14 @@ def main() -> None:
     """Do what the standard input names, at the lowest priority."""
     os.nice(LOWEST_PRIORITY)
     journals: set[Path] = set()
+    left: list[Path] = []
     for line in sys.stdin:
         match json.loads(line):
             case {"segment": file}:
                 journals.add(Path(file).parent)
-                compact_segment(Path(file))
+                # What was left because of a row that was not finished may be by now.
+                tried = [*left, Path(file)]
+                left = [each for each in tried if not compact_segment(each)][-MOST_LEFT:]
             case {"trace": trace, "rank": rank}:
                 compact_rank(Path(trace), rank)
             case _:

@@ -17,14 +17,18 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.ingest.columns import Table, Type
+from stepscope.ingest.columns import Column, Table, Type
 from stepscope.ingest.manifest import Manifest, ReadReport, manifest_name
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.recording.holding import is_held
 from stepscope.ingest.recording.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
+from stepscope.ingest.recording.lasting import LASTING_TABLES
 from stepscope.ingest.recording.segments import (
+    COLUMNS,
     HEADER_BYTES,
     LARGEST_BYTES,
+    LASTING,
+    ROWS,
     ROWS_MAGIC,
     STRINGS_MAGIC,
     Header,
@@ -161,9 +165,13 @@ def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recover
     if header is None:
         return None
     # Only a journal needs numpy, and a finished trace has none.
-    from stepscope.ingest.recording.segment_rows import rows_of  # noqa: PLC0415
+    from stepscope.ingest.recording.forms.reading import read_rows  # noqa: PLC0415
 
-    found = rows_of(raw, header, strings.texts, rank)
+    try:
+        found = read_rows(raw, header, strings, rank)
+    except ValueError as error:
+        loss.add(file, str(error), len(raw.rstrip(b"\0")))
+        return None
     beyond = raw[found.end :]
     discarded = found.torn_bytes + (0 if _is_blank(beyond) else len(beyond))
     if discarded:
@@ -198,6 +206,15 @@ class Strings:
         """Give the strings of some ids; id 0 is null."""
         return [self._text(number) if number else None for number in ids]
 
+    def chunk(self, number: int) -> bytes | None:
+        """Give the bytes that were written under an id; None where they are lost."""
+        part = bisect_right(self._firsts, number * 8) - 1
+        raw, at = (self._parts[part], number * 8 - self._firsts[part]) if part >= 0 else (b"", 0)
+        end = at + 4 + int.from_bytes(raw[at : at + 4], "little")
+        if len(raw) < end + 4 or int.from_bytes(raw[end : end + 4], "little") != number:
+            return None
+        return raw[at + 4 : end]
+
     def _part(self, file: Path) -> bytes | mmap.mmap:
         try:
             with file.open("rb") as opened:
@@ -210,12 +227,8 @@ class Strings:
         return b""
 
     def _text(self, number: int) -> str:
-        part = bisect_right(self._firsts, number * 8) - 1
-        raw, at = (self._parts[part], number * 8 - self._firsts[part]) if part >= 0 else (b"", 0)
-        end = at + 4 + int.from_bytes(raw[at : at + 4], "little")
-        if len(raw) < end + 4 or int.from_bytes(raw[end : end + 4], "little") != number:
-            return self._lost(number)
-        return raw[at + 4 : end].decode("utf-8", "replace")
+        raw = self.chunk(number)
+        return self._lost(number) if raw is None else raw.decode("utf-8", "replace")
 
     def _lost(self, number: int) -> str:
         if not self._num_lost:
@@ -248,22 +261,33 @@ def _header(raw: bytes, file: Path, loss: Loss) -> Header | None:
 
 
 def _parsed(said: Any) -> Header:
-    table = BY_NAME[said["table"]]
-    known = {column.name: column for column in table.columns}
+    table, form, num_later = BY_NAME[said["table"]], said["form"], said["num_later"]
+    known = _columns_of(table, form)
     columns = [known[name] for name, _ in said["columns"]]
-    header = Header(table.name, columns, dict(said["constants"]), said["num_places"])
+    header = Header(
+        table.name, columns, dict(said["constants"]), said["num_places"], form, num_later
+    )
     names = [column.name for column in columns] + [*header.constants]
+    required = table.required if form != LASTING else known
     fits = (
         [[column.name, column.type] for column in columns] == said["columns"]
         and len(set(names)) == len(names)
-        and set(table.required) <= set(names)
+        and set(required) <= set(names)
         and all(known[name].type is Type.STR for name in header.constants)
         and all(isinstance(text, str) for text in header.constants.values())
         and header.num_places >= 0
+        and 0 <= num_later < len(columns)
     )
     if not fits:
         raise ValueError
     return header
+
+
+def _columns_of(table: Table, form: str) -> dict[str, Column]:
+    """The columns that may stand in a segment of a form; raises KeyError for what is none."""
+    forms = {ROWS: table, COLUMNS: table, LASTING: LASTING_TABLES.get(table.name)}
+    found = forms[form]
+    return {column.name: column for column in found.columns} if found else {}
 
 
 def _is_blank(raw: bytes) -> bool:

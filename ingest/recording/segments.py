@@ -23,6 +23,11 @@ STRINGS_MAGIC = b"stepstr1"
 HEADER_BYTES = 2048
 SMALLEST_BYTES = 256 << 10
 LARGEST_BYTES = 16 << 20
+LASTING_BYTES = 64 << 10
+"""Size of a segment of batches that go on: a row of it stands for as many as a batch has."""
+ROWS, COLUMNS, LASTING = "rows", "columns", "lasting"
+FORMS = (ROWS, COLUMNS, LASTING)
+"""Rows one by one; columns of many rows at once; batches that go on, or the outputs of such."""
 _ZEROS = bytes(256 << 10)
 
 
@@ -30,13 +35,17 @@ _ZEROS = bytes(256 << 10)
 class Header:
     """What a segment of rows says about itself, as JSON after its magic.
 
-    `constants` are columns with one value for all rows. `num_places` is how many rows fit.
+    `constants` are columns with one value for all rows. `form` is one of `FORMS`, and `num_places`
+    how many rows fit where they are all of one width. The last `num_later` columns are those that
+    are completed later.
     """
 
     table: str
     columns: Sequence[Column]
     constants: Mapping[str, str]
     num_places: int
+    form: str = ROWS
+    num_later: int = 0
 
     def to_bytes(self) -> bytes:
         """Give the header padded to `HEADER_BYTES`."""
@@ -46,6 +55,8 @@ class Header:
                 "columns": [[column.name, column.type] for column in self.columns],
                 "constants": dict(self.constants),
                 "num_places": self.num_places,
+                "form": self.form,
+                "num_later": self.num_later,
             }
         )
         return (ROWS_MAGIC + text.encode()).ljust(HEADER_BYTES, b"\0")

@@ -3,6 +3,10 @@
 Every file holds all the columns of its table, `rank` too, so that each can be read by itself. The
 numbers in its name are those of the journal segments that it was made of: a segment that a file
 covers is not read again.
+
+What grows by one with every step is written less the step, in a column that says so, such as
+`num_computed - step`: most of it is then the same from step to step and takes no room (decision
+0032). Readers see the column of the schema.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from stepscope.ingest.schema import TABLES
 ROW_GROUP_ROWS = 256 << 10
 SINK_ROWS = 16 << 10
 MOST_SEGMENTS = 1 << 20
+GROWING = ("num_computed", "position")
+"""Columns that grow by one with every step of a request that decodes."""
 
 
 def holds_trace(folder: Path) -> bool:
@@ -88,13 +94,19 @@ def scan(table: Table, files: list[Path]) -> pl.LazyFrame:
     for file in files:
         _check(table, file)
     # Polars would look for `name=value` in every folder above the trace, too.
-    return pl.scan_parquet(
+    wanted = polars_schema(table)
+    grown = {name: _less_step(name) for name in GROWING if name in wanted}
+    found = pl.scan_parquet(
         files,
         glob=False,
         hive_partitioning=False,
-        schema=polars_schema(table),
+        schema={**wanted, **dict.fromkeys(grown.values(), pl.Int64())},
         missing_columns="insert",
     )
+    if not grown:
+        return found
+    whole = {name: pl.coalesce(name, pl.col(kept) + pl.col("step")) for name, kept in grown.items()}
+    return found.with_columns(**whole).select(wanted.names())
 
 
 def num_rows(file: Path) -> int:
@@ -104,6 +116,7 @@ def num_rows(file: Path) -> int:
 
 def write_parquet(frame: pl.DataFrame, file: Path) -> None:
     """Write one file so that it is whole or not there; the same rows give the same bytes."""
+    frame = _without_growth(frame)
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
@@ -113,6 +126,20 @@ def write_parquet(frame: pl.DataFrame, file: Path) -> None:
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _without_growth(frame: pl.DataFrame) -> pl.DataFrame:
+    grown = [name for name in GROWING if name in frame.columns]
+    if not grown or frame["step"].null_count():
+        return frame
+    return frame.with_columns(
+        (pl.col(name) - pl.col("step")).alias(_less_step(name)) for name in grown
+    ).drop(grown)
+
+
+def _less_step(name: str) -> str:
+    """Name the column that holds what another one has more than `step`."""
+    return f"{name} - step"
 
 
 def sink_parquet(table: Table, frame: Frame, file: Path) -> None:
@@ -148,9 +175,10 @@ def _check(table: Table, file: Path) -> None:
             found = pl.read_parquet_schema(opened)
     except pl.exceptions.PolarsError:
         raise TraceError("the Parquet file is damaged", where=str(file)) from None
-    if found == polars_schema(table):
+    told = pl.Schema({name.removesuffix(" - step"): kind for name, kind in found.items()})
+    if told == polars_schema(table):
         return
     try:
-        conform(table, pl.LazyFrame(schema=found))
+        conform(table, pl.LazyFrame(schema=told))
     except SchemaMismatch as error:
         raise SchemaMismatch(error.what, where=str(file)) from None

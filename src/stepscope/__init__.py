@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from stepscope.app.pytest_plugin import assert_clean
     from stepscope.ingest.errors import StepscopeError
     from stepscope.ingest.recorder import Recorder
+    from stepscope.ingest.recording.lasting import BatchRow
     from stepscope.ingest.trace import Trace
 
 _HOMES = {
     "Recorder": "ingest.recorder",
+    "BatchRow": "ingest.recording.lasting",
     "Trace": "ingest.trace",
     "check": "analyzers.check.run",
     "CheckResult": "analyzers.check.run",
@@ -38,6 +40,7 @@ _HOMES = {
     "StepscopeError": "ingest.errors",
 }
 __all__ = [
+    "BatchRow",
     "CheckResult",
     "Finding",
     "Recorder",

@@ -16,6 +16,7 @@ from stepscope.app.text_table import print_table
 
 BENCHMARKS = (
     "bench_recorder",
+    "bench_hot_loop",
     "bench_record_share",
     "bench_engine_rows",
     "bench_mooncake",

@@ -18,7 +18,7 @@ from typing import Any
 
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.compaction import compact_rank
-from stepscope.ingest.recording.rows import Row
+from stepscope.ingest.recording.forms.rows import Row
 from stepscope.ingest.trace import Trace
 
 NUM_CALLS = 20_000

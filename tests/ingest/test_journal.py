@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording import background, segments
-from stepscope.ingest.recording.rows import row_struct
+from stepscope.ingest.recording.forms.rows import row_struct
 from stepscope.ingest.recording.segments import HEADER_BYTES
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.storage.saving import save_trace

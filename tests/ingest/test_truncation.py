@@ -29,7 +29,7 @@ from stepscope.ingest.readers.seam import Reader
 from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording import background, segments
-from stepscope.ingest.recording.rows import row_struct
+from stepscope.ingest.recording.forms.rows import row_struct
 from stepscope.ingest.recording.segments import HEADER_BYTES
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace

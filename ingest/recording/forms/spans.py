@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol
 
-from stepscope.ingest.recording.rows import Row
+from stepscope.ingest.recording.forms.rows import Row
 
 SPAN_COLUMNS = ("step", "ts_ns", "track", "name", "category", "dur_ns")
 

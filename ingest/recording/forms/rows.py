@@ -1,0 +1,221 @@
+"""One function per table that packs its arguments into the journal: the recorder's hot path.
+
+The functions are built from the schema, so that recording a row costs one call and one
+`struct.pack_into`. For `task_edges` the source is:
+
+    def task_edges(step=None, ts_ns=_missing, from_task=_missing, to_task=_missing, source=None):
+        nonlocal _offset
+        _at = _offset
+        _offset = _at + 40
+        try:
+            _pack(_segment, _at, _null64 if step is None else step, ts_ns, from_task, to_task,
+                  0 if source is None else _ids[source], _at)
+        except Exception:
+            _mend(_segment, _at, (step, ts_ns, from_task, to_task, source))
+
+The last field is the row's own offset: it is stored last, so only a whole row has it, and garbage
+does not. What cannot be packed at once (a string not seen before, a full segment, a bad value)
+raises and is seen to by `mend`.
+
+Threads: a CPython with a GIL switches threads at calls and backward jumps only. There is none
+between reading `_offset` and having read `_segment`, so every row gets a place of its own, in a
+segment where that place exists. Without a GIL the recorder puts a lock around the functions.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stepscope.ingest.columns import Column, Table, Type
+
+FORMATS: Mapping[Type, str] = {
+    Type.I64: "q",
+    Type.I32: "i",
+    Type.F64: "d",
+    Type.STR: "I",
+    Type.BOOL: "b",
+}
+NULLS: Mapping[Type, int | float] = {
+    Type.I64: -(1 << 63),
+    Type.I32: -(1 << 31),
+    Type.F64: math.nan,
+    Type.STR: 0,
+    Type.BOOL: -1,
+}
+MISSING: Any = type("missing", (), {"__repr__": lambda _: "missing"})()
+VOID = 0xFFFFFFFF
+"""A place that holds no row and never will has its offset XOR this in the marker's field."""
+
+Row = Callable[..., None]
+Segment = Any  # mmap.mmap | bytearray, which have no common name in typing
+Opened = tuple[Segment, int] | None
+"""Where a row lies that is completed later; None where it was not recorded."""
+Begin = Callable[..., Opened]
+Mend = Callable[[Segment, int, tuple[Any, ...]], Opened]
+Amend = Callable[[Opened, tuple[Any, ...]], None]
+
+# Names of our own begin with an underscore: no column does.
+_SOURCE = """
+def build(_pack, _ids, _mend, _missing, _null64, _null32, _null_float):
+    _segment, _offset = bytearray(), 0
+
+    def {name}({parameters}):
+        nonlocal _offset
+        _at = _offset
+        _offset = _at + {size}
+        try:
+            _pack(_segment, _at, {values}, _at)
+        except Exception:
+            _mend(_segment, _at, ({names},))
+
+    def claim():
+        nonlocal _offset
+        _at = _offset
+        _offset = _at + {size}
+        return _segment, _at
+
+    def turn_to(fresh, start):
+        nonlocal _segment, _offset
+        _segment, _offset = fresh, start
+
+    return {name}, claim, turn_to
+"""
+# A row in two: its columns, those that are completed later, a marker of theirs and the row's own.
+_SOURCE_IN_TWO = """
+def build(_pack, _pack_later, _ids, _mend, _amend, _missing, _null64, _null32, _null_float):
+    _segment, _offset, _is_on = bytearray(), 0, False
+
+    def {name}({parameters}):
+        nonlocal _offset
+        _at = _offset
+        _offset = _at + {size}
+        _opened = _segment, _at
+        try:
+            _pack(*_opened, {values}, {later_nulls}, 0, _at)
+        except Exception:
+            return _mend(*_opened, ({names},))
+        return _opened
+
+    def complete(_opened, {later_parameters}):
+        try:
+            _its_segment, _at = _opened
+            _pack_later(_its_segment, _at + {later_at}, {later_values}, _at if _is_on else None)
+        except Exception:
+            _amend(_opened, ({later_names},))
+
+    def claim():
+        nonlocal _offset
+        _at = _offset
+        _offset = _at + {size}
+        return _segment, _at
+
+    def turn_to(fresh, start):
+        nonlocal _segment, _offset, _is_on
+        _segment, _offset, _is_on = fresh, start, len(fresh) > 0
+
+    return {name}, claim, turn_to, complete
+"""
+_NULL_NAMES = {
+    Type.I64: "_null64",
+    Type.I32: "_null32",
+    Type.F64: "_null_float",
+    Type.STR: "0",
+    Type.BOOL: "-1",
+}
+
+
+class RowFunctions(NamedTuple):
+    """`record` packs a row, `claim` takes the next place, `turn_to` goes on in another segment.
+
+    `complete` adds to a row what was not known when it was recorded, where there is such.
+    """
+
+    record: Callable[..., Any]
+    claim: Callable[[], tuple[Segment, int]]
+    turn_to: Callable[[Segment, int], None]
+    complete: Callable[..., None] = lambda *_: None
+
+
+def row_struct(columns: Sequence[Column], later: Sequence[Column] = ()) -> struct.Struct:
+    """Give the layout of a row: its columns and the marker, little-endian, without padding.
+
+    Columns that are completed `later` lie behind the others, with a marker of their own.
+    """
+    return struct.Struct("<" + _formats(columns) + (_formats(later) + "I" if later else "") + "I")
+
+
+def later_struct(later: Sequence[Column]) -> struct.Struct:
+    """Give the layout of what completes a row: the later columns and their marker."""
+    return struct.Struct("<" + _formats(later) + "I")
+
+
+def later_offset(columns: Sequence[Column]) -> int:
+    """Give where in a row its later columns begin."""
+    return struct.calcsize("<" + _formats(columns))
+
+
+def build_row(
+    table: Table, columns: Sequence[Column], ids: Mapping[str, int], mend: Mend
+) -> RowFunctions:
+    """Build the functions that record rows of these columns of the table."""
+    layout = row_struct(columns)
+    source = _SOURCE.format(size=layout.size, **_spelt(table, columns))
+    return RowFunctions(*_built(source, layout.pack_into, ids, mend))
+
+
+def build_row_in_two(
+    table: Table,
+    columns: Sequence[Column],
+    later: Sequence[Column],
+    ids: Mapping[str, int],
+    mend: Mend,
+    amend: Amend,
+) -> RowFunctions:
+    """Build the functions that begin rows and complete them."""
+    layout, spelt_later = row_struct(columns, later), _spelt(table, later)
+    source = _SOURCE_IN_TWO.format(
+        size=layout.size,
+        later_at=later_offset(columns),
+        later_nulls=", ".join(_NULL_NAMES[column.type] for column in later),
+        later_parameters=spelt_later["parameters"],
+        later_values=spelt_later["values"],
+        later_names=spelt_later["names"],
+        **_spelt(table, columns),
+    )
+    pack_later = later_struct(later).pack_into
+    return RowFunctions(*_built(source, layout.pack_into, pack_later, ids, mend, amend))
+
+
+def _built(source: str, *given: Any) -> tuple[Any, ...]:
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)  # noqa: S102 - the text is made of our own schema alone
+    nulls = (NULLS[kind] for kind in (Type.I64, Type.I32, Type.F64))
+    built: tuple[Any, ...] = namespace["build"](*given, MISSING, *nulls)
+    return built
+
+
+def _spelt(table: Table, columns: Sequence[Column]) -> dict[str, str]:
+    return {
+        "name": table.name,
+        "parameters": ", ".join(_parameter(table, column) for column in columns),
+        "values": ", ".join(_value(table, column) for column in columns),
+        "names": ", ".join(column.name for column in columns),
+    }
+
+
+def _formats(columns: Sequence[Column]) -> str:
+    return "".join(FORMATS[column.type] for column in columns)
+
+
+def _parameter(table: Table, column: Column) -> str:
+    return f"{column.name}={'_missing' if column.name in table.required else 'None'}"
+
+
+def _value(table: Table, column: Column) -> str:
+    value = f"_ids[{column.name}]" if column.type is Type.STR else column.name
+    if column.name in table.required:
+        return value
+    return f"{_NULL_NAMES[column.type]} if {column.name} is None else {value}"

@@ -1,0 +1,253 @@
+"""Batches that go on: one small row a step while nobody joins or leaves.
+
+A step's batch is a row `(step, ts_ns, counter, batch, num_rows)`. `counter` counts steps, and
+`batch` is the id of a change, in the file of the strings: who left and which rows were told since
+the change before it. What grows with every step is kept less the counter, so that a step in which
+nothing changes writes no more than its row. Outputs are a row of the same form, which says for
+which of the batch's rows there was none. From a change told whole, one in `MOST_CHANGES`, all can
+be read that follows.
+
+    u32 id of the change before (0: told whole), u32 requests that left, u32 rows told, i64 counter
+    u32 for each that left: its place in the batch before
+    the rows told, each `TOLD`: its place among those who stayed, or behind them, and its columns
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from stepscope.ingest.columns import Column, Table, Type
+from stepscope.ingest.recording.forms.rows import NULLS
+from stepscope.ingest.recording.journal import Journal
+from stepscope.ingest.recording.row_streams import Rows
+from stepscope.ingest.recording.segments import LASTING
+from stepscope.ingest.schema import STEP
+
+MOST_CHANGES = 64
+"""So many changes follow from one that is told whole, at most."""
+NONE_BEFORE = "there is no batch to go on from"
+HEAD = struct.Struct("<IIIq")
+TOLD = struct.Struct("<IIIqqqqqiiibb")
+NULL64, NULL32, NULL8 = NULLS[Type.I64], NULLS[Type.I32], NULLS[Type.BOOL]
+
+
+def _number(name: str) -> Column:
+    return Column(name, Type.I64, "")
+
+
+BATCHES = Table(
+    "batch_rows", "a step's batch",
+    (STEP, *map(_number, ("ts_ns", "counter", "batch", "num_rows"))),
+    ("step", "ts_ns", "counter", "batch", "num_rows"),
+)  # fmt: skip
+OUTPUTS = Table(
+    "outputs", "the outputs of a step's batch",
+    (STEP, *map(_number, ("ts_ns", "counter", "batch", "without", "num_rows"))),
+    ("step", "ts_ns", "counter", "batch", "without", "num_rows"),
+)  # fmt: skip
+LASTING_TABLES = {table.name: table for table in (BATCHES, OUTPUTS)}
+
+
+class BatchRow(NamedTuple):
+    """A row of a batch, told whole; the columns are those of `batch_rows`.
+
+    `position` is that of the one output that it gives, from 0; None where it gives none, as a chunk
+    that does not end the prefill. `prompt_len` and `slot` hold while the request stays.
+    """
+
+    request: str
+    phase: str
+    num_tokens: int
+    num_computed: int | None = None
+    position: int | None = None
+    prompt_len: int | None = None
+    num_cached: int | None = None
+    slot: int | None = None
+    num_draft: int | None = None
+    num_accepted: int | None = None
+    is_final_chunk: bool | None = None
+    is_recompute: bool | None = None
+
+
+class Formed(NamedTuple):
+    """A batch that was recorded, for its outputs."""
+
+    step: int
+    counter: int
+    batch: int
+    requests: list[str]
+
+
+class _Kept(NamedTuple):
+    """What is known of a request in the batch: what grows is less the counter."""
+
+    request: int
+    num_computed: int
+    position: int
+    prompt_len: int
+    slot: int
+
+
+class Lasting:
+    """The batches of one scheduler, told by what changes; for the one thread that schedules.
+
+    Nothing raises. A batch that cannot be recorded is counted, and so are those that go on from it,
+    until one is told `whole`.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._batches = Rows(journal, BATCHES, BATCHES.columns, form=LASTING)
+        self._outputs = Rows(journal, OUTPUTS, OUTPUTS.columns, form=LASTING)
+        self._requests: list[str] = []
+        self._kept: list[_Kept] = []
+        self._counter, self._batch, self._num_changes = 0, 0, 0
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the last batch."""
+        return len(self._requests)
+
+    def again(self, step: int, ts_ns: int) -> Formed | None:
+        """Record the batch of the step before again: each request decodes one token more."""
+        if not self._batch:
+            self._drop("batch_rows", len(self._requests), LookupError(NONE_BEFORE))
+            return None
+        self._counter = counter = self._counter + 1
+        requests, batch = self._requests, self._batch
+        self._batches.record(step, ts_ns, counter, batch, len(requests))
+        return Formed(step, counter, batch, requests)
+
+    def formed(
+        self, step: int, ts_ns: int, left: Iterable[str] = (), rows: Iterable[BatchRow] = ()
+    ) -> Formed | None:
+        """Record the batch of the step before without those who `left`, and with `rows` told whole.
+
+        A row takes the place of its request, or the last one where that is new.
+        """
+        if not self._batch:
+            self._drop("batch_rows", len(self._requests), LookupError(NONE_BEFORE))
+            return None
+        return self._told(step, ts_ns, left, rows)
+
+    def whole(self, step: int, ts_ns: int, rows: Iterable[BatchRow]) -> Formed | None:
+        """Record a batch of exactly these rows, in this order."""
+        self._requests, self._kept, self._batch = [], [], 0
+        return self._told(step, ts_ns, (), rows)
+
+    def outputs(self, formed: Formed | None, ts_ns: int, without: Iterable[str] = ()) -> None:
+        """Record that each row of a batch gave its output, but for these requests'."""
+        if formed is None:
+            return  # the batch was dropped, and counted
+        step, counter, batch, requests = formed
+        places = 0
+        if without and (absent := _places(requests, without)):
+            try:
+                with self._journal.lock:
+                    places = self._journal.strings.written(array("I", absent).tobytes())
+            except Exception as error:
+                self._drop("outputs", len(requests), error)
+                return
+        self._outputs.record(step, ts_ns, counter, batch, places, len(requests))
+
+    def _told(
+        self, step: int, ts_ns: int, left: Iterable[str], rows: Iterable[BatchRow]
+    ) -> Formed | None:
+        requests, kept, num_rows = list(self._requests), list(self._kept), len(self._requests)
+        counter = self._counter + 1
+        try:
+            with self._journal.lock:
+                gone = _places(requests, left)
+                for place in reversed(gone):
+                    del requests[place], kept[place]
+                told = [self._told_row(row, requests, kept, counter) for row in rows]
+                num_rows = len(requests)
+                batch = self._changed(gone, told, kept, counter)
+                self._batches.record(step, ts_ns, counter, batch, num_rows)
+        except Exception as error:
+            self._batch = 0
+            self._drop("batch_rows", num_rows, error)
+            return None
+        self._requests, self._kept, self._counter, self._batch = requests, kept, counter, batch
+        return Formed(step, counter, batch, requests)
+
+    def _told_row(
+        self, row: Sequence[Any], requests: list[str], kept: list[_Kept], counter: int
+    ) -> tuple[Any, ...]:
+        row = BatchRow(*row)
+        place = requests.index(row.request) if row.request in requests else len(requests)
+        number = self._journal.strings.id_of
+        last = kept[place] if place < len(kept) else None
+        told = (
+            place, number(row.request), number(row.phase), row.num_tokens,
+            _or(row.num_computed, NULL64), _or(row.position, NULL64),
+            _or(row.prompt_len, last.prompt_len if last else NULL64), _or(row.num_cached, NULL64),
+            _or(row.slot, last.slot if last else NULL32), _or(row.num_draft, NULL32),
+            _or(row.num_accepted, NULL32), _or(row.is_final_chunk, NULL8),
+            _or(row.is_recompute, NULL8),
+        )  # fmt: skip
+        stays = _kept(told, counter)
+        if last is None:
+            requests.append(row.request)
+            kept.append(stays)
+        else:
+            kept[place] = stays
+        return told
+
+    def _changed(
+        self, gone: list[int], told: list[tuple[Any, ...]], kept: list[_Kept], counter: int
+    ) -> int:
+        """Write a change, or all rows where enough changes have followed each other."""
+        before = self._batch
+        self._num_changes += 1
+        if not before or self._num_changes >= MOST_CHANGES:
+            before, self._num_changes = 0, 0
+            own = {row[0]: row for row in told}
+            decode = self._journal.strings.id_of("decode")
+            gone = []
+            told = [
+                own.get(place) or _going_on(place, each, decode, counter)
+                for place, each in enumerate(kept)
+            ]
+        head = HEAD.pack(before, len(gone), len(told), counter)
+        rows = b"".join([TOLD.pack(*row) for row in told])
+        return self._journal.strings.written(head + array("I", gone).tobytes() + rows)
+
+    def _drop(self, table: str, num_rows: int, error: Exception) -> None:
+        with self._journal.lock:
+            self._journal.drop(table, num_rows, error)
+
+
+def _or(value: Any, null: float) -> Any:
+    return null if value is None else value
+
+
+def _places(requests: list[str], some: Iterable[str]) -> list[int]:
+    """Where those of `some` stand that are among the requests, in order."""
+    return sorted({requests.index(request) for request in some if request in requests})
+
+
+def _kept(told: Sequence[Any], counter: int) -> _Kept:
+    """What a row that was told leaves for the steps that follow."""
+    _, request, _, num_tokens, num_computed, position, prompt_len, _, slot, *_ = told
+    return _Kept(
+        request,
+        num_computed if num_computed == NULL64 else num_computed + num_tokens - counter - 1,
+        position if position == NULL64 else position - counter,
+        prompt_len,
+        slot,
+    )
+
+
+def _going_on(place: int, kept: _Kept, decode: int, counter: int) -> tuple[Any, ...]:
+    """The row of a request that decodes one token more."""
+    computed, position = kept.num_computed, kept.position
+    return (
+        place, kept.request, decode, 1,
+        computed if computed == NULL64 else computed + counter,
+        position if position == NULL64 else position + counter,
+        kept.prompt_len, NULL64, kept.slot, NULL32, NULL32, NULL8, NULL8,
+    )  # fmt: skip
