@@ -15,7 +15,7 @@ import polars as pl
 from stepscope.analyzers.latency.causes import BY_NAME
 from stepscope.analyzers.latency.device_time import collectives, computing, watched
 from stepscope.analyzers.latency.gpu_time import Layers, moments
-from stepscope.analyzers.latency.intervals import NUMBER_OF, PREEMPTED, WAITING
+from stepscope.analyzers.latency.intervals import NUMBER_OF, PREEMPTED
 from stepscope.analyzers.views.interval_union import covered, merged, shares
 from stepscope.ingest.trace import Trace
 
@@ -31,7 +31,7 @@ def attributions(
 
     `ran` is what GPUs executed; of their ranks, a batch is as long as that lasts.
     """
-    caused = _caused(trace, intervals).collect().lazy()
+    caused = _caused(intervals).collect().lazy()
     scheduled, left_out = caused.filter("is_scheduled"), caused.filter(~pl.col("is_scheduled"))
     has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
     is_open = pl.col("cause").is_in(OPEN)
@@ -106,13 +106,8 @@ def _rejoined(attributed: pl.LazyFrame, intervals: pl.LazyFrame) -> pl.LazyFrame
     )
 
 
-def _caused(trace: Trace, intervals: pl.LazyFrame) -> pl.LazyFrame:
-    """Whoever waits, and of whom nothing was decided, waits for those before it in the queue.
-
-    An engine that tells of the queue tells it of those at its head (docs/decisions/0002).
-    """
-    told = trace.decisions.filter(pl.col("resource") == "queue").head(1).collect()
-    unexplained = "unknown" if told.is_empty() else "head"
+def _caused(intervals: pl.LazyFrame) -> pl.LazyFrame:
+    """What holds of an interval, by what counts first: its batch, a preemption, a reason."""
     cause = (
         pl.when(pl.col("work") > 0)
         .then("work")
@@ -120,8 +115,6 @@ def _caused(trace: Trace, intervals: pl.LazyFrame) -> pl.LazyFrame:
         .then(NUMBER_OF["preempted"])
         .when(pl.col("reason") > 0)
         .then("reason")
-        .when(pl.col("state") == WAITING)
-        .then(NUMBER_OF[unexplained])
         .otherwise(NUMBER_OF["unknown"])
     )
     kept = ("line", "rank", "from_ns", "to_ns", "is_before_first")

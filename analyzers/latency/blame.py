@@ -2,7 +2,8 @@
 
 A request's time is cut into intervals in which one thing holds (`intervals.py`). An interval in a
 batch is prefill, decode or recompute, less what its step waited for a collective or for its
-device; one outside of a batch has the cause that the last decision about the request gives. A run
+device; one outside of a batch has the cause that the last decision about the request gives, or
+that about the head of the queue that it stands behind (`behind.py`). A run
 that names no request is split by what its GPU did, where that is known (`gpu_time.py`). What the
 trace does not tell is idle or unknown, and `notes` say why.
 """
@@ -17,6 +18,7 @@ from functools import cached_property
 import polars as pl
 
 from stepscope.analyzers.latency.attribution import attributions, run_attributions
+from stepscope.analyzers.latency.behind import passed_on, with_heads
 from stepscope.analyzers.latency.causes import CAUSES, Cause
 from stepscope.analyzers.latency.gpu_time import executed
 from stepscope.analyzers.latency.intervals import intervals, lines, scheduled, steps
@@ -98,13 +100,16 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     names_requests = _names_requests(trace)
     ran = executed(trace)
     in_batches = scheduled(trace, every_step) if names_requests else run_scheduled(every_step, ran)
-    asked = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
+    every = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
+    asked = every
     if request is not None:
         _check(asked, request)
         asked = asked.filter(pl.col("request") == request)
     if is_list_of_arrivals(trace):
         asked = asked.clear()
-    cut = intervals(trace, asked.lazy(), every_step, in_batches)
+    known = with_heads(trace, asked, every)
+    cut = intervals(trace, known.lazy(), every_step, in_batches)
+    cut = passed_on(trace, cut, known).join(asked.lazy().select("line"), on="line", how="semi")
     caused = (attributions if names_requests else run_attributions)(trace, cut, every_step, ran)
     return Blame(
         trace.name,

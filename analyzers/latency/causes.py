@@ -28,13 +28,13 @@ class Cause:
 
 
 CAUSES: tuple[Cause, ...] = (
-    Cause("no-blocks", QUEUE, "first in the queue, or running, and too few KV blocks were free"),
-    Cause("no-seat", QUEUE, "first in the queue, and every running slot was taken"),
+    Cause("no-blocks", QUEUE, "too few KV blocks were free, for it or for the head it was behind"),
+    Cause("no-seat", QUEUE, "every running slot was taken, and it or the head was to have one"),
     Cause("no-budget", QUEUE, "the step's token budget was spent"),
     Cause("chunk", QUEUE, "the step's token budget was spent, and a prefill chunk was part of it"),
     Cause("bucket", QUEUE, "another bucket was run"),
     Cause("phase", QUEUE, "running, while steps of the other kind went first"),
-    Cause("head", QUEUE, "behind somebody in the queue who was left out"),
+    Cause("head", QUEUE, "behind the head of the queue, and what that lacked is not told"),
     Cause("step", QUEUE, "came while a step was under way, at the end of which it was looked at"),
     Cause("encoder-budget", QUEUE, "what the encoder may compute in a step was spent"),
     Cause("lora", QUEUE, "as many adapters (LoRA) were in use as fit, and its own was not"),

@@ -26,6 +26,7 @@ STATE_OF = {states.WAITING: WAITING, states.PREEMPTED: PREEMPTED, states.RUNNING
 BIRTH, LEFT_BATCH, MOVED, CAME, LOOKED_AT, READY, DECIDED, JOINED, FIRST_TOKEN, END = range(10)
 IN_FAVOUR = ("admitted", "chosen")
 CODE = pl.UInt8
+NO_HEAD = 2**32 - 1
 
 
 def steps(trace: Trace) -> pl.LazyFrame:
@@ -88,26 +89,30 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
 def intervals(
     trace: Trace, lines: pl.LazyFrame, steps: pl.LazyFrame, scheduled: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """The intervals of `lines`: line, rank, from_ns, to_ns, state, work, reason, is_before_first.
+    """The intervals of `lines`: line, rank, from_ns, to_ns, state, work, reason, head.
 
-    `work` and `reason` are numbers of causes, 0 for none; `is_before_first` is true until the first
-    token.
+    And `is_before_first`, which is true until the first token. `work` and `reason` are numbers of
+    causes, 0 for none; `head` is the line of the head that it stood behind, where it is told.
     """
     points = [
         *(_births(lines), _deaths(lines), _first_tokens(lines), _moves(trace)),
-        *(_arrivals(trace, steps), _decisions(trace), *_joined_and_left(scheduled)),
+        *(_arrivals(trace, steps), _decisions(trace, lines), *_joined_and_left(scheduled)),
     ]
-    every = ("state", "work", "reason", "is_before_first")
+    every = ("state", "work", "reason", "head", "is_before_first")
+    # A reason without a head ends the one before, head and all.
+    head = pl.when(pl.col("reason").is_not_null()).then(pl.col("head").fill_null(NO_HEAD))
     on_lines = [_on(points_of, lines) for points_of in points]
     bounds = lines.select("line", "rank", first_ns="from_ns", last_ns="to_ns")
     return (
         pl.concat(on_lines, how="diagonal")
+        .with_columns(head=head)
         .join(bounds, on="line")
         .with_columns(from_ns=pl.col("ts_ns").clip(pl.col("first_ns"), pl.col("last_ns")))
         .sort("line", "from_ns", "order", maintain_order=True)
         .with_columns(pl.col(every).forward_fill(), to_ns=pl.col("from_ns").shift(-1))
         .filter(pl.col("order") != END, pl.col("from_ns") < pl.col("to_ns"))
         .select("line", "rank", "from_ns", "to_ns", *every)
+        .with_columns(pl.col("head").replace(NO_HEAD, None))
     )
 
 
@@ -161,7 +166,7 @@ def _arrivals(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
     return pl.concat([came, looked_at, _ready(trace, looked_at)])
 
 
-def _decisions(trace: Trace) -> pl.LazyFrame:
+def _decisions(trace: Trace, lines: pl.LazyFrame) -> pl.LazyFrame:
     """The last decision about a request holds until the next one, or until the request moves."""
     numbers = {resource: NUMBER_OF[name] for resource, name in OF_RESOURCE.items()}
     named = (
@@ -177,9 +182,17 @@ def _decisions(trace: Trace) -> pl.LazyFrame:
         .otherwise(named)
     )
     about_requests = pl.col("subject_kind") == "request"
-    return trace.decisions.filter(about_requests, pl.col("ts_ns").is_not_null()).select(
-        "rank", request="subject", ts_ns="ts_ns", order=_order(DECIDED), reason=reason.cast(CODE)
-    )
+    holder = pl.when(pl.col("resource") == "queue").then("holder")
+    heads = lines.select("rank", holder="request", head="line")
+    return (
+        trace.decisions.filter(about_requests, pl.col("ts_ns").is_not_null())
+        .select(
+            "rank", request="subject", ts_ns="ts_ns", order=_order(DECIDED),
+            reason=reason.cast(CODE), holder=holder,
+        )
+        .join(heads, on=["rank", "holder"], how="left", maintain_order="left")
+        .drop("holder")
+    )  # fmt: skip
 
 
 def _was_not_ready() -> pl.Expr:

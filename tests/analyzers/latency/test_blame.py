@@ -145,17 +145,21 @@ def _cause(request: str, snapshot: dict[str, Any], rows: Rows) -> str:
     before = [row for row in rows.of("lifecycle", request=request) if row["ts_ns"] <= now]
     if request in snapshot["waiting"] and "preempt" in {row["event"] for row in before}:
         return "preempted"
-    moves = {"arrive", "admit", "preempt", "resume"}
-    since = max(row["ts_ns"] for row in before if row["event"] in moves)
-    decided = [
-        row
-        for row in rows.of("decisions", subject_kind="request", subject=request)
-        if since <= row["ts_ns"] <= now
-    ]
-    if decided:
-        return OF_RESOURCE[decided[-1]["resource"]]
+    if decided := _decided(request, now, rows):
+        # Who stands behind the head waits for what that lacks.
+        own = _decided(decided["holder"], now, rows) if decided["resource"] == "queue" else None
+        return OF_RESOURCE[(own or decided)["resource"]]
     (told,) = rows.of("steps", step=step)
     return "idle" if told["kind"] == "idle" else "unknown"
+
+
+def _decided(request: str, now: int, rows: Rows) -> dict[str, Any] | None:
+    """The last decision about a request since it last moved."""
+    moves = {"arrive", "admit", "preempt", "resume"}
+    events = [row for row in rows.of("lifecycle", request=request) if row["ts_ns"] <= now]
+    since = max(row["ts_ns"] for row in events if row["event"] in moves)
+    about = rows.of("decisions", subject_kind="request", subject=request)
+    return next((row for row in reversed(about) if since <= row["ts_ns"] <= now), None)
 
 
 @given(absurd_rows)
