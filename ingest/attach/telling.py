@@ -1,0 +1,125 @@
+"""What an adapter tells of an engine's scheduler, whichever engine it is.
+
+An adapter finds these moments in an engine and calls them; `recorded.py` writes them down. Times
+are nanoseconds of the recorder's clock. What is told of one call of the scheduler has one time:
+when the batch had been formed. Nothing here raises, and nothing looks at an engine's own objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+
+class BatchRow(NamedTuple):
+    """A request in a batch, as it goes into `batch_rows`.
+
+    `position` is that of the one output that the row gives, from 0; None where it gives none, as a
+    chunk that does not end the prefill. `num_accepted` may be told later, when the step has ended.
+    """
+
+    request: str
+    phase: str
+    num_tokens: int
+    num_computed: int
+    position: int | None
+    prompt_len: int | None = None
+    num_cached: int | None = None
+    slot: int | None = None
+    num_draft: int | None = None
+    num_accepted: int | None = None
+    is_final_chunk: bool | None = None
+    is_recompute: bool | None = None
+
+
+class LeftOut(NamedTuple):
+    """Why a request is not in the batch; `resource` is of `schema.WHAT_BLOCKS`, None: not known."""
+
+    request: str
+    resource: str | None
+    reason: str
+    needed: int | None = None
+    available: int | None = None
+    holder: str | None = None
+
+
+class BlockChange(NamedTuple):
+    """KV blocks that change hands, or whose contents the prefix cache can find or no longer can."""
+
+    op: str
+    ids: Sequence[int]
+    owner: str
+    group: int | None = None
+    hashes: Sequence[str] | None = None
+    source: int | None = None
+
+
+class Step(Protocol):
+    """A step whose batch was formed."""
+
+    number: int
+    formed_ns: int
+
+
+class Telling(Protocol):
+    """What is told of one scheduler, by one thread."""
+
+    def now_ns(self) -> int:
+        """Give the time, on the recording's clock."""
+
+    def event(self, event: str, request: str, ts_ns: int, **columns: Any) -> None:
+        """Something happened to a request: `lifecycle`'s events and columns."""
+
+    def blocks(self, ts_ns: int, changes: Iterable[BlockChange]) -> None:
+        """KV blocks changed hands, in this order."""
+
+    def left_out(self, ts_ns: int, left: Iterable[LeftOut]) -> None:
+        """These are not in the batch that is being formed. It holds until something else is told
+        of a request: who was left out for the same reason before need not be told again.
+        """
+
+    def decided(self, ts_ns: int, verdict: str, left: LeftOut) -> None:
+        """Something else was decided about a request, such as to preempt it."""
+
+    def queue_order(self, ts_ns: int, requests: Sequence[str]) -> None:
+        """The waiting queue was sorted anew: this is its order now."""
+
+    def formed_again(self, ts_ns: int, **columns: Any) -> Step:
+        """A batch was formed: that of the step before, each request one decoded token on.
+
+        `columns` are those of `steps` that are known: kind, counts, budget, queues, KV blocks.
+        """
+
+    def formed(self, ts_ns: int, rows: Sequence[BatchRow], **columns: Any) -> Step:
+        """A batch was formed, of these rows in this order."""
+
+    def formed_from(
+        self, ts_ns: int, left: Collection[str], rows: Sequence[BatchRow], **columns: Any
+    ) -> Step:
+        """A batch was formed: that of the step before without `left`, each request one decoded
+        token on, but for `rows`, in their place where they were in it, else behind it.
+        """
+
+    def ended(
+        self,
+        step: Step,
+        ts_ns: int,
+        without: Collection[str] = (),
+        accepted: Sequence[tuple[str, int, int, int | None]] | None = None,
+        **columns: Any,
+    ) -> None:
+        """A step's outputs were taken: those of its rows with a position, but of `without`.
+
+        Where a row can give several, `accepted` says it of each that gave any: request, position of
+        its first output, how many outputs, and how many drafts were accepted. A step begins when
+        its batch was formed, or when the step before it has ended.
+        """
+
+    def dummy(self, began_ns: int, ended_ns: int) -> None:
+        """A step of nothing was run, so that other ranks need not wait for this one."""
+
+    def failed(self, error: Exception) -> None:
+        """The adapter itself failed: no more is told, and the recording says why."""
+
+    def close(self) -> None:
+        """No more is told."""

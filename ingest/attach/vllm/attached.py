@@ -1,0 +1,285 @@
+"""What is put around a vLLM scheduler's calls, and what is told at each of them."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from typing import Any
+
+from stepscope.ingest.attach.hooks import Hooks
+from stepscope.ingest.attach.recorded import RecordedScheduler
+from stepscope.ingest.attach.telling import LeftOut
+from stepscope.ingest.attach.vllm.batch_outputs import tell_outputs, tell_several
+from stepscope.ingest.attach.vllm.batch_rows import BatchRows, Formed, Prefilling
+from stepscope.ingest.attach.vllm.block_pool import KVBlocks
+from stepscope.ingest.attach.vllm.left_behind import LeftBehind
+from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
+from stepscope.ingest.attach.vllm.watched_call import WatchedCall
+
+NEEDS_BLOCKS = "a running request needs KV blocks"
+ENDS = {"FINISHED_ABORTED": "abort", "FINISHED_ERROR": "error"}
+
+
+class AttachedScheduler:
+    """Follows one scheduler; everything here is called by the thread that runs it."""
+
+    def __init__(self, scheduler: Any, telling: RecordedScheduler) -> None:
+        self.telling = telling
+        self.hooks = Hooks(self._failed)
+        self._scheduler = scheduler
+        self._line = WaitingLine(scheduler)
+        self._blocks = KVBlocks(scheduler.kv_cache_manager, self.hooks)
+        self._batches = BatchRows(scheduler, telling)
+        self._left = LeftBehind(scheduler, self._line, telling)
+        self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks)
+        self._under_way: deque[Formed] = deque()
+        self._num_disturbed = 0
+        self._is_new = self._is_inside = False
+        self._order: list[str] | None = None
+        self._preempted: list[tuple[LeftOut, str | None, int | None]] = []
+        self._victim: tuple[LeftOut, str | None] | None = None
+        self._put_back: list[tuple[Any, int | None]] = []
+        self._ended: list[tuple[Any, str]] = []
+        self._lost: dict[str, int] = {}
+        self._hook()
+
+    def close(self) -> None:
+        """Stop telling, and close the recording."""
+        self.hooks.is_stopped = True
+        self.telling.close()
+
+    def ran_dummy(self, began_ns: int) -> None:
+        """Tell a step of nothing, which a rank ran so that others need not wait for it."""
+        self.telling.dummy(began_ns, self.telling.now_ns())
+
+    # ── hooks ────────────────────────────────────────────────────────────────────────────────
+
+    def _hook(self) -> None:
+        scheduler, around = self._scheduler, self.hooks.around
+        around(scheduler, "add_request", before=self._adding, after=self._added)
+        around(scheduler, "schedule", before=self._scheduling, after=self._scheduled)
+        around(scheduler, "update_from_output", before=self._updating, after=self._updated)
+        around(scheduler, "_preempt_request", before=self._preempting, after=self._was_preempted)
+        around(scheduler, "_free_request", before=self._ending)
+        around(scheduler, "finish_requests", after=self._flushed)
+        around(scheduler, "shutdown", before=self.close)
+        for name, told in (
+            ("reset_prefix_cache", self._flushed),
+            ("set_pause_state", self._paused),
+            ("_handle_stopped_request", self._stopped),
+        ):
+            if hasattr(scheduler, name):
+                around(scheduler, name, after=told)
+
+    # ── requests come and go ─────────────────────────────────────────────────────────────────
+
+    def _adding(self, request: Any) -> None:
+        self._is_new = request.request_id not in self._scheduler.requests
+
+    def _added(self, _: object, request: Any) -> None:
+        if not self._is_new or request.request_id not in self._scheduler.requests:
+            self._flushed()
+            return
+        self.telling.event(
+            "arrive",
+            request.request_id,
+            self.telling.now_ns(),
+            queue_index=self._line.enter(request),
+            prompt_len=request.num_prompt_tokens,
+            max_tokens=request.max_tokens,
+            num_generated=0,
+            priority=request.priority,
+            external_id=getattr(request, "stepscope_external_id", None),
+        )
+        self._left.came(request.request_id)
+
+    def _preempting(self, request: Any, *_: object, **__: object) -> None:
+        self._lost[request.request_id] = request.num_computed_tokens
+        frame = sys._getframe(3)
+        if frame.f_code.co_name != "schedule":
+            cause = f"preempted by {frame.f_code.co_name}"
+            self._victim = (LeftOut(request.request_id, None, cause), None)
+            return
+        told = frame.f_locals
+        needs, free = told.get("request"), self._blocks.num_free
+        name = getattr(needs, "request_id", None)
+        needed = self._needed_by(needs, told.get("num_new_tokens"))
+        reason = LeftOut(request.request_id, "kv-block", NEEDS_BLOCKS, needed, free, None)
+        self._victim = (reason, name)
+
+    def _needed_by(self, request: Any, num_tokens: int | None) -> int | None:
+        if request is None or num_tokens is None:
+            return None
+        ahead = getattr(self._scheduler, "num_lookahead_tokens", 0)
+        end = min(request.num_computed_tokens + num_tokens + ahead, self._scheduler.max_model_len)
+        return self._blocks.missing_for(request, end)
+
+    def _was_preempted(self, _: object, request: Any, *__: object, **___: object) -> None:
+        if self._victim is None:
+            return
+        place = self._line.enter(request, at_front=True)
+        self._preempted.append((*self._victim, place))
+        self._victim = None
+        self._num_disturbed += 1
+        self._batches.prefilling.pop(request.request_id, None)
+        self._left.came(request.request_id)
+
+    def _ending(self, request: Any, *_: object, **__: object) -> None:
+        self._ended.append((request, request.status.name))
+
+    def _stopped(self, is_finished: bool, request: Any) -> None:
+        """A session whose input has not ended goes back to the queue."""
+        if not is_finished:
+            self._put_back.append((request, self._line.enter(request)))
+
+    def _paused(self, *_: object) -> None:
+        self._left.tell_paused(self.telling.now_ns())
+
+    # ── a call of schedule() ─────────────────────────────────────────────────────────────────
+
+    def _scheduling(self, throttles: bool = False, *_: object, **__: object) -> None:
+        self._is_inside = True
+        self._watched.begin(throttles)
+
+    def _scheduled(self, output: Any, *_: object, **__: object) -> None:
+        ts_ns = self.telling.now_ns()
+        self._is_inside = False
+        call, scheduler = self._watched.call, self._scheduler
+        admitted = self._watched.end(output, len(self._preempted))
+        for request in admitted:
+            lost = self._lost.get(request.request_id, 0)
+            self._batches.prefilling[request.request_id] = Prefilling(request, lost=lost)
+        self._under_way.append(self._tell_batch(ts_ns, output))
+        self._tell_blocks(ts_ns)
+        self._tell_preempted(ts_ns)
+        for request in admitted:
+            self._tell_admitted(ts_ns, request)
+        self._tell_order(ts_ns)
+        if len(output.num_scheduled_tokens) != len(scheduler.running):
+            self._left.tell_running(ts_ns, call, output.num_scheduled_tokens)
+        if len(self._line):
+            self._left.tell_waiting(ts_ns, call)
+
+    def _tell_batch(self, ts_ns: int, output: Any) -> Formed:
+        scheduler, blocks = self._scheduler, self._blocks
+        return self._batches.tell(
+            ts_ns,
+            output,
+            self._num_disturbed,
+            token_budget=scheduler.max_num_scheduled_tokens,
+            num_waiting=len(self._line),
+            num_running=len(scheduler.running),
+            kv_blocks_free=blocks.num_free,
+            kv_blocks_total=blocks.num_blocks,
+            kv_blocks_cached=blocks.num_cached if blocks.has_cache else None,
+        )
+
+    # ── outputs ──────────────────────────────────────────────────────────────────────────────
+
+    def _updating(self, *_: object, **__: object) -> None:
+        self._is_inside = True
+
+    def _updated(self, result: Any, output: Any, *_: object, **__: object) -> None:
+        ts_ns = self.telling.now_ns()
+        self._is_inside = False
+        formed = self._taken(output)
+        if formed is not None:
+            given = [each for sent in (result or {}).values() for each in sent.outputs]
+            is_as_expected = formed.num_disturbed == self._num_disturbed
+            if formed.has_drafts:
+                tell_several(self.telling, ts_ns, formed, given, self._find)
+            else:
+                tell_outputs(self.telling, ts_ns, formed, given, is_as_expected=is_as_expected)
+        self._tell_ended(ts_ns)
+        self._tell_put_back(ts_ns)
+        self._tell_blocks(ts_ns)
+
+    def _taken(self, output: Any) -> Formed | None:
+        """Take the batch of these outputs from those under way."""
+        found = next((each for each in self._under_way if each.output is output), None)
+        if found is not None:
+            self._under_way.remove(found)
+        return found
+
+    def _find(self, name: str) -> Any:
+        return self._scheduler.requests.get(name) or self._gone(name)
+
+    def _gone(self, name: str) -> Any:
+        return next((each for each, _ in self._ended if each.request_id == name), None)
+
+    # ── telling ──────────────────────────────────────────────────────────────────────────────
+
+    def _flushed(self, *_: object, **__: object) -> None:
+        """Tell what happened outside of a step's two calls."""
+        if self._is_inside:
+            return
+        ts_ns = self.telling.now_ns()
+        self._tell_preempted(ts_ns)
+        self._tell_ended(ts_ns)
+        self._tell_blocks(ts_ns)
+
+    def _tell_blocks(self, ts_ns: int) -> None:
+        if self._blocks.changes:
+            self.telling.blocks(ts_ns, self._blocks.changes)
+            self._blocks.changes.clear()
+
+    def _tell_preempted(self, ts_ns: int) -> None:
+        for reason, by_request, place in self._preempted:
+            self.telling.event(
+                "preempt", reason.request, ts_ns, cause=reason.reason, by_request=by_request,
+                queue_index=place, num_generated=self._num_generated(reason.request),
+            )  # fmt: skip
+            self.telling.decided(ts_ns, "preempted", reason)
+        self._preempted.clear()
+
+    def _num_generated(self, name: str) -> int | None:
+        request = self._scheduler.requests.get(name)
+        return None if request is None else request.num_output_tokens
+
+    def _tell_admitted(self, ts_ns: int, request: Any) -> None:
+        name = request.request_id
+        self._line.leave(name)
+        if self._left.was_unready(name):
+            self.telling.event("ready", name, ts_ns)
+        self._left.left(name)
+        event = "resume" if self._lost.pop(name, None) is not None else "admit"
+        self.telling.event(event, name, ts_ns, num_generated=request.num_output_tokens)
+
+    def _tell_order(self, ts_ns: int) -> None:
+        """Where there are two queues, requests move between them, and the line is told whole."""
+        if not self._line.has_several() and self._order is None:
+            return
+        names = [request.request_id for request in self._line]
+        if names != self._order:
+            self.telling.queue_order(ts_ns, names)
+        self._order = names if self._line.has_several() else None
+
+    def _tell_ended(self, ts_ns: int) -> None:
+        for request, status in self._ended:
+            name, event = request.request_id, ENDS.get(status, "finish")
+            self._num_disturbed += event != "finish"
+            self._line.leave(name)
+            self._left.ended(name)
+            self._batches.prefilling.pop(name, None)
+            self._lost.pop(name, None)
+            cause = status.removeprefix("FINISHED_").lower()
+            self.telling.event(
+                event, name, ts_ns, cause=cause, num_generated=request.num_output_tokens
+            )
+        self._ended.clear()
+
+    def _tell_put_back(self, ts_ns: int) -> None:
+        for request, place in self._put_back:
+            name = request.request_id
+            self._batches.prefilling.pop(name, None)
+            self.telling.event(
+                "defer", name, ts_ns, cause="it waits for the next part of its input",
+                queue_index=len(self._line) - 1 if place is None else place,
+            )  # fmt: skip
+            self._left.came(name)
+        if self._put_back:
+            self._put_back.clear()
+            self._tell_order(ts_ns)
+
+    def _failed(self, error: Exception) -> None:
+        self.telling.failed(error)

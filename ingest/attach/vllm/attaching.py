@@ -1,0 +1,97 @@
+"""Finds the schedulers of this process, and gives each a recorder."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+from contextlib import suppress
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+from stepscope.ingest.attach.hooks import log
+from stepscope.ingest.attach.late_imports import when_imported
+from stepscope.ingest.attach.recorded import RecordedScheduler
+from stepscope.ingest.attach.starting import name_start, recorder_for
+from stepscope.ingest.attach.vllm.attached import AttachedScheduler
+from stepscope.ingest.attach.vllm.engine_config import config_of, rank_of, version
+
+ATTACHED = "_stepscope"
+"""A scheduler's attribute that holds what is attached to it."""
+
+
+def watch() -> None:
+    """Attach to every scheduler that is made in this process from now on."""
+    name_start()
+    when_imported("vllm.v1.core.sched.scheduler", _watch_schedulers)
+    when_imported("vllm.v1.engine.core", _watch_engine_cores)
+    when_imported("vllm.v1.request", _watch_requests)
+
+
+def attach(scheduler: Any) -> AttachedScheduler | None:
+    """Record a scheduler of vLLM; None, and a line in the log, where it cannot be."""
+    try:
+        rank = rank_of(scheduler.vllm_config)
+        return attach_to(scheduler, recorder_for(rank, "vllm", version(), config_of(scheduler)))
+    except Exception:
+        log.warning("stepscope cannot record this scheduler", exc_info=True)
+        return None
+
+
+def attach_to(scheduler: Any, recorder: Any) -> AttachedScheduler:
+    """Record a scheduler into a recorder that is there already."""
+    stages = getattr(scheduler.vllm_config.parallel_config, "pipeline_parallel_size", 1)
+    attached = AttachedScheduler(scheduler, RecordedScheduler(recorder, overlaps=stages > 1))
+    setattr(scheduler, ATTACHED, attached)
+    atexit.register(attached.telling.close)
+    for name in attached.hooks.missing:
+        log.warning("this vLLM has no %s: what it would tell is not recorded", name)
+    logging.getLogger("vllm.stepscope").info("stepscope records into %s", recorder.path)
+    return attached
+
+
+def _watch_schedulers(module: ModuleType) -> None:
+    made = module.Scheduler.__init__
+
+    @wraps(made)
+    def made_and_attached(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        if not hasattr(self, ATTACHED):
+            attach(self)
+
+    module.Scheduler.__init__ = made_and_attached
+
+
+def _watch_engine_cores(module: ModuleType) -> None:
+    """A rank without work runs steps of nothing, so that others need not wait for it."""
+    run = getattr(module.EngineCore, "execute_dummy_batch", None)
+    if run is None:
+        return
+
+    @wraps(run)
+    def run_and_told(self: Any, *args: Any, **kwargs: Any) -> Any:
+        attached = getattr(self.scheduler, ATTACHED, None)
+        began_ns = attached.telling.now_ns() if attached else 0
+        result = run(self, *args, **kwargs)
+        if attached:
+            attached.hooks.safely(attached.ran_dummy, began_ns)
+        return result
+
+    module.EngineCore.execute_dummy_batch = run_and_told
+
+
+def _watch_requests(module: ModuleType) -> None:
+    """The client's own id of a request stands in what the front end sends, and nowhere else."""
+    made = module.Request.__dict__.get("from_engine_core_request")
+    if not isinstance(made, classmethod):
+        return
+
+    @wraps(made.__func__)
+    def made_and_named(cls: Any, sent: Any, *args: Any, **kwargs: Any) -> Any:
+        request = made.__func__(cls, sent, *args, **kwargs)
+        with suppress(AttributeError):
+            named = getattr(sent, "external_req_id", sent.request_id)
+            request.stepscope_external_id = named
+        return request
+
+    module.Request.from_engine_core_request = classmethod(made_and_named)

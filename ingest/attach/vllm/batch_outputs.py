@@ -1,0 +1,43 @@
+"""What came of a batch: which of its rows gave outputs, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stepscope.ingest.attach.telling import Telling
+from stepscope.ingest.attach.vllm.batch_rows import Formed
+
+
+def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[Any], *,
+                 is_as_expected: bool) -> None:  # fmt: skip
+    """Tell the outputs of a batch whose rows give one each, or none.
+
+    `given` are EngineCoreOutputs. Where their number is the expected one, and nobody was aborted
+    or preempted meanwhile (`is_as_expected`), every row gave one.
+    """
+    without: set[str] = set()
+    if not is_as_expected or len(given) != formed.num_outputs:
+        names = {each.request_id for each in given if each.new_token_ids}
+        without = set(formed.output.num_scheduled_tokens) - names
+    telling.ended(formed.step, ts_ns, without)
+    for row in formed.rows:
+        if row.position == 0 and row.request not in without:
+            telling.event("first-token", row.request, ts_ns, num_generated=1)
+
+
+def tell_several(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[Any],
+                 find: Callable[[str], Any]) -> None:  # fmt: skip
+    """Tell the outputs of a batch whose rows may give several; `find` gives a request by its id."""
+    drafts = {row.request: row.num_draft for row in formed.rows}
+    told = []
+    for each in given:
+        request, count = find(each.request_id), len(each.new_token_ids)
+        if request is None or not count:
+            continue
+        first = request.num_output_tokens - count
+        accepted = count - 1 if drafts.get(each.request_id) else None
+        told.append((each.request_id, first, count, accepted))
+        if first == 0:
+            telling.event("first-token", each.request_id, ts_ns, num_generated=count)
+    telling.ended(formed.step, ts_ns, accepted=told)

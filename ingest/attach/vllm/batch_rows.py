@@ -1,0 +1,134 @@
+"""What vLLM's SchedulerOutput says of a batch, as rows, or as what changed since the last one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stepscope.ingest.attach.telling import BatchRow, Step, Telling
+
+
+@dataclass(slots=True)
+class Formed:
+    """A batch that runs: what is expected of it when its outputs come."""
+
+    output: Any
+    step: Step
+    rows: list[BatchRow]
+    """The rows that were told whole."""
+    num_outputs: int
+    num_disturbed: int
+    has_drafts: bool
+
+
+@dataclass(slots=True)
+class Prefilling:
+    """A request that runs, and whose prefill has not ended."""
+
+    request: Any
+    is_fresh: bool = True
+    lost: int = 0
+    """Tokens of it that had been computed when it was preempted."""
+
+
+@dataclass(slots=True)
+class BatchRows:
+    """Tells batches, most of them as "that of the step before, one token on"."""
+
+    scheduler: Any
+    telling: Telling
+    prefilling: dict[str, Prefilling] = field(default_factory=dict)
+    _names: list[str] | None = None
+
+    def tell(self, ts_ns: int, output: Any, num_disturbed: int, **columns: Any) -> Formed:
+        """Tell the batch of a SchedulerOutput, and count what kind it is."""
+        scheduled = output.num_scheduled_tokens
+        names = list(scheduled)
+        in_prefill = [name for name in self.prefilling if name in scheduled]
+        columns.update(_counts(output, in_prefill))
+        has_drafts = bool(getattr(self.scheduler, "num_spec_tokens", 0)) or self._is_odd(output)
+        if has_drafts or self._names is None:
+            rows = [self._row(name, output) for name in names]
+            step = self.telling.formed(ts_ns, rows, **columns)
+        elif not in_prefill and names == self._names:
+            rows = []
+            step = self.telling.formed_again(ts_ns, **columns)
+        else:
+            rows, step = self._changed(ts_ns, output, names, in_prefill, columns)
+        self._names = None if has_drafts or not names else names
+        told = [row for row in rows if row.phase == "prefill"]
+        num_outputs = len(names) - sum(row.position is None for row in told)
+        self._leave_prefill(told)
+        return Formed(output, step, rows, num_outputs, num_disturbed, has_drafts)
+
+    def _changed(
+        self, ts_ns: int, output: Any, names: list[str], in_prefill: list[str], columns: Any
+    ) -> tuple[list[BatchRow], Step]:
+        before = self._names or []
+        scheduled = output.num_scheduled_tokens
+        gone = [name for name in before if name not in scheduled]
+        known = set(before)
+        fresh = [name for name in names if name not in known]
+        stayed = [name for name in before if name in scheduled] if gone else before
+        if [*stayed, *fresh] != names:
+            rows = [self._row(name, output) for name in names]
+            return rows, self.telling.formed(ts_ns, rows, **columns)
+        told = dict.fromkeys([*(name for name in in_prefill if name in known), *fresh])
+        rows = [self._row(name, output) for name in told]
+        return rows, self.telling.formed_from(ts_ns, gone, rows, **columns)
+
+    def _row(self, name: str, output: Any) -> BatchRow:
+        num_tokens = output.num_scheduled_tokens[name]
+        request = self.scheduler.requests[name]
+        end = request.num_computed_tokens
+        prompt = request.num_prompt_tokens
+        drafts = output.scheduled_spec_decode_tokens.get(name)
+        num_draft = len(drafts) if drafts else None
+        prefill = self.prefilling.get(name)
+        if prefill is None:
+            position = end - (num_draft or 0) - prompt
+            return BatchRow(name, "decode", num_tokens, end - num_tokens, position, prompt,
+                            num_draft=num_draft)  # fmt: skip
+        start = end - num_tokens
+        is_final = end - (num_draft or 0) >= request.num_tokens
+        gives = is_final and request.pooling_params is None
+        return BatchRow(
+            name, "prefill", num_tokens, start,
+            request.num_tokens - prompt if gives else None, prompt,
+            num_cached=start if prefill.is_fresh and self._has_cache() else None,
+            num_draft=num_draft,
+            is_final_chunk=is_final,
+            is_recompute=start < prefill.lost,
+        )  # fmt: skip
+
+    def _has_cache(self) -> bool:
+        manager = self.scheduler.kv_cache_manager
+        return (
+            bool(manager.enable_caching) or getattr(self.scheduler, "connector", None) is not None
+        )
+
+    def _leave_prefill(self, rows: list[BatchRow]) -> None:
+        for row in rows:
+            self.prefilling[row.request].is_fresh = False
+            if row.is_final_chunk:
+                del self.prefilling[row.request]
+
+    def _is_odd(self, output: Any) -> bool:
+        """Whether rows may give other than one output each: those of drafts, pools, diffusion."""
+        return getattr(self.scheduler, "num_sampled_tokens_per_step", 1) != 1 or bool(
+            output.scheduled_spec_decode_tokens
+        )
+
+
+def _counts(output: Any, in_prefill: list[str]) -> dict[str, Any]:
+    scheduled, total = output.num_scheduled_tokens, output.total_num_scheduled_tokens
+    num_prefill_tokens = sum(scheduled[name] for name in in_prefill)
+    num_decode = len(scheduled) - len(in_prefill)
+    kind = "idle" if not scheduled else "decode" if not in_prefill else "mixed"
+    return {
+        "kind": "prefill" if kind == "mixed" and not num_decode else kind,
+        "num_prefill_reqs": len(in_prefill),
+        "num_decode_reqs": num_decode,
+        "num_prefill_tokens": num_prefill_tokens,
+        "num_decode_tokens": total - num_prefill_tokens,
+    }

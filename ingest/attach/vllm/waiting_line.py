@@ -1,0 +1,60 @@
+"""vLLM's waiting queues, seen as the one line in which they are emptied."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+NAMES = ("kv_holding_waiting", "skipped_waiting", "waiting")
+"""In the order in which they are emptied; a version has some of them."""
+
+
+class WaitingLine:
+    """Where a request stands among those that wait.
+
+    A queue with priorities is a heap: its order is that of the requests, kept here beside it, so
+    that a place in it is a short search.
+    """
+
+    def __init__(self, scheduler: Any) -> None:
+        self._scheduler = scheduler
+        self._names = [name for name in NAMES if hasattr(scheduler, name)]
+        policy = getattr(scheduler, "policy", None)
+        self.is_sorted = getattr(policy, "value", policy) == "priority"
+        self._keys: list[tuple[Any, ...]] = []
+        self._key_of: dict[str, tuple[Any, ...]] = {}
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return sum(map(len, self.queues()))
+
+    def queues(self) -> list[Any]:
+        """The queues, the first to be emptied first."""
+        return [getattr(self._scheduler, name) for name in self._names]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Requests in the order in which they are considered."""
+        return chain.from_iterable(self.queues())
+
+    def has_several(self) -> bool:
+        """Whether requests wait in more than one queue: they may have moved between them."""
+        return sum(map(bool, self.queues())) > 1
+
+    def enter(self, request: Any, *, at_front: bool = False) -> int | None:
+        """Take note of who came in; give its place, None for the end of the line."""
+        if self.is_sorted:
+            key = (request.priority, request.arrival_time, request.request_id)
+            place = bisect_left(self._keys, key)
+            self._keys.insert(place, key)
+            self._key_of[request.request_id] = key
+            return place
+        return len(self) - len(self.queues()[-1]) if at_front else None
+
+    def leave(self, request_id: str) -> None:
+        """Take note of who left."""
+        if (key := self._key_of.pop(request_id, None)) is not None:
+            place = bisect_left(self._keys, key)
+            if place < len(self._keys) and self._keys[place] == key:
+                del self._keys[place]

@@ -1,0 +1,100 @@
+"""What is seen of one call of `schedule()`: who was looked at, and what was called for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepscope.ingest.attach.hooks import Hooks
+from stepscope.ingest.attach.vllm.block_pool import KVBlocks
+from stepscope.ingest.attach.vllm.told_reasons import Allocation, Call, Looked
+from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
+
+
+class WatchedCall:
+    """Follows the waiting requests that the scheduler looks at.
+
+    `allocate_slots` is called for each request that runs, so it is wrapped only from when the first
+    that waits is looked at until the call ends: a step in which nobody waits costs nothing here.
+    """
+
+    def __init__(self, scheduler: Any, line: WaitingLine, blocks: KVBlocks, hooks: Hooks) -> None:
+        self.call = Call()
+        self._is_on = False
+        self._scheduler = scheduler
+        self._blocks = blocks
+        self._hooks = hooks
+        self._manager = scheduler.kv_cache_manager
+        self._coordinator = getattr(self._manager, "coordinator", None)
+        self._allocate = hooks.find(self._manager, "allocate_slots")
+        self._count = hooks.find(self._coordinator, "get_num_blocks_to_allocate")
+        hooks.around(self._manager, "get_computed_blocks", after=self._looked_up)
+        for queue in line.queues():
+            hooks.around(queue, "peek_request", after=self._looked_at)
+
+    def begin(self, throttles: bool) -> None:
+        """A call of the scheduler begins; `throttles` is what it is given."""
+        self.call = Call()
+        self._is_on = True
+        if throttles:
+            is_saturated = getattr(self._scheduler, "prefill_capacity_bound", False)
+            decodes = (not request.is_prefill_chunk for request in self._scheduler.running)
+            self.call.defers_prefills = not is_saturated and any(decodes)
+
+    def end(self, output: Any, num_preempted: int) -> list[Any]:
+        """Take what it came to; give the requests that were admitted."""
+        self._is_on = False
+        vars(self._manager).pop("allocate_slots", None)
+        scheduler, call = self._scheduler, self.call
+        spec = getattr(scheduler.vllm_config, "speculative_config", None)
+        slots = getattr(spec, "max_num_new_slots_for_drafting", 0) if spec is not None else 0
+        total, count = output.total_num_scheduled_tokens, len(output.num_scheduled_tokens)
+        most = scheduler.scheduler_config.max_num_batched_tokens
+        call.budget_left = scheduler.max_num_scheduled_tokens - total
+        call.input_left = most - total - slots * (count + 1)
+        call.num_preempted = num_preempted
+        return [each.request for each in call.looked if each.request.status.name == "RUNNING"]
+
+    def _looked_at(self, request: Any) -> None:
+        """The scheduler looks at the next in line: what it calls for this one is evidence."""
+        looked = self.call.looked
+        if not self._is_on or (looked and looked[-1].request is request):
+            return
+        looked.append(Looked(request))
+        if self._allocate is not None:
+            vars(self._manager)["allocate_slots"] = self._allocate_watched
+
+    def _looked_up(self, _: object, request: Any) -> None:
+        if self.call.looked and self.call.looked[-1].request is request:
+            self.call.looked[-1].was_looked_up = True
+
+    def _allocate_watched(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """Allocate for a waiting request, and keep how many blocks were counted for it."""
+        counted: list[int] = []
+        real_count = self._count
+
+        def count(*args: Any, **kwargs: Any) -> int:
+            number: int = real_count(*args, **kwargs) if real_count else 0
+            counted.append(number)
+            return number
+
+        if real_count is not None:
+            vars(self._coordinator)["get_num_blocks_to_allocate"] = count
+        try:
+            given = self._allocate(request, *args, **kwargs) if self._allocate else None
+        finally:
+            vars(self._coordinator).pop("get_num_blocks_to_allocate", None)
+        self._hooks.safely(self._tried, request, given, counted, kwargs)
+        return given
+
+    def _tried(self, request: Any, given: Any, counted: list[int], kwargs: dict[str, Any]) -> None:
+        if not self.call.looked or self.call.looked[-1].request is not request:
+            return
+        has_watermark = kwargs.get("has_scheduled_reqs", True)
+        self.call.looked[-1].allocation = Allocation(
+            given is not None,
+            counted,
+            bool(kwargs.get("full_sequence_must_fit")),
+            kwargs.get("reserved_blocks", 0),
+            getattr(self._manager, "watermark_blocks", 0) if has_watermark else 0,
+            self._blocks.num_free,
+        )
