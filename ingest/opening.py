@@ -1,4 +1,4 @@
-"""Reading a file of whatever format, or taking what was kept of reading it before."""
+"""Reading a file of whatever format, or taking what is cached of reading it before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.progress import Progress
 
 if TYPE_CHECKING:
-    from stepscope.ingest.storage.cache import Cache, Kept
+    from stepscope.ingest.storage.cache import Cache, CachedTables
 
 WORTH_BYTES = 128 << 10
 """A smaller file is read in tens of milliseconds, about what tables on disk cost more to check."""
@@ -23,29 +23,29 @@ WORTH_BYTES = 128 << 10
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Tables as the schema says, and manifest; the tables can be read while `kept` lives."""
+    """Tables as the schema says, and manifest; the tables can be read while `in_cache` lives."""
 
     frames: Mapping[str, pl.LazyFrame]
     manifest: Manifest
-    kept: Kept | None = None
+    in_cache: CachedTables | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where what is read of some files is kept."""
+    """Where what is read of some files is cached."""
 
     cache: Cache
     key: str
 
     def found(self) -> Found | None:
-        kept = self.cache.find(self.key)
-        return Found(kept.frames, kept.manifest, kept) if kept else None
+        tables = self.cache.find(self.key)
+        return Found(tables.frames, tables.manifest, tables) if tables else None
 
 
 def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool = True) -> Found:
-    """Read a file or directory, or what is kept of it; raises `TraceError`."""
-    # Readers take longer to import than a kept file to open. Most read nothing but the file, which
-    # is then known without asking one.
+    """Read a file or directory, or what is cached of it; raises `TraceError`."""
+    # Readers take longer to import than a cached file to open. Most read nothing but the file,
+    # which is then known without asking one.
     place = _place(path, [path], limits) if cached else None
     if place and (found := place.found()):
         return found
@@ -58,7 +58,7 @@ def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool 
         if place and (found := place.found()):
             return found
     frames, manifest = reader.read(path, progress, limits)
-    # What is being written while it is read is not kept.
+    # What is being written while it is read is not cached.
     if place and place == _place(path, reader.sources(path), limits):
         place.cache.keep(place.key, frames, manifest)
         if found := place.found():
@@ -67,7 +67,7 @@ def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool 
 
 
 def _place(path: Path, sources: Sequence[Path], limits: Limits) -> _Place | None:
-    """Where is kept what these files hold; None where they are small or nothing can be kept."""
+    """Where what these files hold is cached; None where they are small or nothing can be cached."""
     if _num_bytes(sources) <= WORTH_BYTES:
         return None
     from stepscope.ingest.storage.cache import users_cache  # noqa: PLC0415 - a small file needs none

@@ -21,7 +21,7 @@ from stepscope.ingest.progress import Progress
 from stepscope.ingest.schema import TABLES
 
 if TYPE_CHECKING:
-    from stepscope.ingest.storage.cache import Kept
+    from stepscope.ingest.storage.cache import CachedTables
 
 
 class Trace:
@@ -59,7 +59,7 @@ class Trace:
         self.path = path
         self.manifest = manifest
         self._num_rows: dict[str, int] = {}
-        self._kept: Kept | None = None  # while it lives, what the frames are read from stays
+        self._in_cache: CachedTables | None = None  # while it lives, its files stay
         for table in TABLES:
             setattr(self, table.name, frames[table.name] if table.name in frames else empty(table))
 
@@ -74,14 +74,14 @@ class Trace:
     ) -> Trace:
         """Open a `.trace` directory or any file that a reader knows.
 
-        What is read of another format is kept in the user's cache, unless `cached` is false. Raises
-        `TraceError` (`UnknownFormat` when no reader recognises it); an unclosed trace is recovered
-        as far as it goes, and its manifest says so.
+        What is read of another format is put into the user's cache, unless `cached` is false.
+        Raises `TraceError` (`UnknownFormat` when no reader recognises it); an unclosed trace is
+        recovered as far as it goes, and its manifest says so.
         """
         file = Path(path)
         found = read(file, progress, limits, cached=cached)
         trace = cls(found.frames, found.manifest, file.resolve().name, file)
-        trace._kept = found.kept
+        trace._in_cache = found.in_cache
         return trace
 
     @classmethod
@@ -101,7 +101,7 @@ class Trace:
             {table.name: self.table(table.name) for table in TABLES} | {**frames},
             manifest, self.name, self.path,
         )  # fmt: skip
-        replaced._kept, replaced._num_rows = self._kept, self._num_rows
+        replaced._in_cache, replaced._num_rows = self._in_cache, self._num_rows
         return replaced
 
     def table(self, name: str) -> pl.LazyFrame:
@@ -112,9 +112,9 @@ class Trace:
     def num_rows(self, name: str) -> int:
         """Count the rows of a table; counted once."""
         if name not in self._num_rows:
-            rows, kept = self.table(name), self._kept
+            rows, cached = self.table(name), self._in_cache
             self._num_rows[name] = (
-                kept.num_rows(name) if kept else int(rows.select(pl.len()).collect().item())
+                cached.num_rows(name) if cached else int(rows.select(pl.len()).collect().item())
             )
         return self._num_rows[name]
 

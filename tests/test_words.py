@@ -31,9 +31,9 @@ PAGE = """
 | unjudged | not applicable | texts but `"unjudged"` |
 | kept | cached | names |
 | prompts run | prefills run | texts |
-| loaded | model | names of `app/web/` |
+| loaded | model | names of `app/web/` and `app/present/` |
 """
-UNJUDGED, KEPT, PROMPTS_RUN, SCENE = gone(PAGE)
+UNJUDGED, KEPT, PROMPTS_RUN, LOADED = gone(PAGE)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,10 @@ def test_several_words_are_found_in_a_row_only() -> None:
     assert PROMPTS_RUN.uses("README.md", "prompts that run") == []
 
 
-def test_a_word_may_be_gone_from_one_folder() -> None:
-    assert SCENE.uses("app/web/loaded.py", "") == ["app/web/loaded.py:0"]
-    assert SCENE.uses("app/tui/loaded.py", "") == []
+@pytest.mark.parametrize("folder", ["app/web", "app/present"])
+def test_a_word_may_be_gone_from_some_folders(folder: str) -> None:
+    assert LOADED.uses(f"{folder}/loaded.py", "") == [f"{folder}/loaded.py:0"]
+    assert LOADED.uses("app/tui/loaded.py", "") == []
 
 
 def test_every_word_says_what_to_say_and_stands_once() -> None:

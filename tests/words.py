@@ -30,19 +30,19 @@ _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 class Gone:
     """A word that is not used, what is said in its place, and where it still may be.
 
-    It is gone from names alone, or from every text. `folder` is the one in which it is looked for,
-    `spared` are texts that keep it: values that are recorded, and words of other programs.
+    It is gone from names alone, or from every text. It is looked for in `folders`; `spared` are
+    texts that keep it: values that are recorded, and words of other programs.
     """
 
     word: str
     instead: str
     names_alone: bool
-    folder: str
+    folders: tuple[str, ...]
     spared: tuple[str, ...]
 
     def uses(self, path: str, text: str) -> list[str]:
         """The places, as `path:line`, at which it is still used."""
-        if not path.startswith(self.folder):
+        if not path.startswith(self.folders):
             return []
         names = self.names_alone
         stands = _in_names(path, text) if names else enumerate(text.splitlines(), 1)
@@ -65,11 +65,13 @@ def gone(page: str) -> list[Gone]:
 
 def _gone(word: str, instead: str, where: str) -> Gone:
     place, _, but = where.partition(" but ")
-    kind, _, folder = place.partition(" of ")
+    kind, _, folders = place.partition(" of ")
     assert kind in {"texts", "names"}, f"{word}: {where!r} is neither of texts nor of names"
-    return Gone(
-        word, instead, kind == "names", folder.strip("`"), tuple(re.findall(r"`([^`]+)`", but))
-    )
+    return Gone(word, instead, kind == "names", _quoted(folders) or ("",), _quoted(but))
+
+
+def _quoted(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"`([^`]+)`", text))
 
 
 def _in_names(path: str, text: str) -> Iterator[tuple[int, str]]:

@@ -225,10 +225,10 @@ class ExpertParallel:
         rows = [self._logits.read(i, number) for i in range(len(drafts) + 1)]
         sampled = [self._sample(row, values, i) for i, values in enumerate(rows)]
         num_right = num_accepted(drafts, [one.token for one in sampled])
-        num_kept = num_right + 1
+        num_accepted_rows = num_right + 1
         if drafts and num_right == len(drafts) and "full-accept-not-trimmed" in self._faults:
-            num_kept = len(window)
-        self._head.keep(slot, num_kept, len(window))
+            num_accepted_rows = len(window)
+        self._head.keep(slot, num_accepted_rows, len(window))
         return tuple(sampled[: num_right + 1])
 
     def _computed(

@@ -80,18 +80,18 @@ def fit(trace: Trace) -> Fit:
         )  # fmt: skip
     work = steps.select(_FEATURES).to_numpy().astype(np.float64)
     took_ns = steps["took_ns"].to_numpy().astype(np.float64)
-    kept = _kept(work, took_ns)
-    prices = _least_squares(work[kept], took_ns[kept])
-    residuals = np.abs(took_ns - work @ prices)[kept]
+    fitted = _fitted(work, took_ns)
+    prices = _least_squares(work[fitted], took_ns[fitted])
+    residuals = np.abs(took_ns - work @ prices)[fitted]
     return Fit(
         CostModel(*(round(price) for price in prices.tolist())),
         len(took_ns),
-        int((~kept).sum()),
-        _r_squared(took_ns[kept], residuals),
+        int((~fitted).sum()),
+        _r_squared(took_ns[fitted], residuals),
         round(float(np.median(residuals))),
         round(float(residuals.max())),
         has_kv_tokens,
-        tuple(_doubts(steps, work[kept], took_ns[kept], prices, residuals)),
+        tuple(_doubts(steps, work[fitted], took_ns[fitted], prices, residuals)),
     )
 
 
@@ -146,7 +146,7 @@ def _timed(trace: Trace) -> pl.LazyFrame:
     return trace.steps.sort("rank", "ts_ns", "step").with_columns(took_ns=took_ns)
 
 
-def _kept(work: Floats, took_ns: Floats) -> NDArray[np.bool_]:
+def _fitted(work: Floats, took_ns: Floats) -> NDArray[np.bool_]:
     """Which steps lie near the prices that least absolute deviations give."""
     weights = np.ones_like(took_ns)
     floor_ns = max(1.0, 1e-6 * float(np.median(took_ns)))

@@ -109,8 +109,8 @@ class PlainDecoder:
 
     def move(self, source: int, target: int) -> None:
         """Let slot `target` hold what `source` holds."""
-        for kept in (self._keys, self._values):
-            kept[:, target] = kept[:, source]
+        for cached in (self._keys, self._values):
+            cached[:, target] = cached[:, source]
         self.memory.move(source, target)
 
     def _recur(self, layer: int, row: RowTokens, hidden: Array) -> Array:

@@ -196,8 +196,8 @@ class Paged:
 
     def _victim(self, state: State) -> Request:
         """The newest of the least important; the one that is short of blocks may be it itself."""
-        kept = frozenset() if "victim-in-batch" in self.faults else state.batch.scheduled
-        running = (request for request in state.running if request.id not in kept)
+        spared = frozenset() if "victim-in-batch" in self.faults else state.batch.scheduled
+        running = (request for request in state.running if request.id not in spared)
         return max(running, key=lambda request: (request.priority, request.age))
 
 

@@ -40,7 +40,7 @@ from stepscope.ingest.times import MS
 
 LIMIT_BYTES = 256 << 20
 MAX_LISTED = 1_000  # requests in a manifest; the longer workload is kept beside it
-KEPT_IN = "manifest.workload.json.gz"
+FILE_BESIDE = "manifest.workload.json.gz"
 _HEAD_BYTES = 4096
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MEND = "mend the line, or drop it"
@@ -82,9 +82,8 @@ def in_manifest(given: Mapping[str, Any]) -> dict[str, Any]:
     A manifest is read whole whenever its trace is opened.
     """
     num_requests = len(given["requests"])
-    return (
-        dict(given) if num_requests <= MAX_LISTED else {"file": KEPT_IN, "requests": num_requests}
-    )
+    is_listed = num_requests <= MAX_LISTED
+    return dict(given) if is_listed else {"file": FILE_BESIDE, "requests": num_requests}
 
 
 def keep_beside(given: Mapping[str, Any], trace: Path) -> None:
@@ -92,7 +91,7 @@ def keep_beside(given: Mapping[str, Any], trace: Path) -> None:
     if len(given["requests"]) <= MAX_LISTED:
         return
     try:
-        (trace / KEPT_IN).write_bytes(gzip.compress(msgspec.json.encode(given), mtime=0))
+        (trace / FILE_BESIDE).write_bytes(gzip.compress(msgspec.json.encode(given), mtime=0))
     except OSError as error:
         raise RecordingError(
             f"the workload cannot be written: {error.strerror}", where=str(trace)
@@ -198,8 +197,8 @@ def _of_trace(path: Path, where: str) -> list[RequestSpec]:
 
     trace = Trace.open(path)
     asked = trace.manifest.workload or {}
-    if asked.get("file") == KEPT_IN:
-        return _ours(bytes_of(path / KEPT_IN, str(path / KEPT_IN)), str(path / KEPT_IN))
+    if asked.get("file") == FILE_BESIDE:
+        return _ours(bytes_of(path / FILE_BESIDE, str(path / FILE_BESIDE)), str(path / FILE_BESIDE))
     if asked:
         return requests_of(asked, where)
     arrivals = trace.lifecycle.filter(event="arrive").select(

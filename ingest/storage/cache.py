@@ -53,14 +53,14 @@ _FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A kept result: its folder, its size, and when it was last used."""
+    """A cached result: its folder, its size, and when it was last used."""
 
     folder: Path
     num_bytes: int
     used_ns: int
 
 
-class Kept:
+class CachedTables:
     """Tables and manifest of an entry, which no other process drops while this object lives."""
 
     def __init__(self, entry: Path) -> None:
@@ -98,19 +98,19 @@ class Cache:
             return "it belongs to someone else"
         return "others may write there" if found.st_mode & 0o022 else None
 
-    def find(self, key: str) -> Kept | None:
+    def find(self, key: str) -> CachedTables | None:
         """Open the entry of a key, or drop it where it is damaged."""
         entry = self._entry(key)
         if not entry.is_dir():
             return None
         try:
-            kept = Kept(entry)
+            cached = CachedTables(entry)
         except _FAILURES:
             _drop(entry)
             return None
         with suppress(OSError):
             os.utime(entry)
-        return kept
+        return cached
 
     def keep(self, key: str, frames: Mapping[str, Frame], manifest: Manifest) -> None:
         """Write an entry where that can be done, and make room for it."""

@@ -105,7 +105,7 @@ def scan(table: Table, files: list[Path]) -> pl.LazyFrame:
     )
     if not grown:
         return found
-    whole = {name: pl.coalesce(name, pl.col(kept) + pl.col("step")) for name, kept in grown.items()}
+    whole = {name: pl.coalesce(name, pl.col(less) + pl.col("step")) for name, less in grown.items()}
     return found.with_columns(**whole).select(wanted.names())
 
 

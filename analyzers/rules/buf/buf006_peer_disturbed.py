@@ -65,7 +65,7 @@ class PeerDisturbed:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether the size of a slot is declared, and one was written in a later step."""
-        return slot_bytes(trace) is not None and any_row(_kept(slot_accesses(trace)))
+        return slot_bytes(trace) is not None and any_row(_in_held_slots(slot_accesses(trace)))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step, with the number of slots that it disturbed, in order of time."""
@@ -121,6 +121,6 @@ def _admitted(trace: Trace) -> pl.LazyFrame:
     return trace.allocations.filter(is_claim).group_by(STEP).agg(admitted=pl.col("owner").sort())
 
 
-def _kept(accesses: pl.LazyFrame) -> pl.LazyFrame:
+def _in_held_slots(accesses: pl.LazyFrame) -> pl.LazyFrame:
     """Writes to slots whose owner has them since an earlier step."""
     return accesses.filter(pl.col("op") == "write", pl.col("claim_step") < pl.col("step"))

@@ -84,15 +84,15 @@ class BlockLeaked:
             .agg(
                 pl.col("ended_ns", "outcome", "cause", "trace_end_ns").first(),
                 pl.col("step", "id").min(),
-                num_kept=pl.len(),
+                num_held=pl.len(),
             )
         )
         first = ("ended_ns", "request")
-        rest = ("num_kept", "outcome", "cause", "step", "id", "trace_end_ns")
+        rest = ("num_held", "outcome", "cause", "step", "id", "trace_end_ns")
         leaks = of_request.group_by("rank", "resource").agg(
             pl.col(*first, *rest).sort_by(first).first(),
             num_requests=pl.len(),
-            count=pl.col("num_kept").sum(),
+            count=pl.col("num_held").sum(),
         )
         placed = leaks.with_columns(ts_ns="ended_ns", end_ns="trace_end_ns")
         rows = placed.sort("rank", "resource").collect()
@@ -104,7 +104,7 @@ class BlockLeaked:
         were = "were" if row["count"] > 1 else "was"
         message = (
             f"{times(row['count'], what)} of {times(row['num_requests'], 'request')} {were} never "
-            f"released: first {row['num_kept']:,} of {row['request']}, which ended "
+            f"released: first {row['num_held']:,} of {row['request']}, which ended "
             f"{duration(ago_ns)} before the end of the trace"
         )
         ended = f"{row['outcome']}: {row['cause']}" if row["cause"] else row["outcome"]

@@ -140,8 +140,8 @@ def _waiting_share() -> pl.Expr:
     That is in no batch, or where none is known in the queue, and wherever it was computed again.
     """
     here = pl.col("ended_ns") - pl.col("arrive_ns")
-    kept = pl.coalesce(here - pl.col("served_ns") + pl.col("again_ns"), "waited_ns").fill_null(0)
-    return pl.when(here > 0).then(kept / here).otherwise(0.0)
+    stood = pl.coalesce(here - pl.col("served_ns") + pl.col("again_ns"), "waited_ns").fill_null(0)
+    return pl.when(here > 0).then(stood / here).otherwise(0.0)
 
 
 def _with_others(requests: pl.LazyFrame) -> pl.LazyFrame:

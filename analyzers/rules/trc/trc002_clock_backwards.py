@@ -164,9 +164,9 @@ def _contradictions(trace: Trace) -> Iterator[tuple[str, pl.LazyFrame]]:
 def _before(rows: pl.LazyFrame, late: str, early: str, subject: pl.Expr) -> pl.LazyFrame:
     """Rows whose `late` is before their `early`."""
     back = pl.col(early).clip(-FAR_NS, FAR_NS) - pl.col(late).clip(-FAR_NS, FAR_NS)
-    kept = [name for name in _PLACE if name in rows.collect_schema().names()]
+    known = [name for name in _PLACE if name in rows.collect_schema().names()]
     # Names are made of the few rows that are told, not of all.
-    return rows.filter(back > 0).select(*kept, back_ns=back, subject=subject)
+    return rows.filter(back > 0).select(*known, back_ns=back, subject=subject)
 
 
 def _backwards_in_order(

@@ -81,9 +81,9 @@ class ModelRunner:
 
     def num_equal_to_solo(self, requests: Iterable[Request]) -> int:
         """Count those whose output, as far as the engine kept it, is that of their solo run."""
-        return sum(self._kept(request) == self.solo(request).tokens for request in requests)
+        return sum(self._output(request) == self.solo(request).tokens for request in requests)
 
-    def _kept(self, request: Request) -> tuple[int, ...]:
+    def _output(self, request: Request) -> tuple[int, ...]:
         return tuple(self.streams.tokens(request, request.prompt_len, request.num_generated))
 
 

@@ -88,7 +88,7 @@ class DecodedSlots:
         slots = {slot_of(row) for row in live}
         lengths = [length if slot in slots else 1 for slot, length in enumerate(self._lengths)]
         kv_slots = [self._cache.slots([slot], length) for slot, length in enumerate(lengths)]
-        mapping = [kept[place] for kept, place in zip(kv_slots, places, strict=True)]
+        mapping = [cached[place] for cached, place in zip(kv_slots, places, strict=True)]
         device = self.runner.device
         return ModelInput(
             torch.tensor(tokens, device=device),

@@ -172,8 +172,8 @@ class Staging:
             }
         for name, shared in self._shared.items():
             num = _num(segment, name)
-            kept = _cut(shared, range(num, max(num, _end(shared))))
-            self._shared[name] = ((range(num), epoch), *kept)
+            rest = _cut(shared, range(num, max(num, _end(shared))))
+            self._shared[name] = ((range(num), epoch), *rest)
         return {}
 
 

@@ -86,8 +86,8 @@ class Worker:
             return 1
         width = WIDTH_OF[command.name]
         self._share.verify(slot, self._wire.receive_words(width, "tokens"))
-        (num_kept,) = self._wire.receive_words(1, "verdict")
-        self._share.trim(slot, width - num_kept)
+        (num_accepted,) = self._wire.receive_words(1, "verdict")
+        self._share.trim(slot, width - num_accepted)
         return width
 
     def _decode_batch(self) -> int:

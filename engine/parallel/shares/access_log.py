@@ -24,7 +24,7 @@ class AccessLog:
         self._recorder = recorder
         self._num_epochs = 0
         self._num_events = 0
-        self._kept: dict[tuple[str, int], int] = {}
+        self._epochs: dict[tuple[str, int], int] = {}
 
     def next_epoch(self) -> int:
         """Return the number of a new write."""
@@ -42,15 +42,15 @@ class AccessLog:
 
     def update(self, stream: str, buffer: str, row: int) -> None:
         """Note that `stream` updates a row that outlives the batch; an empty one is not read."""
-        found = self._kept.get((buffer, row))
+        found = self._epochs.get((buffer, row))
         if found is not None:
             self.access(stream, "read", buffer, row, None, found)
-        made = self._kept[buffer, row] = self.next_epoch()
+        made = self._epochs[buffer, row] = self.next_epoch()
         self.access(stream, "write", buffer, row, None, made)
 
     def forget(self, buffer: str, row: int) -> None:
         """Let a row hold nothing: who updates it next has nothing to read."""
-        self._kept.pop((buffer, row), None)
+        self._epochs.pop((buffer, row), None)
 
     def order(self, earlier: str, later: str, what: str) -> None:
         """Note that `later` waits for what `earlier` has been given so far."""

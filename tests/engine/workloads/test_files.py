@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.engine.runs.scenario import recorder_for
-from stepscope.engine.workloads.files import KEPT_IN, LIMIT_BYTES, MAX_LISTED
+from stepscope.engine.workloads.files import FILE_BESIDE, LIMIT_BYTES, MAX_LISTED
 from stepscope.engine.workloads.workload import RequestSpec, Workload, identical
 from stepscope.ingest.errors import ConfigError, StepscopeError, TraceError
 from stepscope.ingest.recorder import Recorder
@@ -160,7 +160,7 @@ def test_the_workload_of_a_trace_is_there_to_be_run_again(
         pass
 
     assert Workload.load(out).specs == workload.specs
-    assert (out / KEPT_IN).exists() == (num_requests > MAX_LISTED)
+    assert (out / FILE_BESIDE).exists() == (num_requests > MAX_LISTED)
     assert (out / "manifest.json").stat().st_size < 2_000
     assert Trace.open(out).manifest.closed
 
@@ -194,6 +194,6 @@ def test_a_trace_that_was_parted_from_its_workload_is_refused(tmp_path: Path) ->
     out = tmp_path / "run.trace"
     with recorder_for(out, "x", "after", {}, identical(MAX_LISTED + 1, 1, 1).as_dict()):
         pass
-    (out / KEPT_IN).unlink()
+    (out / FILE_BESIDE).unlink()
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         Workload.load(out)
