@@ -1,9 +1,10 @@
 """Two runs side by side: their inputs, the first step at which they diverge, what came of it.
 
 The step is the first in which any rows of what an engine decides or does are different
-(`stages.py`), and the stage the first of that step. What differs before the first step of all, as
-slots that are set up, is told among the inputs. Rows that only one of the traces has, because the
-other ends before, are no divergence: that one is a prefix.
+(`stages.py`), and the stage the first of that step; KV blocks and arrivals are in question only
+where nothing else differs. What differs before the first step of all, as slots that are set up, is
+told among the inputs. Rows that only one of the traces has, because the other ends before, are no
+divergence: that one is a prefix. Traces may have any clock: no time is compared with another run's.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import polars as pl
 from stepscope.analyzers.diff.outcomes import Outcomes, outcomes
 from stepscope.analyzers.diff.pairing import Pairing, pair
 from stepscope.analyzers.diff.run_inputs import Input, inputs
-from stepscope.analyzers.diff.stages import STAGES, STEP, Stage, first_steps
+from stepscope.analyzers.diff.stages import KV_BLOCKS, STAGES, STEP, Stage, first_steps, renumbered
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.ingest.trace import Trace
 
 Row = dict[str, Any]
+FOLLOWING = (KV_BLOCKS, "arrivals")
 EQUAL, PREFIX, DIVERGED, INCOMPARABLE = "equal", "prefix", "diverged", "incomparable"
 STAMPED = ("steps", "lifecycle", "batch_rows", "core_spans", "collectives", "accesses", "outputs")
 
@@ -53,8 +55,10 @@ class Difference:
     `verdict` is "equal" (in all that was compared), "prefix" (`shorter`, "A" or "B", ends first),
     "diverged", or "incomparable" (they have no table in common). `firsts` tells for each stage that
     both recorded the first rank and step at which it differs, None if it never does; `slower` is
-    the first step that took another time. `not_compared` are the stages that only one recorded.
-    Requests are called as in A; `pairing` says which of them have another id in B.
+    the first step that took another time, where times are simulated: measured ones never agree.
+    `not_compared` are the stages that only one recorded. Requests are called as in A; `pairing`
+    says which of them have another id in B, and `renumbered` how many KV blocks have another number
+    there, as far as the same was done with them.
     """
 
     a: str
@@ -68,6 +72,7 @@ class Difference:
     not_compared: tuple[str, ...]
     outcomes: Outcomes
     pairing: Pairing
+    renumbered: int
 
 
 def diff(a: Trace, b: Trace) -> Difference:
@@ -97,6 +102,7 @@ def diff(a: Trace, b: Trace) -> Difference:
         tuple(stage.name for stage in STAGES if stage.name in in_a ^ in_b),
         outcomes(a, b),
         pairing,
+        renumbered(a, b, in_steps[KV_BLOCKS]) if KV_BLOCKS in in_steps else 0,
     )
 
 
@@ -154,14 +160,18 @@ def _listed(rows: tuple[Row, ...], most: int = 4) -> str | None:
 def _where(
     a: Trace, b: Trace, firsts: dict[str, pl.DataFrame]
 ) -> tuple[tuple[str, int, int] | None, str | None]:
-    """The first stage, rank and step that differ, and which trace had ended by then."""
+    """The first stage, rank and step that differ, and which trace had ended by then.
+
+    What is decided comes before the KV blocks that are handed out for it and the step in which
+    somebody happened to arrive, whenever those differ.
+    """
     last_a, last_b = _last_steps(a), _last_steps(b)
     each = [
-        (step, order, rank, name)
+        (name in FOLLOWING, step, order, rank, name)
         for order, (name, frame) in enumerate(firsts.items())
         for rank, step in frame.iter_rows()
     ]
-    for step, _, rank, name in sorted(each):
+    for _, step, _, rank, name in sorted(each):
         if step <= min(last_a.get(rank, step), last_b.get(rank, step)):
             return (name, rank, step), None
     if not each:
@@ -190,12 +200,12 @@ def _divergence(a: Trace, b: Trace, stage: Stage, rank: int, step: int) -> Diver
     ours, theirs = (
         stage.in_order(stage.rows(each).filter(here)).drop("place").collect() for each in (a, b)
     )
-    told_a, told_b = (rows.select(stage.columns).rows() for rows in (ours, theirs))
+    told_a, told_b = (rows.select(stage.compared).rows() for rows in (ours, theirs))
     most = max(len(told_a), len(told_b))
     place = next(at for at in range(most) if told_a[at : at + 1] != told_b[at : at + 1])
     return Divergence(
         rank, step, stage.name, place, _row(ours, place), _row(theirs, place),
-        _only(stage, told_a, told_b), _only(stage, told_b, told_a),
+        _only(stage, ours, theirs), _only(stage, theirs, ours),
     )  # fmt: skip
 
 
@@ -203,19 +213,24 @@ def _row(rows: pl.DataFrame, place: int) -> Row | None:
     return rows.row(place, named=True) if place < len(rows) else None
 
 
-def _only(stage: Stage, ours: list[Any], theirs: list[Any]) -> tuple[Row, ...]:
+def _only(stage: Stage, ours: pl.DataFrame, theirs: pl.DataFrame) -> tuple[Row, ...]:
     """What there is more of here than there, in order."""
-    more = Counter(ours) - Counter(theirs)
+    compared = [rows.select(stage.compared).rows() for rows in (ours, theirs)]
+    more = Counter(compared[0]) - Counter(compared[1])
     only = []
-    for row in ours:
-        if more[row] > 0:
-            more[row] -= 1
-            only.append(dict(zip(stage.columns, row, strict=True)))
+    for said, row in zip(
+        compared[0], ours.select(stage.columns).iter_rows(named=True), strict=True
+    ):
+        if more[said] > 0:
+            more[said] -= 1
+            only.append(row)
     return tuple(only)
 
 
 def _first_slower(a: Trace, b: Trace) -> tuple[int, int] | None:
-    """The first step that took another time."""
+    """The first step that took another time; of clocks that measure, each step does."""
+    if any(each.manifest.clock.kind != "virtual" for each in (a, b)):
+        return None
     ours, theirs = (each.steps.select(*STEP, "dur_ns").drop_nulls() for each in (a, b))
     both = ours.join(theirs, on=list(STEP), suffix="_b").filter(
         pl.col("dur_ns") != pl.col("dur_ns_b")

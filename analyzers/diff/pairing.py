@@ -1,8 +1,9 @@
 """Which request of one run is which of another, where a server makes up new ids for each run.
 
 Ids that both runs have are taken at their word. Of those that are left, one is paired with another
-by what of its id is not made up (`0-9ab12cd3` is `0-*` in each run of vLLM), else, in order of
-arrival, with the next one that asks for as much. That is inferred, and is told by how many.
+by the id that its client gave, by what of its own id is not made up (`0-9ab12cd3` is `0-*` in each
+run of vLLM), else, in order of arrival, with the next one that asks for as much. That is inferred,
+and is told by how many.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from stepscope.ingest.trace import Trace
 
 NAMES = ("request", "by_request", "owner")  # columns that name a request, in whatever table
 ABOUT_REQUESTS = pl.col("subject_kind") == "request"
-STEM, LENGTHS, PROMPT, ORDER = (
+CLIENT, STEM, LENGTHS, PROMPT, ORDER = (
+    "the ids that clients gave",
     "what of their ids is not made up",
     "prompt and output length, in order of arrival",
     "prompt length, in order of arrival",
     "order of arrival",
 )
 _SUFFIX = re.compile(r"-[0-9a-f]{8}$")
+_BY_ID = ((CLIENT, ("external_id",)), (STEM, ("stem",)))
 _BY_LENGTH = ((LENGTHS, ("prompt_len", "max_tokens")), (PROMPT, ("prompt_len",)), (ORDER, ()))
 
 
@@ -57,8 +60,8 @@ def pair(a: Trace, b: Trace) -> Pairing:
     fewest = min(map(len, left))
     names: dict[str, str] = {}
     inferred: dict[str, int] = {}
-    for how, keys in ((STEM, ("stem",)), *_BY_LENGTH):
-        found = _nth(left[0], left[1], keys, alone=how == STEM)
+    for how, keys in (*_BY_ID, *_BY_LENGTH):
+        found = _nth(left[0], left[1], keys, alone=(how, keys) in _BY_ID)
         names |= dict(found.select("request_b", "request").iter_rows())
         inferred |= {how: len(found)} if len(found) else {}
         left[0] = left[0].join(found, on=["rank", "request"], how="anti")
@@ -70,13 +73,12 @@ def pair(a: Trace, b: Trace) -> Pairing:
 
 
 def _requests(trace: Trace) -> pl.DataFrame:
-    """Who is named, in order of arrival: rank, request, stem, prompt_len, max_tokens."""
-    asked = ("prompt_len", "max_tokens")
-    nothing = [pl.lit(None, pl.Int64).alias(name) for name in asked]
+    """Who is named, in order of arrival: rank, request, stem, external_id, and what it asks for."""
+    asked = ("prompt_len", "max_tokens", "external_id")
     arrived = trace.lifecycle.select("rank", "request", "ts_ns", *asked)
-    scheduled = trace.batch_rows.select("rank", "request", "ts_ns", *nothing)
+    scheduled = trace.batch_rows.select("rank", "request", "ts_ns")
     named = (
-        pl.concat([arrived, scheduled.cast(arrived.collect_schema())])
+        pl.concat([arrived, scheduled], how="diagonal_relaxed")
         .filter(pl.col("request").is_not_null())
         .group_by("rank", "request", maintain_order=True)
         .agg(pl.col("ts_ns").min(), pl.col(asked).max())

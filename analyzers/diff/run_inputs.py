@@ -73,6 +73,7 @@ def _asked(trace: Trace) -> dict[str, Any]:
             for each in listed
             if isinstance(each, dict) and "id" in each
         }
-    asked = ["request", "prompt_len", "max_tokens", "priority", "deadline_ns"]
+    deadline = pl.col("deadline_ns") - pl.col("ts_ns")  # clocks of two runs begin anywhere
+    asked = ["request", "prompt_len", "max_tokens", "priority", deadline]
     came = trace.lifecycle.filter(pl.col("event") == "arrive", pl.col("request").is_not_null())
     return {row[0]: row[1:] for row in came.select(asked).collect().iter_rows()}

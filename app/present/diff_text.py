@@ -106,12 +106,15 @@ def _findings(ours: CheckResult, theirs: CheckResult) -> Iterator[str]:
 
 def _paired(found: Difference) -> Iterator[str]:
     inferred = found.pairing.inferred
-    if not inferred:
-        return
-    yield ""
-    yield "requests of B have other ids, and are called as those of A that they seem to be"
-    for how, number in inferred.items():
-        yield f"  {times(number, 'pair')} inferred from {how}"
+    if inferred:
+        yield ""
+        yield "requests of B have other ids, and are called as those of A that they seem to be"
+        for how, number in inferred.items():
+            yield f"  {times(number, 'pair')} inferred from {how}"
+    if found.renumbered:
+        yield ""
+        blocks = times(found.renumbered, "KV block")
+        yield f"{blocks} of B with another number, told apart by which was used first"
 
 
 def _verdict(found: Difference) -> Iterator[str]:

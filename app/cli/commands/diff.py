@@ -40,7 +40,9 @@ def diff(a: Path, b: Path, form: str, rules: bool, open_trace: OpenTrace) -> Non
     given differently, what each knew where they diverge, and what came of it: who gained, who lost.
 
     Requests go by their ids. Where a server makes these up anew in each run, requests are paired by
-    the rest of the ids, else by their lengths in order of arrival, and that is said.
+    the ids that clients gave, by the rest of their own, else by their lengths in order of arrival,
+    and that is said. KV blocks go by the order in which they are first used, whatever their
+    numbers, and are in question only where the same was decided; clocks may be any.
 
     Exits 0 whether or not they diverge.
 
@@ -106,6 +108,7 @@ def _as_dict(found: Difference, known: Known, results: Results | None) -> dict[s
         "totals": found.outcomes.totals,
         "causes_ns": found.outcomes.causes,
         "requests": found.outcomes.requests.to_dicts(),
+        "renumbered_kv_blocks": found.renumbered,
         "paired": {"by": dict(found.pairing.inferred), "a_by_b": dict(found.pairing.names)},
         "findings": None if results is None else _by_run(each.counts for each in results),
         "coverage": None if results is None else _by_run(each.coverage.share for each in results),
