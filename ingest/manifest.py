@@ -1,13 +1,15 @@
 """What a trace says about itself: who recorded what, on which clock, and what was lost.
 
 Standard library only, because the recorder writes it. `manifest.json` is the manifest of rank 0,
-or of a whole trace written at once; `manifest.rank=3.json` beside it that of rank 3.
+or of a whole trace written at once; `manifest.rank=3.json` beside it that of rank 3, and
+`manifest.rank=0.front-end.json` that of another process which records rows of rank 0.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -19,6 +21,26 @@ from stepscope.ingest.schema import FORMAT_VERSION
 CLOCKS = ("wall", "virtual", "profiler")
 MANIFEST_LIMIT_BYTES = 64 << 20
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Writer:
+    """Who writes a trace: a rank, or a part of it that records in a process of its own.
+
+    Its text, `0` or `0.front-end`, is in the names of its files.
+    """
+
+    rank: int = 0
+    part: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.rank}.{self.part}" if self.part else str(self.rank)
+
+    @classmethod
+    def named(cls, text: str) -> Writer | None:
+        """Give the writer of a text; None of what is none."""
+        found = re.fullmatch(r"([0-9]{1,9})(?:\.([a-z0-9-]{1,40}))?", text)
+        return cls(int(found[1]), found[2] or "") if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +74,7 @@ class Manifest:
     `tables` maps a table's name to complete, inferred, ordered (the order of its times is right and
     their distance says nothing) or partial; a table that is not named is absent. `workload` is
     enough to run it again. `dropped` counts rows per table that were given to the recorder and not
-    recorded. `recovered` maps a rank to what was found in its unclosed journal: `{"rows": {table:
+    recorded. `recovered` maps a writer to what was found in its unclosed journal: `{"rows": {table:
     rows}, "live": whether it is still recorded, "discarded_bytes": bytes, "notes": [text]}`.
     """
 
@@ -108,9 +130,19 @@ class Manifest:
         return _manifest(known, where)
 
 
-def manifest_name(rank: int) -> str:
-    """Name the file that holds a rank's manifest."""
-    return "manifest.json" if rank == 0 else f"manifest.rank={rank}.json"
+def manifest_name(writer: Writer) -> str:
+    """Name the file that holds a writer's manifest."""
+    return "manifest.json" if writer == Writer() else f"manifest.rank={writer}.json"
+
+
+def manifest_files(folder: Path) -> dict[Writer, Path]:
+    """List the files that hold a manifest, by their writers in order."""
+    found = {}
+    for file in folder.glob("manifest*.json"):
+        writer = Writer.named(file.stem.partition("=")[2] or "0")
+        if writer and file.name == manifest_name(writer):
+            found[writer] = file
+    return dict(sorted(found.items()))
 
 
 def write_manifest(manifest: Manifest, file: Path) -> None:
@@ -131,7 +163,7 @@ def read_manifest(file: Path) -> Manifest:
 
 
 def merged(manifests: Iterable[Manifest]) -> Manifest:
-    """Make one manifest of those of several ranks: the lowest rank speaks for what they share."""
+    """Make one manifest of those of several writers: the first speaks for what they share."""
     ordered = sorted(manifests, key=lambda manifest: manifest.ranks)
     if len(ordered) == 1:
         return ordered[0]

@@ -19,7 +19,6 @@ import sys
 import threading
 import time
 import weakref
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -37,13 +36,15 @@ from stepscope.ingest.manifest import (
     write_manifest,
 )
 from stepscope.ingest.recording.background import Background, Compactor
+from stepscope.ingest.recording.bound import bound
 from stepscope.ingest.recording.bulk import Bulk
 from stepscope.ingest.recording.forms.rows import Begin, Row
 from stepscope.ingest.recording.forms.spans import SPAN_COLUMNS, SpanFunction, span_function
 from stepscope.ingest.recording.journal import Journal
 from stepscope.ingest.recording.lasting import Lasting
-from stepscope.ingest.recording.place import claim, refused
+from stepscope.ingest.recording.place import Taken, claim, refused, writer_of_part
 from stepscope.ingest.recording.row_streams import Rows
+from stepscope.ingest.recording.starts import start_paths
 from stepscope.ingest.schema import BY_NAME, TABLES
 
 _open_recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
@@ -53,7 +54,8 @@ class Recorder:
     """Records one rank of an engine into a `.trace` directory, until closed.
 
     Every rank records in a process of its own with its own `rank`, into the same `path` if they
-    share a file system. Threads of a process may record at once; a process that is forked off
+    share a file system; another process that records rows of the same rank is a `part` of it, such
+    as its front end. Threads of a process may record at once; a process that is forked off
     records nothing. Raises `RecordingError` where `path` cannot take a recording.
     """
 
@@ -83,6 +85,7 @@ class Recorder:
         producer_version: str = "",
         clock: ClockInfo | None = None,
         rank: int = 0,
+        part: str = "",
         config: Mapping[str, Any] | None = None,
         workload: Mapping[str, Any] | None = None,
         scenario: str | None = None,
@@ -91,6 +94,7 @@ class Recorder:
     ) -> None:
         self.path = Path(path).absolute()
         self.rank = rank
+        self._writer = writer_of_part(rank, part)
         self.now_ns = now_ns
         self._manifest = Manifest(
             producer,
@@ -116,6 +120,19 @@ class Recorder:
         _open_recorders.add(self)
         atexit.register(self.close)
 
+    @classmethod
+    def under(cls, parent: str | Path, **said: Any) -> Recorder:
+        """Record into a directory of this start's own below `parent`; the rest as for a recorder.
+
+        It is named by the time and the process, or by `STEPSCOPE_START`, which `new_start` sets:
+        all ranks and parts of one start record into one trace. Where this one is recorded there
+        already, of an earlier start, a number is put behind the name. Raises as a recorder does.
+        """
+        for path in start_paths(Path(parent)):
+            with suppress(Taken):
+                return cls(path, **said)
+        raise AssertionError  # there is no end of paths
+
     @property
     def dropped(self) -> dict[str, int]:
         """Rows per table that were given and not recorded."""
@@ -134,7 +151,7 @@ class Recorder:
         `ts_ns`, their order is lost. Raises `ConfigError` for a table or column that does not
         exist, and for a required column that is left out.
         """
-        return self._rows_of(*_bound(table, names))
+        return self._rows_of(*bound(table, names))
 
     def in_two(
         self, table: str, names: Sequence[str], later: Sequence[str]
@@ -145,7 +162,7 @@ class Recorder:
         later columns until it is completed, which may be after other rows were begun, in any order,
         and once. Raises `ConfigError` as `narrow` does, and where a later column is required.
         """
-        known, columns = _bound(table, [*names, *later])
+        known, columns = bound(table, [*names, *later])
         if not later or set(known.required) & set(later):
             raise ConfigError("required columns are told at once, others later", where=table)
         num_first = len(names)
@@ -161,7 +178,7 @@ class Recorder:
         lengths, records nothing, and all of its rows are counted as dropped. Raises `ConfigError`
         as `narrow` does.
         """
-        return Bulk(self._journal, *_bound(table, names)).put
+        return Bulk(self._journal, *bound(table, names)).put
 
     def batches(self) -> Lasting:
         """Begin to record the batches of a scheduler by what changes from one to the next."""
@@ -196,10 +213,10 @@ class Recorder:
 
     @property
     def _manifest_file(self) -> Path:
-        return self.path / manifest_name(self.rank)
+        return self.path / manifest_name(self._writer)
 
     def _begun(self) -> Journal:
-        folder = claim(self.path, self.rank)
+        folder = claim(self.path, self._writer)
         try:
             write_manifest(self._manifest, self._manifest_file)
             return Journal(folder, self._background.sealed)
@@ -230,39 +247,20 @@ class Recorder:
     def _compact(self) -> None:
         """Compact what is left: here if the program uses Polars anyway, else in the process."""
         if "polars" not in sys.modules:
-            self._compactor.compact_rank(self.path, self.rank)
+            self._compactor.compact_writer(self.path, self._writer)
         self._compactor.finish()
         if "polars" in sys.modules:
-            from stepscope.ingest.recording.compaction import compact_rank  # noqa: PLC0415 - needs Polars
+            from stepscope.ingest.recording.compaction import compact_writer  # noqa: PLC0415 - needs Polars
 
             # A full disk, mostly. The rows are safe in the journal, which opens as well.
             with suppress(Exception):
-                compact_rank(self.path, self.rank)
+                compact_writer(self.path, self._writer)
 
     def _disown(self) -> None:
         self._is_closed = True
         self._closing = threading.Lock()
         self._journal.disown()
         self._compactor.let_go()
-
-
-def _bound(table: str, names: Sequence[str]) -> tuple[Table, list[Column]]:
-    """A table and columns of it, all required ones among them."""
-    if (known := BY_NAME.get(table)) is None:
-        raise ConfigError(f"there is no {table!r}", where=table)
-    columns = _columns(known, names)
-    if missing := set(known.required) - set(names):
-        raise ConfigError(f"{', '.join(sorted(missing))} must be recorded", where=table)
-    return known, columns
-
-
-def _columns(table: Table, names: Sequence[str]) -> list[Column]:
-    columns = {column.name: column for column in table.columns[1:]}
-    if twice := [name for name, number in Counter(names).items() if number > 1]:
-        raise ConfigError(f"{twice[0]!r} is named twice", where=table.name)
-    if unknown := [name for name in names if name not in columns]:
-        raise ConfigError(f"there is no {unknown[0]!r}", where=table.name)
-    return [columns[name] for name in names]
 
 
 def _locked(record: Callable[..., Any], lock: threading.RLock) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -97,6 +98,22 @@ def test_the_lines_for_hot_loops_record_what_they_say(tmp_path: Path) -> None:
     assert trace.decisions.collect()["reason"].to_list() == ["late", "long"]
     assert trace.steps.collect()["dur_ns"].to_list() == [9]
     assert recorder.dropped == {}
+
+
+def test_the_lines_for_a_start_record_one_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STEPSCOPE_START", "")
+    _, _, start, *_ = re.findall(r"```python\n(.*?)```", RECORDER, flags=re.DOTALL)
+    made: dict[str, Any] = {"rank": 1}
+
+    exec(start, made)  # noqa: S102 - the page's own code
+
+    for name in ("recorder", "front_end"):
+        made[name].close()
+    (trace,) = (tmp_path / "traces").iterdir()
+    assert Trace.open(trace).manifest.ranks == (0, 1)
 
 
 def test_the_page_on_recording_names_what_each_family_looks_at() -> None:

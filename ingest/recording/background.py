@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
+from stepscope.ingest.manifest import Writer
 from stepscope.ingest.recording.journal import Stream
 
 PATIENCE_S = 60.0
@@ -69,9 +70,9 @@ class Compactor:
         """Ask for one full segment."""
         self._ask({"segment": str(file)})
 
-    def compact_rank(self, trace: Path, rank: int) -> None:
-        """Ask for all that is left of a rank's closed journal."""
-        self._ask({"trace": str(trace), "rank": rank})
+    def compact_writer(self, trace: Path, writer: Writer) -> None:
+        """Ask for all that is left of a writer's closed journal."""
+        self._ask({"trace": str(trace), "writer": str(writer)})
 
     def finish(self) -> None:
         """Wait until all that was asked for is done, within `PATIENCE_S`."""
@@ -92,7 +93,7 @@ class Compactor:
                 self._process.stdin.close()
         self._process, self._is_refused = None, True
 
-    def _ask(self, request: dict[str, str | int]) -> None:
+    def _ask(self, request: dict[str, str]) -> None:
         with suppress(OSError, ValueError):
             if self._process is None and not self._is_refused:
                 self._is_refused = True

@@ -18,6 +18,7 @@ from pathlib import Path
 from stepscope.ingest.errors import RecordingError, TraceError, WriteError
 from stepscope.ingest.manifest import (
     Manifest,
+    Writer,
     manifest_name,
     read_manifest,
     write_manifest,
@@ -28,17 +29,17 @@ from stepscope.ingest.recording.holding import hold, is_held
 from stepscope.ingest.recording.recovery import read_journal, unknown, with_found
 from stepscope.ingest.recording.segments import journal_folder
 from stepscope.ingest.schema import TABLES
-from stepscope.ingest.storage.store import covered_numbers, holds_trace, ranks_in, whole_files
+from stepscope.ingest.storage.store import covered_numbers, holds_trace, whole_files, writers_in
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What came of one rank: how many rows its journal alone had, and what of it was unreadable.
+    """What came of one writer: how many rows its journal alone had, and what of it was unreadable.
 
     `has_journal` tells that the journal stays, because parts of it cannot be read.
     """
 
-    rank: int
+    writer: Writer
     num_rows: int
     discarded_bytes: int
     notes: tuple[str, ...]
@@ -53,41 +54,41 @@ def close_recording(path: Path, progress: Progress | None = None) -> list[Closed
     """
     if not path.is_dir() or not holds_trace(path):
         raise TraceError("no recording is there", where=str(path), todo="name a .trace directory")
-    ranks = ranks_in(path, "journal.rank=*")
-    for rank in ranks:
-        if is_held(journal_folder(path, rank)):
-            raise _still_recorded(path, rank)
-    return [close_rank(path, rank, progress) for rank in ranks]
+    writers = writers_in(path, "journal.rank=*")
+    for writer in writers:
+        if is_held(journal_folder(path, writer)):
+            raise _still_recorded(path, writer)
+    return [close_writer(path, writer, progress) for writer in writers]
 
 
-def close_rank(path: Path, rank: int, progress: Progress | None = None) -> Closed:
-    """Finish the journal of one rank; raises as `close_recording` does."""
-    journal = journal_folder(path, rank)
+def close_writer(path: Path, writer: Writer, progress: Progress | None = None) -> Closed:
+    """Finish the journal of one writer; raises as `close_recording` does."""
+    journal = journal_folder(path, writer)
     try:
-        with _alone(path, rank):
-            found = read_journal(path, rank, progress).without(_covered(path, rank))
+        with _alone(path, writer):
+            found = read_journal(path, writer, progress).without(_covered(path, writer))
             found.is_live = False  # it is we who hold it
-            compact_journal(path, rank)
+            compact_journal(path, writer)
             tables = (table.name for table in TABLES if (path / table.name).is_dir())
-            manifest = with_found(_manifest(path, rank), found, tables)
-            write_manifest(manifest, path / manifest_name(rank))
+            manifest = with_found(_manifest(path, writer), found, tables)
+            write_manifest(manifest, path / manifest_name(writer))
             if not found.loss.is_damage:
                 shutil.rmtree(journal)
     except OSError as error:
         why = f"cannot be written: {error.strerror or error}"
         raise WriteError(why, where=str(path), todo="make room and try again") from None
     return Closed(
-        rank, sum(found.num_rows().values()), found.loss.discarded_bytes, tuple(found.loss.notes),
+        writer, sum(found.num_rows().values()), found.loss.discarded_bytes, tuple(found.loss.notes),
         journal.exists(),
     )  # fmt: skip
 
 
 @contextmanager
-def _alone(path: Path, rank: int) -> Iterator[None]:
+def _alone(path: Path, writer: Writer) -> Iterator[None]:
     """Hold the journal, so that no two processes finish it at once."""
-    held = hold(journal_folder(path, rank))
-    if held is None and is_held(journal_folder(path, rank)):
-        raise _still_recorded(path, rank)
+    held = hold(journal_folder(path, writer))
+    if held is None and is_held(journal_folder(path, writer)):
+        raise _still_recorded(path, writer)
     try:
         yield
     finally:
@@ -95,18 +96,18 @@ def _alone(path: Path, rank: int) -> Iterator[None]:
             os.close(held)
 
 
-def _still_recorded(path: Path, rank: int) -> RecordingError:
+def _still_recorded(path: Path, writer: Writer) -> RecordingError:
     return RecordingError(
-        f"rank {rank} is still being recorded", where=str(path), todo="stop the engine first"
+        f"rank {writer} is still being recorded", where=str(path), todo="stop the engine first"
     )
 
 
-def _manifest(path: Path, rank: int) -> Manifest:
-    file = path / manifest_name(rank)
-    return read_manifest(file) if file.exists() and file.stat().st_size else unknown(rank)
+def _manifest(path: Path, writer: Writer) -> Manifest:
+    file = path / manifest_name(writer)
+    return read_manifest(file) if file.exists() and file.stat().st_size else unknown(writer)
 
 
-def _covered(path: Path, rank: int) -> dict[str, set[int]]:
+def _covered(path: Path, writer: Writer) -> dict[str, set[int]]:
     """The segments that Parquet files hold."""
-    folders = {table.name: path / table.name / f"rank={rank}" for table in TABLES}
+    folders = {table.name: path / table.name / f"rank={writer}" for table in TABLES}
     return {name: covered_numbers(whole_files(folder)) for name, folder in folders.items()}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
+from stepscope.ingest.manifest import Writer
 from stepscope.ingest.recording.recovery import (
     Loss,
     Recovered,
@@ -21,7 +22,7 @@ from stepscope.ingest.recording.recovery import (
     segment_files,
     table_of,
 )
-from stepscope.ingest.recording.segments import journal_folder, rank_of
+from stepscope.ingest.recording.segments import journal_folder, writer_of
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.storage.store import (
     covered_numbers,
@@ -39,7 +40,7 @@ MERGED_ROWS = 1 << 20
 def compact_segment(file: Path) -> bool:
     """Compact one full segment, unless a row in it has yet to be finished; tell whether it was."""
     loss = Loss()
-    segment = read_segment(file, Strings(file.parent, loss), rank_of(file.parent), loss)
+    segment = read_segment(file, Strings(file.parent, loss), writer_of(file.parent).rank, loss)
     if not segment or segment.num_open or loss.notes:
         return False
     _write(file.parent, [segment])
@@ -47,25 +48,25 @@ def compact_segment(file: Path) -> bool:
     return True
 
 
-def compact_rank(trace: Path, rank: int) -> None:
-    """Compact all that is left of a rank's closed journal, and remove the journal."""
-    loss = compact_journal(trace, rank)
-    for name in {table_of(file) for file in segment_files(journal_folder(trace, rank))}:
-        _merge(trace / name / f"rank={rank}")
+def compact_writer(trace: Path, writer: Writer) -> None:
+    """Compact all that is left of a writer's closed journal, and remove the journal."""
+    loss = compact_journal(trace, writer)
+    for name in {table_of(file) for file in segment_files(journal_folder(trace, writer))}:
+        _merge(trace / name / f"rank={writer}")
     if not loss.notes:
-        shutil.rmtree(journal_folder(trace, rank))
+        shutil.rmtree(journal_folder(trace, writer))
 
 
-def compact_journal(trace: Path, rank: int) -> Loss:
-    """Compact all that is left of a rank's journal, which stays; return what was lost of it."""
-    journal, loss = journal_folder(trace, rank), Loss()
+def compact_journal(trace: Path, writer: Writer) -> Loss:
+    """Compact all that is left of a writer's journal, which stays; return what was lost of it."""
+    journal, loss = journal_folder(trace, writer), Loss()
     strings = Strings(journal, loss)
     files = segment_files(journal)
     for name in dict.fromkeys(table_of(file) for file in files):
-        done = covered_numbers(whole_files(trace / name / f"rank={rank}"))
+        done = covered_numbers(whole_files(trace / name / f"rank={writer}"))
         left = [f for f in files if table_of(f) == name and number_of(f) not in done]
         for run in _runs(left):
-            read = [read_segment(file, strings, rank, loss) for file in run]
+            read = [read_segment(file, strings, writer.rank, loss) for file in run]
             _write(journal, [segment for segment in read if segment])
     return loss
 
@@ -87,8 +88,7 @@ def _write(journal: Path, segments: list[Recovered]) -> None:
     kept = [segment for segment in segments if segment.rows.height]
     if not kept:
         return
-    name, rank = kept[0].table.name, rank_of(journal)
-    file = journal.parent / name / f"rank={rank}"
+    file = journal.parent / kept[0].table.name / f"rank={writer_of(journal)}"
     file /= parquet_name(kept[0].number, kept[-1].number)
     write_parquet(pl.concat([segment.rows for segment in kept]), file)
 

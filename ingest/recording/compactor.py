@@ -15,10 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from stepscope.ingest.errors import StepscopeError
-from stepscope.ingest.recording.closing import close_rank
-from stepscope.ingest.recording.compaction import compact_rank, compact_segment
+from stepscope.ingest.manifest import Writer
+from stepscope.ingest.recording.closing import close_writer
+from stepscope.ingest.recording.compaction import compact_segment, compact_writer
 from stepscope.ingest.recording.holding import is_held
-from stepscope.ingest.recording.segments import rank_of
+from stepscope.ingest.recording.segments import writer_of
 
 LOWEST_PRIORITY = 19
 MOST_LEFT = 8
@@ -38,8 +39,8 @@ def main() -> None:
                 # What was left because of a row that was not finished may be by now.
                 tried = [*left, Path(file)]
                 left = [each for each in tried if not compact_segment(each)][-MOST_LEFT:]
-            case {"trace": trace, "rank": rank}:
-                compact_rank(Path(trace), rank)
+            case {"trace": trace, "writer": name}:
+                compact_writer(Path(trace), Writer.named(name) or Writer())
             case _:
                 return
     for journal in journals:
@@ -52,7 +53,7 @@ def _finish(journal: Path) -> None:
     while is_held(journal) and time.monotonic() < deadline:
         time.sleep(0.05)
     with suppress(StepscopeError):
-        close_rank(journal.parent, rank_of(journal))
+        close_writer(journal.parent, writer_of(journal))
 
 
 if __name__ == "__main__":

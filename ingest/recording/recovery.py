@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.ingest.columns import Column, Table, Type
-from stepscope.ingest.manifest import Manifest, ReadReport, manifest_name
+from stepscope.ingest.manifest import Manifest, ReadReport, Writer, manifest_name
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.recording.holding import is_held
 from stepscope.ingest.recording.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
@@ -73,9 +73,9 @@ class Loss:
 
 @dataclass(slots=True)
 class Found:
-    """What was found in one rank's journal: segments, what was lost, and what was dropped, why."""
+    """What was found in a writer's journal: segments, what was lost, and what was dropped, why."""
 
-    rank: int
+    writer: Writer
     segments: list[Recovered]
     loss: Loss
     dropped: dict[str, int] = field(default_factory=dict)
@@ -105,28 +105,28 @@ class Found:
         return replace(self, segments=left)
 
 
-def read_journal(trace: Path, rank: int, progress: Progress | None = None) -> Found:
-    """Read all that is in the journal of one rank; nothing is written."""
-    folder, loss = journal_folder(trace, rank), Loss()
+def read_journal(trace: Path, writer: Writer, progress: Progress | None = None) -> Found:
+    """Read all that is in the journal of one writer; nothing is written."""
+    folder, loss = journal_folder(trace, writer), Loss()
     is_live = is_held(folder)
     strings, files = Strings(folder, loss), segment_files(folder)
     found: list[Recovered] = []
     for done, file in enumerate(files, 1):
-        segment = read_segment(file, strings, rank, loss)
+        segment = read_segment(file, strings, writer.rank, loss)
         found += [segment] if segment else []
         if progress:
-            progress(f"recovering rank {rank}", done, len(files))
-    return Found(rank, found, loss, *read_tally(folder), is_live=is_live)
+            progress(f"recovering rank {writer}", done, len(files))
+    return Found(writer, found, loss, *read_tally(folder), is_live=is_live)
 
 
-def unknown(rank: int) -> Manifest:
-    """Give the manifest of a rank whose own is lost."""
-    lost = ReadReport(notes=(f"{manifest_name(rank)} is missing",))
-    return Manifest("unknown", ranks=(rank,), closed=False, report=lost)
+def unknown(writer: Writer) -> Manifest:
+    """Give the manifest of a writer whose own is lost."""
+    lost = ReadReport(notes=(f"{manifest_name(writer)} is missing",))
+    return Manifest("unknown", ranks=(writer.rank,), closed=False, report=lost)
 
 
 def with_found(manifest: Manifest, found: Found, tables: Iterable[str]) -> Manifest:
-    """Say in the manifest of a rank what was found in its journal, unless it says so already.
+    """Say in the manifest of a writer what was found in its journal, unless it says so already.
 
     `tables` are those that have rows: of a run that was never closed none is known to be whole.
     """
@@ -135,7 +135,7 @@ def with_found(manifest: Manifest, found: Found, tables: Iterable[str]) -> Manif
     return replace(
         manifest,
         tables=manifest.tables or dict.fromkeys(tables, "partial"),
-        recovered={str(found.rank): found.said()},
+        recovered={str(found.writer): found.said()},
         dropped=manifest.dropped or found.dropped,
     )
 

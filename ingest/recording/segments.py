@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.ingest.columns import Column
+from stepscope.ingest.manifest import Writer
 
 ROWS_MAGIC = b"stepseg1"
 STRINGS_MAGIC = b"stepstr1"
@@ -62,14 +63,14 @@ class Header:
         return (ROWS_MAGIC + text.encode()).ljust(HEADER_BYTES, b"\0")
 
 
-def journal_folder(trace: Path, rank: int) -> Path:
-    """Give the folder of a rank's journal."""
-    return trace / f"journal.rank={rank}"
+def journal_folder(trace: Path, writer: Writer) -> Path:
+    """Give the folder of a writer's journal."""
+    return trace / f"journal.rank={writer}"
 
 
-def rank_of(journal: Path) -> int:
-    """Give the rank whose journal it is."""
-    return int(journal.name.rpartition("=")[2])
+def writer_of(journal: Path) -> Writer:
+    """Give the writer whose journal it is."""
+    return Writer.named(journal.name.partition("=")[2]) or Writer()
 
 
 def size_of(number: int) -> int:

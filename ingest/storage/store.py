@@ -1,8 +1,9 @@
 """A trace on disk: one Parquet dataset per table, `<table>/rank=<r>/<first>-<last>.parquet`.
 
-Every file holds all the columns of its table, `rank` too, so that each can be read by itself. The
-numbers in its name are those of the journal segments that it was made of: a segment that a file
-covers is not read again.
+Every file holds all the columns of its table, `rank` too, so that each can be read by itself; what
+another process recorded of rank 0 is in `<table>/rank=0.front-end/`, or as it is called. The
+numbers in a file's name are those of the journal segments that it was made of: a segment that a
+file covers is not read again.
 
 What grows by one with every step is written less the step, in a column that says so, such as
 `num_computed - step`: most of it is then the same from step to step and takes no room (decision
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,7 @@ import polars as pl
 from stepscope.ingest.columns import Table
 from stepscope.ingest.errors import SchemaMismatch, TraceError
 from stepscope.ingest.frames import Frame, conform, polars_schema
+from stepscope.ingest.manifest import Writer
 from stepscope.ingest.schema import TABLES
 
 ROW_GROUP_ROWS = 256 << 10
@@ -38,10 +39,10 @@ def holds_trace(folder: Path) -> bool:
     return any(any(folder.glob(pattern)) for pattern in patterns)
 
 
-def ranks_in(folder: Path, pattern: str) -> list[int]:
-    """List the ranks whose folders are called so, such as `journal.rank=*`."""
-    names = {found.name.rpartition("=")[2] for found in folder.glob(pattern)}
-    return sorted(int(name) for name in names if re.fullmatch("[0-9]{1,9}", name))
+def writers_in(folder: Path, pattern: str) -> list[Writer]:
+    """List the writers whose folders are called so, such as `journal.rank=*`."""
+    names = {found.name.partition("=")[2] for found in folder.glob(pattern)}
+    return sorted(writer for name in names if (writer := Writer.named(name)))
 
 
 def parquet_name(first: int, last: int) -> str:
@@ -54,9 +55,9 @@ def covered_numbers(files: Iterable[Path]) -> set[int]:
     return {number for first, last in map(_covers, files) for number in range(first, last + 1)}
 
 
-def of_rank(files: Iterable[Path], rank: int) -> list[Path]:
-    """Pick the files of one rank."""
-    return [file for file in files if file.parent.name == f"rank={rank}"]
+def of_writer(files: Iterable[Path], writer: Writer) -> list[Path]:
+    """Pick the files of one writer."""
+    return [file for file in files if file.parent.name == f"rank={writer}"]
 
 
 def parquet_files(folder: Path, table: str) -> list[Path]:

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from stepscope.ingest.errors import StepscopeError
     from stepscope.ingest.recorder import Recorder
     from stepscope.ingest.recording.lasting import BatchRow
+    from stepscope.ingest.recording.starts import new_start
     from stepscope.ingest.trace import Trace
 
 _HOMES = {
     "Recorder": "ingest.recorder",
     "BatchRow": "ingest.recording.lasting",
+    "new_start": "ingest.recording.starts",
     "Trace": "ingest.trace",
     "check": "analyzers.check.run",
     "CheckResult": "analyzers.check.run",
@@ -50,6 +52,7 @@ __all__ = [
     "Trace",
     "assert_clean",
     "check",
+    "new_start",
 ]
 
 

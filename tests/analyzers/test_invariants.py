@@ -32,7 +32,7 @@ from stepscope.analyzers.rules.stv.stv003_bucket_starved import BucketStarved
 from stepscope.analyzers.rules.trc.trc002_clock_backwards import ClockBackwards
 from stepscope.analyzers.rules.trc.trc004_rank_lost import RankLost
 from stepscope.analyzers.rules.trc.trc005_recompute_mislabelled import RecomputeMislabelled
-from stepscope.ingest.manifest import manifest_name, write_manifest
+from stepscope.ingest.manifest import Writer, manifest_name, write_manifest
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.storage.store import parquet_name, write_parquet
 from stepscope.ingest.trace import Trace
@@ -145,7 +145,7 @@ def _everything() -> dict[str, Any]:
 
 def _save_in_files_of(size: int, trace: Trace, folder: Path) -> None:
     """Write a trace as an engine does whose journal holds `size` rows to a segment."""
-    write_manifest(trace.manifest, folder / manifest_name(0))
+    write_manifest(trace.manifest, folder / manifest_name(Writer()))
     for table in TABLES:
         rows = trace.table(table.name).collect()
         for (rank,), of_rank in rows.group_by("rank", maintain_order=True):

@@ -16,8 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from stepscope.ingest.manifest import Writer
 from stepscope.ingest.recorder import Recorder
-from stepscope.ingest.recording.compaction import compact_rank
+from stepscope.ingest.recording.compaction import compact_writer
 from stepscope.ingest.recording.forms.rows import Row
 from stepscope.ingest.trace import Trace
 
@@ -145,7 +146,7 @@ def _afterwards(path: Path) -> list[dict[str, Any]]:
     rec._background.finish()
     rec._compactor.finish()
     compacting = time.perf_counter_ns()
-    compact_rank(path, 0)
+    compact_writer(path, Writer())
     compacted = time.perf_counter_ns()
     rec.close()
     return [

@@ -68,7 +68,7 @@ def test_every_row_and_what_is_said_of_the_run_stay_and_the_journal_goes(
 
     (rank,) = close_recording(trace)
 
-    assert (rank.rank, rank.num_rows, rank.has_journal) == (0, 2 * ROWS, False)
+    assert (str(rank.writer), rank.num_rows, rank.has_journal) == ("0", 2 * ROWS, False)
     assert not list(trace.glob("journal*"))
     assert num_bytes(trace) < size / 4
     after = rows_of(trace)
@@ -119,7 +119,7 @@ def test_one_rank_that_goes_on_keeps_the_others_from_being_closed(
     with Recorder(trace, producer="engine"), pytest.raises(RecordingError, match="rank 0"):
         close_recording(trace)
 
-    assert [rank.rank for rank in close_recording(trace)] == [1]
+    assert [str(rank.writer) for rank in close_recording(trace)] == ["1"]
     manifest = Trace.open(trace).manifest
     assert (manifest.ranks, manifest.closed) == ((0, 1), False)
     assert set(manifest.recovered or {}) == {"1"}

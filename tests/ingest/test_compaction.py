@@ -13,10 +13,11 @@ from types import ModuleType
 
 import pytest
 
+from stepscope.ingest.manifest import Writer
 from stepscope.ingest.readers.native import reader
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording import compaction, compactor, recovery
-from stepscope.ingest.recording.compaction import compact_rank, compact_segment
+from stepscope.ingest.recording.compaction import compact_segment, compact_writer
 from stepscope.ingest.recording.recovery import segment_files
 from stepscope.ingest.storage import store
 from stepscope.ingest.trace import Trace
@@ -47,7 +48,7 @@ def assert_every_row_once(trace: Path) -> None:
 
 
 def test_a_closed_rank_is_one_file_per_table_and_no_journal(trace: Path) -> None:
-    compact_rank(trace, 0)
+    compact_writer(trace, Writer())
 
     files = sorted(str(file.relative_to(trace)) for file in trace.rglob("*.parquet"))
     assert [file.partition("/")[0] for file in files] == ["counters", "steps"]
@@ -74,11 +75,11 @@ def test_a_kill_around_any_file_that_is_written_loses_and_doubles_nothing(
 
     monkeypatch.setattr(compaction, "write_parquet", write_until_killed)
     with pytest.raises(Killed):
-        compact_rank(trace, 0)
+        compact_writer(trace, Writer())
 
     assert_every_row_once(trace)
     monkeypatch.undo()
-    compact_rank(trace, 0)
+    compact_writer(trace, Writer())
     assert_every_row_once(trace)
     assert len(list(trace.rglob("*.parquet"))) == 2
 
@@ -126,7 +127,7 @@ def test_a_damaged_segment_keeps_the_journal(trace: Path) -> None:
     with damaged.open("r+b") as file:
         file.write(b"nonsense")
 
-    compact_rank(trace, 0)
+    compact_writer(trace, Writer())
 
     assert damaged.exists()
     assert "the header is damaged" in repr(Trace.open(trace))
@@ -136,7 +137,7 @@ def test_much_is_left_in_several_files(trace: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(compaction, "RUN_BYTES", 20 << 10)
     monkeypatch.setattr(compaction, "MERGED_ROWS", 10)
 
-    compact_rank(trace, 0)
+    compact_writer(trace, Writer())
 
     assert len(list((trace / "steps" / "rank=0").iterdir())) > 2
     assert_every_row_once(trace)
@@ -149,7 +150,7 @@ def test_what_a_killed_process_had_begun_to_write_is_swept_away(trace: Path) -> 
     draft.write_bytes(b"half")
 
     assert_every_row_once(trace)
-    compact_rank(trace, 0)
+    compact_writer(trace, Writer())
 
     assert not draft.exists()
     assert_every_row_once(trace)
@@ -159,7 +160,12 @@ def test_the_process_does_what_it_is_asked_line_by_line(
     trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = segment_files(trace / "journal.rank=0")[0]
-    asked = [{"segment": str(first)}, {"trace": str(trace), "rank": 0}, {}, {"segment": "never"}]
+    asked = [
+        {"segment": str(first)},
+        {"trace": str(trace), "writer": "0"},
+        {},
+        {"segment": "never"},
+    ]
     monkeypatch.setattr(os, "nice", lambda _: 0)
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(map(json.dumps, asked))))
 

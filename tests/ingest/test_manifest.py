@@ -12,6 +12,7 @@ from stepscope.ingest.manifest import (
     ClockInfo,
     Manifest,
     ReadReport,
+    Writer,
     manifest_name,
     merged,
     read_manifest,
@@ -43,8 +44,11 @@ def test_it_survives_the_way_to_disk_and_back(tmp_path: Path, manifest: Manifest
     assert [file.name for file in tmp_path.iterdir()] == ["manifest.json"]
 
 
-def test_every_rank_has_a_file_of_its_own() -> None:
-    assert [manifest_name(rank) for rank in (0, 3)] == ["manifest.json", "manifest.rank=3.json"]
+def test_every_rank_and_part_has_a_file_of_its_own() -> None:
+    assert [manifest_name(Writer(rank)) for rank in (0, 3)] == [
+        "manifest.json",
+        "manifest.rank=3.json",
+    ]
 
 
 @pytest.mark.parametrize(

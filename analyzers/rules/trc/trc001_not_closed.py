@@ -61,7 +61,7 @@ class NotClosed:
     needs: ClassVar[tuple[str, ...]] = ()
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per rank that was recovered, placed at the step at which it ends."""
+        """One finding per rank, or part of one, that was recovered, at the step where it ends."""
         manifest = trace.manifest
         if manifest.closed:
             return []
@@ -69,15 +69,17 @@ class NotClosed:
             return [self._of_file(trace, manifest.report)]
         recovered = manifest.recovered or {str(rank): {} for rank in manifest.ranks}
         live = manifest.live_ranks
-        recovered = {rank: was for rank, was in recovered.items() if rank not in live}
+        recovered = {who: was for who, was in recovered.items() if who not in live}
         num_dropped = sum(manifest.dropped.values())
-        return [self._finding(trace, rank, was, num_dropped) for rank, was in recovered.items()]
+        return [self._finding(trace, who, was, num_dropped) for who, was in recovered.items()]
 
-    def _finding(self, trace: Trace, rank: str, was: Any, num_dropped: int) -> Finding:
+    def _finding(self, trace: Trace, who: str, was: Any, num_dropped: int) -> Finding:
+        rank, _, part = who.partition(".")
         last = _last_step(trace, rank)
         num_rows, num_bytes = _counts(was if isinstance(was, Mapping) else {})
         message = (
-            f"the recording of rank {rank} was not closed: {times(num_rows, 'row')} recovered, "
+            f"the recording of rank {rank}{f', {part},' if part else ''} was not closed: "
+            f"{times(num_rows, 'row')} recovered, "
             f"{times(num_bytes, 'byte')} unreadable; what came later is missing"
         )
         evidence: Evidence = {

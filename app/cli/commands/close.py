@@ -23,14 +23,16 @@ def close(traces: tuple[Path, ...]) -> None:
     """
     from stepscope.ingest.recording.closing import Closed, close_recording
 
-    def told(rank: Closed) -> str:
-        torn = f", {rank.discarded_bytes:,} bytes were no whole row" if rank.discarded_bytes else ""
-        kept = f"; the journal stays: {plain(rank.notes[0])}" if rank.has_journal else ""
-        rows = "row" if rank.num_rows == 1 else "rows"
-        return f"rank {rank.rank}: {rank.num_rows:,} {rows} recovered{torn}{kept}"
+    def told(found: Closed) -> str:
+        torn = (
+            f", {found.discarded_bytes:,} bytes were no whole row" if found.discarded_bytes else ""
+        )
+        kept = f"; the journal stays: {plain(found.notes[0])}" if found.has_journal else ""
+        rows = "row" if found.num_rows == 1 else "rows"
+        return f"rank {found.writer}: {found.num_rows:,} {rows} recovered{torn}{kept}"
 
     for trace in traces:
         with progress() as report:
-            ranks = close_recording(trace, report)
-        said = [told(rank) for rank in ranks] or ["nothing to close"]
+            closed = close_recording(trace, report)
+        said = [told(each) for each in closed] or ["nothing to close"]
         click.echo("\n".join(f"{plain(str(trace))}: {line}" for line in said))

@@ -17,6 +17,8 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import (
     Manifest,
+    Writer,
+    manifest_files,
     merged,
     read_manifest,
 )
@@ -32,10 +34,10 @@ from stepscope.ingest.schema import TABLES
 from stepscope.ingest.storage.store import (
     covered_numbers,
     holds_trace,
-    of_rank,
+    of_writer,
     parquet_files,
-    ranks_in,
     scan,
+    writers_in,
 )
 
 
@@ -59,10 +61,11 @@ class NativeReader:
         """Scan the Parquet files and recover what is only in the journal; raises `TraceError`."""
         try:
             found = [
-                read_journal(path, rank, progress) for rank in ranks_in(path, "journal.rank=*")
+                read_journal(path, writer, progress)
+                for writer in writers_in(path, "journal.rank=*")
             ]
             files = {table.name: parquet_files(path, table.name) for table in TABLES}
-            journals = [each.without(_covered(files, each.rank)) for each in found]
+            journals = [each.without(_covered(files, each.writer)) for each in found]
             frames = _frames(journals, files)
             manifest = merged(_manifests(path, journals, frames))
         except OSError as error:
@@ -71,13 +74,13 @@ class NativeReader:
         return frames, manifest
 
 
-def _covered(files: Mapping[str, list[Path]], rank: int) -> dict[str, set[int]]:
+def _covered(files: Mapping[str, list[Path]], writer: Writer) -> dict[str, set[int]]:
     """The segments that Parquet files hold.
 
     The files were listed once, and after the journals were read: a segment that was compacted
     meanwhile is in the list, and counts once.
     """
-    return {name: covered_numbers(of_rank(files[name], rank)) for name in files}
+    return {name: covered_numbers(of_writer(files[name], writer)) for name in files}
 
 
 def _frames(journals: list[Found], files: Mapping[str, list[Path]]) -> dict[str, Frame]:
@@ -97,20 +100,20 @@ def _frames(journals: list[Found], files: Mapping[str, list[Path]]) -> dict[str,
 
 
 def _manifests(trace: Path, journals: list[Found], frames: Mapping[str, Frame]) -> list[Manifest]:
-    files = [file for file in sorted(trace.glob("manifest*.json")) if file.stat().st_size]
-    found = [read_manifest(file) for file in files]
-    known = {rank for manifest in found for rank in manifest.ranks}
-    missing = [journal.rank for journal in journals if journal.rank not in known]
+    """The manifest of each writer, in order."""
+    files = manifest_files(trace)
+    found = {who: read_manifest(file) for who, file in files.items() if file.stat().st_size}
+    by_writer = {journal.writer: journal for journal in journals}
+    missing = by_writer.keys() - found.keys()
     if not found and not missing:
-        missing = ranks_in(trace, "*/rank=*")
-    found += [unknown(rank) for rank in missing]
-    by_rank = {journal.rank: journal for journal in journals}
-    return [_with_journal(each, by_rank.get(each.ranks[0]), frames) for each in found]
+        missing = {*writers_in(trace, "*/rank=*")}
+    found |= {writer: unknown(writer) for writer in missing}
+    return [_with_journal(found[who], who, by_writer.get(who), frames) for who in sorted(found)]
 
 
 def _with_journal(
-    manifest: Manifest, journal: Found | None, frames: Mapping[str, Frame]
+    manifest: Manifest, writer: Writer, journal: Found | None, frames: Mapping[str, Frame]
 ) -> Manifest:
     if journal is None and (manifest.closed or manifest.recovered):
         return manifest
-    return with_found(manifest, journal or Found(manifest.ranks[0], [], Loss()), frames)
+    return with_found(manifest, journal or Found(writer, [], Loss()), frames)
