@@ -27,7 +27,7 @@ test: .venv/dev.stamp  ## every test; the web ones need Debian's chromium, and s
 	$(BIN)/python -m pytest -n auto
 
 test-vllm: .venv-vllm/ready.stamp  ## record a whole vLLM on a CPU, and hold every step against its own scheduler
-	$(VLLM) -m pytest -p no:cacheprovider -q --durations=10 tests/vllm
+	$(VLLM) -m pytest -p no:cacheprovider -p no:dash -q --durations=10 tests/vllm
 
 check: .venv/dev.stamp .venv/node.stamp  ## format, lint, types, import contract; the page's scripts where node is there
 	$(BIN)/ruff format --check .

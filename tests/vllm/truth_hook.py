@@ -39,6 +39,7 @@ class Witness:
         def schedule_seen(this: Any, *args: Any, **kwargs: Any) -> Any:
             output = schedule(this, *args, **kwargs)
             self.write({"after": "schedule", **_held(this), "batch": output.num_scheduled_tokens})
+            _misbehave(this.current_step)
             return output
 
         @wraps(update)
@@ -65,6 +66,14 @@ class Witness:
         if path not in self.files:
             self.files[path] = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
         os.write(self.files[path], json.dumps(line).encode() + b"\n")
+
+
+def _misbehave(step: int) -> None:
+    """Hang or die at the step that the environment names."""
+    if os.environ.get("STEPSCOPE_TRUTH_DIE") == str(step):
+        raise RuntimeError("asked to die")
+    if os.environ.get("STEPSCOPE_TRUTH_HANG") == str(step):
+        time.sleep(600)
 
 
 def _held(scheduler: Any) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""However vLLM ends, no step that was recorded is lost, and one command closes the recording."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.app.cli import main
+from stepscope.app.debug.session import Session
+from tests.vllm import judges, state
+from tests.vllm.runs import Run
+from tests.vllm.serving import Server, serving
+from tests.vllm.tiny_llama import words
+
+Row = dict[str, Any]
+ENDS: dict[str, Callable[[Server], None]] = {
+    "kill the engine": lambda server: os.kill(server.engine_pids[0], signal.SIGKILL),
+    "kill all": lambda server: os.killpg(server.started.pid, signal.SIGKILL),
+    "SIGTERM": lambda server: server.started.send_signal(signal.SIGTERM),
+    "SIGINT": lambda server: server.started.send_signal(signal.SIGINT),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_no_recorded_step_is_lost_and_close_finishes_the_recording(
+    how: str, model: Path, tmp_path: Path
+) -> None:
+    with serving(model, tmp_path) as server, ThreadPoolExecutor(12) as pool:
+        for number in range(12):
+            pool.submit(server.ask, number, words(40, number), 400)
+        _wait(lambda: server.num_steps > 200)
+        ENDS[how](server)
+        server.started.wait(120)
+
+    run = Run(tmp_path)
+    _assert_whole(run)
+    folders = sorted((tmp_path / "traces").iterdir())
+    assert main(["close", *map(str, folders)]) == 0
+    _assert_whole(Run(tmp_path))
+
+
+def test_a_hung_engine_is_dumped_by_a_signal_and_when_it_stalls(
+    model: Path, tmp_path: Path
+) -> None:
+    env = {"STEPSCOPE_STALL_S": "2", "STEPSCOPE_TRUTH_HANG": "100"}
+    with serving(model, tmp_path, env=env) as server, ThreadPoolExecutor(4) as pool:
+        for number in range(4):
+            pool.submit(server.ask, number, words(40, number), 400)
+        _wait(lambda: server.num_steps >= 199)
+        time.sleep(4)
+        os.kill(server.engine_pids[0], signal.SIGUSR2)
+        time.sleep(2)
+        os.killpg(server.started.pid, signal.SIGKILL)
+        server.started.wait(60)
+
+    run = Run(tmp_path)
+    dumps = [json.loads(args) for args in run.trace.spans.collect()["args"]]
+    assert [dump["why"].partition(" ")[0] for dump in dumps] == ["no", "signal"]
+    assert {each["request"] for dump in dumps for each in dump["running"]} == set(
+        run.truth[0][-1]["running"]
+    )
+    assert any("sleep" in place or "hang" in place for place in dumps[0]["threads"]["MainThread"])
+    _assert_whole(run)
+
+
+def test_an_engine_that_dies_in_its_first_step_is_found(model: Path, tmp_path: Path) -> None:
+    with serving(model, tmp_path, env={"STEPSCOPE_TRUTH_DIE": "1"}) as server:
+        told = server.ask(1, words(40), 5)
+        server.started.wait(120)
+
+    run = Run(tmp_path)
+    assert told["chunks"] == 0
+    found = judges.told_findings(run.trace)
+    assert found, "nothing is said of an engine that died with a request open"
+    assert any(line.startswith(("STV", "TRC")) for line in found)
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_engine(model: Path, tmp_path: Path) -> None:
+    prefix = ("bash", "-c", 'ulimit -f 1024; exec "$@"', "limited")
+    with serving(model, tmp_path, "--shutdown-timeout", "20", prefix=prefix) as server:
+        told = server.ask(1, words(40), 200)
+        code = server.stop()
+
+    assert told["chunks"] == 200
+    assert code == 0
+
+
+def _assert_whole(run: Run) -> None:
+    """Every step of which the witness has a line is there, but one that was being written."""
+    session = Session(run.trace)
+    assert state.missing(session, run.truth[0]) <= 1
+    assert state.differences(run.trace, run.truth[0]) == []
+
+
+def _wait(until: Callable[[], bool], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.05)

@@ -1,0 +1,150 @@
+"""`vllm serve` under a burst: each step is the scheduler's own, and waits are the clients' own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from stepscope.app.debug.session import Session
+from stepscope.ingest.trace import Trace
+from tests.vllm import judges, state
+from tests.vllm.runs import Run
+from tests.vllm.serving import Server, serving
+from tests.vllm.tiny_llama import words
+
+Row = dict[str, Any]
+KINDS = ("sync", "async", "ranks")
+NUM_RANKS = {"ranks": 2}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that is gone, and what its clients say."""
+
+    run: Run
+    clients: list[Row]
+    code: int
+
+
+@pytest.fixture(scope="module")
+def served(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Served]:
+    """Servers under a burst of mixed lengths, some of whose clients leave; each runs once."""
+    seen: dict[str, Served] = {}
+
+    def of(kind: str) -> Served:
+        if kind not in seen:
+            seen[kind] = _serve(kind, model, tmp_path_factory.mktemp(kind))
+        return seen[kind]
+
+    return of
+
+
+def _serve(kind: str, model: Path, folder: Path) -> Served:
+    arguments = ["--data-parallel-size", "2"] if kind == "ranks" else []
+    with serving(
+        model, folder, "--shutdown-timeout", "20", *arguments, is_async=kind == "async",
+        profile=kind != "ranks", enable_prefix_caching=True,
+    ) as server:  # fmt: skip
+        server.ask(999, words(5), 2)
+        if kind != "ranks":
+            server.post("/start_profile")
+        clients = _crowd(server)
+        if kind != "ranks":
+            server.post("/stop_profile")
+        code = server.stop()
+    (folder / "clients.json").write_text(json.dumps(clients), encoding="utf-8")
+    return Served(server.run, clients, code)
+
+
+def _crowd(server: Server) -> list[Row]:
+    asked = [
+        {"number": number, "prompt": words(20 + number * 31 % 100, number * 50),
+         "max_tokens": 40 + number * 17 % 120, "leave_after": 5 if number % 9 == 4 else None}
+        for number in range(24)
+    ]  # fmt: skip
+    return server.burst(asked)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_queues_batch_blocks_and_owners_are_the_schedulers_own_at_every_step(
+    kind: str, served: Callable[[str], Served]
+) -> None:
+    run = served(kind).run
+
+    assert sorted(run.truth) == list(range(NUM_RANKS.get(kind, 1)))
+    for rank, lines in run.truth.items():
+        assert state.missing(Session(run.trace, rank), lines) == 0
+        assert state.differences(run.trace, lines, rank) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whoever_waits_has_a_reason_that_the_scheduler_bears_out(
+    kind: str, served: Callable[[str], Served]
+) -> None:
+    run = served(kind).run
+
+    for rank, lines in run.truth.items():
+        assert state.unexplained(run.trace, lines, rank) == []
+        assert state.unfounded(run.trace, lines, rank) == []
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_tokens_of_each_step_are_those_of_the_engines_own_profile(
+    kind: str, served: Callable[[str], Served]
+) -> None:
+    run = served(kind).run
+    (profile,) = [path for path in run.profiles if path.name.startswith("rank0.")]
+    true = judges.tokens_of_steps(Trace.open(profile))
+    ours = judges.tokens_of_steps(run.trace)
+
+    assert len(true) > 50
+    # The profile was begun when the server had answered once.
+    assert ours[-len(true) :] == true
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_waits_are_within_a_hundredth_of_the_clients_own(
+    kind: str, served: Callable[[str], Served]
+) -> None:
+    found = served(kind)
+    waits = judges.client_waits(found.run.trace, found.clients)
+
+    assert len(waits) == len(found.clients)
+    assert median(ours / client for client, ours in waits) == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clients_who_left_are_aborted_and_all_others_served(
+    kind: str, served: Callable[[str], Served]
+) -> None:
+    found = served(kind)
+    names = judges.external_ids(found.run.trace)
+    rows = found.run.trace.lifecycle.collect().rows(named=True)
+    ended = {
+        names[row["request"]]: row["event"] for row in rows if row["event"] in ("abort", "finish")
+    }
+
+    assert {
+        f"cmpl-{each['id']}-0": "abort" if "left" in each else "finish" for each in found.clients
+    } == {name: event for name, event in ended.items() if not name.startswith("cmpl-req0999")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_that_is_given_time_closes_its_recording(
+    kind: str, served: Callable[[str], Served]
+) -> None:
+    found = served(kind)
+
+    assert found.code == 0
+    assert found.run.trace.manifest.closed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_most_rules_can_judge(kind: str, served: Callable[[str], Served]) -> None:
+    assert judges.num_judged(served(kind).run.trace) >= 35
