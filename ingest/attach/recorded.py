@@ -50,6 +50,11 @@ class RecordedScheduler:
         self._block = recorder.narrow("allocations", *_TOLD_OF_BLOCKS)
         self._decision = recorder.narrow("decisions", *_TOLD_OF_REQUESTS)
 
+    @property
+    def num_steps(self) -> int:
+        """How many steps were told so far."""
+        return self._number
+
     def event(self, event: str, request: str, ts_ns: int, **columns: Any) -> None:
         """Record an event of a request."""
         self.recorder.lifecycle(

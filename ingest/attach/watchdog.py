@@ -34,6 +34,7 @@ class Watchdog:
     dump: Callable[[str], None]
     stall_s: float = DEFAULT_STALL_S
     _ends: tuple[int, int] = field(init=False)
+    _has_signal: bool = field(default=False, init=False)
     _thread: threading.Thread = field(init=False)
 
     def start(self) -> None:
@@ -46,11 +47,17 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
-        with suppress(OSError):
-            os.write(self._ends[1], b"\0")
-        if self._thread is not threading.current_thread():
-            self._thread.join(timeout=1.0)
+        """End the thread, and let the signal be what it was."""
+        if (
+            SIGNAL is not None
+            and self._has_signal
+            and threading.current_thread() is threading.main_thread()
+        ):
+            self._has_signal = False
+            signal.signal(SIGNAL, signal.SIG_DFL)
+            if (others := signal.set_wakeup_fd(-1)) != self._ends[1]:
+                signal.set_wakeup_fd(others)
+        _write(self._ends[1], b"\0")
 
     def _listen(self) -> None:
         """Have the signal's number written into the pipe, by C code where nobody else has that."""
@@ -58,6 +65,7 @@ class Watchdog:
             return
         if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
             return
+        self._has_signal = True
         before = signal.set_wakeup_fd(self._ends[1], warn_on_full_buffer=False)
         if before == -1:
             signal.signal(SIGNAL, lambda _number, _frame: None)
@@ -66,6 +74,12 @@ class Watchdog:
             signal.signal(SIGNAL, lambda number, _: _write(self._ends[1], bytes([number])))
 
     def _watch(self) -> None:
+        with suppress(ReferenceError):  # the engine is gone, and nobody has said so
+            self._look()
+        for end in self._ends:
+            os.close(end)
+
+    def _look(self) -> None:
         seen, since, is_told = self.num_steps(), time.monotonic(), False
         pause_s = self.stall_s / LOOKS_PER_STALL or None
         while True:

@@ -44,15 +44,11 @@ def wrong_latencies(trace: Trace, metrics: Row, within_ns: int = MS) -> list[str
         row = told[request["id"]]
         queued_ns = arrived[row["request"]]
         pairs = {
-            "wait": (
-                _gap(request, "scheduled_ts"),
-                _after(admitted.get(row["request"]), queued_ns),
-            ),
-            "first token": (
-                _gap(request, "first_token_ts"),
-                _after(row["first_token_ns"], queued_ns),
-            ),
+            "wait": (_gap(request, "scheduled_ts"), _after(admitted.get(row["request"]), queued_ns))
         }
+        if request["out"]:
+            first_ns = _after(row["first_token_ns"], queued_ns)
+            pairs["first token"] = (_gap(request, "first_token_ts"), first_ns)
         if request["reason"] in ("length", "stop"):
             pairs["last token"] = (
                 _gap(request, "last_token_ts"),
@@ -86,9 +82,9 @@ def client_waits(trace: Trace, clients: Iterable[Row]) -> list[tuple[int, int]]:
     return found
 
 
-def num_judged(trace: Trace) -> int:
-    """How many rules could judge."""
-    return len(check(trace).coverage.judged)
+def judged(trace: Trace) -> tuple[str, ...]:
+    """The rules that could judge."""
+    return tuple(check(trace).coverage.judged)
 
 
 def told_findings(trace: Trace) -> list[str]:

@@ -65,7 +65,8 @@ class Server:
         headers = {"Content-Type": "application/json", "X-Request-Id": told["id"]}
         try:
             connection.request("POST", "/v1/completions", json.dumps(body), headers)
-            told |= _read(connection.getresponse(), leave_after)
+            with connection.getresponse() as answer:
+                told |= _read(answer, leave_after)
         except (OSError, http.client.HTTPException) as error:
             told["failed"] = type(error).__name__
         finally:
@@ -79,11 +80,7 @@ class Server:
 
     def post(self, path: str) -> int:
         """Call something that needs no body; its status."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=STOP_S)
-        with suppress(OSError):
-            connection.request("POST", path)
-            return connection.getresponse().status
-        return 0
+        return _status("POST", self.port, path, STOP_S)
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Send a signal to who was started, as a terminal or a supervisor does; its exit code."""
@@ -138,12 +135,21 @@ def _wait(started: subprocess.Popen[bytes], port: int, folder: Path) -> None:
     while time.monotonic() < until:
         assert started.poll() is None, (folder / "output.txt").read_text(errors="replace")[-6000:]
         with suppress(OSError, http.client.HTTPException):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            connection.request("GET", "/health")
-            if connection.getresponse().status == 200:
+            if _status("GET", port, "/health", 5) == 200:
                 return
         time.sleep(0.5)
     raise AssertionError((folder / "output.txt").read_text(errors="replace")[-6000:])
+
+
+def _status(method: str, port: int, path: str, seconds: float) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    try:
+        connection.request(method, path)
+        with connection.getresponse() as answer:
+            answer.read()
+            return answer.status
+    finally:
+        connection.close()
 
 
 def _read(answer: http.client.HTTPResponse, leave_after: int | None) -> Row:

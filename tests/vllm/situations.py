@@ -50,6 +50,8 @@ def mix() -> Situation:
         "structured_outputs_config": GRAMMAR,
         "max_num_batched_tokens": 64,
         "long_prefill_token_threshold": 32,
+        "num_gpu_blocks_override": 14,
+        "max_model_len": 256,
     }
     return Situation("mix", requests, engine)
 

@@ -10,8 +10,6 @@ from tests.vllm import judges, state
 from tests.vllm.runs import Run
 from tests.vllm.situations import IN_PROCESS
 
-MOST_RULES = ("mix",)
-
 
 @pytest.fixture(params=[each.__name__ for each in IN_PROCESS])
 def run(request: pytest.FixtureRequest, in_process: dict[str, Run]) -> Run:
@@ -55,14 +53,16 @@ def test_latencies_are_those_that_the_engine_counted(run: Run) -> None:
 def test_generated_tokens_are_as_many_as_the_engine_gave(run: Run) -> None:
     names = judges.external_ids(run.trace)
     counted = run.trace.outputs.collect()["request"].value_counts().rows()
-    told = {request["id"]: request["out"] for request in run.metrics["requests"]}
+    requests = run.metrics["requests"]
+    told = {request["id"]: request["out"] for request in requests if request["out"]}
 
     assert {names[request]: num for request, num in counted if names[request] in told} == told
 
 
-@pytest.mark.parametrize("name", MOST_RULES)
-def test_most_rules_can_judge(name: str, in_process: dict[str, Run]) -> None:
-    assert judges.num_judged(in_process[name].trace) >= 35
+def test_most_rules_can_judge(in_process: dict[str, Run]) -> None:
+    judged = {code for run in in_process.values() for code in judges.judged(run.trace)}
+
+    assert len(judged) >= 32  # the others need ranks, and a server: test_serve.py
 
 
 def test_requests_that_vllm_ended_as_errors_end_so_in_the_trace(

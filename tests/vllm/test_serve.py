@@ -145,6 +145,7 @@ def test_a_server_that_is_given_time_closes_its_recording(
     assert found.run.trace.manifest.closed
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_most_rules_can_judge(kind: str, served: Callable[[str], Served]) -> None:
-    assert judges.num_judged(served(kind).run.trace) >= 35
+def test_most_rules_can_judge(served: Callable[[str], Served]) -> None:
+    judged = {code for kind in KINDS for code in judges.judged(served(kind).run.trace)}
+
+    assert len(judged) >= 35

@@ -15,6 +15,7 @@ from stepscope.ingest.attach.vllm.block_pool import KVBlocks
 from stepscope.ingest.attach.vllm.left_behind import LeftBehind
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 from stepscope.ingest.attach.vllm.watched_call import WatchedCall
+from stepscope.ingest.attach.watchdog import Watchdog
 
 NEEDS_BLOCKS = "a running request needs KV blocks"
 ENDS = {"FINISHED_ABORTED": "abort", "FINISHED_ERROR": "error"}
@@ -26,6 +27,7 @@ class AttachedScheduler:
     def __init__(self, scheduler: Any, telling: RecordedScheduler) -> None:
         self.telling = telling
         self.hooks = Hooks(self._failed)
+        self.watchdog: Watchdog | None = None
         self._scheduler = scheduler
         self._line = WaitingLine(scheduler)
         self._blocks = KVBlocks(scheduler.kv_cache_manager, self.hooks)
@@ -46,6 +48,8 @@ class AttachedScheduler:
     def close(self) -> None:
         """Stop telling, and close the recording."""
         self.hooks.is_stopped = True
+        if self.watchdog is not None:
+            self.watchdog.stop()
         self.telling.close()
 
     def ran_dummy(self, began_ns: int) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
+import weakref
 from contextlib import suppress
 from functools import wraps
 from types import ModuleType
@@ -12,27 +14,46 @@ from typing import Any
 from stepscope.ingest.attach.hooks import log
 from stepscope.ingest.attach.late_imports import when_imported
 from stepscope.ingest.attach.recorded import RecordedScheduler
-from stepscope.ingest.attach.starting import name_start, recorder_for
 from stepscope.ingest.attach.vllm.attached import AttachedScheduler
+from stepscope.ingest.attach.vllm.dump import dumper
 from stepscope.ingest.attach.vllm.engine_config import config_of, rank_of, version
+from stepscope.ingest.attach.vllm.front_end import FrontEnd
+from stepscope.ingest.attach.watchdog import Watchdog, stall_seconds
+from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.recording.starts import START, new_start
 
+WHERE = "STEPSCOPE_TRACE"
+"""The variable that names the folder in which each start of an engine gets a trace."""
 ATTACHED = "_stepscope"
 """A scheduler's attribute that holds what is attached to it."""
 
 
 def watch() -> None:
     """Attach to every scheduler that is made in this process from now on."""
-    name_start()
+    if not os.environ.get(START):  # a process that an engine has made belongs to its start
+        new_start()
     when_imported("vllm.v1.core.sched.scheduler", _watch_schedulers)
     when_imported("vllm.v1.engine.core", _watch_engine_cores)
     when_imported("vllm.v1.request", _watch_requests)
+    front = FrontEnd(_recorder_beside)
+    when_imported("vllm.v1.engine.output_processor", front.watch_outputs)
+    when_imported("vllm.v1.engine.core_client", front.watch_clients)
 
 
 def attach(scheduler: Any) -> AttachedScheduler | None:
     """Record a scheduler of vLLM; None, and a line in the log, where it cannot be."""
     try:
         rank = rank_of(scheduler.vllm_config)
-        return attach_to(scheduler, recorder_for(rank, "vllm", version(), config_of(scheduler)))
+        recorder = Recorder.under(
+            os.environ[WHERE],
+            producer="vllm",
+            producer_version=version(),
+            rank=rank,
+            config=config_of(scheduler),
+        )
+        attached = attach_to(scheduler, recorder)
+        attached.watchdog = _watched(scheduler, attached.telling)
+        return attached
     except Exception:
         log.warning("stepscope cannot record this scheduler", exc_info=True)
         return None
@@ -48,6 +69,39 @@ def attach_to(scheduler: Any, recorder: Any) -> AttachedScheduler:
         log.warning("this vLLM has no %s: what it would tell is not recorded", name)
     logging.getLogger("vllm.stepscope").info("stepscope records into %s", recorder.path)
     return attached
+
+
+def _recorder_beside(client: Any, rank: int) -> Recorder | None:
+    """Give the front end a recorder of its own in the trace of the engine that it talks to."""
+    if not os.environ.get(WHERE):
+        return None
+    core = getattr(client, "engine_core", None)
+    if core is None:
+        return Recorder.under(os.environ[WHERE], **_said(client, rank))
+    attached = getattr(getattr(core, "scheduler", None), ATTACHED, None)
+    if attached is None:
+        return None
+    return Recorder(attached.telling.recorder.path, **_said(client, rank))
+
+
+def _said(client: Any, rank: int) -> dict[str, Any]:
+    """Name the front end: there may be several, each of which answers some clients."""
+    number = getattr(client, "client_index", 0)
+    part = f"front-end-{number}" if number else "front-end"
+    return {"producer": "vllm", "producer_version": version(), "rank": rank, "part": part}
+
+
+def _watched(scheduler: Any, telling: RecordedScheduler) -> Watchdog:
+    """Have the scheduler's state told where it stands still; it is not kept alive for that."""
+    scheduler = weakref.proxy(scheduler)
+    watchdog = Watchdog(
+        num_steps=lambda: telling.num_steps,
+        num_open=lambda: len(scheduler.requests),
+        dump=dumper(telling.recorder, scheduler, lambda: telling.num_steps),
+        stall_s=stall_seconds(),
+    )
+    watchdog.start()
+    return watchdog
 
 
 def _watch_schedulers(module: ModuleType) -> None:

@@ -123,9 +123,10 @@ def test_a_dump_that_fails_is_tried_again_and_ends_nothing() -> None:
     assert len(tries) == 3
     assert dog._thread.is_alive()
     dog.stop()
+    dog._thread.join(5)
     assert not dog._thread.is_alive()
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGUSR2, signal.SIG_DFL)
+    assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 @pytest.mark.parametrize(

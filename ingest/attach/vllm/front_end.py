@@ -1,0 +1,174 @@
+"""Tells what vLLM's front end does: when a request came, and when its client was given outputs.
+
+The front end runs in the process of the API, beside the engine's or in the same one. Its rows are
+part of the trace of the rank that the request was sent to (decision 0035), and have its own clock,
+which on one machine is the engine's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from stepscope.ingest.attach.hooks import Hooks
+from stepscope.ingest.recorder import Recorder
+
+OLDEST_NS = 3_600 * 10**9
+"""A request that says it came earlier than this before it was sent has another clock."""
+RECORDERS = "_stepscope"
+"""A client's attribute that holds its recorders, one for each rank."""
+Open = Callable[[Any, int], Recorder | None]
+"""Opens the recorder of a front end, of a client of the engine and a rank; None: it has none."""
+
+
+class _Due(NamedTuple):
+    """A request whose client may be given its first outputs, or its last."""
+
+    request: str
+    state: Any
+
+
+class FrontEnd:
+    """Follows one process's front end; all is called by the thread that runs its loop."""
+
+    def __init__(self, open_recorder: Open, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self.hooks = Hooks(self._failed)
+        self._open_recorder = open_recorder
+        self._now_ns = now_ns
+        self._recorders: list[Recorder] = []  # all that were opened
+        self._of: dict[str, Recorder] = {}
+        self._begun: dict[str, Any] = {}
+        self._due: list[_Due] = []
+
+    def watch_outputs(self, module: ModuleType) -> None:
+        """Follow the processors of outputs that this module's class makes."""
+        processor, around = module.OutputProcessor, self.hooks.around
+        around(processor, "process_outputs", before=self._processing, after=self._processed)
+        around(processor, "abort_requests", after=self._aborted)
+        around(processor, "propagate_error", before=self._failing)
+
+    def watch_clients(self, module: ModuleType) -> None:
+        """Follow the clients by which this module's classes send requests to engines."""
+        for client, name in (
+            ("InprocClient", "add_request"),
+            ("SyncMPClient", "add_request"),
+            ("AsyncMPClient", "add_request_async"),
+        ):
+            self._around(module, client, name, before=self._sending)
+        for client in ("DPAsyncMPClient", "DPLBAsyncMPClient"):
+            self._around(module, client, "get_core_engine_for_request", after=self._routed)
+
+    # ── hooks ────────────────────────────────────────────────────────────────────────────────
+
+    def _around(self, module: ModuleType, owner: str, name: str, **calls: Any) -> None:
+        if (found := getattr(module, owner, None)) is None:
+            self.hooks.missing.append(f"{owner}.{name}")
+        elif name in vars(found):  # what is inherited is followed where it is defined
+            self.hooks.around(found, name, **calls)
+
+    def _sending(self, client: Any, request: Any) -> None:
+        core = getattr(client, "engine_core", None)
+        if core is not None:
+            self._received(client, _rank_in_process(core), request)
+        else:
+            self._received(client, _rank(client.core_engine), request)
+
+    def _routed(self, engine: Any, client: Any, request: Any) -> None:
+        self._received(client, _rank(engine), request)
+
+    def _received(self, client: Any, rank: int, request: Any) -> None:
+        name = request.request_id
+        if name in self._of:  # more input of a request that is open
+            return
+        if (recorder := self._recorder(client, rank)) is None:
+            return
+        self._of[name] = recorder
+        recorder.lifecycle(
+            ts_ns=self._came_ns(request), request=name, event="receive",
+            external_id=request.external_req_id,
+        )  # fmt: skip
+
+    def _processing(self, processor: Any, outputs: Sequence[Any], *_: Any, **__: Any) -> None:
+        states, begun = processor.request_states, self._begun
+        self._due = [
+            _Due(output.request_id, states.get(output.request_id))
+            for output in outputs
+            if output.finish_reason is not None or output.request_id not in begun
+        ]
+
+    def _processed(self, result: Any, processor: Any, *_: Any, **__: Any) -> None:
+        now_ns, due = self._now_ns(), self._due
+        # Their ends were found in their text, which the engine knows nothing of.
+        due += [
+            _Due(name, self._begun[name]) for name in result.reqs_to_abort if name in self._begun
+        ]
+        self._due = []
+        for name, state in dict(due).items():
+            if state is not None:
+                self._delivered(now_ns, name, state, has_ended=name not in processor.request_states)
+
+    def _delivered(self, now_ns: int, name: str, state: Any, *, has_ended: bool) -> None:
+        recorder = self._of.get(name)
+        if recorder is not None and (has_ended or _gets_all(state)):
+            text = getattr(state, "detokenizer", None)
+            recorder.lifecycle(
+                ts_ns=now_ns, request=name, event="deliver",
+                num_generated=text.num_output_tokens() if text is not None else None,
+            )  # fmt: skip
+        self._begun[name] = state
+        if has_ended:
+            self._forget(name)
+
+    def _aborted(self, aborted: Sequence[str], *_: Any, **__: Any) -> None:
+        for name in aborted:
+            self._forget(name)
+
+    def _failing(self, processor: Any, error: BaseException) -> None:
+        """The engine is dead: whoever is open ends in an error, which the engine can't tell."""
+        now_ns = self._now_ns()
+        for name in list(processor.request_states):
+            if (recorder := self._of.get(name)) is not None:
+                recorder.lifecycle(
+                    ts_ns=now_ns, request=name, event="error", cause=type(error).__name__
+                )
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        self._of.pop(name, None)
+        self._begun.pop(name, None)
+
+    def _came_ns(self, request: Any) -> int:
+        """When the front end took it, as vLLM itself counts; now, where a client has told a time
+        that is not one of this clock.
+        """
+        now_ns = self._now_ns()
+        came_ns = int((getattr(request, "arrival_time", None) or 0) * 1e9)
+        return came_ns if now_ns - OLDEST_NS <= came_ns <= now_ns else now_ns
+
+    def _recorder(self, client: Any, rank: int) -> Recorder | None:
+        of_client: dict[int, Recorder | None] = vars(client).setdefault(RECORDERS, {})
+        if rank not in of_client:
+            opened = of_client[rank] = self._open_recorder(client, rank)
+            self._recorders += [opened] if opened is not None else []
+        return of_client[rank]
+
+    def _failed(self, _error: Exception) -> None:
+        for recorder in self._recorders:
+            recorder.close()
+
+
+def _gets_all(state: Any) -> bool:
+    """Whether the client is given outputs as they come, and not all of them at the end."""
+    kind = getattr(getattr(state, "output_kind", None), "name", None)
+    return kind != "FINAL_ONLY"
+
+
+def _rank(identity: bytes) -> int:
+    """The engine's rank: by which its messages are addressed."""
+    return int.from_bytes(identity, "little")
+
+
+def _rank_in_process(core: Any) -> int:
+    return int(getattr(core.vllm_config.parallel_config, "data_parallel_index", 0) or 0)

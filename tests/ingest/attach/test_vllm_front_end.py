@@ -1,0 +1,251 @@
+"""The front end of vLLM: what came when, and when clients were given outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stepscope.ingest.attach.vllm.front_end import FrontEnd
+from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.trace import Trace
+
+NOW_NS = 1_800_000_000 * 10**9
+CAME_S = NOW_NS / 1e9 - 2.0
+
+
+class OutputProcessor:
+    """As vLLM's: states of open requests, from which those that end are gone."""
+
+    def __init__(self) -> None:
+        self.request_states: dict[str, Any] = {}
+
+    def process_outputs(self, outputs: list[Any], *_: Any) -> Any:
+        stopped = []
+        for output in outputs:
+            state = self.request_states.get(output.request_id)
+            if state is None:
+                continue
+            state.num_tokens += output.num_tokens
+            if output.finish_reason or state.num_tokens >= state.stops_at:
+                del self.request_states[output.request_id]
+                stopped += [] if output.finish_reason else [output.request_id]
+        return SimpleNamespace(reqs_to_abort=stopped)
+
+    def abort_requests(self, names: list[str], internal: bool = False) -> list[str]:
+        return [name for name in names if self.request_states.pop(name, None)]
+
+    def propagate_error(self, error: Exception) -> None:
+        self.request_states.clear()
+
+
+class InprocClient:
+    def __init__(self, rank: int = 0) -> None:
+        parallel = SimpleNamespace(data_parallel_index=rank)
+        self.engine_core = SimpleNamespace(vllm_config=SimpleNamespace(parallel_config=parallel))
+
+    def add_request(self, request: Any) -> None: ...
+
+
+class SyncMPClient:
+    core_engine = b"\x00\x00"
+
+    def add_request(self, request: Any) -> None: ...
+
+
+class DPLBAsyncMPClient:
+    def get_core_engine_for_request(self, request: Any) -> bytes:
+        return b"\x01\x00"
+
+
+class Bench:
+    """A front end that is followed, its clock, and what was recorded of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.now_ns = NOW_NS
+        self.front = FrontEnd(self._opened, lambda: self.now_ns)
+        self.recorders: list[Recorder] = []
+        kinds = (OutputProcessor, InprocClient, SyncMPClient, DPLBAsyncMPClient)
+        self.module: Any = ModuleType("vllm")
+        vars(self.module).update({kind.__name__: _copied(kind) for kind in kinds})
+        self.processor = self.module.OutputProcessor()
+        self.client = self.module.InprocClient()
+        self.front.watch_outputs(self.module)
+        self.front.watch_clients(self.module)
+
+    def request(self, name: str, stops_at: int = 99, kind: str = "DELTA") -> Any:
+        state = SimpleNamespace(
+            num_tokens=0, stops_at=stops_at, output_kind=SimpleNamespace(name=kind)
+        )
+        state.detokenizer = SimpleNamespace(num_output_tokens=lambda: state.num_tokens)
+        self.processor.request_states[name] = state
+        return SimpleNamespace(
+            request_id=name, external_req_id=f"client-{name}", arrival_time=CAME_S
+        )
+
+    def outputs(self, *names: str, ended: str | None = None, num_tokens: int = 1) -> None:
+        self.now_ns += 10**6
+        self.processor.process_outputs(
+            [
+                SimpleNamespace(request_id=name, finish_reason=ended, num_tokens=num_tokens)
+                for name in names
+            ]
+        )
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        for recorder in self.recorders:
+            recorder.close()
+        columns = ["rank", "request", "event", "external_id", "num_generated", "cause"]
+        traces = [Trace.open(recorder.path) for recorder in self.recorders]
+        return [row for trace in traces for row in trace.lifecycle.select(columns).collect().rows()]
+
+    def _opened(self, _client: Any, rank: int) -> Recorder:
+        recorder = Recorder(
+            self.folder / f"{len(self.recorders)}.trace", producer="vllm", rank=rank
+        )
+        self.recorders.append(recorder)
+        return recorder
+
+
+def _copied(kind: type) -> type:
+    """A class of the same methods, so that what is put around them stays in a test."""
+    return type(
+        kind.__name__, (kind,), {name: held for name, held in vars(kind).items() if callable(held)}
+    )
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_a_request_is_received_when_it_came_under_the_clients_own_id(bench: Bench) -> None:
+    bench.client.add_request(bench.request("r-1"))
+
+    assert bench.rows() == [(0, "r-1", "receive", "client-r-1", None, None)]
+    trace = Trace.open(bench.recorders[0].path)
+    assert trace.lifecycle.collect()["ts_ns"][0] == int(CAME_S * 1e9)
+
+
+@pytest.mark.parametrize("told", [None, 0.0, 12.5, NOW_NS / 1e9 + 60])
+def test_a_time_of_another_clock_is_not_believed(told: float | None, bench: Bench) -> None:
+    request = bench.request("r-1")
+    request.arrival_time = told
+
+    bench.client.add_request(request)
+
+    bench.rows()
+    assert Trace.open(bench.recorders[0].path).lifecycle.collect()["ts_ns"].to_list() == [NOW_NS]
+
+
+def test_the_first_and_the_last_outputs_are_told_with_how_many_there_were(bench: Bench) -> None:
+    bench.client.add_request(bench.request("r-1"))
+
+    for _ in range(3):
+        bench.outputs("r-1", num_tokens=2)
+    bench.outputs("r-1", ended="length")
+
+    assert [row[4] for row in bench.rows() if row[2] == "deliver"] == [2, 7]
+
+
+def test_one_that_ends_at_once_is_told_once(bench: Bench) -> None:
+    bench.client.add_request(bench.request("r-1"))
+
+    bench.outputs("r-1", ended="length")
+
+    assert [row[2] for row in bench.rows()] == ["receive", "deliver"]
+
+
+def test_an_end_that_only_the_text_shows_is_told(bench: Bench) -> None:
+    bench.client.add_request(bench.request("r-1", stops_at=3))
+
+    for _ in range(5):
+        bench.outputs("r-1")
+
+    assert [row[4] for row in bench.rows() if row[2] == "deliver"] == [1, 3]
+
+
+def test_a_client_that_wants_all_at_the_end_is_given_nothing_before(bench: Bench) -> None:
+    bench.client.add_request(bench.request("r-1", kind="FINAL_ONLY"))
+
+    bench.outputs("r-1")
+    bench.outputs("r-1", ended="stop")
+
+    assert [row[4] for row in bench.rows() if row[2] == "deliver"] == [2]
+
+
+def test_nothing_is_delivered_of_what_was_aborted(bench: Bench) -> None:
+    bench.client.add_request(bench.request("r-1"))
+    bench.processor.abort_requests(["r-1"])
+
+    bench.outputs("r-1", ended="abort")
+
+    assert [row[2] for row in bench.rows()] == ["receive"]
+
+
+def test_who_is_open_when_the_engine_dies_ends_in_an_error(bench: Bench) -> None:
+    for name in ("r-1", "r-2"):
+        bench.client.add_request(bench.request(name))
+    bench.outputs("r-1", ended="stop")
+
+    bench.processor.propagate_error(RuntimeError("dead"))
+
+    assert [(row[1], row[5]) for row in bench.rows() if row[2] == "error"] == [
+        ("r-2", "RuntimeError")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "rank"),
+    [
+        (lambda bench: bench.module.SyncMPClient().add_request, 0),
+        (lambda bench: bench.module.DPLBAsyncMPClient().get_core_engine_for_request, 1),
+    ],
+)
+def test_a_request_is_of_the_rank_that_it_was_sent_to(
+    make: Callable[[Bench], Callable[[Any], Any]], rank: int, bench: Bench
+) -> None:
+    make(bench)(bench.request("r-1"))
+
+    assert [row[0] for row in bench.rows()] == [rank]
+
+
+def test_another_engine_of_the_process_has_another_recording(bench: Bench) -> None:
+    bench.client.add_request(bench.request("r-1"))
+    type(bench.client)(rank=0).add_request(bench.request("r-2"))
+
+    assert [row[1] for row in bench.rows()] == ["r-1", "r-2"]
+    assert len(bench.recorders) == 2
+
+
+def test_more_input_of_an_open_request_is_not_another_one(bench: Bench) -> None:
+    request = bench.request("r-1")
+
+    bench.client.add_request(request)
+    bench.client.add_request(request)
+
+    assert len(bench.rows()) == 1
+
+
+def test_a_recorder_that_cannot_be_opened_costs_the_client_nothing(bench: Bench) -> None:
+    def refused(_client: Any, _rank: int) -> Recorder:
+        raise OSError("no room")
+
+    bench.front._open_recorder = refused
+    bench.client.add_request(bench.request("r-1"))
+    bench.outputs("r-1", ended="stop")
+
+    assert bench.front.hooks.is_stopped
+    assert bench.processor.request_states == {}
+
+
+def test_a_vllm_without_a_client_is_told_of_by_name() -> None:
+    front = FrontEnd(lambda _client, _rank: pytest.fail("opened"))
+
+    front.watch_clients(ModuleType("vllm"))
+
+    assert "AsyncMPClient.add_request_async" in front.hooks.missing
