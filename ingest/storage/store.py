@@ -7,7 +7,7 @@ file covers is not read again.
 
 What grows by one with every step is written less the step, in a column that says so, such as
 `num_computed - step`: most of it is then the same from step to step and takes no room (decision
-0032). Readers see the column of the schema.
+0034). Readers see the column of the schema.
 """
 
 from __future__ import annotations

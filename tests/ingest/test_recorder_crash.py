@@ -133,6 +133,43 @@ def test_a_full_disk_stops_the_recording_and_not_the_engine(
     assert_stopped(full_disk / "run.trace", said.decode(), 30_000, "No space left on device")
 
 
+def test_a_full_disk_stops_batches_and_columns_and_not_the_engine(
+    full_disk: Path, script: Script
+) -> None:
+    engine = script(
+        """
+        import sys
+        from stepscope.ingest.recorder import Recorder
+        from stepscope.ingest.recording.lasting import BatchRow
+        with Recorder(sys.argv[1], producer="engine") as rec:
+            begin, complete = rec.in_two("steps", ("step", "ts_ns", "kind"), ("dur_ns",))
+            put, batches = rec.bulk("counters", "ts_ns", "name", "value"), rec.batches()
+            batches.whole(0, 0, [BatchRow("a", "prefill", 4, 0, 0)])
+            for step in range(1, 9_000):
+                opened = begin(step, step, "decode")
+                batch = batches.formed(step, step, [f"request {step - 1}"],
+                                       [BatchRow(f"request {step}", "decode", 1, 9, 0)])
+                batches.outputs(batch, step)
+                put([step, step], f"waiting {step}", [1.0, 2.0])
+                complete(opened, 7)
+        print(rec.failed)
+        """,
+        full_disk / "run.trace",
+    )
+
+    said, trouble = engine.communicate()
+
+    assert (engine.returncode, trouble) == (0, b"")
+    assert b"No space left on device" in said
+    trace = Trace.open(full_disk / "run.trace")
+    rows = trace.batch_rows.sort("ts_ns", "row").select("step", "row", "request").collect().rows()
+    told = [(n, row, each) for n in range(9_000) for row, each in enumerate(("a", f"request {n}"))]
+    assert rows == [told[0], *told[2:]][: len(rows)]
+    ts = trace.counters.collect()["ts_ns"].to_list()
+    assert ts == [step for step in range(1, len(ts) // 2 + 1) for _ in "ab"]
+    assert 2 < len(rows) < 18_000
+
+
 def assert_stopped(path: Path, said: str, given: int, why: str) -> None:
     dropped, _, failed = said.strip().partition(" ")
     assert why in failed

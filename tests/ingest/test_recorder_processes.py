@@ -141,3 +141,46 @@ def test_without_polars_the_journal_stays_and_opens(tmp_path: Path, script: Scri
     assert (trace.manifest.closed, trace.manifest.recovered) == (True, None)
     assert trace.manifest.tables == {"steps": "complete"}
     assert not list((tmp_path / "run.trace").glob("steps"))
+
+
+def test_a_forked_child_adds_nothing_to_batches_columns_and_rows_in_two(
+    tmp_path: Path, script: Script
+) -> None:
+    engine = script(
+        """
+        import os, sys
+        from stepscope.ingest.recorder import Recorder
+        from stepscope.ingest.recording.lasting import BatchRow
+        rec = Recorder(sys.argv[1], producer="engine")
+        begin, complete = rec.in_two("steps", ("step", "ts_ns", "kind"), ("dur_ns",))
+        put = rec.bulk("counters", "ts_ns", "name", "value")
+        batches = rec.batches()
+        formed = batches.whole(0, 0, [BatchRow("parent", "prefill", 4, 0, 0)])
+        opened = begin(0, 0, "decode")
+        put([0, 1], "parent", 1.0)
+        if (child := os.fork()) == 0:
+            for step in range(1, 500):
+                batches.again(step, step)
+                batches.formed(step, step, ["parent"], [BatchRow(f"child {step}", "decode", 1)])
+                batches.whole(step, step, [BatchRow(f"new {step}", "decode", 1)])
+                put([step], f"child {step}", 2.0)
+            batches.outputs(formed, 1)
+            complete(opened, 666)
+            print(rec.failed, flush=True)
+            sys.exit()
+        os.waitpid(child, 0)
+        batches.outputs(batches.again(1, 10), 11)
+        put([2], "late parent", 1.0)
+        rec.close()
+        """,
+        tmp_path / "run.trace",
+    )
+
+    assert engine.communicate() == (b"this process was forked from the one that records\n", b"")
+
+    trace = Trace.open(tmp_path / "run.trace")
+    assert trace.batch_rows.sort("ts_ns").collect()["request"].to_list() == ["parent"] * 2
+    assert trace.outputs.collect()["step"].to_list() == [1]
+    assert trace.counters.collect()["name"].to_list() == ["parent", "parent", "late parent"]
+    assert trace.steps.collect()["dur_ns"].to_list() == [None]
+    assert trace.manifest.dropped == {}
