@@ -18,6 +18,8 @@ from typing import Any, get_type_hints
 from stepscope.ingest.errors import LimitExceeded, SchemaMismatch, TraceError
 from stepscope.ingest.schema import FORMAT_VERSION
 
+MERGED = "merged"
+"""Where the configuration says which profiles were merged into a recording."""
 CLOCKS = ("wall", "virtual", "profiler")
 MANIFEST_LIMIT_BYTES = 64 << 20
 Json = dict[str, Any]
@@ -100,6 +102,11 @@ class Manifest:
     def is_measured(self, table: str) -> bool:
         """Tell whether times of `table` are measured: of ordered ones only the order is right."""
         return self.tables.get(table) != "ordered"
+
+    @property
+    def is_recording(self) -> bool:
+        """Tell whether a recorder wrote it, whatever profile was merged into it afterwards."""
+        return self.report is None or MERGED in self.config
 
     @property
     def live_ranks(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOMS = ("app", "ingest", "analyzers", "engine")
 _RULE = re.compile(r"[a-z]{3}\d{3}_")
+_COMMANDS = "app/cli/commands"
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -69,12 +70,16 @@ def _reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
 def crowded(root: Path, most: int) -> dict[str, int]:
     """Folders in which more modules lie beside each other, and how many.
 
-    Neither __init__ nor a rule is one of them: a family has as many rules as it needs.
+    Neither __init__ nor a rule nor a command is one of them: of these there are as many as needed.
     """
     files = (file.relative_to(root) for file in modules(root).values())
-    beside = (file for file in files if file.stem != "__init__" and not _RULE.match(file.stem))
+    beside = (file for file in files if file.stem != "__init__" and not _is_of_a_seam(file))
     lying = Counter(file.parent.as_posix() for file in beside)
     return {folder: num for folder, num in sorted(lying.items()) if num > most}
+
+
+def _is_of_a_seam(file: Path) -> bool:
+    return bool(_RULE.match(file.stem)) or file.parent.as_posix() == _COMMANDS
 
 
 def same_names(root: Path, explaining: Iterable[str]) -> dict[str, list[str]]:

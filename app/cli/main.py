@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "web": "Look at a trace in the browser.",
     "sql": "Ask a trace's tables a question in SQL.",
     "convert": "Write a trace in another format.",
+    "merge": "Put a profile's kernels onto the steps of a recording.",
     "close": "Finish the recording of an engine that died.",
     "vllm": "Say what of an installed vLLM would be recorded.",
     "cache": "Show or clear what is kept of reading files.",

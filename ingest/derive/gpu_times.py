@@ -41,6 +41,24 @@ def with_gpu_times(steps: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def gpu_times(spans: pl.DataFrame) -> pl.DataFrame:
+    """When the GPU executed what each step launched: rank, step and the GPU's columns of `steps`.
+
+    `spans` are of several ranks, and have the step that launched them.
+    """
+    parts = [
+        _by_step(own).with_columns(pl.lit(rank, pl.Int32).alias("rank"))
+        for (rank,), own in spans.group_by("rank", maintain_order=True)
+    ]
+    told = pl.concat(
+        [_by_step(spans.clear()).with_columns(pl.lit(0, pl.Int32).alias("rank")), *parts]
+    )
+    return told.drop_nulls("step").select(
+        "rank", "step", "gpu_ts_ns",
+        gpu_dur_ns=pl.col("gpu_end_ns") - pl.col("gpu_ts_ns"), gpu_busy_ns="gpu_busy_ns",
+    )  # fmt: skip
+
+
 def _by_step(spans: pl.DataFrame) -> pl.DataFrame:
     """When each step's kernels and copies began, ended, and how long any of them ran."""
     ran = spans.select("step", "ts_ns", "dur_ns").filter(on_device(spans["category"]))

@@ -22,6 +22,8 @@ ON_DEVICE = (
 """Categories of what a device executes, in small letters: torch.profiler's, those that it had in
 2021 (`Kernel`), and rocprofv3's."""
 FOREVER = 1 << 62
+_NO_KERNEL = "no kernel is in the file: steps are as long as the CPU was in them"
+_LOST, _OTHERS = "belong to no step: ", "threads without tags: "
 
 
 def on_device(categories: pl.Series) -> pl.Series:
@@ -60,17 +62,22 @@ def launch_notes(spans: pl.DataFrame, steps: pl.DataFrame) -> Iterator[str]:
         return
     ran = spans.filter(on_device(spans["category"]))
     if ran.is_empty():
-        yield "no kernel is in the file: steps are as long as the CPU was in them"
+        yield _NO_KERNEL
         return
     alone = ran.filter(pl.col("step").is_null())
     lost = len(_lost(alone, spans))
     of = f"of {len(ran):,} kernels and copies"
     if lost:
-        yield f"{lost:,} {of} belong to no step: nothing says what launched them"
+        yield f"{lost:,} {of} {_LOST}nothing says what launched them"
     if outside := len(alone) - lost:
-        yield f"{outside:,} {of} belong to no step: no step alone launched them"
+        yield f"{outside:,} {of} {_LOST}no step alone launched them"
     if others := _by_others(spans, steps):
-        yield f"threads without tags: {others:,} of their calls count to the step under way"
+        yield f"{_OTHERS}{others:,} of their calls count to the step under way"
+
+
+def is_launch_note(note: str) -> bool:
+    """Whether it is one of `launch_notes`, which hold of the steps that they were made of."""
+    return note == _NO_KERNEL or _LOST in note or note.startswith(_OTHERS)
 
 
 def _around(spans: pl.DataFrame, steps: pl.DataFrame, base: Tracks) -> pl.Series:

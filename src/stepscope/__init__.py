@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stepscope.analyzers.findings.rule import Rule
     from stepscope.app.pytest_plugin import assert_clean
     from stepscope.ingest.errors import StepscopeError
+    from stepscope.ingest.merging.trace_handler import trace_handler
     from stepscope.ingest.recorder import Recorder
     from stepscope.ingest.recording.lasting import BatchRow
     from stepscope.ingest.recording.starts import new_start
@@ -40,6 +41,7 @@ _HOMES = {
     "Rule": "analyzers.findings.rule",
     "assert_clean": "app.pytest_plugin",
     "StepscopeError": "ingest.errors",
+    "trace_handler": "ingest.merging.trace_handler",
 }
 __all__ = [
     "BatchRow",
@@ -53,6 +55,7 @@ __all__ = [
     "assert_clean",
     "check",
     "new_start",
+    "trace_handler",
 ]
 
 

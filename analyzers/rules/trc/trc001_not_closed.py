@@ -65,7 +65,7 @@ class NotClosed:
         manifest = trace.manifest
         if manifest.closed:
             return []
-        if manifest.report and not manifest.recovered:
+        if manifest.report and not manifest.is_recording and not manifest.recovered:
             return [self._of_file(trace, manifest.report)]
         recovered = manifest.recovered or {str(rank): {} for rank in manifest.ranks}
         live = manifest.live_ranks

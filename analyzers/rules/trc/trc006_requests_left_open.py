@@ -73,7 +73,7 @@ class RequestsLeftOpen:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether a run was recorded, whole, from when requests came until it was closed."""
-        was_recorded = trace.manifest.report is None and trace.manifest.is_whole("lifecycle")
+        was_recorded = trace.manifest.is_recording and trace.manifest.is_whole("lifecycle")
         is_run = has_histories(trace) or (has_arrivals(trace) and trace.has("steps"))
         return was_recorded and is_run
 

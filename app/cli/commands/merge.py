@@ -1,0 +1,52 @@
+"""`stepscope merge`: put a profile's kernels onto the steps of a recording of the same run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from stepscope.app.cli.commands.convert import writer_of
+from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.progress import progress
+from stepscope.app.printable import plain
+from stepscope.ingest.errors import ConfigError
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("profile", metavar="PROFILE", type=click.Path(path_type=Path))
+@click.option("-o", "--output", "--out", "out", type=click.Path(path_type=Path),
+              help="Where to write; the ending chooses the format, as with convert.  "
+              "[default: RUN with -merged in its name, beside it]")  # fmt: skip
+@opens_traces
+def merge(run: Path, profile: Path, out: Path | None, open_trace: OpenTrace) -> None:
+    """Put what PROFILE says of the GPU onto the steps that RUN recorded, as one trace.
+
+    RUN is a recording (of vLLM with STEPSCOPE_TRACE, or of an engine with a Recorder), PROFILE
+    what torch.profiler wrote of the same process meanwhile: a file, or a folder with one for each
+    rank. Both tell Unix time. Which recorded step each tag of the profile is, is told by their
+    order and their tokens; how far tags lie outside of their steps is said, and what does not fit
+    is refused. Steps that are inferred from tags are dropped: a step then has its decisions and
+    its queue, and its kernels.
+
+    Example, with vLLM's own profiler switched on for a while:
+
+    \b
+      STEPSCOPE_TRACE=runs vllm serve MODEL --profiler-config.profiler=torch ...
+      stepscope merge runs/*.trace PROFILES/ -o both.trace
+    """
+    from stepscope.ingest.merging.merge import merge as merged_with
+
+    target = out or run.with_name(f"{run.name.removesuffix('.trace')}-merged.trace")
+    write = writer_of(target)
+    if target.resolve() in (run.resolve(), profile.resolve()):
+        raise ConfigError("it is read from there", where=str(target), todo="choose another name")
+    with progress() as report:
+        recorded, profiled = open_trace(run, report), open_trace(profile, report)
+        report("pairing steps", 0, None)
+        trace, found = merged_with(recorded, profiled)
+        report(f"writing {target.name}", 0, None)
+        write(trace, target)
+    for line in (*(each.said() for each in found), f"wrote {target}"):
+        click.echo(plain(line), err=True)
