@@ -7,30 +7,43 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
-from stepscope.ingest.attach.row_batches import Batches
-from stepscope.ingest.attach.telling import BatchRow, BlockChange, LeftOut, Step
+from stepscope.ingest.attach.telling import BlockChange, Gave, LeftOut, Step
 from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.recording.lasting import BatchRow
 
-_TOLD_OF_BLOCKS = (
+_OF_STEPS = (
+    "step", "ts_ns", "formed_ns", "kind", "num_prefill_reqs", "num_decode_reqs",
+    "num_prefill_tokens", "num_decode_tokens", "token_budget", "num_waiting", "num_running",
+    "kv_blocks_free", "kv_blocks_total", "kv_blocks_cached", "reserve_ratio",
+)  # fmt: skip
+_OF_BLOCKS = (
     "step", "ts_ns", "resource", "id", "op", "owner", "group", "block_hash", "source",
 )  # fmt: skip
-_TOLD_OF_REQUESTS = (
+_OF_REQUESTS = (
     "step", "ts_ns", "subject_kind", "subject", "verdict", "reason", "resource", "needed",
     "available", "holder",
+)  # fmt: skip
+_OF_ROWS = (
+    "step", "ts_ns", "row", "request", "phase", "num_tokens", "num_computed", "prompt_len",
+    "num_cached", "num_draft", "is_final_chunk", "is_recompute",
 )  # fmt: skip
 
 
 class RecordedStep:
-    """A step whose batch was formed; it is on record when it has begun to run."""
+    """A step whose batch was formed; it is on record from when it begins to run."""
 
-    __slots__ = ("batch", "began_ns", "columns", "formed_ns", "number")
+    __slots__ = ("batch", "began_ns", "columns", "formed_ns", "number", "opened", "rows")
 
-    def __init__(self, number: int, formed_ns: int, batch: Any, columns: dict[str, Any]) -> None:
+    def __init__(
+        self, number: int, formed_ns: int, columns: dict[str, Any], batch: Any, rows: dict[str, Any]
+    ) -> None:
         self.number = number
         self.formed_ns = formed_ns
-        self.batch = batch
         self.columns = columns
-        self.began_ns: int | None = None
+        self.batch = batch
+        self.rows = rows
+        self.began_ns = 0
+        self.opened: Any = None
 
 
 class RecordedScheduler:
@@ -46,9 +59,16 @@ class RecordedScheduler:
         self._overlaps = overlaps
         self._number = 0
         self._under_way: deque[RecordedStep] = deque()
-        self._batches = Batches(recorder)
-        self._block = recorder.narrow("allocations", *_TOLD_OF_BLOCKS)
-        self._decision = recorder.narrow("decisions", *_TOLD_OF_REQUESTS)
+        self._batches = recorder.batches()
+        self._begin_step, self._end_step = recorder.in_two(
+            "steps", _OF_STEPS, ("dur_ns", "executed_path")
+        )
+        self._begin_row, self._end_row = recorder.in_two("batch_rows", _OF_ROWS, ("num_accepted",))
+        self._outputs = recorder.bulk(
+            "outputs", "step", "ts_ns", "request", "position", "source_step"
+        )
+        self._block = recorder.narrow("allocations", *_OF_BLOCKS)
+        self._decision = recorder.narrow("decisions", *_OF_REQUESTS)
 
     @property
     def num_steps(self) -> int:
@@ -90,12 +110,12 @@ class RecordedScheduler:
     def formed_again(self, ts_ns: int, **columns: Any) -> RecordedStep:
         """Record the batch of the step before, one token on."""
         self._number += 1
-        return self._formed(ts_ns, self._batches.again(self._number, ts_ns), columns)
+        return self._formed(ts_ns, columns, self._batches.again(self._number, ts_ns))
 
     def formed(self, ts_ns: int, rows: Sequence[BatchRow], **columns: Any) -> RecordedStep:
         """Record a batch."""
         self._number += 1
-        return self._formed(ts_ns, self._batches.whole(self._number, ts_ns, rows), columns)
+        return self._formed(ts_ns, columns, self._batches.whole(self._number, ts_ns, rows))
 
     def formed_from(
         self, ts_ns: int, left: Collection[str], rows: Sequence[BatchRow], **columns: Any
@@ -103,29 +123,44 @@ class RecordedScheduler:
         """Record the batch of the step before, with changes."""
         self._number += 1
         batch = self._batches.formed(self._number, ts_ns, left, rows)
-        return self._formed(ts_ns, batch, columns)
+        return self._formed(ts_ns, columns, batch)
+
+    def formed_drafts(self, ts_ns: int, rows: Sequence[BatchRow], **columns: Any) -> RecordedStep:
+        """Record a batch row by row: how many drafts were accepted is known later."""
+        self._number += 1
+        opened = {
+            row.request: self._begin_row(
+                self._number, ts_ns, place, row.request, row.phase, row.num_tokens,
+                row.num_computed, row.prompt_len, row.num_cached, row.num_draft,
+                row.is_final_chunk, row.is_recompute,
+            )
+            for place, row in enumerate(rows)
+        }  # fmt: skip
+        return self._formed(ts_ns, columns, None, opened)
 
     def ended(
-        self,
-        step: Step,
-        ts_ns: int,
-        without: Collection[str] = (),
-        accepted: Sequence[tuple[str, int, int, int | None]] | None = None,
-        **columns: Any,
+        self, step: Step, ts_ns: int, without: Collection[str] = (), path: str | None = None
     ) -> None:
         """Record that a step ended, and its outputs."""
-        ended = next((each for each in self._under_way if each is step), None)
-        if ended is None:
+        if (ended := self._taken(step)) is not None:
+            self._batches.outputs(ended.batch, ts_ns, without)
+            self._end(ended, ts_ns, path)
+
+    def ended_drafts(
+        self, step: Step, ts_ns: int, gave: Iterable[Gave], path: str | None = None
+    ) -> None:
+        """Record that a step with drafts ended, and its outputs."""
+        if (ended := self._taken(step)) is None:
             return
-        self._under_way.remove(ended)
-        if accepted is None:
-            self._batches.outputs(ended.batch, ts_ns, without=without)
-        else:
-            self._several(ended, ts_ns, accepted)
-        self._begin(ended, ended.formed_ns)
-        self._write(ended, ts_ns, columns)
-        if self._under_way:
-            self._begin(self._under_way[0], ts_ns)
+        requests: list[str] = []
+        positions: list[int] = []
+        for request, first, count, num_accepted in gave:
+            requests += [request] * count
+            positions += range(first, first + count)
+            if num_accepted is not None and request in ended.rows:
+                self._end_row(ended.rows[request], num_accepted)
+        self._outputs(self._number, ts_ns, requests, positions, ended.number)
+        self._end(ended, ts_ns, path)
 
     def dummy(self, began_ns: int, ended_ns: int) -> None:
         """Record a step of nothing."""
@@ -143,41 +178,38 @@ class RecordedScheduler:
         self.close()
 
     def close(self) -> None:
-        """Close the recorder; steps that never ended are told without an end."""
+        """Close the recorder; steps that never ended stay without an end."""
         for step in self._under_way:
             self._begin(step, step.formed_ns)
-            self._write(step, None, {})
         self._under_way.clear()
         self.recorder.close()
 
-    def _formed(self, ts_ns: int, batch: Any, columns: dict[str, Any]) -> RecordedStep:
-        step = RecordedStep(self._number, ts_ns, batch, columns)
+    def _formed(
+        self, ts_ns: int, columns: dict[str, Any], batch: Any, rows: dict[str, Any] | None = None
+    ) -> RecordedStep:
+        step = RecordedStep(self._number, ts_ns, columns, batch, rows or {})
         if self._overlaps or not self._under_way:
             self._begin(step, ts_ns)
         self._under_way.append(step)
         return step
 
     def _begin(self, step: RecordedStep, ts_ns: int) -> None:
-        if step.began_ns is None:
+        if step.opened is None:
             step.began_ns = max(ts_ns, step.formed_ns)
+            step.opened = self._begin_step(
+                step.number, step.began_ns, step.formed_ns, **step.columns
+            )
 
-    def _write(self, step: RecordedStep, ended_ns: int | None, columns: dict[str, Any]) -> None:
-        began = step.began_ns or step.formed_ns
-        self.recorder.steps(
-            step=step.number,
-            ts_ns=began,
-            dur_ns=None if ended_ns is None else ended_ns - began,
-            formed_ns=step.formed_ns,
-            **step.columns,
-            **columns,
-        )
+    def _taken(self, step: Step) -> RecordedStep | None:
+        """Take a step from those under way; None where it is none of them."""
+        for place, each in enumerate(self._under_way):
+            if each is step:
+                del self._under_way[place]
+                return each
+        return None
 
-    def _several(
-        self, step: RecordedStep, ts_ns: int, accepted: Sequence[tuple[str, int, int, int | None]]
-    ) -> None:
-        for request, first, count, _ in accepted:
-            for position in range(first, first + count):
-                self.recorder.outputs(
-                    step=self._number, ts_ns=ts_ns, request=request, position=position,
-                    source_step=step.number,
-                )  # fmt: skip
+    def _end(self, step: RecordedStep, ts_ns: int, path: str | None) -> None:
+        self._begin(step, step.formed_ns)
+        self._end_step(step.opened, ts_ns - step.began_ns, path)
+        if self._under_way:
+            self._begin(self._under_way[0], ts_ns)

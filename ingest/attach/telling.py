@@ -10,26 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-
-class BatchRow(NamedTuple):
-    """A request in a batch, as it goes into `batch_rows`.
-
-    `position` is that of the one output that the row gives, from 0; None where it gives none, as a
-    chunk that does not end the prefill. `num_accepted` may be told later, when the step has ended.
-    """
-
-    request: str
-    phase: str
-    num_tokens: int
-    num_computed: int
-    position: int | None
-    prompt_len: int | None = None
-    num_cached: int | None = None
-    slot: int | None = None
-    num_draft: int | None = None
-    num_accepted: int | None = None
-    is_final_chunk: bool | None = None
-    is_recompute: bool | None = None
+from stepscope.ingest.recording.lasting import BatchRow
 
 
 class LeftOut(NamedTuple):
@@ -52,6 +33,15 @@ class BlockChange(NamedTuple):
     group: int | None = None
     hashes: Sequence[str] | None = None
     source: int | None = None
+
+
+class Gave(NamedTuple):
+    """What a row with drafts gave: outputs from a position on, and how many drafts were right."""
+
+    request: str
+    position: int
+    num_outputs: int
+    num_accepted: int | None
 
 
 class Step(Protocol):
@@ -91,7 +81,10 @@ class Telling(Protocol):
         """
 
     def formed(self, ts_ns: int, rows: Sequence[BatchRow], **columns: Any) -> Step:
-        """A batch was formed, of these rows in this order."""
+        """A batch was formed, of these rows in this order; each gives one output at most."""
+
+    def formed_drafts(self, ts_ns: int, rows: Sequence[BatchRow], **columns: Any) -> Step:
+        """A batch was formed whose rows may give several outputs each: drafts that are accepted."""
 
     def formed_from(
         self, ts_ns: int, left: Collection[str], rows: Sequence[BatchRow], **columns: Any
@@ -101,19 +94,18 @@ class Telling(Protocol):
         """
 
     def ended(
-        self,
-        step: Step,
-        ts_ns: int,
-        without: Collection[str] = (),
-        accepted: Sequence[tuple[str, int, int, int | None]] | None = None,
-        **columns: Any,
+        self, step: Step, ts_ns: int, without: Collection[str] = (), path: str | None = None
     ) -> None:
         """A step's outputs were taken: those of its rows with a position, but of `without`.
 
-        Where a row can give several, `accepted` says it of each that gave any: request, position of
-        its first output, how many outputs, and how many drafts were accepted. A step begins when
-        its batch was formed, or when the step before it has ended.
+        A step begins when its batch was formed, or when the step before it has ended. `path` is
+        the code path that ran.
         """
+
+    def ended_drafts(
+        self, step: Step, ts_ns: int, gave: Iterable[Gave], path: str | None = None
+    ) -> None:
+        """The outputs of a step that was formed with drafts were taken: these."""
 
     def dummy(self, began_ns: int, ended_ns: int) -> None:
         """A step of nothing was run, so that other ranks need not wait for this one."""

@@ -9,7 +9,7 @@ from typing import Any
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.telling import LeftOut
-from stepscope.ingest.attach.vllm.batch_outputs import tell_outputs, tell_several
+from stepscope.ingest.attach.vllm.batch_outputs import path_of, tell_outputs, tell_several
 from stepscope.ingest.attach.vllm.batch_rows import BatchRows, Formed, Prefilling
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
 from stepscope.ingest.attach.vllm.left_behind import LeftBehind
@@ -183,17 +183,20 @@ class AttachedScheduler:
     def _updating(self, *_: object, **__: object) -> None:
         self._is_inside = True
 
-    def _updated(self, result: Any, output: Any, *_: object, **__: object) -> None:
+    def _updated(self, result: Any, output: Any, model_output: Any = None) -> None:
         ts_ns = self.telling.now_ns()
         self._is_inside = False
         formed = self._taken(output)
         if formed is not None:
             given = [each for sent in (result or {}).values() for each in sent.outputs]
+            path = path_of(model_output)
             is_as_expected = formed.num_disturbed == self._num_disturbed
             if formed.has_drafts:
-                tell_several(self.telling, ts_ns, formed, given, self._find)
+                tell_several(self.telling, ts_ns, formed, given, path, self._find)
             else:
-                tell_outputs(self.telling, ts_ns, formed, given, is_as_expected=is_as_expected)
+                tell_outputs(
+                    self.telling, ts_ns, formed, given, path, is_as_expected=is_as_expected
+                )
         self._tell_ended(ts_ns)
         self._tell_put_back(ts_ns)
         self._tell_blocks(ts_ns)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stepscope.ingest.attach.telling import Telling
+from stepscope.ingest.attach.telling import Gave, Telling
 from stepscope.ingest.attach.vllm.batch_rows import Formed
 
 
-def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[Any], *,
-                 is_as_expected: bool) -> None:  # fmt: skip
+def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[Any],
+                 path: str | None, *, is_as_expected: bool) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows give one each, or none.
 
     `given` are EngineCoreOutputs. Where their number is the expected one, and nobody was aborted
@@ -20,14 +20,14 @@ def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[A
     if not is_as_expected or len(given) != formed.num_outputs:
         names = {each.request_id for each in given if each.new_token_ids}
         without = set(formed.output.num_scheduled_tokens) - names
-    telling.ended(formed.step, ts_ns, without)
+    telling.ended(formed.step, ts_ns, without, path)
     for row in formed.rows:
         if row.position == 0 and row.request not in without:
             telling.event("first-token", row.request, ts_ns, num_generated=1)
 
 
 def tell_several(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[Any],
-                 find: Callable[[str], Any]) -> None:  # fmt: skip
+                 path: str | None, find: Callable[[str], Any]) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows may give several; `find` gives a request by its id."""
     drafts = {row.request: row.num_draft for row in formed.rows}
     told = []
@@ -37,7 +37,14 @@ def tell_several(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[A
             continue
         first = request.num_output_tokens - count
         accepted = count - 1 if drafts.get(each.request_id) else None
-        told.append((each.request_id, first, count, accepted))
+        told.append(Gave(each.request_id, first, count, accepted))
         if first == 0:
             telling.event("first-token", each.request_id, ts_ns, num_generated=count)
-    telling.ended(formed.step, ts_ns, accepted=told)
+    telling.ended_drafts(formed.step, ts_ns, told, path)
+
+
+def path_of(model_output: Any) -> str | None:
+    """The graph that ran a step, where vLLM says it (`cudagraph_metrics`); else None."""
+    stats = getattr(model_output, "cudagraph_stats", None)
+    mode = getattr(stats, "runtime_mode", None)
+    return None if mode is None else f"graph {getattr(mode, 'name', mode)}".lower()

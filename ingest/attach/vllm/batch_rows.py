@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepscope.ingest.attach.telling import BatchRow, Step, Telling
+from stepscope.ingest.attach.telling import Step, Telling
+from stepscope.ingest.recording.lasting import BatchRow
 
 
 @dataclass(slots=True)
@@ -49,7 +50,8 @@ class BatchRows:
         has_drafts = bool(getattr(self.scheduler, "num_spec_tokens", 0)) or self._is_odd(output)
         if has_drafts or self._names is None:
             rows = [self._row(name, output) for name in names]
-            step = self.telling.formed(ts_ns, rows, **columns)
+            formed = self.telling.formed_drafts if has_drafts else self.telling.formed
+            step = formed(ts_ns, rows, **columns)
         elif not in_prefill and names == self._names:
             rows = []
             step = self.telling.formed_again(ts_ns, **columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import dropwhile, islice
 from typing import Any
 
 from stepscope.ingest.attach.telling import LeftOut, Telling
@@ -16,6 +17,8 @@ from stepscope.ingest.attach.vllm.told_reasons import (
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 
 BEHIND = "behind the head of the queue"
+NEAR = 8
+"""So many behind the head are told who it is; those further behind, when they come near."""
 
 
 class LeftBehind:
@@ -33,14 +36,18 @@ class LeftBehind:
         self._fresh: dict[str, None] = {}
         self._heads: dict[str, None] = {}
         self._skipped_running: dict[str, LeftOut] = {}
+        self._last_head: str | None = None
+        self._has_moved = False
 
     def came(self, name: str) -> None:
         """A request came into the queue."""
         self._skipped_running.pop(name, None)
         self._fresh[name] = None
+        self._has_moved = True
 
     def left(self, name: str) -> LeftOut | None:
         """A request left the queue; gives what was last told of it."""
+        self._has_moved = True
         self._fresh.pop(name, None)
         self._heads.pop(name, None)
         return self._told.pop(name, None)
@@ -65,10 +72,22 @@ class LeftBehind:
         head = self._head(now)
         if head is not None and head.request_id not in now:
             now[head.request_id] = of_head(self._scheduler, call, head)
-        for name in self._fresh.keys() | self._heads.keys():
-            now.setdefault(name, LeftOut(name, "queue", BEHIND))
+        name = None if head is None else head.request_id
+        if self._has_moved or name != self._last_head:
+            self._tell_near(name, now)
+        for other in self._fresh.keys() | self._heads.keys():
+            now.setdefault(other, LeftOut(other, "queue", BEHIND))
         self._fresh.clear()
         self._tell(ts_ns, now)
+
+    def _tell_near(self, head: str | None, now: dict[str, LeftOut]) -> None:
+        """Name the head to those right behind it."""
+        self._last_head, self._has_moved = head, False
+        names = (request.request_id for request in self._line)
+        behind = islice(dropwhile(lambda name: name != head, names), 1, NEAR + 1)
+        for name in behind if head is not None else ():
+            if not self.was_unready(name):
+                now.setdefault(name, LeftOut(name, "queue", BEHIND, holder=head))
 
     def tell_paused(self, ts_ns: int) -> None:
         """Tell of the head that the engine was paused: no step follows that could say so."""

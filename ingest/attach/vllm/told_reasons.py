@@ -13,6 +13,7 @@ from stepscope.ingest.attach.telling import LeftOut
 from stepscope.ingest.schema import NOT_READY
 
 PREEMPTION = "somebody was preempted in this step: nobody is admitted"
+STOPPED = "the scheduler stopped at one before it that was preempted itself"
 NOT_SAID = "vLLM does not say why"
 SKIPPED = (*NOT_READY, "lora")
 """Who is left out for one of these is passed by, and others behind it are looked at."""
@@ -54,6 +55,12 @@ class Call:
     defers_prefills: bool = False
     budget_left: int = 0
     input_left: int = 0
+    scheduled: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def most_taken(self) -> str | None:
+        """Who took most of the token budget."""
+        return max(self.scheduled, key=self.scheduled.__getitem__, default=None)
 
 
 def of_considered(scheduler: Any, call: Call, looked: Looked) -> LeftOut:
@@ -85,7 +92,8 @@ def of_head(scheduler: Any, call: Call, request: Any) -> LeftOut:
     if (paused := of_pause(scheduler, request)) is not None:
         return paused
     if call.budget_left <= 0:
-        return LeftOut(name, "token-budget", "the token budget is spent", _wanted(request), 0)
+        wanted, taker = _wanted(request), call.most_taken
+        return LeftOut(name, "token-budget", "the token budget is spent", wanted, 0, taker)
     if call.input_left <= 0:
         return LeftOut(name, "token-budget", "no room for its draft tokens", _wanted(request), 0)
     most = _most_running(scheduler)
@@ -114,6 +122,8 @@ def of_running(scheduler: Any, call: Call, request: Any) -> LeftOut:
         return paused
     if call.budget_left <= 0 or call.input_left <= 0:
         return LeftOut(name, "token-budget", "the token budget is spent", wanted, 0)
+    if call.num_preempted:
+        return LeftOut(name, "preemption", STOPPED)
     return _of_running_inputs(scheduler, request, wanted)
 
 

@@ -52,6 +52,7 @@ class WatchedCall:
         call.budget_left = scheduler.max_num_scheduled_tokens - total
         call.input_left = most - total - slots * (count + 1)
         call.num_preempted = num_preempted
+        call.scheduled = output.num_scheduled_tokens
         return [each.request for each in call.looked if each.request.status.name == "RUNNING"]
 
     def _looked_at(self, request: Any) -> None:

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from stepscope.ingest.attach.recorded import RecordedScheduler
-from stepscope.ingest.attach.telling import BatchRow, BlockChange, LeftOut
+from stepscope.ingest.attach.telling import BlockChange, Gave, LeftOut
 from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.recording.lasting import BatchRow
 from stepscope.ingest.trace import Trace
 
 
@@ -96,9 +97,17 @@ def test_outputs_are_those_of_rows_with_a_position_but_of_whom_gave_none(
 
 def test_several_outputs_of_a_row_follow_each_other(told: RecordedScheduler) -> None:
     row = BatchRow("a", "decode", 4, 9, 2, 7, num_draft=3)
-    told.ended(told.formed(100, [row], kind="decode"), 120, accepted=[("a", 2, 3, 2)])
+    told.ended_drafts(told.formed_drafts(100, [row], kind="decode"), 120, [Gave("a", 2, 3, 2)])
 
     assert read(told, "outputs")["position"].to_list() == [2, 3, 4]
+
+
+def test_how_many_drafts_were_accepted_is_told_when_the_step_ended(told: RecordedScheduler) -> None:
+    rows = [BatchRow(name, "decode", 4, 9, 2, 7, num_draft=3) for name in "ab"]
+    told.ended_drafts(told.formed_drafts(100, rows, kind="decode"), 120, [Gave("a", 2, 3, 2)])
+
+    seen = read(told, "batch_rows").sort("row").select("request", "num_draft", "num_accepted")
+    assert seen.rows() == [("a", 3, 2), ("b", 3, None)]
 
 
 def test_kv_blocks_change_hands_in_the_order_in_which_they_are_told(
