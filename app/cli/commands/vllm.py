@@ -11,7 +11,7 @@ import click
 from stepscope.app.printable import plain
 
 if TYPE_CHECKING:
-    from stepscope.ingest.attach.vllm.doctor import Diagnosis
+    from stepscope.ingest.attach.vllm.installed.doctor import Diagnosis
 
 
 @click.group()
@@ -42,7 +42,7 @@ def doctor(python: str | None, form: str) -> int:
       STEPSCOPE_TRACE=traces stepscope vllm doctor
       stepscope vllm doctor --python /opt/vllm/.venv
     """
-    from stepscope.ingest.attach.vllm.doctor import VARIABLE, diagnose
+    from stepscope.ingest.attach.vllm.installed.doctor import VARIABLE, diagnose
 
     found = diagnose(python, os.environ.get(VARIABLE))
     if form == "json":

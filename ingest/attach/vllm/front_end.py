@@ -1,7 +1,7 @@
 """Tells what vLLM's front end does: when a request came, and when its client was given outputs.
 
 The front end runs in the process of the API, beside the engine's or in the same one. Its rows are
-part of the trace of the rank that the request was sent to (decision 0035), and have its own clock,
+part of the trace of the rank that the request was sent to (decision 0038), and have its own clock,
 which on one machine is the engine's.
 """
 
@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.hooks import Hooks
+from stepscope.ingest.attach.vllm.exchange import EXCHANGE, Exchange, Exchanges
 from stepscope.ingest.recorder import Recorder
 
 OLDEST_NS = 3_600 * 10**9
@@ -39,6 +40,7 @@ class FrontEnd:
         self._now_ns = now_ns
         self._recorders: list[Recorder] = []  # all that were opened
         self._of: dict[str, Recorder] = {}
+        self._exchanges: dict[str, Exchange] = {}
         self._begun: dict[str, Any] = {}
         self._due: list[_Due] = []
 
@@ -60,6 +62,10 @@ class FrontEnd:
         for client in ("DPAsyncMPClient", "DPLBAsyncMPClient"):
             self._around(module, client, "get_core_engine_for_request", after=self._routed)
 
+    def watch_servers(self, module: ModuleType) -> None:
+        """Follow what clients of the servers that this module builds send and get."""
+        self.hooks.around(module, "build_app", after=self._built)
+
     # ── hooks ────────────────────────────────────────────────────────────────────────────────
 
     def _around(self, module: ModuleType, owner: str, name: str, **calls: Any) -> None:
@@ -67,6 +73,9 @@ class FrontEnd:
             self.hooks.missing.append(f"{owner}.{name}")
         elif name in vars(found):  # what is inherited is followed where it is defined
             self.hooks.around(found, name, **calls)
+
+    def _built(self, app: Any, *_: Any, **__: Any) -> None:
+        app.add_middleware(Exchanges, now_ns=self._now_ns)
 
     def _sending(self, client: Any, request: Any) -> None:
         core = getattr(client, "engine_core", None)
@@ -85,10 +94,14 @@ class FrontEnd:
         if (recorder := self._recorder(client, rank)) is None:
             return
         self._of[name] = recorder
+        came_ns, exchange = self._came_ns(request), EXCHANGE.get()
+        if exchange is not None:
+            came_ns = min(came_ns, exchange.began_ns)
+            exchange.requests.append(name)
+            self._exchanges[name] = exchange
         recorder.lifecycle(
-            ts_ns=self._came_ns(request), request=name, event="receive",
-            external_id=request.external_req_id,
-        )  # fmt: skip
+            ts_ns=came_ns, request=name, event="receive", external_id=request.external_req_id
+        )
 
     def _processing(self, processor: Any, outputs: Sequence[Any], *_: Any, **__: Any) -> None:
         states, begun = processor.request_states, self._begun
@@ -110,16 +123,30 @@ class FrontEnd:
                 self._delivered(now_ns, name, state, has_ended=name not in processor.request_states)
 
     def _delivered(self, now_ns: int, name: str, state: Any, *, has_ended: bool) -> None:
-        recorder = self._of.get(name)
-        if recorder is not None and (has_ended or _gets_all(state)):
-            text = getattr(state, "detokenizer", None)
-            recorder.lifecycle(
-                ts_ns=now_ns, request=name, event="deliver",
-                num_generated=text.num_output_tokens() if text is not None else None,
-            )  # fmt: skip
+        exchange = self._exchanges.get(name)
+        if exchange is not None and len(exchange.requests) == 1:
+            self._hand_over(exchange, name, state)
+        elif has_ended or _gets_all(state):
+            self._tell(now_ns, name, state)
         self._begun[name] = state
         if has_ended:
             self._forget(name)
+
+    def _hand_over(self, exchange: Exchange, name: str, state: Any) -> None:
+        """Its outputs reach the client when the server has written them; each is told once."""
+        recorder = self._of.get(name)
+        if exchange.on_sent is not None or recorder is None:
+            return
+
+        def sent(ts_ns: int, is_last: bool) -> None:
+            if not is_last or ts_ns != exchange.first_ns:
+                self.hooks.safely(_tell, recorder, ts_ns, name, state)
+
+        exchange.on_sent = sent
+
+    def _tell(self, now_ns: int, name: str, state: Any) -> None:
+        if (recorder := self._of.get(name)) is not None:
+            _tell(recorder, now_ns, name, state)
 
     def _aborted(self, aborted: Sequence[str], *_: Any, **__: Any) -> None:
         for name in aborted:
@@ -137,6 +164,7 @@ class FrontEnd:
 
     def _forget(self, name: str) -> None:
         self._of.pop(name, None)
+        self._exchanges.pop(name, None)
         self._begun.pop(name, None)
 
     def _came_ns(self, request: Any) -> int:
@@ -157,6 +185,14 @@ class FrontEnd:
     def _failed(self, _error: Exception) -> None:
         for recorder in self._recorders:
             recorder.close()
+
+
+def _tell(recorder: Recorder, ts_ns: int, name: str, state: Any) -> None:
+    text = getattr(state, "detokenizer", None)
+    recorder.lifecycle(
+        ts_ns=ts_ns, request=name, event="deliver",
+        num_generated=text.num_output_tokens() if text is not None else None,
+    )  # fmt: skip
 
 
 def _gets_all(state: Any) -> bool:

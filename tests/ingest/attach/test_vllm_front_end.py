@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from stepscope.ingest.attach.vllm.exchange import EXCHANGE, Exchange
 from stepscope.ingest.attach.vllm.front_end import FrontEnd
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
@@ -249,3 +251,61 @@ def test_a_vllm_without_a_client_is_told_of_by_name() -> None:
     front.watch_clients(ModuleType("vllm"))
 
     assert "AsyncMPClient.add_request_async" in front.hooks.missing
+
+
+async def _exchange(bench: Bench, stops_at: int, parts: int) -> list[str]:
+    """A server whose layers take a millisecond each way, and what it told its layer."""
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        bench.now_ns += 10**6
+        request = bench.request("r-1", stops_at=stops_at)
+        request.arrival_time = bench.now_ns / 1e9
+        bench.client.add_request(request)
+        for _ in range(parts):
+            bench.outputs("r-1")
+            await send({"type": "http.response.body", "body": b"data"})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(_message: Any) -> None:
+        bench.now_ns += 10**6
+
+    layers: list[Any] = []
+    built = SimpleNamespace(add_middleware=lambda layer, **given: layers.append((layer, given)))
+    module = ModuleType("vllm")
+    vars(module)["build_app"] = lambda: built
+    bench.front.watch_servers(module)
+    module.build_app()
+    (layer, given) = layers[0]
+    await layer(app, **given)({"type": "http"}, None, send)
+    return [row[2] for row in bench.rows()]
+
+
+@pytest.mark.parametrize(("parts", "events"), [(1, 1), (3, 2)])
+def test_a_client_of_a_server_is_given_outputs_when_they_are_written(
+    parts: int, events: int, bench: Bench
+) -> None:
+    told = asyncio.run(_exchange(bench, parts, parts))
+
+    assert told == ["receive", *["deliver"] * events]
+    times = Trace.open(bench.recorders[0].path).lifecycle.collect()["ts_ns"].to_list()
+    assert times[1] == NOW_NS + 3 * 10**6
+    assert times[-1] == NOW_NS + (1 + 2 * parts) * 10**6
+
+
+def test_a_request_is_received_when_its_exchange_began(bench: Bench) -> None:
+    asyncio.run(_exchange(bench, 1, 1))
+
+    trace = Trace.open(bench.recorders[0].path)
+    assert trace.lifecycle.collect()["ts_ns"][0] == NOW_NS
+
+
+def test_several_requests_of_one_exchange_are_told_by_the_front_end_itself(bench: Bench) -> None:
+    exchange = Exchange(NOW_NS)
+    token = EXCHANGE.set(exchange)
+    for name in ("r-1", "r-2"):
+        bench.client.add_request(bench.request(name))
+    EXCHANGE.reset(token)
+    bench.outputs("r-1", "r-2")
+    exchange.sent(NOW_NS)
+
+    assert [row[1] for row in bench.rows() if row[2] == "deliver"] == ["r-1", "r-2"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.ingest.attach.vllm.doctor import PARTS, TESTED
+from stepscope.ingest.attach.vllm.installed.doctor import PARTS, TESTED
 from tests.app.cli.conftest import Command
 from tests.packages import write_package
 
@@ -47,6 +47,8 @@ def install(folder: Path, names: Iterable[str] = EVERYTHING, version: str = TEST
 
 
 def _class(name: str, methods: list[str]) -> str:
+    if methods == [""]:
+        return f"def {name}(): ...\n"
     body = "".join(f"    async def {method}(self): ...\n" for method in methods)
     return f"class {name}:\n{body}\n"
 
@@ -148,7 +150,7 @@ def test_a_full_disk_is_a_trouble(
     stepscope: Command, packages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(packages)
-    monkeypatch.setattr("stepscope.ingest.attach.vllm.doctor.LEAST_FREE_BYTES", 2**62)
+    monkeypatch.setattr("stepscope.ingest.attach.vllm.installed.doctor.LEAST_FREE_BYTES", 2**62)
 
     run = stepscope("vllm", "doctor")
 

@@ -24,6 +24,7 @@ PROBE_S = 60
 LEAST_FREE_BYTES = 64 * 2**20
 _SCHEDULER = "vllm.v1.core.sched.scheduler:Scheduler"
 _BLOCKS = "vllm.v1.core.block_pool:BlockPool"
+_MANAGER = "vllm.v1.core.kv_cache_manager:KVCacheManager"
 _FRONT = "vllm.v1.engine.output_processor:OutputProcessor"
 _CLIENT = "vllm.v1.engine.core_client"
 
@@ -43,12 +44,18 @@ PARTS = (
          (f"{_SCHEDULER}.add_request", f"{_SCHEDULER}.finish_requests",
           f"{_SCHEDULER}._free_request")),
     Part("preemptions", (f"{_SCHEDULER}._preempt_request",)),
+    Part("why requests wait",
+         (f"{_MANAGER}.allocate_slots", f"{_MANAGER}.get_computed_blocks",
+          "vllm.v1.core.kv_cache_coordinator:KVCacheCoordinator.get_num_blocks_to_allocate",
+          "vllm.v1.core.sched.request_queue:RequestQueue.peek_request")),
     Part("KV blocks and who holds them",
          (f"{_BLOCKS}.get_new_blocks", f"{_BLOCKS}.free_blocks", f"{_BLOCKS}.touch")),
     Part("the prefix cache", (f"{_BLOCKS}.cache_full_blocks",)),
     Part("the front end: when requests came, and when clients were given outputs",
          (f"{_FRONT}.process_outputs", f"{_CLIENT}:InprocClient.add_request",
           f"{_CLIENT}:SyncMPClient.add_request", f"{_CLIENT}:AsyncMPClient.add_request_async")),
+    Part("what clients of a server see: requests read, and answers written",
+         ("vllm.entrypoints.launchers.app:build_app",)),
     Part("data-parallel ranks apart",
          (f"{_CLIENT}:DPLBAsyncMPClient.get_core_engine_for_request",)),
 )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What is installed of vLLM, and what of it could be recorded."""
