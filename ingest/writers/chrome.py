@@ -72,6 +72,16 @@ class _Places:
             yield _Event("M", "thread_sort_index", pid=pid, tid=tid, args={"sort_index": tid})
 
 
+class ChromeWriter:
+    """Chrome JSON, which chrome://tracing and many other viewers open."""
+
+    endings = (".json", ".json.gz")
+
+    def write(self, trace: Trace, out: Path) -> None:
+        """Write the trace; see `write_chrome`."""
+        write_chrome(trace, out)
+
+
 def write_chrome(trace: Trace, out: str | Path) -> None:
     """Write a trace to `out`, gzipped when it ends in `.gz`; the same trace gives the same bytes.
 

@@ -26,6 +26,16 @@ _HALF = (
 )  # fmt: skip
 
 
+class PerfettoWriter:
+    """Perfetto's own format, which https://ui.perfetto.dev opens."""
+
+    endings = (".pftrace", ".pftrace.gz")
+
+    def write(self, trace: Trace, out: Path) -> None:
+        """Write the trace; see `write_perfetto`."""
+        write_perfetto(trace, out)
+
+
 def write_perfetto(trace: Trace, out: str | Path) -> None:
     """Write a trace to `out`, gzipped when it ends in `.gz`; the same trace gives the same bytes.
 

@@ -117,7 +117,7 @@ def _link(source: Path, target: Path) -> None:
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What became of each test, by its file, in one run over a tree with all six in it."""
+    """What became of each test, by its file, in one run over a tree with all of them in it."""
     changed = {file: text for patch in PATCHES for file, text in patch.changed().items()}
     tree = copied(tmp_path_factory.mktemp("tree") / "stepscope", changed)
     wanted = [name for patch in PATCHES for name in (*patch.tests, *patch.runs)]
@@ -150,5 +150,5 @@ def test_what_was_added_works_and_holds_what_every_one_of_its_kind_holds(
 def test_tests_over_the_tuples_found_what_was_added(outcomes: dict[str, list[str]]) -> None:
     told = "\n".join(line for lines in outcomes.values() for line in lines)
 
-    for name in ("BAT099", "Alone", "[size", "tables"):
+    for name in ("BAT099", "Alone", "[size", "tables", "[.steps]"):
         assert name in told

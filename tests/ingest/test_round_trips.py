@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,13 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.trace import Trace
-from stepscope.ingest.writers.chrome import write_chrome
-from stepscope.ingest.writers.perfetto import write_perfetto
+from stepscope.ingest.writers import Writer, writers
+from stepscope.ingest.writers.perfetto import PerfettoWriter
 from tests.traces import by_track, trace_of
 
-Write = Callable[[Trace, Path], None]
-WRITERS = [(write_perfetto, "copy.pftrace"), (write_chrome, "copy.json")]
+WRITERS = [writer for writer in writers() if ".trace" not in writer.endings]
+"""Of the formats of others: ours holds more than spans, and is tried with its tables."""
+each_writer = pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.endings[0])
 SPAN = ("track", "name", "category", "form", "ts_ns", "dur_ns", "args")
 COUNTER = ("track", "name", "unit", "ts_ns", "value")
 FLOW = ("track", "name", "category", "ts_ns", "end")
@@ -112,9 +112,9 @@ def arrows_of(trace: Trace) -> list[list[tuple[Any, ...]]]:
     )
 
 
-def again(trace: Trace, write: Write, file: Path) -> Trace:
+def again(trace: Trace, writer: Writer, file: Path) -> Trace:
     """The trace written and read, on its own clock: a wall clock's times are moved in JSON."""
-    write(trace, file)
+    writer.write(trace, file)
     copy = Trace.open(file, cached=False)
     assert copy.manifest.clock.kind == trace.manifest.clock.kind
     moved_ns = copy.manifest.clock.epoch_ns - trace.manifest.clock.epoch_ns
@@ -130,7 +130,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("written")
 
 
-@pytest.mark.parametrize(("write", "name"), WRITERS)
+@each_writer
 @settings(max_examples=60)
 @given(
     spans=st.lists(spans(), max_size=12),
@@ -138,7 +138,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arrows=st.lists(arrows(), max_size=3),
 )
 def test_any_spans_counters_and_arrows_come_back(
-    folder: Path, write: Write, name: str, spans: Any, counters: Any, arrows: Any
+    folder: Path, writer: Writer, spans: Any, counters: Any, arrows: Any
 ) -> None:
     flows = [{**end, "flow": f"{number}"} for number, ends in enumerate(arrows) for end in ends]
     recorded = trace_of(spans=spans, counters=counters, flows=flows)
@@ -147,24 +147,24 @@ def test_any_spans_counters_and_arrows_come_back(
         {"spans": laned, "counters": recorded.counters, "flows": recorded.flows}, recorded.manifest
     )
 
-    copy = again(trace, write, folder / name)
+    copy = again(trace, writer, folder / f"copy{writer.endings[0]}")
 
     assert shown(copy, "spans", SPAN) == shown(trace, "spans", SPAN)
     assert shown(copy, "counters", COUNTER) == shown(trace, "counters", COUNTER)
     assert arrows_of(copy) == arrows_of(trace)
 
 
-@pytest.mark.parametrize(("write", "name"), WRITERS)
+@each_writer
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_sample_comes_back(
-    sample_traces: Path, tmp_path: Path, write: Write, name: str, sample: str
+    sample_traces: Path, tmp_path: Path, writer: Writer, sample: str
 ) -> None:
     """An engine's tables become slices once; these come back from then on."""
     trace = Trace.open(sample_traces / sample)
     if not trace.has("spans"):
-        trace = again(trace, write, tmp_path / f"once {name}")
+        trace = again(trace, writer, tmp_path / f"once{writer.endings[0]}")
 
-    copy = again(trace, write, tmp_path / name)
+    copy = again(trace, writer, tmp_path / f"copy{writer.endings[0]}")
 
     assert trace.num_rows("spans")
     for table, columns in (("spans", SPAN), ("counters", COUNTER)):
@@ -178,7 +178,7 @@ def test_a_profile_comes_back_from_perfetto(
 ) -> None:
     trace = Trace.open(shared_data / "kineto" / f"{profile}.json.gz")
 
-    copy = again(trace, write_perfetto, tmp_path / "copy.pftrace")
+    copy = again(trace, PerfettoWriter(), tmp_path / "copy.pftrace")
 
     for table in ("counters", "steps", "collectives", "flows"):
         left, right = trace.table(table).collect(), copy.table(table).collect()

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
-from stepscope.ingest.errors import ConfigError, TraceError
-
-if TYPE_CHECKING:
-    from stepscope.ingest.trace import Trace
+from stepscope.ingest.errors import TraceError
 
 
 @click.command()
@@ -34,8 +29,9 @@ def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
     reads; of one in which nothing was read nothing is written, and it exits 3.
     """
     from stepscope.analyzers.check.coverage import UNREAD, recorded
+    from stepscope.ingest.writers import writer_of
 
-    write = writer_of(out)
+    writer = writer_of(out)
     with progress() as report:
         trace = open_trace(src, report)
         if not recorded(trace):
@@ -43,23 +39,5 @@ def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
                 UNREAD, where=str(src), todo="see what it says of itself: stepscope info"
             )
         report(f"writing {out.name}", 0, None)
-        write(trace, out)
+        writer.write(trace, out)
     click.echo(f"wrote {out}", err=True)
-
-
-def writer_of(out: Path) -> Callable[[Trace, Path], None]:
-    """What writes the format that a name ends in; raises ConfigError where there is none."""
-    if out.name.endswith((".pftrace", ".pftrace.gz")):
-        from stepscope.ingest.writers.perfetto import write_perfetto
-
-        return write_perfetto
-    if out.name.endswith((".json", ".json.gz")):
-        from stepscope.ingest.writers.chrome import write_chrome
-
-        return write_chrome
-    if out.suffix == ".trace":
-        from stepscope.ingest.storage.saving import save_trace
-
-        return save_trace
-    todo = "use .trace, .pftrace, .pftrace.gz, .json or .json.gz"
-    raise ConfigError("no format has this ending", where=str(out), todo=todo)

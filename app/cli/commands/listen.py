@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stepscope.app.cli.commands.convert import writer_of
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.printable import plain
 from stepscope.ingest.errors import StepscopeError, TraceError, WriteError
@@ -52,9 +51,10 @@ def listen(
     from stepscope.ingest.live.captures import Captures
     from stepscope.ingest.live.subscriber import Patience, check_addresses
     from stepscope.ingest.live.subscriber import listen as heard_at
+    from stepscope.ingest.writers import writer_of
 
     check_addresses(addresses, remote=remote)
-    write = writer_of(out)
+    writer = writer_of(out)
     folder = _folder(out)
     try:
         with Captures(folder) as captures, _stopped_by_signals() as is_stopped:
@@ -63,7 +63,7 @@ def listen(
         if not heard.num_messages:
             raise TraceError(f"no message came: {heard.ended}", where=" ".join(addresses))
         trace = captures.trace(out.name, _about(heard), open_trace.limits)
-        write(trace, out)
+        writer.write(trace, out)
     except StepscopeError as error:
         raise _with_what_was_kept(error, folder) from error
     shutil.rmtree(folder, ignore_errors=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from stepscope.app.cli.commands.convert import writer_of
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.app.printable import plain
@@ -37,9 +36,10 @@ def merge(run: Path, profile: Path, out: Path | None, open_trace: OpenTrace) -> 
       stepscope merge runs/*.trace PROFILES/ -o both.trace
     """
     from stepscope.ingest.merging.merge import merge as merged_with
+    from stepscope.ingest.writers import writer_of
 
     target = out or run.with_name(f"{run.name.removesuffix('.trace')}-merged.trace")
-    write = writer_of(target)
+    writer = writer_of(target)
     if target.resolve() in (run.resolve(), profile.resolve()):
         raise ConfigError("it is read from there", where=str(target), todo="choose another name")
     with progress() as report:
@@ -47,6 +47,6 @@ def merge(run: Path, profile: Path, out: Path | None, open_trace: OpenTrace) -> 
         report("pairing steps", 0, None)
         trace, found = merged_with(recorded, profiled)
         report(f"writing {target.name}", 0, None)
-        write(trace, target)
+        writer.write(trace, target)
     for line in (*(each.said() for each in found), f"wrote {target}"):
         click.echo(plain(line), err=True)
