@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.engine.scenarios import Options, scenario
+from stepscope.engine.scenarios import SCENARIOS, Options, scenario
 from stepscope.ingest.trace import Trace
 from tests.app.looked import Looked
-
-SCENARIOS = ("mix-admission", "fcfs-preemption", "mixed-batches", "slot-recycling")
 
 
 def real_files(folder: Path) -> list[Path]:
@@ -20,12 +18,13 @@ def real_files(folder: Path) -> list[Path]:
     )
 
 
-@pytest.fixture(params=SCENARIOS, scope="session")
+@pytest.fixture(params=[each.name for each in SCENARIOS], scope="session")
 def scenario_run(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Looked:
-    path = tmp_path_factory.mktemp(request.param) / "before.trace"
-    scenario(request.param).record("before", path, Options())
+    asked = scenario(request.param)
+    path = tmp_path_factory.mktemp(asked.name) / "first.trace"
+    asked.record(asked.variants[0], path, Options())
     return Looked(Trace.open(path))
 
 

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
+from stepscope.app.tui.pages import PAGES
 from stepscope.ingest.trace import Trace
 from tests.app.tui.stage import (
     NARROW,
@@ -30,7 +31,11 @@ NAMES = (
     "%s{}{{x}}", "a" * 300, "",
 )  # fmt: skip
 CLEAN = CheckResult("trace", (), {}, {"COR001": 0}, ("core_spans",))
-PAGES = (["1"], ["2", "j", "j", "l", "l", "f", "f"], ["3"], ["4", "right_square_bracket", "j"])
+MORE_KEYS = {"timeline": ["j", "j", "l", "l", "f", "f"], "step": ["right_square_bracket", "j"]}
+VISITS = {
+    tab.name: [str(number), *MORE_KEYS.get(tab.name, [])] for number, tab in enumerate(PAGES, 1)
+}
+"""What is pressed on each page, whichever there are."""
 
 
 @cache
@@ -101,7 +106,7 @@ def hostile_findings() -> CheckResult:
 
 async def test_hostile_names_are_shown_as_the_text_that_they_are() -> None:
     async with opened(hostile_trace(), hostile_findings(), NARROW) as pilot:
-        for keys in (*PAGES, ["n", "n"]):
+        for keys in (*VISITS.values(), ["n", "n"]):
             await press(pilot, *keys)
             text = screen_text(pilot)
             assert not [char for char in text if char != "\n" and not char.isprintable()]
@@ -118,11 +123,16 @@ async def test_markup_in_a_name_is_not_obeyed() -> None:
 
 
 async def test_an_empty_trace_says_that_it_is_empty() -> None:
-    said = ("has no steps", "no steps, requests, cores", "Nothing was read", "no steps")
+    said = {
+        "overview": "has no steps",
+        "timeline": "no steps, requests, cores",
+        "findings": "Nothing was read",
+        "step": "no steps",
+    }
     async with opened(trace_of(name="empty.trace"), None) as pilot:
-        for keys, words in zip(PAGES, said, strict=True):
+        for page, keys in VISITS.items():
             await press(pilot, *keys)
-            assert words in screen_text(pilot)
+            assert said.get(page, "") in screen_text(pilot)
         await press(pilot, "n", "right_square_bracket", "m", "m", "p", "z", "G", "slash", "x")
         assert pilot.app.is_running
 
@@ -158,7 +168,7 @@ async def test_a_trace_of_spans_alone_is_drawn_by_its_tracks() -> None:
 @pytest.mark.parametrize("size", [(40, 24), (80, 9)], ids=str)
 async def test_a_terminal_that_is_too_small_is_told_so(size: tuple[int, int]) -> None:
     async with opened(conflict_trace(), RESULT, size) as pilot:
-        for keys in PAGES:
+        for keys in VISITS.values():
             await press(pilot, *keys)
         assert "needs a terminal of 50 x 12 at least" in " ".join(screen_text(pilot).split())
         await pilot.resize_terminal(*NARROW)
@@ -169,9 +179,10 @@ async def test_a_terminal_that_is_too_small_is_told_so(size: tuple[int, int]) ->
 @pytest.mark.parametrize("size", [(50, 12), (240, 60)], ids=str)
 async def test_every_size_from_the_least_on_shows_every_page(size: tuple[int, int]) -> None:
     async with opened(conflict_trace(), RESULT, size) as pilot:
-        for keys, words in zip(PAGES, ("tokens", "steps", "COR001", "BATCH"), strict=True):
+        said = {"overview": "tokens", "timeline": "steps", "findings": "COR001", "step": "BATCH"}
+        for page, keys in VISITS.items():
             await press(pilot, *keys)
-            assert words in screen_text(pilot)
+            assert said.get(page, "") in screen_text(pilot)
         await press(pilot, "n")
         assert any(line.startswith("▌") for line in screen_lines(pilot))
         assert state_of(pilot).finding == 0
