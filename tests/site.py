@@ -41,7 +41,7 @@ def nav() -> Nav:
     """What stands in the site's menu, and in which order."""
     return [
         {"Home": "README.md"},
-        {"Start": [_page("tutorial"), _page("recorder"), _page("ci"), _page("formats")]},
+        {"Start": [*map(_page, ("tutorial", "recorder", "replay", "ci", "formats"))]},
         {"Rules": [{"All rules": "docs/rules/README.md"}, *map(_family, FAMILIES)]},
         {"Reference": [_titled(page) for page in sorted((DOCS / "reference").glob("*.md"))]},
         {"How it works": [

@@ -1,7 +1,8 @@
 """Entry point: finds the subcommand, imports only it, and turns every failure into one line.
 
 Exit codes: 0 fine, 1 findings at or above `--fail-on`, or of `record` a run that was given up,
-2 wrong usage or configuration, 3 unreadable trace, 70 a bug of ours, 130 interrupted.
+2 wrong usage or configuration, 3 unreadable trace, 4 a replay that diverged, 70 a bug of
+ours, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "check": "Find conflicts; exits 1 when there are any.",
     "blame": "Split each request's latency into what it went to.",
     "diff": "Find the first step at which two traces diverge.",
+    "replay": "Feed a recorded run to a real scheduler, without a model.",
     "explain": "Show a rule's page.",
     "rules": "List the rules, or begin a new one.",
     "tui": "Look at a trace in the terminal.",

@@ -1,0 +1,117 @@
+"""What a step takes, fitted to a trace: a base, tokens of prefill, rows of decode, context.
+
+Least squares over the steps, of which every fifth is held out and tells the error. Steps that took
+unlike all others (a kernel compiled, another program had the CPU) are left out of the fit, never
+of the error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from stepscope.ingest.replay.script import StepCosts
+from stepscope.ingest.trace import Trace
+
+HELD_OUT = 5
+MOST_UNLIKE = 50.0
+"""A residual of so many times the median one is no residual of this model. No fewer: what takes
+long now and then is a part of what steps take in sum."""
+FEWEST = 20
+FEATURES = ("prefill_tokens", "decode_rows", "context")
+
+
+@dataclass(frozen=True, slots=True)
+class FittedCosts:
+    """Costs and how far off they are: relative errors of the steps that were held out.
+
+    `left_out` of the `num_steps` steps that were fitted took unlike all others.
+    """
+
+    costs: StepCosts
+    num_steps: int
+    left_out: int
+    num_held_out: int
+    median_error: float
+    p90_error: float
+    total_error: float
+
+
+def fit_costs(trace: Trace, rank: int) -> FittedCosts | None:
+    """Fit the costs to the steps of a rank; None where there are too few that tell."""
+    steps = _steps(trace, rank)
+    if len(steps) < FEWEST:
+        return None
+    took = steps["dur_ns"].to_numpy().astype(float)
+    given = _given(steps)
+    is_held = np.arange(len(took)) % HELD_OUT == HELD_OUT - 1
+    weights, left_out = fit(given[~is_held], took[~is_held])
+    foreseen = given[is_held] @ weights
+    errors = np.abs(foreseen - took[is_held]) / took[is_held]
+    return FittedCosts(
+        StepCosts(*(float(each) for each in (*weights, _gap_ns(trace, rank)))),
+        int((~is_held).sum()), left_out, int(is_held.sum()),
+        float(np.median(errors)), float(np.quantile(errors, 0.9)),
+        float(foreseen.sum() / took[is_held].sum() - 1),
+    )  # fmt: skip
+
+
+def fit(given: np.ndarray, took: np.ndarray) -> tuple[np.ndarray, int]:
+    """Weights of no less than nothing, and how many rows were left out as unlike all others."""
+    keep = np.ones(len(took), dtype=bool)
+    weights = _not_negative(given, took)
+    for _ in range(5):
+        residual = np.abs(given @ weights - took)
+        unlike = residual > MOST_UNLIKE * max(float(np.median(residual[keep])), 1.0)
+        if (unlike == ~keep).all():
+            break
+        keep = ~unlike
+        weights = _not_negative(given[keep], took[keep])
+    return weights, int((~keep).sum())
+
+
+def _not_negative(given: np.ndarray, took: np.ndarray) -> np.ndarray:
+    """Least squares without a weight below 0: the worst of these is taken out, and so on."""
+    used = list(range(given.shape[1]))
+    scale = np.maximum(np.abs(given).max(axis=0), 1e-12)
+    while used:
+        found, *_ = np.linalg.lstsq(given[:, used] / scale[used], took, rcond=None)
+        if found.min() >= 0:
+            break
+        used.pop(int(np.argmin(found)))
+    weights = np.zeros(given.shape[1])
+    if used:
+        weights[used] = found / scale[used]
+    return weights
+
+
+def _given(steps: pl.DataFrame) -> np.ndarray:
+    return np.column_stack(
+        [np.ones(len(steps)), *(steps[name].to_numpy().astype(float) for name in FEATURES)]
+    )
+
+
+def _steps(trace: Trace, rank: int) -> pl.DataFrame:
+    """step, dur_ns and what it computed, of the steps that computed something and ended."""
+    is_prefill = pl.col("phase") == "prefill"
+    computed = (
+        trace.batch_rows.filter(pl.col("rank") == rank)
+        .group_by("step")
+        .agg(
+            prefill_tokens=pl.col("num_tokens").filter(is_prefill).sum(),
+            decode_rows=(~is_prefill).sum(),
+            context=(pl.col("num_computed").fill_null(0) + pl.col("num_tokens")).sum(),
+        )
+    )
+    steps = trace.steps.filter((pl.col("rank") == rank) & (pl.col("dur_ns") > 0))
+    return steps.select("step", "dur_ns").join(computed, on="step").sort("step").collect()
+
+
+def _gap_ns(trace: Trace, rank: int) -> float:
+    """The time between the end of a step and the beginning of the next one of a busy engine."""
+    steps = trace.steps.filter((pl.col("rank") == rank) & (pl.col("num_running") > 0)).sort("step")
+    after = pl.col("ts_ns").shift(-1) - pl.col("ts_ns") - pl.col("dur_ns")
+    gap = steps.select(after.filter(after >= 0).median()).collect().item()
+    return float(gap or 0.0)

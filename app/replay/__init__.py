@@ -1,0 +1,1 @@
+"""Starts a replay in the environment of an engine."""

@@ -1,0 +1,1 @@
+"""Builds vLLM's scheduler without a model, and calls it."""
