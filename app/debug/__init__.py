@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.app.debug.changes import Change, changes_between
-from stepscope.app.debug.detail import StepDetail, Table
+from stepscope.app.debug.detail import StepDetail
 from stepscope.app.debug.engine_state import BatchEntry, CoreSlots, State, cores_line
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import Names
@@ -22,7 +22,6 @@ __all__ = [
     "Session",
     "State",
     "StepDetail",
-    "Table",
     "batch_told",
     "changes_between",
     "cores_line",

@@ -12,6 +12,7 @@ from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.names import CoreName, Names, names_in
 from stepscope.app.debug.why import LeftOut
+from stepscope.app.present.blocks import Table
 from stepscope.app.present.step_words import of_both, tokens
 from stepscope.app.present.where import RESOLUTION_NS
 from stepscope.app.printable import plain
@@ -19,16 +20,6 @@ from stepscope.app.units import duration, moment
 from stepscope.ingest.trace import Trace
 
 MAX_ROWS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A small table of plain text under a heading; `num_more` rows were left out."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    num_more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +115,7 @@ def _header(detail: StepDetail) -> Table:
         "inferred": step.get("inferred"),
     }
     rows = tuple((name, _text(fact)) for name, fact in facts.items() if fact not in (None, ""))
-    return Table("step", ("", ""), rows if detail.after.step is not None else ())
+    return Table(("", ""), rows if detail.after.step is not None else (), "step")
 
 
 def _batch(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -137,7 +128,7 @@ def _batch(rows: Sequence[Mapping[str, Any]]) -> Table:
         )
         for row in rows[:MAX_ROWS]
     )  # fmt: skip
-    return Table("batch", columns, shown, len(rows) - len(shown))
+    return Table(columns, shown, "batch", num_more=len(rows) - len(shown))
 
 
 def _changes(before: State, after: State, names: Names) -> Table:
@@ -145,7 +136,7 @@ def _changes(before: State, after: State, names: Names) -> Table:
         (plain(change.what), plain(change.before), plain(change.after))
         for change in changes_between(before, after, names)
     )
-    return Table("changed", ("", "before", "after"), rows)
+    return Table(("", "before", "after"), rows, "changed")
 
 
 def _left_out(left_out: Sequence[LeftOut]) -> Table:
@@ -157,14 +148,14 @@ def _left_out(left_out: Sequence[LeftOut]) -> Table:
         for left in left_out[:MAX_ROWS]
     )
     columns = ("request", *names[:-1], "decided in step")
-    return Table("left out", columns, shown, len(left_out) - len(shown))
+    return Table(columns, shown, "left out", num_more=len(left_out) - len(shown))
 
 
 def _decided(decisions: Sequence[Mapping[str, Any]]) -> Table:
     names = ("subject", "verdict", "reason", "needed", "holder", "instead")
     shown = tuple(tuple(_text(row[name]) for name in names) for row in decisions[:MAX_ROWS])
     columns = ("bucket", "verdict", "reason", "needed", "oldest", "instead")
-    return Table("buckets", columns, shown, len(decisions) - len(shown))
+    return Table(columns, shown, "buckets", num_more=len(decisions) - len(shown))
 
 
 def _device(device: Sequence[Mapping[str, Any]]) -> Table:
@@ -175,7 +166,7 @@ def _device(device: Sequence[Mapping[str, Any]]) -> Table:
         )
         for row in device
     )  # fmt: skip
-    return Table("core groups", ("shape", "tasks", "blocks", "parts", "core time"), rows)
+    return Table(("shape", "tasks", "blocks", "parts", "core time"), rows, "core groups")
 
 
 def _began(detail: StepDetail) -> str:

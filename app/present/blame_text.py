@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
-from stepscope.analyzers.latency.blame import QUANTILES, spread
-from stepscope.analyzers.latency.causes import CAUSES
+from stepscope.analyzers.latency.blame import spread
 from stepscope.app.palette import INK, TEXT
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
-from stepscope.app.present.blame_words import WIDEST_NAME, outcome, row_name
+from stepscope.app.present.blame_tables import (
+    WIDEST_NAME,
+    outcome,
+    request_table,
+    row_name,
+    totals_table,
+    waits_table,
+)
+from stepscope.app.present.plain_text import table_lines
 from stepscope.app.printable import plain
 from stepscope.app.units import duration
-from stepscope.app.widths import aligned, padded, width_of
+from stepscope.app.widths import padded, width_of
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.latency.blame import Blame, CauseTotal
+    from stepscope.analyzers.latency.blame import Blame
 
 ROOM_FOR_MEANINGS = 120
 DARK = {
@@ -37,10 +44,7 @@ def summary_lines(blamed: Blame) -> Iterator[str]:
         ["latency", *(f"{name} {duration(ns)}" for name, ns in spread(latency).items())]
     )
     yield ""
-    yield from _columns(
-        ("", "cause", "total", "share", *QUANTILES, "of"),
-        [_total_cells(total) for total in blamed.totals()],
-    )
+    yield from table_lines(totals_table(blamed))
 
 
 def note_lines(blamed: Blame) -> Iterator[str]:
@@ -79,21 +83,8 @@ def request_lines(
     if row["first_token_ns"] is not None:
         yield f"first token after {duration(row['first_token_ns'] - row['arrive_ns'])}"
     yield ""
-    whole = max(row["latency_ns"], 1)
-    spent = [
-        (
-            LOOKS[cause.group].glyph,
-            cause.name,
-            duration(row[cause.column]),
-            f"{row[cause.column] / whole:.1%}",
-            duration(to_first_token[cause.column]),
-            duration(row[cause.column] - to_first_token[cause.column]),
-            cause.meaning if width >= ROOM_FOR_MEANINGS else "",
-        )
-        for cause in CAUSES
-        if row[cause.column]
-    ]
-    yield from _columns(("", "cause", "took", "share", "to 1st token", "after", ""), spent)
+    has_meanings = width >= ROOM_FOR_MEANINGS
+    yield from table_lines(request_table(row, to_first_token, has_meanings=has_meanings))
     yield ""
     yield from waterfall_lines(bars, [row], width, "it")
 
@@ -102,22 +93,8 @@ def wait_lines(
     waits: pl.DataFrame, reasons: Sequence[str], most: int, arrive_ns: int
 ) -> Iterator[str]:
     """The longest of a request's `waits`, in order of time, each with the reason recorded."""
-    if waits.is_empty():
-        return
-    longest = waits.with_columns(reason=pl.Series(reasons, dtype=pl.String)).top_k(most, by="ns")
-    yield f"longest waits{f', of {len(waits):,}' if len(waits) > most else ''}"
-    yield from _columns(
-        ("after", "for", "cause", "because"),
-        [
-            (
-                duration(each["from_ns"] - arrive_ns),
-                duration(each["ns"]),
-                each["cause"],
-                plain(each["reason"]),
-            )
-            for each in longest.sort("from_ns", "cause").iter_rows(named=True)
-        ],
-    )
+    if not waits.is_empty():
+        yield from table_lines(waits_table(waits, reasons, most, arrive_ns))
 
 
 def _how_many(blamed: Blame) -> str:
@@ -131,17 +108,6 @@ def _how_many(blamed: Blame) -> str:
 
 def _name(row: Mapping[str, Any]) -> str:
     return plain(row_name(row, WIDEST_NAME))
-
-
-def _total_cells(total: CauseTotal) -> tuple[str, ...]:
-    return (
-        LOOKS[total.cause.group].glyph,
-        total.cause.name,
-        duration(total.total_ns),
-        f"{total.share:.1%}",
-        *(duration(ns) for ns in total.each_ns.values()),
-        f"{total.num_requests:,}",
-    )
 
 
 def _legend(rows: Iterable[Mapping[str, Any]], width: int) -> Iterator[str]:
@@ -175,11 +141,3 @@ def _styled(group: str, text: str) -> str:
 def _rgb(colour: str) -> tuple[int, int, int]:
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return red, green, blue
-
-
-LEFT = {"cause", "because", ""}
-
-
-def _columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A table of texts; numbers have their unit, so it is the header that tells which are right."""
-    return aligned(header, rows, [name not in LEFT for name in header], ruled=True)

@@ -118,11 +118,41 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
+class Swatch:
+    """In a table: what stands for a state, by its glyph, its colour and the cue of our palette."""
+
+    glyph: str
+    colour: str
+    cue: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under the names of their columns: numbers and texts, None where nothing is known."""
+    """Rows under the names of their columns: numbers, texts and swatches, None where not known.
+
+    Numbers stand to the right, and texts in the columns that `to_right` names; `num_more` rows were
+    left out. `notes` says more of each row, where there is a place for it; plain text draws a line
+    below the names where it `is_ruled`.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
+    title: str = ""
+    to_right: tuple[str, ...] = ()
+    num_more: int = 0
+    notes: tuple[str, ...] = ()
+    is_ruled: bool = True
+
+    def stands_right(self) -> list[bool]:
+        """Of each column, whether its cells end where the others do."""
+        return [
+            name in self.to_right or _are_numbers([row[at] for row in self.rows])
+            for at, name in enumerate(self.columns)
+        ]
+
+
+def _are_numbers(values: list[object]) -> bool:
+    return bool(values) and all(each is None or isinstance(each, int | float) for each in values)
 
 
 Block = Title | Heading | Paragraph | Fact | Items | Runs | Links | Table

@@ -12,10 +12,12 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.diff.compare import EQUAL, INCOMPARABLE, PREFIX, Difference, Divergence
 from stepscope.analyzers.diff.stages import STAGES
 from stepscope.analyzers.findings.wording import times
+from stepscope.app.present.blocks import Table
 from stepscope.app.present.diff_knew import Knowledge, facts_of
+from stepscope.app.present.plain_text import table_lines
 from stepscope.app.printable import plain
 from stepscope.app.units import duration, moment
-from stepscope.app.widths import aligned, fit, width_of
+from stepscope.app.widths import fit, width_of
 
 MAX_INPUTS, MAX_ONLY, MAX_REQUESTS, LONGEST = 12, 4, 5, 300
 OF_FINISHED = ("latency", "ttft")
@@ -215,4 +217,4 @@ def _short(text: str) -> str:
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    return aligned(header, rows, [False, *(True for _ in header[1:])])
+    return table_lines(Table(header, tuple(rows), to_right=header[1:], is_ruled=False))

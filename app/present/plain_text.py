@@ -13,12 +13,13 @@ from stepscope.app.present.blocks import (
     Paragraph,
     RulePage,
     Runs,
+    Swatch,
     Table,
     Title,
 )  # fmt: skip
 from stepscope.app.printable import plain
-from stepscope.app.text_table import format_table
-from stepscope.app.widths import padded
+from stepscope.app.text_table import format_cell
+from stepscope.app.widths import aligned, padded
 
 LABEL_WIDTH = 10
 
@@ -34,13 +35,31 @@ def _lines(block: Block, width: int) -> Iterator[str]:
             yield f"{padded(plain(label), width)} {' → '.join(map(plain, values))}"
         case Items(told):
             yield from (f"- {plain(line)}" for line in told)
-        case Table(columns, rows):
-            yield from format_table(columns, rows)
+        case Table():
+            yield from table_lines(block)
         case Links(choices):
             rules = [link.to.code for link in choices if isinstance(link.to, RulePage)]
             yield from (f"stepscope explain {plain(code)}" for code in rules)
         case _:
             yield plain(_text(block)).rstrip()
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """A table under its title, a line a row; what was left out is counted below."""
+    if table.title:
+        yield plain(table.title)
+    cells = [[_cell(value) for value in row] for row in table.rows]
+    head = [plain(name) for name in table.columns]
+    drawn = list(aligned(head, cells, table.stands_right(), ruled=table.is_ruled))
+    yield from drawn[0 if any(table.columns) else 1 + table.is_ruled :]
+    if table.num_more:
+        yield f"and {table.num_more:,} more"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, Swatch):
+        return plain(value.glyph)
+    return plain(value) if isinstance(value, str) else format_cell(value)
 
 
 def _text(block: Title | Heading | Paragraph | Runs) -> str:

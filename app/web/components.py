@@ -21,6 +21,7 @@ from stepscope.app.present.blocks import (
     Paragraph,
     RulePage,
     Runs,
+    Swatch,
     Table,
     Target,
     Title,
@@ -83,9 +84,21 @@ def _links(block: Links) -> Component:
 
 @_component.register
 def _table(table: Table) -> Component:
-    body = [html.Tr([html.Td(_cell(cell)) for cell in row]) for row in table.rows]
-    head = [html.Thead(html.Tr([html.Th(plain(name)) for name in table.columns]))]
-    return html.Table([*(head if any(table.columns) else []), html.Tbody(body)])
+    """A table under its title; a cell that is cut, and what is noted of a row, show on pointing."""
+    kinds = ["number" if each else "" for each in table.stands_right()]
+    notes = table.notes or [""] * len(table.rows)
+    body = [
+        html.Tr([_cell(*each) for each in zip(row, kinds, strict=True)], title=plain(note))
+        for row, note in zip(table.rows, notes, strict=True)
+    ]
+    names = zip(table.columns, kinds, strict=True)
+    head = [html.Thead(html.Tr([html.Th(plain(name), className=kind) for name, kind in names]))]
+    shown: Children = [html.Table([*(head if any(table.columns) else []), html.Tbody(body)])]
+    if table.title:
+        shown.insert(0, html.H3(plain(table.title)))
+    if table.num_more:
+        shown.append(html.P(f"and {table.num_more:,} more", className="muted"))
+    return shown[0] if len(shown) == 1 else html.Section(shown)
 
 
 def _facts(facts: Sequence[Any]) -> Component:
@@ -103,10 +116,19 @@ def _fact(fact: Fact) -> Iterator[Component]:
         yield html.Dd(value, className="changed" if changed else "")
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, kind: str) -> Component:
+    if isinstance(value, Swatch):
+        return html.Td(swatch(value), className=kind)
     if value is None:
-        return "—"
-    return f"{value:,}" if isinstance(value, int) else plain(str(value))
+        return html.Td("—", className=kind)
+    text = f"{value:,}" if isinstance(value, int) else plain(str(value))
+    return html.Td(text, className=kind, title=text)
+
+
+def swatch(shown: Swatch) -> Component:
+    """What stands for a state, in its colour."""
+    style = {"--colour": shown.colour}
+    return html.Span(plain(shown.glyph), className=f"swatch {shown.cue}", style=style)
 
 
 def _link(link: Link) -> Component:

@@ -204,7 +204,7 @@ def header_of(**step: object) -> dict[str, str]:
     row = {"step": 7, "ts_ns": 1_000_005_000, "dur_ns": 5, "kind": "prefill", **step}
     earliest = {"ts_ns": 1_000_000_000, "request": "a", "event": "arrive"}
     session = Session(trace_of(steps=[row], lifecycle=[earliest]))
-    return {row[0]: row[1] for row in session.detail().tables()[0].rows}
+    return {str(row[0]): str(row[1]) for row in session.detail().tables()[0].rows}
 
 
 def test_a_step_began_at_a_time_since_the_trace_did() -> None:

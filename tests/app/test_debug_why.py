@@ -162,7 +162,7 @@ def test_text_of_the_trace_cannot_steer_who_prints_the_detail() -> None:
 
     tables = Session(trace).detail().tables()
 
-    texts = [text for table in tables for row in table.rows for text in row]
+    texts = [str(text) for table in tables for row in table.rows for text in row]
     assert all(text.isprintable() for text in texts)
     assert "·]0;owned··" in texts
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.present.blame_text import _columns
+from stepscope.app.present.blocks import Table
 from stepscope.app.present.diff_text import _table
+from stepscope.app.present.plain_text import table_lines
 from stepscope.app.text_table import WIDEST, format_cell, format_table
 from stepscope.app.widths import LEAST_IN_TWO, aligned, fit, fit_middle, padded, width_of
 
@@ -55,7 +56,8 @@ def test_all_rows_of_the_tables_of_blame_and_diff_are_equally_wide(
 ) -> None:
     shown = [(format_cell(name), took) for name, took in rows]
 
-    for lines in (list(_columns(("cause", "took"), shown)), list(_table(("what", "A"), shown))):
+    made = Table(("cause", "took"), tuple(shown), to_right=("took",))
+    for lines in (list(table_lines(made)), list(_table(("what", "A"), shown))):
         assert len({cells(line) for line in lines}) == 1
 
 

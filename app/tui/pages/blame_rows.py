@@ -9,19 +9,17 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analyzers.latency.blame import Blame, CauseTotal
-from stepscope.analyzers.latency.causes import CAUSES
+from stepscope.analyzers.latency.blame import Blame
 from stepscope.app.present.blame_bars import LOOKS, Bars
 from stepscope.app.present.blame_reasons import reasons, waits_of
-from stepscope.app.present.blame_words import outcome, row_name
+from stepscope.app.present.blame_tables import outcome, request_table, row_name, totals_table
 from stepscope.app.present.blocks import Fact, Heading, Paragraph, Title, Tone
 from stepscope.app.tui.cells import Line
-from stepscope.app.tui.ink import BACKGROUND, MUTED, PANEL, TEXT, ink, readable_on
-from stepscope.app.tui.widgets.prose import Flow, Painted, Shown
+from stepscope.app.tui.ink import BACKGROUND, MUTED, PANEL, ink, readable_on
+from stepscope.app.tui.widgets.prose import Flow, Shown
 from stepscope.app.tui.widgets.table import Cell, Column
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.units import count, duration
-from stepscope.app.widths import fit
 from stepscope.ingest.trace import Trace
 
 MOST_WAITS = 8
@@ -96,8 +94,7 @@ def total_blocks(blamed: Blame) -> Iterator[Shown]:
         yield Heading("all requests", f"{count(len(blamed.requests))}, {duration(blamed.total_ns)}")
     elif len(blamed.requests):
         yield Heading("whole run", duration(blamed.total_ns))
-    for total in blamed.totals():
-        yield Painted(_total(total))
+    yield totals_table(blamed, is_brief=True)
     for note in blamed.notes:
         yield Paragraph(note, Tone.MUTED)
 
@@ -107,10 +104,7 @@ def request_blocks(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Itera
     yield Title(f"{row_name(row)}  {duration(row['latency_ns'])}")
     yield Paragraph(_how_it_ended(row), Tone.MUTED)
     yield Heading("where it went")
-    for cause in CAUSES:
-        if row[cause.column]:
-            spent = row[cause.column], row[cause.column] / max(row["latency_ns"], 1)
-            yield Painted(_cause(cause.group, cause.name, *spent))
+    yield request_table(row)
     yield from _waits(trace, blamed, row)
 
 
@@ -131,26 +125,6 @@ def _how_it_ended(row: Mapping[str, Any]) -> str:
     if row["first_token_ns"] is None:
         return f"{outcome(row)}, without a token"
     return f"{outcome(row)}; first token after {duration(row['first_token_ns'] - row['arrive_ns'])}"
-
-
-def _total(total: CauseTotal) -> tuple[Piece, ...]:
-    cause = total.cause
-    return _cause(cause.group, cause.name, total.total_ns, total.share)
-
-
-def _cause(group: str, name: str, took_ns: int, share: float) -> tuple[Piece, ...]:
-    return (
-        *_swatch(group, f"{fit(name, CAUSE_WIDTH):<{CAUSE_WIDTH}}"),
-        Piece(f"{duration(took_ns):>{TIME_WIDTH}}", ink(TEXT, PANEL)),
-        Piece(f"{share:>{SHARE_WIDTH}.1%}", ink(MUTED, PANEL)),
-    )
-
-
-def _swatch(group: str, text: str) -> tuple[Piece, Piece]:
-    """A cell of the bar, and what it stands for."""
-    look = LOOKS[group]
-    cell = Piece(look.glyph, ink(readable_on(look.colour), look.colour))
-    return cell, Piece(f" {text}", ink(TEXT, PANEL))
 
 
 def _waits(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Shown]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
+from itertools import zip_longest
 from typing import Any
 
 from textual import events
@@ -24,18 +25,21 @@ from stepscope.app.present.blocks import (
     Paragraph,
     RulePage,
     Runs,
+    Swatch,
     Table,
     Target,
     Title,
 )  # fmt: skip
-from stepscope.app.text_table import format_table
+from stepscope.app.present.plain_text import table_lines
 from stepscope.app.tui.cells import Line
-from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, TONES, ink
+from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, TONES, ink, readable_on
 from stepscope.app.tui.widgets.scrolling import Scrolling
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.widths import fit, width_of, wrap
 
 LABEL_WIDTH = 14
+HEADS = (None, None)
+"""The lines of a table above its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +113,17 @@ def _runs(block: Runs, width: int) -> Iterator[Pieces]:
 
 @_lines.register
 def _table(block: Table, width: int) -> Iterator[Pieces]:
-    style = ink(TEXT, PANEL)
-    told = format_table(block.columns, block.rows)
-    yield from ([Piece(fit(line, width), style)] for line in told)
+    if block.title:
+        yield from _heading(Heading(block.title), width)
+    told = [*table_lines(replace(block, title="", is_ruled=True))]
+    swatches = [row[0] if isinstance(row[0], Swatch) else None for row in block.rows]
+    for line, swatch in zip_longest(told, [*HEADS * bool(any(block.columns)), *swatches]):
+        mark = [] if swatch is None else [_mark(swatch)]
+        yield [*mark, Piece(fit(line, width)[len(mark) :], ink(TEXT, PANEL))]
+
+
+def _mark(swatch: Swatch) -> Piece:
+    return Piece(swatch.glyph, ink(readable_on(swatch.colour), swatch.colour))
 
 
 @_lines.register

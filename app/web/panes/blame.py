@@ -10,16 +10,15 @@ from dash import dcc, html
 from dash.development.base_component import Component
 from plotly import graph_objects as go
 
-from stepscope.analyzers.latency.blame import QUANTILES
 from stepscope.app.palette import BACKGROUND
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
-from stepscope.app.present.blame_words import WIDEST_NAME, row_name
+from stepscope.app.present.blame_tables import WIDEST_NAME, row_name, swatch_of, totals_table
 from stepscope.app.printable import plain
 from stepscope.app.units import UNITS, duration
 from stepscope.app.web import figures
+from stepscope.app.web.components import components, swatch
 
 if TYPE_CHECKING:
-    from stepscope.analyzers.latency.blame import Blame
     from stepscope.app.web.loaded import LoadedTrace
     from stepscope.app.web.view import View
 
@@ -55,7 +54,9 @@ def blame_pane(loaded: LoadedTrace, view: View) -> Component:
         style={"height": f"{BAR_PX * len(rows) + FRAME_PX}px"},
     )
     bars = html.Div([_legend(rows, of), chart], style={"flex": "1", "minWidth": "0"})
-    return html.Div([*notes, html.Div([bars, _totals(blamed)], style=SIDE_BY_SIDE)])
+    return html.Div(
+        [*notes, html.Div([bars, *components([totals_table(blamed)])], style=SIDE_BY_SIDE)]
+    )
 
 
 def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
@@ -113,46 +114,11 @@ def _name(row: dict[str, Any]) -> str:
     return f"{plain(row_name(row, WIDEST_NAME))}  {duration(row['latency_ns'])}"
 
 
-def _totals(blamed: Blame) -> Component:
-    """What each cause took; what it means is told when pointed at."""
-    heads = [
-        "cause",
-        "total",
-        "share",
-        *QUANTILES,
-        "requests" if blamed.names_requests else "ranks",
-    ]
-    body = [
-        html.Tr(
-            [
-                html.Td([_swatch(each.cause.group), f" {each.cause.name}"]),
-                *(
-                    html.Td(text, className="number")
-                    for text in (
-                        duration(each.total_ns),
-                        f"{each.share:.1%}",
-                        *map(duration, each.each_ns.values()),
-                        f"{each.num_requests:,}",
-                    )
-                ),
-            ],
-            title=each.cause.meaning,
-        )
-        for each in blamed.totals()
-    ]
-    return html.Table([html.Thead(html.Tr([html.Th(head) for head in heads])), html.Tbody(body)])
-
-
 def _legend(rows: list[dict[str, Any]], of: str) -> Component:
     shown = {group for row in rows for group in by_group(row)}
     chips = [
-        html.Span([_swatch(group), f" {group}"], className="chip")
+        html.Span([swatch(swatch_of(group)), f" {group}"], className="chip")
         for group in LOOKS
         if group in shown
     ]
     return html.Div([html.B(of), *chips], className="controls")
-
-
-def _swatch(group: str) -> Component:
-    look = LOOKS[group]
-    return html.Span(look.glyph, className=f"swatch {look.cue}", style={"--colour": look.colour})

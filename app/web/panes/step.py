@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from dash import html
 from dash.development.base_component import Component
@@ -13,14 +14,15 @@ from stepscope.app.debug import (
     Names,
     State,
     StepDetail,
-    Table,
     batch_told,
     cores_line,
     left_out_told,
 )
+from stepscope.app.present.blocks import Table
 from stepscope.app.present.where import step_of, when
 from stepscope.app.printable import plain
 from stepscope.app.units import count
+from stepscope.app.web.components import components
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
 
@@ -85,17 +87,8 @@ def _section(title: str, table: Table | None, heading: str, unsaid: str) -> Comp
     if unsaid:
         shown.append(html.P(unsaid, className="muted"))
     if table:
-        shown.append(small_table(table.columns, table.rows))
-    if table and table.num_more:
-        shown.append(html.P(f"and {count(table.num_more)} more", className="muted"))
+        shown += components([replace(table, title="")])
     return html.Section(shown)
-
-
-def small_table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Component:
-    """A table of plain text; without a head where no column has a name."""
-    body = html.Tbody([html.Tr([html.Td(cell, title=cell) for cell in row]) for row in rows])
-    head = [html.Thead(html.Tr([html.Th(name) for name in columns]))] if any(columns) else []
-    return html.Table([*head, body])
 
 
 def _held(state: State, names: Names) -> Iterator[Component]:

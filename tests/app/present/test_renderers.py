@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.actions import parse
 
+from stepscope.app.palette import STATES
 from stepscope.app.present.blocks import (
     AtFinding,
     AtStep,
@@ -25,6 +26,7 @@ from stepscope.app.present.blocks import (
     Paragraph,
     RulePage,
     Runs,
+    Swatch,
     Table,
     Title,
     Tone,
@@ -46,6 +48,8 @@ TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(), max_size=12)
 TONES = st.sampled_from(Tone)
 TARGETS = st.builds(RulePage, TEXTS) | st.sampled_from([AtStep(3), AtFinding(2), Follow(0)])
 CELLS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
+CUES = sorted({each.cue for each in STATES})
+SWATCHES = st.builds(Swatch, TEXTS, st.just("#46C3FE"), st.sampled_from(CUES))
 BLOCKS = st.one_of(
     st.builds(Title, TEXTS, TONES),
     st.builds(Heading, TEXTS, TEXTS),
@@ -54,13 +58,24 @@ BLOCKS = st.one_of(
     st.builds(Items, st.tuples(TEXTS, TEXTS)),
     st.builds(Runs, st.tuples(st.tuples(TEXTS, TONES), st.tuples(TEXTS, TONES))),
     st.builds(Links, st.tuples(st.builds(Link, TEXTS, TARGETS))),
-    st.builds(Table, st.tuples(TEXTS, TEXTS), st.tuples(st.tuples(CELLS, CELLS))),
+    st.builds(
+        Table,
+        st.tuples(TEXTS, TEXTS),
+        st.tuples(st.tuples(CELLS | SWATCHES, CELLS)),
+        TEXTS,
+        st.tuples(TEXTS),
+        st.integers(0, 3),
+        st.tuples(TEXTS),
+        st.booleans(),
+    ),
 )
 COMPONENTS = {
     "H2", "H3", "P", "Ul", "Li", "Span", "Div", "A", "Dl", "Dt", "Dd", "Table", "Thead", "Tbody",
-    "Tr", "Th", "Td",
+    "Tr", "Th", "Td", "Section",
 }  # fmt: skip
-CLASSES = {"", "facts", "facts three", "changed", "reasons", "links", *Tone}
+CLASSES = {"", "facts", "facts three", "changed", "reasons", "links", "number", "muted", *Tone} | {
+    f"swatch {cue}" for cue in CUES
+}
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
@@ -137,3 +152,35 @@ def test_all_three_say_what_was_recorded_with_what_steers_shown_as_a_dot(text: s
     assert "".join(lines(told)) == plain(text).rstrip()
     assert " ".join(in_terminal(told)).split() == words
     assert list(texts(components(told))) == [plain(text)]
+
+
+TOTALS = Table(
+    ("", "cause", "total"),
+    (
+        (Swatch("P", "#46C3FE", "solid"), "prefill", "3.04 ms"),
+        (Swatch("D", "#F5B971", "ticks"), "decode", None),
+    ),
+    "where it went", to_right=("total",), num_more=1200, notes=("computing a prompt", "generating"),
+)  # fmt: skip
+
+
+def test_a_table_says_the_same_in_all_three_and_counts_what_was_left_out() -> None:
+    printed, cells = lines([TOTALS]), in_terminal([TOTALS])
+    page = list(texts(components([TOTALS])))
+
+    assert printed[0] == "where it went"
+    assert printed[3:] == ["P  prefill  3.04 ms", "D  decode         -", "and 1,200 more"]
+    assert [line.rstrip() for line in cells[-3:]] == printed[3:]
+    assert page == [
+        "where it went", "", "cause", "total", "P", "prefill", "3.04 ms", "D", "decode", "—",
+        "and 1,200 more",
+    ]  # fmt: skip
+
+
+def test_a_swatch_has_its_colour_in_the_terminal_and_on_the_page() -> None:
+    first = next(line for line in lay_out([TOTALS], 60) if line and line[0].text == "P")
+    spans = [each for each in parts(components([TOTALS])) if type(each).__name__ == "Span"]
+
+    assert "#46c3fe" in str(first[0].style).lower()
+    colours = [getattr(each, "style", None) for each in spans]
+    assert colours == [{"--colour": "#46C3FE"}, {"--colour": "#F5B971"}]
