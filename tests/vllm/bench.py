@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import Any
+from statistics import mean, median
+from typing import Any, NamedTuple
 
 from stepscope.ingest.trace import Trace
 from tests.vllm.runs import ENGINE, trace_folders
@@ -24,6 +24,13 @@ from tests.vllm.tiny_llama import make, words
 
 BLOCK_STEPS = 25
 MOST_TOKENS = 900
+
+
+class Took(NamedTuple):
+    """Seconds by the clock, and of the engine's own thread on a CPU, which other work spares."""
+
+    wall: float
+    cpu: float
 
 
 @dataclass(frozen=True)
@@ -65,11 +72,11 @@ class Driven:
         self.engine.add_request(f"{self.name}-{self.came}", words(length, self.came), params)
         self.came += 1
 
-    def step(self) -> float:
-        """Seconds that a step of the engine took."""
-        began = time.perf_counter()
+    def step(self) -> Took:
+        """How long a step of the engine took."""
+        began, began_cpu = time.perf_counter(), time.thread_time()
         self.engine.step()
-        return time.perf_counter() - began
+        return Took(time.perf_counter() - began, time.thread_time() - began_cpu)
 
     def clear(self) -> None:
         names = list(self.engine.output_processor.external_req_ids)
@@ -96,7 +103,7 @@ def _measure(load: Load, model: Path, traces: Path, num_blocks: int) -> None:
     recorded = Driven(model, "with", load.num_running)
     os.environ.pop("STEPSCOPE_TRACE")
     plain = Driven(model, "without", load.num_running)
-    pairs: list[tuple[float, float]] = []
+    pairs: list[tuple[Took, Took]] = []
     rss = _rss()
     for engine in (plain, recorded):
         _fill(engine, load)
@@ -105,21 +112,24 @@ def _measure(load: Load, model: Path, traces: Path, num_blocks: int) -> None:
         taken = {engine.name: _block(engine, load) for engine in order}
         pairs.append((taken["without"], taken["with"]))
     grown = _rss() - rss
-    plain_s, recorded_s = (median(each) for each in zip(*pairs, strict=True))
-    costs = sorted((ours - theirs) * 1e6 for theirs, ours in pairs)
-    cost_s, low, high = median(costs) / 1e6, costs[len(costs) // 4], costs[3 * len(costs) // 4]
     for engine in (plain, recorded):
         engine.clear()
         engine.engine.engine_core.shutdown()
     num_steps, num_bytes = _recorded(traces)
+    for name in Took._fields:
+        costs = sorted(getattr(ours, name) - getattr(theirs, name) for theirs, ours in pairs)
+        plain_s = median(getattr(theirs, name) for theirs, _ in pairs)
+        low, cost, high = (costs[len(costs) * part // 4] * 1e6 for part in (1, 2, 3))
+        _print(
+            f"{load.name}, {name}: a step takes {plain_s * 1e6:,.0f} us; recording it, "
+            f"{cost:+,.1f} us ({low:+,.1f} to {high:+,.1f}), {cost / plain_s / 1e6:+.2%} "
+            f"(at most {load.limit:.0%}), median of {len(pairs)} pairs of blocks"
+        )
+    each = num_bytes / max(num_steps, 1)
     _print(
-        f"{load.name}: a step takes {plain_s * 1e6:,.0f} us without and {recorded_s * 1e6:,.0f} us "
-        f"with; the median of {len(pairs)} pairs of blocks is {cost_s * 1e6:+,.1f} us, "
-        f"{cost_s / plain_s:+.2%} (at most {load.limit:.0%}); "
-        f"quartiles {low:+,.1f} to {high:+,.1f} us; "
-        f"{num_bytes / max(num_steps, 1):,.0f} bytes a step ({num_steps:,} steps); "
+        f"{load.name}: {each:,.0f} bytes a step ({num_steps:,} steps); "
         f"both engines grew by {grown / 2**20:,.1f} MiB"
-    )  # fmt: skip
+    )
     del recorded, plain
     gc.collect()
 
@@ -131,10 +141,11 @@ def _fill(engine: Driven, load: Load) -> None:
         engine.step()
 
 
-def _block(engine: Driven, load: Load) -> float:
-    """Seconds that a step took: the median of steady ones, the mean where they differ by nature."""
+def _block(engine: Driven, load: Load) -> Took:
+    """What a step took: the median of steady ones, the mean where they differ by nature."""
     taken = [engine.step() for _ in _coming(engine, load)]
-    return median(taken) if not load.every and not load.burst else sum(taken) / len(taken)
+    usual = mean if load.every or load.burst else median
+    return Took(usual(took.wall for took in taken), usual(took.cpu for took in taken))
 
 
 def _coming(engine: Driven, load: Load) -> Iterator[int]:

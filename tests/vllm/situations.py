@@ -65,6 +65,20 @@ def grammar() -> Situation:
     return Situation("grammar", requests, {"structured_outputs_config": GRAMMAR})
 
 
+def adapters() -> Situation:
+    """Requests for two LoRAs, of which one fits into a batch: the others wait for it."""
+    requests = [
+        _request(
+            number, 20 + number * 13 % 60, 10 + number * 7 % 20, at=number // 4,
+            lora=number % 3 or None,
+        )
+        for number in range(12)
+    ]  # fmt: skip
+    return Situation(
+        "adapters", requests, {"enable_lora": True, "max_loras": 1, "max_lora_rank": 8}
+    )
+
+
 def overlapped() -> Situation:
     """The crowd, some of it aborted, under asynchronous scheduling: steps overlap."""
     requests = [
@@ -77,7 +91,7 @@ def overlapped() -> Situation:
     return Situation("overlapped", requests, is_async=True)
 
 
-IN_PROCESS = (overlapped, crowd, prefixes, grammar, mix)
+IN_PROCESS = (overlapped, adapters, crowd, prefixes, grammar, mix)
 
 
 def _mixed(number: int) -> Row:

@@ -64,11 +64,17 @@ def _serve(kind: str, model: Path, folder: Path) -> Served:
 
 def _crowd(server: Server) -> list[Row]:
     asked = [
-        {"number": number, "prompt": words(20 + number * 31 % 100, number * 50),
-         "max_tokens": 40 + number * 17 % 120, "leave_after": 5 if number % 9 == 4 else None}
+        {"number": number, "prompt": words(20 + number * 31 % 100, number * 50), **_stays(number)}
         for number in range(24)
-    ]  # fmt: skip
+    ]
     return server.burst(asked)
+
+
+def _stays(number: int) -> Row:
+    leaves = number % 9 == 4
+    return (
+        {"max_tokens": 350, "leave_after": 5} if leaves else {"max_tokens": 40 + number * 17 % 120}
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

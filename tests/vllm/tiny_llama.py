@@ -14,6 +14,8 @@ SIZES = {
     "head_dim": 32,
     "vocab_size": 512,
 }
+RANK = 8
+"""Of a LoRA."""
 SPECIAL = ("<unk>", "<s>", "</s>")
 LETTERS = '{}[]":,.-+ \n' + "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -23,6 +25,29 @@ def make(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     _write_model(folder)
     _write_tokenizer(folder)
+    return folder
+
+
+def make_adapter(folder: Path, number: int) -> Path:
+    """Write a LoRA of random weights for two of the model's projections."""
+    import torch
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(number)
+    heads = {"q_proj": SIZES["num_attention_heads"], "v_proj": SIZES["num_key_value_heads"]}
+    weights = {}
+    for layer in range(SIZES["num_hidden_layers"]):
+        for name, num_heads in heads.items():
+            at = f"base_model.model.model.layers.{layer}.self_attn.{name}"
+            weights[f"{at}.lora_A.weight"] = torch.randn(RANK, SIZES["hidden_size"]) / 8
+            weights[f"{at}.lora_B.weight"] = torch.randn(num_heads * SIZES["head_dim"], RANK) / 8
+    save_file(weights, folder / "adapter_model.safetensors")
+    told = {
+        "peft_type": "LORA", "task_type": "CAUSAL_LM", "r": RANK, "lora_alpha": RANK,
+        "target_modules": list(heads), "bias": "none", "lora_dropout": 0.0,
+    }  # fmt: skip
+    (folder / "adapter_config.json").write_text(json.dumps(told), encoding="utf-8")
     return folder
 
 

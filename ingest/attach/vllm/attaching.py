@@ -42,7 +42,9 @@ def watch() -> None:
 
 
 def attach(scheduler: Any) -> AttachedScheduler | None:
-    """Record a scheduler of vLLM; None, and a line in the log, where it cannot be."""
+    """Record a scheduler of vLLM; None where it is not to be, or cannot: then the log says why."""
+    if not os.environ.get(WHERE):  # taken back since the plug-in was loaded
+        return None
     try:
         rank = rank_of(scheduler.vllm_config)
         recorder = Recorder.under(

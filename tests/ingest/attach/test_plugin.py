@@ -7,6 +7,9 @@ import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import pytest
+
+from stepscope.ingest.attach.vllm.attaching import attach
 from tests.conftest import ROOT
 
 REGISTER = "import sys; from stepscope.ingest.attach.vllm.plugin import register; register(); "
@@ -47,3 +50,12 @@ def test_what_records_in_the_engine_is_the_standard_library_alone(tmp_path: Path
 
     assert ADAPTER in loaded
     assert loaded.isdisjoint({"polars", "numpy", "vllm", "torch", "msgspec"})
+
+
+def test_an_engine_that_is_made_after_the_variable_was_taken_back_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("STEPSCOPE_TRACE", raising=False)
+
+    assert attach(object()) is None
+    assert caplog.text == ""
