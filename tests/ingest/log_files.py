@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from stepscope.ingest.manifest import ReadReport
@@ -125,3 +126,15 @@ def report_of(trace: Trace) -> ReadReport:
     """What the reader did."""
     assert trace.manifest.report is not None
     return trace.manifest.report
+
+
+COUNTS = (
+    "step", "kind", "num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs",
+    "num_decode_tokens",
+)  # fmt: skip
+"""What the tests of logs ask of a step."""
+
+
+def at(year: int, *rest: int) -> int:
+    moment = datetime(year, *rest, tzinfo=UTC)  # type: ignore[arg-type,misc]
+    return round(moment.timestamp() * 1000) * 1_000_000

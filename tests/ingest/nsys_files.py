@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 PROCESS = 0x100_0000
+CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 """So many numbers of threads a process has."""
 TABLES = {
     "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL",
@@ -16,14 +18,14 @@ TABLES = {
     "META_DATA_EXPORT": "name TEXT NOT NULL, value TEXT",
     "PROCESSES": "globalPid INTEGER, pid INTEGER, name TEXT",
     "ThreadNames": "nameId INTEGER NOT NULL, priority INTEGER, globalTid INTEGER",
-    "CUPTI_ACTIVITY_KIND_KERNEL": "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
+    KERNELS: "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
     " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER,"
     " shortName INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER",
     "CUPTI_ACTIVITY_KIND_MEMCPY": "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
     " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER",
     "CUPTI_ACTIVITY_KIND_MEMSET": "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
     " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, value INTEGER, bytes INTEGER",
-    "CUPTI_ACTIVITY_KIND_RUNTIME": "start INTEGER, end INTEGER, eventClass INTEGER,"
+    CALLS: "start INTEGER, end INTEGER, eventClass INTEGER,"
     " globalTid INTEGER, correlationId INTEGER, nameId INTEGER, returnValue INTEGER",
     "NVTX_EVENTS": "start INTEGER, end INTEGER, eventType INTEGER, rangeId INTEGER, text TEXT,"
     " globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER",
@@ -63,14 +65,14 @@ def two_steps(pid: int = 7, since: int = 1_000) -> dict[str, list[tuple[Any, ...
             (None, None, 75, None, "engine", main, None, None, 3),
             (at + 10, at + 300, 60, 5, "elsewhere", main, main + 1, None, 3),
         ],
-        "CUPTI_ACTIVITY_KIND_RUNTIME": [
+        CALLS: [
             (at + 10, at + 20, 0, main, 1, text("cudaLaunchKernel_v7000"), 0),
             (at + 30, at + 40, 1, main, 2, text("cuLaunchKernel"), 0),
             (at + 50, at + 60, 0, main, 3, text("cudaMemcpyAsync_v3020"), 0),
             (at + 70, at + 80, 0, main, 4, text("cudaMemsetAsync_v3020"), 0),
             (at + 210, at + 220, 0, main, 5, text("cudaLaunchKernel_v7000"), 0),
         ],
-        "CUPTI_ACTIVITY_KIND_KERNEL": [
+        KERNELS: [
             (at + 40, at + 90, 0, 1, 7, 1, whole, gemm, gemm, 16, 2, 1),
             (at + 80, at + 120, 0, 1, 7, 2, whole, attention, attention, 8, 1, 1),
             (at + 230, at + 290, 0, 1, 7, 5, whole, gemm, gemm, 16, 2, 1),

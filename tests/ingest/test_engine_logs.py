@@ -1,8 +1,7 @@
-"""What each engine's log lines become."""
+"""What lines of the logs of vLLM and SGLang become, and what holds of the logs of all engines."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,31 +11,20 @@ from stepscope.ingest.readers.text.fields import Number, number
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import (
-    ATOM,
-    LLAMACPP,
+    COUNTS,
     LOGS,
     MISTRALRS,
     SGLANG,
     STATISTICS,
     TRTLLM,
     VLLM,
+    at,
     open_log,
     report_of,
 )
 
-COUNTS = (
-    "step", "kind", "num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs",
-    "num_decode_tokens",
-)  # fmt: skip
-
-
 INTERVAL = "Avg prompt throughput: 36.4 tokens/s, Running: 3 reqs"
 NO_TIME = INTERVAL + "\n"
-
-
-def at(year: int, *rest: int) -> int:
-    moment = datetime(year, *rest, tzinfo=UTC)  # type: ignore[arg-type,misc]
-    return round(moment.timestamp() * 1000) * 1_000_000
 
 
 # -- vLLM ------------------------------------------------------------------------------------
@@ -233,171 +221,6 @@ def test_counts_in_statistics_may_be_written_with_a_fraction(tmp_path: Path) -> 
     assert rows(open_log(tmp_path, written), "steps", *COUNTS) == rows(
         open_log(tmp_path, STATISTICS), "steps", *COUNTS
     )
-
-
-# -- ATOM ------------------------------------------------------------------------------------
-
-
-def test_batches_of_atom_are_steps_past_midnight(tmp_path: Path) -> None:
-    trace = open_log(tmp_path, ATOM)
-
-    assert rows(trace, "steps", *COUNTS) == [
-        (1, "prefill", 2, 30, 0, 0),
-        (2, "prefill", 1, 12, 0, 0),
-        (3, "mixed", 2, 1024, 30, 30),
-        (4, "prefill", 2, 96, 0, 0),
-    ]
-    times = rows(trace, "steps", "ts_ns")
-    assert [(ts_ns - times[0]) // 10**9 for ts_ns in times] == [0, 2, 3, 3]
-
-
-def test_requests_of_atom_are_rows_where_each_one_s_tokens_are_told(tmp_path: Path) -> None:
-    trace = open_log(tmp_path, ATOM)
-
-    columns = ("step", "row", "request", "phase", "num_tokens", "num_computed", "num_cached")
-    assert rows(trace, "batch_rows", *columns) == [
-        (1, 0, "1", "prefill", 10, 0, 0),
-        (1, 1, "2", "prefill", 20, 16, 16),
-        (2, 0, "3", "prefill", 12, None, None),
-    ]
-    assert report_of(trace).skipped == {"ATOM lists of requests without the tokens of each": 1}
-
-
-def test_tokens_done_before_are_not_taken_for_cached_ones(tmp_path: Path) -> None:
-    line = (
-        "[atom 12:00:43] Scheduled prefill batch: 1 reqs, 16384 new tokens (done: [16384], "
-        "new: [16384]), req_ids: (490,)\n"
-    )
-
-    trace = open_log(tmp_path, line)
-
-    assert rows(trace, "batch_rows", "num_computed", "num_cached") == [(16384, None)]
-
-
-# -- TensorRT-LLM ----------------------------------------------------------------------------
-
-
-def test_both_layouts_of_the_iteration_log_are_steps(tmp_path: Path) -> None:
-    trace = open_log(tmp_path, TRTLLM)
-
-    end = at(2026, 5, 20, 23, 24, 41)
-    assert rows(trace, "steps", "rank", *COUNTS, "ts_ns", "dur_ns") == [
-        (1, 1, "mixed", 1, 13694, 2, 2, end - 500_500_000, 500_500_000),
-        (1, 2, "decode", 0, 0, 2, 2, end + 995_920_000, 4_080_000),
-    ]
-    assert ("prev_device_step_time", 243.13, "ms") in rows(
-        trace, "counters", "name", "value", "unit"
-    )
-
-
-@pytest.mark.parametrize("layout", ["lines", "list"])
-def test_iteration_statistics_are_steps_with_blocks_and_queues(tmp_path: Path, layout: str) -> None:
-    lines = STATISTICS.splitlines()
-    text = STATISTICS if layout == "lines" else f"[{', '.join(lines)}]\n"
-
-    trace = open_log(tmp_path, text)
-
-    columns = ("num_running", "num_waiting", "kv_blocks_free", "kv_blocks_total", "dur_ns")
-    assert rows(trace, "steps", *COUNTS, *columns) == [
-        (5, "mixed", 1, 77, 2, 2, 3, 4, 20, 100, 12_500_000),
-        (6, "decode", 0, 0, 3, 3, None, None, None, None, 2_500_000),
-    ]
-    ends = at(2025, 7, 15, 6, 30, 11) + 123_456_000
-    assert rows(trace, "steps", "ts_ns")[0] == ends - 12_500_000
-    counters = rows(trace, "counters", "name", "value", "unit")
-    assert ("gpuMemUsage", 1024.0, "bytes") in counters
-    assert ("kvCacheStats.tokensPerBlock", 32.0, None) in counters
-
-
-# -- llama.cpp -------------------------------------------------------------------------------
-
-
-def test_slots_of_one_batch_of_llamacpp_are_one_step_and_the_rest_of_it_decodes(
-    tmp_path: Path,
-) -> None:
-    trace = open_log(tmp_path, LLAMACPP)
-
-    assert rows(trace, "steps", *COUNTS) == [
-        (1, "prefill", 1, 512, 0, 0),
-        (2, "mixed", 2, 92, None, 1),
-    ]
-    assert rows(trace, "steps", "ts_ns") == [100_300_000, 200_200_000]
-    assert trace.manifest.clock.kind == "profiler"
-
-
-def test_prompts_of_llamacpp_are_rows_that_go_on_where_they_were(tmp_path: Path) -> None:
-    trace = open_log(tmp_path, LLAMACPP)
-
-    columns = ("step", "request", "slot", "num_tokens", "num_computed", "prompt_len")
-    assert rows(trace, "batch_rows", *columns, "is_final_chunk") == [
-        (1, "task 0", 3, 512, 0, 600, False),
-        (2, "task 5", 2, 4, 16, None, True),
-        (2, "task 0", 3, 88, 512, 600, True),
-    ]
-
-
-def test_slots_of_llamacpp_change_hands(tmp_path: Path) -> None:
-    trace = open_log(tmp_path, LLAMACPP)
-
-    assert rows(trace, "allocations", "id", "op", "owner") == [
-        (3, "claim", "task 0"), (2, "claim", "task 5"), (3, "release", "task 0"),
-    ]  # fmt: skip
-    assert rows(trace, "lifecycle", "request", "event", "num_generated") == [
-        ("task 0", "admit", None), ("task 5", "admit", None), ("task 0", "finish", 509),
-    ]  # fmt: skip
-
-
-def test_timings_of_llamacpp_are_counters_of_their_slot(tmp_path: Path) -> None:
-    counters = rows(open_log(tmp_path, LLAMACPP), "counters", "track", "name", "value", "unit")
-
-    assert ("slot 3", "tokens per second", 1133.55, None) in counters
-    assert ("slot 3", "n_decoded", 508.0, None) in counters
-    assert ("slot 3", "tg", 2.53, "t/s") in counters
-
-
-def test_older_lines_of_llamacpp_call_their_numbers_otherwise(tmp_path: Path) -> None:
-    head = "slot update_slots: id  0 | task 9 | "
-    text = (
-        f"{head}kv cache rm [7, end)\n"
-        f"{head}prompt processing progress, n_past = 39, n_tokens = 32, progress = 0.500000\n"
-        f"{head}prompt done, n_past = 39, n_tokens = 32\n"
-    )
-
-    trace = open_log(tmp_path, text)
-
-    assert rows(trace, "batch_rows", "num_tokens", "num_computed", "is_final_chunk") == [
-        (32, 7, True)
-    ]
-    assert trace.manifest.clock.kind == "virtual"
-
-
-def test_a_slot_that_is_taken_again_was_left(tmp_path: Path) -> None:
-    launch = "slot launch_slot_: id  0 | task {} | processing task\n"
-
-    trace = open_log(tmp_path, launch.format(1) + launch.format(2))
-
-    assert rows(trace, "allocations", "op", "owner") == [
-        ("claim", "task 1"), ("release", "task 1"), ("claim", "task 2"),
-    ]  # fmt: skip
-    assert sum(report_of(trace).repaired.values()) == 1
-
-
-# -- mistral.rs ------------------------------------------------------------------------------
-
-
-def test_interval_lines_of_mistralrs_are_counters(tmp_path: Path) -> None:
-    trace = open_log(tmp_path, MISTRALRS)
-
-    second = at(2025, 7, 1, 10, 0, 5) + 250_000_000
-    assert rows(trace, "counters", "ts_ns", "name", "value", "unit")[4:] == [
-        (second, "Throughput", 20.0, "T/s"),
-        (second, "Throughput prefill", 15.0, "T/s"),
-        (second, "Throughput decode", 5.0, "T/s"),
-        (second, "Prefix cache hitrate", 50.0, "%"),
-        (second, "running", 3.0, None),
-        (second, "waiting", 0.0, None),
-    ]
-    assert not trace.has("steps")
 
 
 # -- all -------------------------------------------------------------------------------------

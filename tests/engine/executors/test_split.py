@@ -1,51 +1,20 @@
-"""Split execution: what each segment of a mixed batch is given, and each way to get it wrong."""
+"""Split execution: what each segment of a mixed batch is given, and what the host overwrites."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.engine.batch import DECODE, PREFILL, Batch
-from stepscope.engine.batch import Row as BatchRow
-from stepscope.engine.executors import ExecutionFailed
-from stepscope.engine.executors.segments.split import TOKEN_FIELDS, Prepared, Split, split
+from stepscope.engine.batch import DECODE, PREFILL
+from stepscope.engine.executors.segments.split import TOKEN_FIELDS, split
 from stepscope.engine.executors.segments.staging import CopyQueue
-from stepscope.engine.requests.request import Request
 from tests.engine.rows import Row, Rows
+from tests.engine.split_batches import CHUNK, LAST_CHUNK, TOKEN, batch, prepared, reads_of
 
-CHUNK = (PREFILL, 30, False)
-LAST_CHUNK = (PREFILL, 12, True)
-TOKEN = (DECODE, 1, True)
 ALL_FIELDS = ("cu_seqlens_q", *TOKEN_FIELDS, "block_tables", "compress_plan_4")
-
-
-def batch(*rows: tuple[str, int, bool], num_draft: int = 0) -> Batch:
-    made = Batch()
-    for number, (phase, num_tokens, samples) in enumerate(rows):
-        request = Request(f"req-{number:02d}", 0, 64, 8, block_table=[0, 1, 2, 3])
-        drafts = num_draft if phase is DECODE else 0
-        made.append(
-            BatchRow(request, phase, num_tokens, 0, samples, False, num_draft=drafts)
-        )  # fmt: skip
-    return made
-
-
-MIXED = batch(CHUNK, LAST_CHUNK, TOKEN, TOKEN, TOKEN)
-
-
-def prepared(
-    *faults: str,
-    of: Batch = MIXED,
-    backend: str = "v4",
-    overlaps: bool = False,
-    ratios: Sequence[int] = (),
-) -> tuple[Prepared, Rows]:
-    rows = Rows()
-    made = Split(frozenset(faults), None, backend, overlaps=overlaps, ratios=ratios)
-    return made.prepare(of, 7, 100, rows.recorder), rows
 
 
 def test_a_mixed_batch_becomes_a_prefill_and_a_decode_segment_each_from_zero() -> None:
@@ -142,14 +111,8 @@ def test_logits_faults_bite_on_mixed_batches_alone(fault: str, tokens: int) -> N
     assert len(prepared(fault, of=batch(TOKEN, TOKEN))[0].logits_tokens) == 2
 
 
-def _reads(rows: Rows) -> Iterable[Row]:
-    """What the segments read when they run."""
-    taken = [row["ts_ns"] for row in rows.of("accesses", event="staged 1 7")]
-    return (row for row in rows.of("accesses", op="read") if row["ts_ns"] > max(taken))
-
-
 def test_each_segment_reads_what_was_written_for_it() -> None:
-    reads = list(_reads(prepared(ratios=(4,))[1]))
+    reads = list(reads_of(prepared(ratios=(4,))[1]))
 
     assert {(row["segment"], row["buffer"], row["epoch"]) for row in reads} == {
         *((0, f"cloned {name}", 1) for name in ALL_FIELDS),
@@ -158,7 +121,7 @@ def test_each_segment_reads_what_was_written_for_it() -> None:
 
 
 def test_without_a_clone_the_prefill_segment_reads_the_decode_segments_fields() -> None:
-    reads = _reads(prepared("decode-overwrites-shared-view")[1])
+    reads = reads_of(prepared("decode-overwrites-shared-view")[1])
 
     assert [
         (row["first"], row["last"], row["epoch"])
@@ -221,109 +184,11 @@ def test_what_the_late_copy_took_is_what_the_segment_reads() -> None:
     large = batch((PREFILL, 2048, False), *[TOKEN] * 4)
     _, rows = prepared("pinned-buffer-overwritten", of=large)
 
-    reads = [row for row in _reads(rows) if row["buffer"] == "cloned slot_mapping"]
+    reads = [row for row in reads_of(rows) if row["buffer"] == "cloned slot_mapping"]
     assert [(row["first"], row["last"], row["epoch"]) for row in reads] == [(0, 4, 2), (4, 2048, 1)]
 
 
 # ── backends and two-batch overlap ────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("backend", "num_bodies"), [("v4", 2), ("mla", 1)])
-def test_a_mixed_batch_runs_as_often_as_its_backend_has_it_and_waits_once(
-    backend: str, num_bodies: int
-) -> None:
-    ready, _ = prepared(backend=backend)
-
-    assert (ready.num_bodies, ready.num_syncs) == (num_bodies, 1)
-
-
-def test_between_its_segments_the_host_waits_once_and_at_the_end_once_more() -> None:
-    _, rows = prepared()
-
-    waits = [row["event"] for row in rows.of("accesses", stream="host", op="wait")]
-    assert waits == ["taken 0 7", "ran 7"]
-
-
-@pytest.mark.parametrize("rows", [(LAST_CHUNK,), (TOKEN, TOKEN)])
-def test_a_batch_of_one_phase_runs_once_and_waits_for_nothing(
-    rows: tuple[tuple[str, int, bool], ...],
-) -> None:
-    ready, _ = prepared(of=batch(*rows))
-
-    assert (ready.num_bodies, ready.num_syncs) == (1, 0)
-
-
-def test_a_backend_that_takes_no_mixed_batch_raises_in_one_line() -> None:
-    with pytest.raises(ExecutionFailed, match="the mha backend takes no mixed batches") as raised:
-        prepared(backend="mha")
-
-    assert str(raised.value).startswith("step 7, 2 prefill + 3 decode: ")
-    assert prepared(of=batch(TOKEN, TOKEN), backend="mha")[0].path == "decode"
-
-
-def test_two_batch_overlap_halves_a_batch_of_one_phase_and_no_mixed_one() -> None:
-    halved, rows = prepared(of=batch(LAST_CHUNK, CHUNK, CHUNK), overlaps=True)
-
-    assert halved.path == "prefill+tbo"
-    assert [
-        (row["phase"], row["num_rows"], row["num_tokens"], row["first_cu_len"], row["last_cu_len"])
-        for row in rows.of("segments")
-    ] == [("prefill", 1, 12, 0, 12), ("prefill", 2, 60, 0, 60)]
-    assert prepared(overlaps=True)[0].path == "mixed"
-
-
-def test_a_mixed_batch_that_is_halved_is_cut_at_the_wrong_tokens() -> None:
-    ready, rows = prepared("tbo-with-mixed", overlaps=True)
-
-    assert ready.path == "mixed+tbo"
-    assert [
-        (row["phase"], row["num_rows"], row["num_tokens"], row["last_cu_len"], row["positions_len"])
-        for row in rows.of("segments")
-    ] == [("prefill", 2, 42, 18, 18), ("prefill", 3, 3, 27, 27)]
-
-
 # ── plans, and a region that nobody wrote ─────────────────────────────────────────────────────────
-
-
-def test_a_plan_that_is_not_cloned_is_read_as_the_decode_segment_left_it() -> None:
-    both = batch(CHUNK, (DECODE, 9, True))
-    reads = _reads(prepared("plans-not-cloned", of=both, ratios=(4,))[1])
-
-    assert [
-        (row["buffer"], row["first"], row["last"], row["epoch"])
-        for row in reads
-        if row["segment"] == 0 and row["epoch"] == 2
-    ] == [("shared compress_plan_4", 0, 2, 2)]
-
-
-def test_each_ratio_has_a_plan_of_its_own_and_a_copy_of_it() -> None:
-    long = batch((PREFILL, 260, True), (DECODE, 9, True))
-    reads = _reads(prepared(of=long, ratios=(4, 128))[1])
-
-    plans = [(each["buffer"], each["last"]) for each in reads if "plan" in each["buffer"]]
-    assert plans == [
-        ("cloned compress_plan_4", 65), ("cloned compress_plan_128", 2),
-        ("shared compress_plan_4", 2),
-    ]  # fmt: skip
-
-
-def test_lengths_that_nobody_writes_for_the_decodes_are_the_prompts() -> None:
-    reads = _reads(prepared("lengths-stale")[1])
-
-    assert [
-        (row["segment"], row["buffer"], row["first"], row["last"], row["epoch"])
-        for row in reads
-        if row["buffer"].endswith("cu_seqlens_q")
-    ] == [(0, "cloned cu_seqlens_q", 0, 3, 1), (1, "shared cu_seqlens_q", 0, 3, 1)]
-
-
-def test_decodes_find_in_a_stale_region_what_stood_there_before() -> None:
-    rows, made = Rows(), Split(frozenset({"decode-region-stale"}))
-    made.prepare(batch(*[TOKEN] * 5), 6, 50, rows.recorder)
-    made.prepare(batch((PREFILL, 2, True), TOKEN, TOKEN, TOKEN), 7, 100, rows.recorder)
-
-    assert [
-        (row["buffer"], row["first"], row["last"], row["epoch"])
-        for row in _reads(rows)
-        if row["segment"] == 1 and row["epoch"] != 3
-    ] == [("shared input_ids", 0, 2, 2), ("shared input_ids", 2, 3, 1)]
