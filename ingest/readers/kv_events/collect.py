@@ -1,0 +1,129 @@
+"""Blocks that a prefix cache stored and removed, as allocations, and how many it holds.
+
+A block is known by its hash, so what is told is which contents the cache holds, not for which
+request: blocks are numbered as they come, and their owner is the cache. The tokens of blocks are
+left out, as contents are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.readers.encodings.published import Numbers, published
+from stepscope.ingest.readers.kv_events.decode import CLEARED, STORED, is_batch, told
+from stepscope.ingest.readers.text.collect import POSITION_NS, Line, LogRows, Source
+from stepscope.ingest.readers.text.fields import Number, whole
+
+NO_BATCH, NO_EVENT = "messages that are no batch of events", "events of no known kind"
+NOT_HASHES = "blocks whose hash is neither a number nor bytes"
+MISSING = "batches that are missing by their numbers"
+AGAIN = "batches whose numbers repeat or start over"
+BEFORE = "blocks removed that were stored before the capture"
+CACHE = "prefix cache"
+LAST_SECOND = 1 << 32
+Hash = int | bytes | str
+
+
+@dataclass(slots=True)
+class _Cache:
+    """The blocks that a rank's prefix cache holds, by medium and hash, and their numbers."""
+
+    batches: Numbers = field(default_factory=Numbers)
+    numbers: dict[tuple[str, Hash], int] = field(default_factory=dict)
+    claimed: dict[int, int] = field(default_factory=dict)
+    held: dict[tuple[str, Hash], int] = field(default_factory=dict)
+
+    def number(self, key: tuple[str, Hash]) -> int:
+        return self.numbers.setdefault(key, len(self.numbers))
+
+
+class KvEvents:
+    """Takes one message after the other."""
+
+    def __init__(self, limits: Limits = DEFAULTS) -> None:
+        self.rows = LogRows(limits)
+        self._caches: dict[str, _Cache] = {}
+
+    def take(self, message: Any) -> None:
+        """Add a batch of events, or count a message that is none."""
+        said = published(message)
+        batch = said.payload
+        if not is_batch(batch):
+            self.rows.skipped[NO_BATCH] += 1
+            return
+        rank = whole(batch[2], 1 << 20) if len(batch) > 2 else None
+        label = "" if rank is None else str(rank)
+        source = self.rows.source("KV events", Line("", origin=said.topic), label, rank or 0)
+        cache = self._caches.setdefault(source.name, _Cache())
+        self._count(cache, said.seq)
+        self.rows.read["batches of KV events"] += 1
+        ts_ns = _time(batch[0], source)
+        for event in batch[1]:
+            self._event(event, ts_ns, source, cache)
+        held = {"cached blocks": Number(float(len(cache.held)), "blocks")}
+        self.rows.counters(source, ts_ns, held)
+
+    def _count(self, cache: _Cache, seq: int | None) -> None:
+        missing, is_again = cache.batches.take(seq)
+        self.rows.skipped[MISSING] += missing
+        self.rows.repaired[AGAIN] += is_again
+
+    def _event(self, event: Any, ts_ns: int, source: Source, cache: _Cache) -> None:
+        kind, hashes, medium = told(event)
+        if kind is None:
+            self.rows.skipped[NO_EVENT] += 1
+            return
+        self.rows.read[f"{kind} events"] += 1
+        if kind == CLEARED:
+            for key in list(cache.held):
+                self._add("release", key, ts_ns, source, cache)
+            cache.held.clear()
+        for value in hashes:
+            if not isinstance(value, int | bytes | str):
+                self.rows.skipped[NOT_HASHES] += 1
+            elif kind == STORED:
+                self._store((medium, value), ts_ns, source, cache)
+            else:
+                self._remove((medium, value), ts_ns, source, cache)
+
+    def _store(self, key: tuple[str, Hash], ts_ns: int, source: Source, cache: _Cache) -> None:
+        is_held = key in cache.held
+        self._add("share" if is_held else "claim", key, ts_ns, source, cache)
+        cache.held[key] = 1
+
+    def _remove(self, key: tuple[str, Hash], ts_ns: int, source: Source, cache: _Cache) -> None:
+        if cache.held.pop(key, None) is None:
+            self.rows.inferred[BEFORE] += 1
+        self._add("release", key, ts_ns, source, cache)
+
+    def _add(
+        self, op: str, key: tuple[str, Hash], ts_ns: int, source: Source, cache: _Cache
+    ) -> None:
+        number = cache.number(key)
+        generation = cache.claimed.get(number, -1)
+        if op == "claim":
+            generation = cache.claimed[number] = generation + 1
+        self.rows.add(
+            "allocations",
+            source,
+            ts_ns,
+            resource="kv-block",
+            id=number,
+            op=op,
+            owner=f"{CACHE} ({key[0]})" if key[0] else CACHE,
+            generation=generation if generation >= 0 else None,
+        )
+
+
+def _time(seconds: float, source: Source) -> int:
+    """The batch's time; behind the batch before where it has none that makes sense."""
+    if math.isfinite(seconds) and 0 <= seconds < LAST_SECOND:
+        source.stamps["dated"] += 1
+        source.last_ns = round(seconds * 1e9)
+    else:
+        source.stamps["position"] += 1
+        source.last_ns = (source.last_ns or 0) + POSITION_NS
+    return source.last_ns
