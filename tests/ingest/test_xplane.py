@@ -267,3 +267,16 @@ def test_every_event_of_the_real_file_is_in_the_tables() -> None:
     ran = [(number, ts) for category, number, ts in told if category == "kernel"]
     assert len(ran) == 235
     assert all(began[number] < ts for number, ts in ran)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 3, 5])
+def test_arguments_are_the_same_however_few_are_written_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int
+) -> None:
+    content = two_steps()
+    at_once = rows(open_bytes(tmp_path, content), "spans", "name", "args")
+
+    monkeypatch.setattr("stepscope.ingest.readers.xplane.tables.AT_A_TIME", at_a_time)
+
+    assert rows(open_bytes(tmp_path, content), "spans", "name", "args") == at_once
+    assert any(args for _, args in at_once)

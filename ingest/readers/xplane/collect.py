@@ -44,6 +44,13 @@ class Line:
         events = pl.concat([pl.DataFrame(schema=EVENT_COLUMNS), *self.events])
         return events, pl.concat([pl.DataFrame(schema=STAT_COLUMNS), *self.stats])
 
+    def drained(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `frames`, and they are forgotten."""
+        found = self.frames()
+        self.events.clear()
+        self.stats.clear()
+        return found
+
 
 @dataclass(slots=True)
 class Plane:

@@ -32,6 +32,7 @@ NO_NAME = "(no name)"
 FURTHER = "further lines"
 _ENDS = {"start": ("_pt", "_p"), "finish": ("_ct", "_c")}
 """Kind and number of what an event passes on, and of what it was given: what flows go by."""
+AT_A_TIME = 1 << 16
 _NUMBER = r"^[0-9]{1,15}$"
 _PS_PER_NS = 1000
 _CALLS = {r"^hip": "hip_runtime", r"^cuda": "cuda_runtime", r"^cu[A-Z]": "cuda_driver",
@@ -98,7 +99,7 @@ def _of_plane(plane: Plane, lines: list[tuple[str, Line]]) -> tuple[pl.DataFrame
     """All events of a plane by row, with the line's name and times, and their arguments."""
     events, stats, num = [], [], 0
     for label, line in lines:
-        own, told = line.frames()
+        own, told = line.drained()
         until = pl.col("offset_ps") + pl.col("dur_ps")
         begins, ends = (pl.col("offset_ps") // _PS_PER_NS), until // _PS_PER_NS
         events.append(
@@ -229,9 +230,21 @@ def _number(stats: pl.DataFrame, key: str) -> pl.DataFrame:
 
 
 def _args(stats: pl.DataFrame) -> pl.DataFrame:
-    """All arguments of each row as one object in JSON."""
-    if stats.is_empty():
-        return pl.DataFrame(schema=_ARGS)
+    """All arguments of each row as one object in JSON; `stats` are in the order of rows.
+
+    They are written some at a time: before they are one text they take several times as much.
+    """
+    parts = [pl.DataFrame(schema=_ARGS)]
+    begin = 0
+    while begin < len(stats):
+        last = min(begin + AT_A_TIME, len(stats)) - 1
+        end = int(stats["row"].search_sorted(stats["row"][last], side="right"))
+        parts.append(_written(stats[begin:end]))
+        begin = end
+    return pl.concat(parts)
+
+
+def _written(stats: pl.DataFrame) -> pl.DataFrame:
     kind, number = pl.col("kind"), stats["number"].to_numpy()
     real = pl.Series("real", number.view("float64"))
     signed = pl.Series("signed", number.view("int64"))
