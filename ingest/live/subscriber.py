@@ -87,15 +87,12 @@ def listen(
     with _subscribed(zmq, addresses, limits) as (socket, monitor):
         watch = _Watch(zmq, monitor, patience)
         while not heard.ended:
+            failed = ""
             if socket.poll(POLL_MS):
-                _take(socket.recv_multipart(), heard, captures)
+                failed = _take(socket.recv_multipart(), heard, captures) or _beyond(heard, limits)
                 watch.heard()
-                heard.ended = _beyond(heard, limits)
-            else:
-                heard.ended = watch.ended()
-            if is_stopped():
-                heard.ended = heard.ended or STOPPED
-        if heard.ended == STOPPED:
+            heard.ended = failed or (STOPPED if is_stopped() else watch.ended())
+        if not failed:
             _drain(zmq, socket, heard, captures)
     return heard
 
@@ -167,17 +164,27 @@ class _Watch:
             self.was_connected = self.was_connected or is_on
 
 
-def _take(frames: list[bytes], heard: Heard, captures: Callable[[bytes], FileIO]) -> None:
-    """Put a message of one to three frames behind the last one."""
+def _take(frames: list[bytes], heard: Heard, captures: Callable[[bytes], FileIO]) -> str:
+    """Put a message of one to three frames behind the last one; gives why it could not be."""
     if len(frames) > 3:
         heard.num_odd += 1
-        return
+        return ""
     *head, payload = frames
     topic, seq = [*head, None, None][:2]
     message = msgspec.msgpack.encode([topic or b"", seq, payload, time.time_ns()])
-    captures(payload).write(message)
+    try:
+        _write(captures(payload), memoryview(message))
+    except OSError as error:
+        return f"the next could not be written: {error.strerror}"
     heard.num_messages += 1
     heard.num_bytes += len(message)
+    return ""
+
+
+def _write(file: FileIO, left: memoryview) -> None:
+    """Write all of it: one call may write a part."""
+    while left:
+        left = left[file.write(left) :]
 
 
 def _beyond(heard: Heard, limits: Limits) -> str:
@@ -189,6 +196,7 @@ def _beyond(heard: Heard, limits: Limits) -> str:
 
 
 def _drain(zmq: Any, socket: Any, heard: Heard, captures: Callable[[bytes], FileIO]) -> None:
-    """Take what had come before it was stopped."""
-    while socket.poll(0):
-        _take(socket.recv_multipart(zmq.NOBLOCK), heard, captures)
+    """Take what had come before it ended."""
+    for _ in range(QUEUED):
+        if not socket.poll(0) or _take(socket.recv_multipart(zmq.NOBLOCK), heard, captures):
+            return

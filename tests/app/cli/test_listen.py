@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import struct
 import subprocess
@@ -104,6 +105,39 @@ def test_what_was_lost_is_said_in_the_manifest(tmp_path: Path) -> None:
 
     assert run.code == 0, run.err
     assert Trace.open(out).manifest.dropped == {"steps": 3}
+
+
+def test_it_ends_in_time_while_messages_come_without_a_pause(tmp_path: Path) -> None:
+    out = tmp_path / "run.trace"
+    with publishing() as engine, listening(out, engine.address, "--seconds", 1) as process:
+        engine.wait()
+        number = 0
+        while process.poll() is None and number < 4_000:
+            engine.send(record(number), number)
+            number += 1
+            time.sleep(0.005)
+        run = ended(process)
+
+    assert run.code == 0, run.err
+    assert "until the time was over" in run.err
+    assert number < 4_000
+
+
+def test_what_came_before_a_file_could_not_grow_is_kept_and_it_is_said(tmp_path: Path) -> None:
+    out = tmp_path / "run.trace"
+    with publishing() as engine, listening(out, engine.address) as process:
+        engine.wait()
+        # As a full disk, for this process alone: Python ignores the signal that would end it.
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (60_000, 60_000))
+        for number in range(2_000):
+            engine.send(record(number), number)
+        run = ended(process)
+
+    assert run.code == 0, run.err
+    assert "until the next could not be written: File too large" in run.err
+    steps = Trace.open(out).num_rows("steps")
+    assert steps > 50
+    assert f" {steps} messages came" in run.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
