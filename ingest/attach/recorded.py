@@ -7,15 +7,11 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
-from stepscope.ingest.attach.telling import BlockChange, Gave, LeftOut, Step
+from stepscope.ingest.attach.telling import BlockChange, Counts, Gave, LeftOut, Step
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.lasting import BatchRow
 
-_OF_STEPS = (
-    "step", "ts_ns", "formed_ns", "kind", "num_prefill_reqs", "num_decode_reqs",
-    "num_prefill_tokens", "num_decode_tokens", "token_budget", "num_waiting", "num_running",
-    "kv_blocks_free", "kv_blocks_total", "kv_blocks_cached", "reserve_ratio",
-)  # fmt: skip
+_OF_STEPS = ("step", "ts_ns", "formed_ns", *Counts._fields)
 _OF_BLOCKS = (
     "step", "ts_ns", "resource", "id", "op", "owner", "group", "block_hash", "source",
 )  # fmt: skip
@@ -32,14 +28,14 @@ _OF_ROWS = (
 class RecordedStep:
     """A step whose batch was formed; it is on record from when it begins to run."""
 
-    __slots__ = ("batch", "began_ns", "columns", "formed_ns", "number", "opened", "rows")
+    __slots__ = ("batch", "began_ns", "counts", "formed_ns", "number", "opened", "rows")
 
     def __init__(
-        self, number: int, formed_ns: int, columns: dict[str, Any], batch: Any, rows: dict[str, Any]
+        self, number: int, formed_ns: int, counts: Counts, batch: Any, rows: dict[str, Any]
     ) -> None:
         self.number = number
         self.formed_ns = formed_ns
-        self.columns = columns
+        self.counts = counts
         self.batch = batch
         self.rows = rows
         self.began_ns = 0
@@ -107,25 +103,25 @@ class RecordedScheduler:
         for index, request in enumerate(requests):
             self.recorder.queue_order(step=self._number, ts_ns=ts_ns, index=index, request=request)
 
-    def formed_again(self, ts_ns: int, **columns: Any) -> RecordedStep:
+    def formed_again(self, ts_ns: int, counts: Counts) -> RecordedStep:
         """Record the batch of the step before, one token on."""
         self._number += 1
-        return self._formed(ts_ns, columns, self._batches.again(self._number, ts_ns))
+        return self._formed(ts_ns, counts, self._batches.again(self._number, ts_ns))
 
-    def formed(self, ts_ns: int, rows: Sequence[BatchRow], **columns: Any) -> RecordedStep:
+    def formed(self, ts_ns: int, rows: Sequence[BatchRow], counts: Counts) -> RecordedStep:
         """Record a batch."""
         self._number += 1
-        return self._formed(ts_ns, columns, self._batches.whole(self._number, ts_ns, rows))
+        return self._formed(ts_ns, counts, self._batches.whole(self._number, ts_ns, rows))
 
     def formed_from(
-        self, ts_ns: int, left: Collection[str], rows: Sequence[BatchRow], **columns: Any
+        self, ts_ns: int, left: Collection[str], rows: Sequence[BatchRow], counts: Counts
     ) -> RecordedStep:
         """Record the batch of the step before, with changes."""
         self._number += 1
         batch = self._batches.formed(self._number, ts_ns, left, rows)
-        return self._formed(ts_ns, columns, batch)
+        return self._formed(ts_ns, counts, batch)
 
-    def formed_drafts(self, ts_ns: int, rows: Sequence[BatchRow], **columns: Any) -> RecordedStep:
+    def formed_drafts(self, ts_ns: int, rows: Sequence[BatchRow], counts: Counts) -> RecordedStep:
         """Record a batch row by row: how many drafts were accepted is known later."""
         self._number += 1
         opened = {
@@ -136,7 +132,7 @@ class RecordedScheduler:
             )
             for place, row in enumerate(rows)
         }  # fmt: skip
-        return self._formed(ts_ns, columns, None, opened)
+        return self._formed(ts_ns, counts, None, opened)
 
     def ended(
         self, step: Step, ts_ns: int, without: Collection[str] = (), path: str | None = None
@@ -185,9 +181,9 @@ class RecordedScheduler:
         self.recorder.close()
 
     def _formed(
-        self, ts_ns: int, columns: dict[str, Any], batch: Any, rows: dict[str, Any] | None = None
+        self, ts_ns: int, counts: Counts, batch: Any, rows: dict[str, Any] | None = None
     ) -> RecordedStep:
-        step = RecordedStep(self._number, ts_ns, columns, batch, rows or {})
+        step = RecordedStep(self._number, ts_ns, counts, batch, rows or {})
         if self._overlaps or not self._under_way:
             self._begin(step, ts_ns)
         self._under_way.append(step)
@@ -196,9 +192,7 @@ class RecordedScheduler:
     def _begin(self, step: RecordedStep, ts_ns: int) -> None:
         if step.opened is None:
             step.began_ns = max(ts_ns, step.formed_ns)
-            step.opened = self._begin_step(
-                step.number, step.began_ns, step.formed_ns, **step.columns
-            )
+            step.opened = self._begin_step(step.number, step.began_ns, step.formed_ns, *step.counts)
 
     def _taken(self, step: Step) -> RecordedStep | None:
         """Take a step from those under way; None where it is none of them."""

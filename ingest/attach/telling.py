@@ -35,6 +35,23 @@ class BlockChange(NamedTuple):
     source: int | None = None
 
 
+class Counts(NamedTuple):
+    """What is known of a step when its batch was formed: columns of `steps`."""
+
+    kind: str
+    num_prefill_reqs: int | None = None
+    num_decode_reqs: int | None = None
+    num_prefill_tokens: int | None = None
+    num_decode_tokens: int | None = None
+    token_budget: int | None = None
+    num_waiting: int | None = None
+    num_running: int | None = None
+    kv_blocks_free: int | None = None
+    kv_blocks_total: int | None = None
+    kv_blocks_cached: int | None = None
+    reserve_ratio: float | None = None
+
+
 class Gave(NamedTuple):
     """What a row with drafts gave: outputs from a position on, and how many drafts were right."""
 
@@ -74,20 +91,17 @@ class Telling(Protocol):
     def queue_order(self, ts_ns: int, requests: Sequence[str]) -> None:
         """The waiting queue was sorted anew: this is its order now."""
 
-    def formed_again(self, ts_ns: int, **columns: Any) -> Step:
-        """A batch was formed: that of the step before, each request one decoded token on.
+    def formed_again(self, ts_ns: int, counts: Counts) -> Step:
+        """A batch was formed: that of the step before, each request one decoded token on."""
 
-        `columns` are those of `steps` that are known: kind, counts, budget, queues, KV blocks.
-        """
-
-    def formed(self, ts_ns: int, rows: Sequence[BatchRow], **columns: Any) -> Step:
+    def formed(self, ts_ns: int, rows: Sequence[BatchRow], counts: Counts) -> Step:
         """A batch was formed, of these rows in this order; each gives one output at most."""
 
-    def formed_drafts(self, ts_ns: int, rows: Sequence[BatchRow], **columns: Any) -> Step:
+    def formed_drafts(self, ts_ns: int, rows: Sequence[BatchRow], counts: Counts) -> Step:
         """A batch was formed whose rows may give several outputs each: drafts that are accepted."""
 
     def formed_from(
-        self, ts_ns: int, left: Collection[str], rows: Sequence[BatchRow], **columns: Any
+        self, ts_ns: int, left: Collection[str], rows: Sequence[BatchRow], counts: Counts
     ) -> Step:
         """A batch was formed: that of the step before without `left`, each request one decoded
         token on, but for `rows`, in their place where they were in it, else behind it.

@@ -149,7 +149,7 @@ class AttachedScheduler:
         ts_ns = self.telling.now_ns()
         self._is_inside = False
         call, scheduler = self._watched.call, self._scheduler
-        admitted = self._watched.end(output, len(self._preempted))
+        admitted = self._watched.end(output, tuple(each[0].request for each in self._preempted))
         for request in admitted:
             lost = self._lost.get(request.request_id, 0)
             self._batches.prefilling[request.request_id] = Prefilling(request, lost=lost)
@@ -166,17 +166,15 @@ class AttachedScheduler:
 
     def _tell_batch(self, ts_ns: int, output: Any) -> Formed:
         scheduler, blocks = self._scheduler, self._blocks
-        return self._batches.tell(
-            ts_ns,
-            output,
-            self._num_disturbed,
-            token_budget=scheduler.max_num_scheduled_tokens,
-            num_waiting=len(self._line),
-            num_running=len(scheduler.running),
-            kv_blocks_free=blocks.num_free,
-            kv_blocks_total=blocks.num_blocks,
-            kv_blocks_cached=blocks.num_cached if blocks.has_cache else None,
+        room = (
+            scheduler.max_num_scheduled_tokens,
+            len(self._line),
+            len(scheduler.running),
+            blocks.num_free,
+            blocks.num_blocks,
+            blocks.num_cached if blocks.has_cache else None,
         )
+        return self._batches.tell(ts_ns, output, self._num_disturbed, room)
 
     # ── outputs ──────────────────────────────────────────────────────────────────────────────
 
@@ -188,25 +186,24 @@ class AttachedScheduler:
         self._is_inside = False
         formed = self._taken(output)
         if formed is not None:
-            given = [each for sent in (result or {}).values() for each in sent.outputs]
+            sent = list((result or {}).values())
             path = path_of(model_output)
             is_as_expected = formed.num_disturbed == self._num_disturbed
             if formed.has_drafts:
-                tell_several(self.telling, ts_ns, formed, given, path, self._find)
+                tell_several(self.telling, ts_ns, formed, sent, path, self._find)
             else:
-                tell_outputs(
-                    self.telling, ts_ns, formed, given, path, is_as_expected=is_as_expected
-                )
+                tell_outputs(self.telling, ts_ns, formed, sent, path, is_as_expected=is_as_expected)
         self._tell_ended(ts_ns)
         self._tell_put_back(ts_ns)
         self._tell_blocks(ts_ns)
 
     def _taken(self, output: Any) -> Formed | None:
         """Take the batch of these outputs from those under way."""
-        found = next((each for each in self._under_way if each.output is output), None)
-        if found is not None:
-            self._under_way.remove(found)
-        return found
+        for place, each in enumerate(self._under_way):
+            if each.output is output:
+                del self._under_way[place]
+                return each
+        return None
 
     def _find(self, name: str) -> Any:
         return self._scheduler.requests.get(name) or self._gone(name)

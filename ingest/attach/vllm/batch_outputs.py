@@ -9,15 +9,16 @@ from stepscope.ingest.attach.telling import Gave, Telling
 from stepscope.ingest.attach.vllm.batch_rows import Formed
 
 
-def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[Any],
+def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[Any],
                  path: str | None, *, is_as_expected: bool) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows give one each, or none.
 
-    `given` are EngineCoreOutputs. Where their number is the expected one, and nobody was aborted
-    or preempted meanwhile (`is_as_expected`), every row gave one.
+    `sent` has EngineCoreOutputs for each client. Where their number is the expected one, and nobody
+    was aborted or preempted meanwhile (`is_as_expected`), every row gave one.
     """
     without: set[str] = set()
-    if not is_as_expected or len(given) != formed.num_outputs:
+    if not is_as_expected or sum(len(each.outputs) for each in sent) != formed.num_outputs:
+        given = (each for some in sent for each in some.outputs)
         names = {each.request_id for each in given if each.new_token_ids}
         without = set(formed.output.num_scheduled_tokens) - names
     telling.ended(formed.step, ts_ns, without, path)
@@ -26,12 +27,12 @@ def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[A
             telling.event("first-token", row.request, ts_ns, num_generated=1)
 
 
-def tell_several(telling: Telling, ts_ns: int, formed: Formed, given: Sequence[Any],
+def tell_several(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[Any],
                  path: str | None, find: Callable[[str], Any]) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows may give several; `find` gives a request by its id."""
     drafts = {row.request: row.num_draft for row in formed.rows}
     told = []
-    for each in given:
+    for each in (each for some in sent for each in some.outputs):
         request, count = find(each.request_id), len(each.new_token_ids)
         if request is None or not count:
             continue

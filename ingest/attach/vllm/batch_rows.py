@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepscope.ingest.attach.telling import Step, Telling
+from stepscope.ingest.attach.telling import Counts, Step, Telling
 from stepscope.ingest.recording.lasting import BatchRow
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Formed:
     """A batch that runs: what is expected of it when its outputs come."""
 
@@ -40,31 +40,42 @@ class BatchRows:
     telling: Telling
     prefilling: dict[str, Prefilling] = field(default_factory=dict)
     _names: list[str] | None = None
+    _has_drafts: bool = field(init=False)
 
-    def tell(self, ts_ns: int, output: Any, num_disturbed: int, **columns: Any) -> Formed:
-        """Tell the batch of a SchedulerOutput, and count what kind it is."""
+    def __post_init__(self) -> None:
+        """Drafts, and diffusion, give other than one output a row."""
+        has_drafts = bool(getattr(self.scheduler, "num_spec_tokens", 0))
+        num_sampled = getattr(self.scheduler, "num_sampled_tokens_per_step", 1)
+        self._has_drafts = has_drafts or num_sampled != 1
+
+    def tell(self, ts_ns: int, output: Any, num_disturbed: int, room: tuple[Any, ...]) -> Formed:
+        """Tell the batch of a SchedulerOutput, and count what kind it is.
+
+        `room` is what `Counts` has from the token budget on.
+        """
         scheduled = output.num_scheduled_tokens
         names = list(scheduled)
         in_prefill = [name for name in self.prefilling if name in scheduled]
-        columns.update(_counts(output, in_prefill))
-        has_drafts = bool(getattr(self.scheduler, "num_spec_tokens", 0)) or self._is_odd(output)
-        if has_drafts or self._names is None:
+        counts = _counts(output, in_prefill, room)
+        has_drafts = self._has_drafts or bool(output.scheduled_spec_decode_tokens)
+        rows: list[BatchRow] = []
+        if has_drafts:
             rows = [self._row(name, output) for name in names]
-            formed = self.telling.formed_drafts if has_drafts else self.telling.formed
-            step = formed(ts_ns, rows, **columns)
+            step = self.telling.formed_drafts(ts_ns, rows, counts)
         elif not in_prefill and names == self._names:
-            rows = []
-            step = self.telling.formed_again(ts_ns, **columns)
+            step = self.telling.formed_again(ts_ns, counts)
         else:
-            rows, step = self._changed(ts_ns, output, names, in_prefill, columns)
+            rows, step = self._changed(ts_ns, output, names, in_prefill, counts)
         self._names = None if has_drafts or not names else names
-        told = [row for row in rows if row.phase == "prefill"]
-        num_outputs = len(names) - sum(row.position is None for row in told)
-        self._leave_prefill(told)
+        num_outputs = len(names)
+        if rows:
+            told = [row for row in rows if row.phase == "prefill"]
+            num_outputs -= sum(row.position is None for row in told)
+            self._leave_prefill(told)
         return Formed(output, step, rows, num_outputs, num_disturbed, has_drafts)
 
     def _changed(
-        self, ts_ns: int, output: Any, names: list[str], in_prefill: list[str], columns: Any
+        self, ts_ns: int, output: Any, names: list[str], in_prefill: list[str], counts: Counts
     ) -> tuple[list[BatchRow], Step]:
         before = self._names or []
         scheduled = output.num_scheduled_tokens
@@ -72,12 +83,12 @@ class BatchRows:
         known = set(before)
         fresh = [name for name in names if name not in known]
         stayed = [name for name in before if name in scheduled] if gone else before
-        if [*stayed, *fresh] != names:
+        if not before or [*stayed, *fresh] != names:
             rows = [self._row(name, output) for name in names]
-            return rows, self.telling.formed(ts_ns, rows, **columns)
+            return rows, self.telling.formed(ts_ns, rows, counts)
         told = dict.fromkeys([*(name for name in in_prefill if name in known), *fresh])
         rows = [self._row(name, output) for name in told]
-        return rows, self.telling.formed_from(ts_ns, gone, rows, **columns)
+        return rows, self.telling.formed_from(ts_ns, gone, rows, counts)
 
     def _row(self, name: str, output: Any) -> BatchRow:
         num_tokens = output.num_scheduled_tokens[name]
@@ -115,22 +126,12 @@ class BatchRows:
             if row.is_final_chunk:
                 del self.prefilling[row.request]
 
-    def _is_odd(self, output: Any) -> bool:
-        """Whether rows may give other than one output each: those of drafts, pools, diffusion."""
-        return getattr(self.scheduler, "num_sampled_tokens_per_step", 1) != 1 or bool(
-            output.scheduled_spec_decode_tokens
-        )
 
-
-def _counts(output: Any, in_prefill: list[str]) -> dict[str, Any]:
+def _counts(output: Any, in_prefill: list[str], room: tuple[Any, ...]) -> Counts:
     scheduled, total = output.num_scheduled_tokens, output.total_num_scheduled_tokens
-    num_prefill_tokens = sum(scheduled[name] for name in in_prefill)
     num_decode = len(scheduled) - len(in_prefill)
-    kind = "idle" if not scheduled else "decode" if not in_prefill else "mixed"
-    return {
-        "kind": "prefill" if kind == "mixed" and not num_decode else kind,
-        "num_prefill_reqs": len(in_prefill),
-        "num_decode_reqs": num_decode,
-        "num_prefill_tokens": num_prefill_tokens,
-        "num_decode_tokens": total - num_prefill_tokens,
-    }
+    if not in_prefill:
+        return Counts("decode" if scheduled else "idle", 0, num_decode, 0, total, *room)
+    num_tokens = sum(scheduled[name] for name in in_prefill)
+    kind = "mixed" if num_decode else "prefill"
+    return Counts(kind, len(in_prefill), num_decode, num_tokens, total - num_tokens, *room)

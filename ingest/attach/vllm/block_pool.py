@@ -42,7 +42,8 @@ class KVBlocks:
             around(self.pool, "reset_prefix_cache", before=self._resetting, after=self._reset)
         if hasattr(manager, "pop_blocks_for_free"):
             around(manager, "pop_blocks_for_free", after=self._was_let_go)
-        if hasattr(manager, "take_kv_cache_block_copies"):
+        coordinator = getattr(manager, "coordinator", None)
+        if getattr(coordinator, "enable_partial_hash_hits", False):
             around(manager, "take_kv_cache_block_copies", after=self._copied)
         self._before_reset: list[Any] = []
 

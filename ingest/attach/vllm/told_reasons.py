@@ -51,7 +51,7 @@ class Call:
     """One call of `schedule`, as far as it is known from what was called in it."""
 
     looked: list[Looked] = field(default_factory=list)
-    num_preempted: int = 0
+    preempted: tuple[str, ...] = ()
     defers_prefills: bool = False
     budget_left: int = 0
     input_left: int = 0
@@ -85,7 +85,7 @@ def of_considered(scheduler: Any, call: Call, looked: Looked) -> LeftOut:
 def of_head(scheduler: Any, call: Call, request: Any) -> LeftOut:
     """Why the first in line was not even considered."""
     name = request.request_id
-    if call.num_preempted:
+    if call.preempted:
         return LeftOut(
             name, "preemption", "somebody was preempted in this step: nobody is admitted"
         )
@@ -122,8 +122,8 @@ def of_running(scheduler: Any, call: Call, request: Any) -> LeftOut:
         return paused
     if call.budget_left <= 0 or call.input_left <= 0:
         return LeftOut(name, "token-budget", "the token budget is spent", wanted, 0)
-    if call.num_preempted:
-        return LeftOut(name, "preemption", STOPPED)
+    if call.preempted:
+        return LeftOut(name, "preemption", STOPPED, holder=call.preempted[-1])
     return _of_running_inputs(scheduler, request, wanted)
 
 

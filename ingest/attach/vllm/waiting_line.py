@@ -19,8 +19,7 @@ class WaitingLine:
     """
 
     def __init__(self, scheduler: Any) -> None:
-        self._scheduler = scheduler
-        self._names = [name for name in NAMES if hasattr(scheduler, name)]
+        self.queues = [getattr(scheduler, name) for name in NAMES if hasattr(scheduler, name)]
         policy = getattr(scheduler, "policy", None)
         self.is_sorted = getattr(policy, "value", policy) == "priority"
         self._keys: list[tuple[Any, ...]] = []
@@ -28,19 +27,15 @@ class WaitingLine:
 
     def __len__(self) -> int:
         """How many wait."""
-        return sum(map(len, self.queues()))
-
-    def queues(self) -> list[Any]:
-        """The queues, the first to be emptied first."""
-        return [getattr(self._scheduler, name) for name in self._names]
+        return sum(map(len, self.queues))
 
     def __iter__(self) -> Iterator[Any]:
         """Requests in the order in which they are considered."""
-        return chain.from_iterable(self.queues())
+        return chain.from_iterable(self.queues)
 
     def has_several(self) -> bool:
         """Whether requests wait in more than one queue: they may have moved between them."""
-        return sum(map(bool, self.queues())) > 1
+        return sum(map(bool, self.queues)) > 1
 
     def enter(self, request: Any, *, at_front: bool = False) -> int | None:
         """Take note of who came in; give its place, None for the end of the line."""
@@ -50,7 +45,7 @@ class WaitingLine:
             self._keys.insert(place, key)
             self._key_of[request.request_id] = key
             return place
-        return len(self) - len(self.queues()[-1]) if at_front else None
+        return len(self) - len(self.queues[-1]) if at_front else None
 
     def leave(self, request_id: str) -> None:
         """Take note of who left."""

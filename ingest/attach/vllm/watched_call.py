@@ -24,11 +24,13 @@ class WatchedCall:
         self._blocks = blocks
         self._hooks = hooks
         self._manager = scheduler.kv_cache_manager
+        spec = getattr(scheduler.vllm_config, "speculative_config", None)
+        self._slots = getattr(spec, "max_num_new_slots_for_drafting", 0) if spec is not None else 0
         self._coordinator = getattr(self._manager, "coordinator", None)
         self._allocate = hooks.find(self._manager, "allocate_slots")
         self._count = hooks.find(self._coordinator, "get_num_blocks_to_allocate")
         hooks.around(self._manager, "get_computed_blocks", after=self._looked_up)
-        for queue in line.queues():
+        for queue in line.queues:
             hooks.around(queue, "peek_request", after=self._looked_at)
 
     def begin(self, throttles: bool) -> None:
@@ -40,18 +42,16 @@ class WatchedCall:
             decodes = (not request.is_prefill_chunk for request in self._scheduler.running)
             self.call.defers_prefills = not is_saturated and any(decodes)
 
-    def end(self, output: Any, num_preempted: int) -> list[Any]:
+    def end(self, output: Any, preempted: tuple[str, ...]) -> list[Any]:
         """Take what it came to; give the requests that were admitted."""
         self._is_on = False
         vars(self._manager).pop("allocate_slots", None)
         scheduler, call = self._scheduler, self.call
-        spec = getattr(scheduler.vllm_config, "speculative_config", None)
-        slots = getattr(spec, "max_num_new_slots_for_drafting", 0) if spec is not None else 0
         total, count = output.total_num_scheduled_tokens, len(output.num_scheduled_tokens)
         most = scheduler.scheduler_config.max_num_batched_tokens
         call.budget_left = scheduler.max_num_scheduled_tokens - total
-        call.input_left = most - total - slots * (count + 1)
-        call.num_preempted = num_preempted
+        call.input_left = most - total - self._slots * (count + 1)
+        call.preempted = preempted
         call.scheduled = output.num_scheduled_tokens
         return [each.request for each in call.looked if each.request.status.name == "RUNNING"]
 

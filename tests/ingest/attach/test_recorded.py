@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from stepscope.ingest.attach.recorded import RecordedScheduler
-from stepscope.ingest.attach.telling import BlockChange, Gave, LeftOut
+from stepscope.ingest.attach.telling import BlockChange, Counts, Gave, LeftOut
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.lasting import BatchRow
 from stepscope.ingest.trace import Trace
@@ -37,7 +37,7 @@ def prefill(request: str, tokens: int) -> BatchRow:
 def test_a_step_runs_from_when_it_was_formed_until_its_outputs_were_taken(
     told: RecordedScheduler,
 ) -> None:
-    step = told.formed(100, [prefill("a", 5)], kind="prefill")
+    step = told.formed(100, [prefill("a", 5)], Counts("prefill"))
     told.ended(step, 130)
 
     row = read(told, "steps").row(0, named=True)
@@ -47,8 +47,8 @@ def test_a_step_runs_from_when_it_was_formed_until_its_outputs_were_taken(
 def test_a_step_that_was_formed_ahead_begins_when_the_one_before_it_ends(
     told: RecordedScheduler,
 ) -> None:
-    first = told.formed(100, [prefill("a", 5)], kind="prefill")
-    second = told.formed_again(110, kind="decode")
+    first = told.formed(100, [prefill("a", 5)], Counts("prefill"))
+    second = told.formed_again(110, Counts("decode"))
     told.ended(first, 130)
     told.ended(second, 150)
 
@@ -58,8 +58,8 @@ def test_a_step_that_was_formed_ahead_begins_when_the_one_before_it_ends(
 
 def test_steps_of_a_pipelines_stages_begin_when_they_were_formed(tmp_path: Path) -> None:
     told = RecordedScheduler(Recorder(tmp_path / "t", producer="test"), overlaps=True)
-    first = told.formed(100, [prefill("a", 5)], kind="prefill")
-    second = told.formed(110, [prefill("b", 5)], kind="prefill")
+    first = told.formed(100, [prefill("a", 5)], Counts("prefill"))
+    second = told.formed(110, [prefill("b", 5)], Counts("prefill"))
     told.ended(first, 130)
     told.ended(second, 150)
 
@@ -69,9 +69,9 @@ def test_steps_of_a_pipelines_stages_begin_when_they_were_formed(tmp_path: Path)
 def test_a_batch_told_as_the_one_before_has_each_request_one_token_on(
     told: RecordedScheduler,
 ) -> None:
-    told.ended(told.formed(100, [prefill("a", 5), prefill("b", 7)], kind="prefill"), 120)
-    told.ended(told.formed_again(130, kind="decode"), 140)
-    told.ended(told.formed_from(150, {"a"}, [prefill("c", 3)], kind="mixed"), 160)
+    told.ended(told.formed(100, [prefill("a", 5), prefill("b", 7)], Counts("prefill")), 120)
+    told.ended(told.formed_again(130, Counts("decode")), 140)
+    told.ended(told.formed_from(150, {"a"}, [prefill("c", 3)], Counts("mixed")), 160)
 
     rows = read(told, "batch_rows").sort("step", "row")
     seen = rows.select("step", "request", "phase", "num_tokens", "num_computed").rows()
@@ -86,8 +86,8 @@ def test_outputs_are_those_of_rows_with_a_position_but_of_whom_gave_none(
     told: RecordedScheduler,
 ) -> None:
     chunk = BatchRow("c", "prefill", 4, 0, None, 9, is_final_chunk=False)
-    told.ended(told.formed(100, [prefill("a", 5), prefill("b", 7), chunk], kind="prefill"), 120)
-    told.ended(told.formed_from(130, (), [prefill("c", 5)], kind="mixed"), 140, without={"b"})
+    told.ended(told.formed(100, [prefill("a", 5), prefill("b", 7), chunk], Counts("prefill")), 120)
+    told.ended(told.formed_from(130, (), [prefill("c", 5)], Counts("mixed")), 140, without={"b"})
 
     outputs = read(told, "outputs").sort("source_step", "request")
     assert outputs.select("request", "position", "source_step", "ts_ns").rows() == [
@@ -97,14 +97,14 @@ def test_outputs_are_those_of_rows_with_a_position_but_of_whom_gave_none(
 
 def test_several_outputs_of_a_row_follow_each_other(told: RecordedScheduler) -> None:
     row = BatchRow("a", "decode", 4, 9, 2, 7, num_draft=3)
-    told.ended_drafts(told.formed_drafts(100, [row], kind="decode"), 120, [Gave("a", 2, 3, 2)])
+    told.ended_drafts(told.formed_drafts(100, [row], Counts("decode")), 120, [Gave("a", 2, 3, 2)])
 
     assert read(told, "outputs")["position"].to_list() == [2, 3, 4]
 
 
 def test_how_many_drafts_were_accepted_is_told_when_the_step_ended(told: RecordedScheduler) -> None:
     rows = [BatchRow(name, "decode", 4, 9, 2, 7, num_draft=3) for name in "ab"]
-    told.ended_drafts(told.formed_drafts(100, rows, kind="decode"), 120, [Gave("a", 2, 3, 2)])
+    told.ended_drafts(told.formed_drafts(100, rows, Counts("decode")), 120, [Gave("a", 2, 3, 2)])
 
     seen = read(told, "batch_rows").sort("row").select("request", "num_draft", "num_accepted")
     assert seen.rows() == [("a", 3, 2), ("b", 3, None)]
@@ -130,7 +130,7 @@ def test_who_was_left_out_is_deferred_for_what_blocks_it(told: RecordedScheduler
 def test_a_step_under_way_when_the_engine_goes_is_told_without_an_end(
     told: RecordedScheduler,
 ) -> None:
-    told.formed(100, [prefill("a", 5)], kind="prefill")
+    told.formed(100, [prefill("a", 5)], Counts("prefill"))
 
     assert read(told, "steps").select("ts_ns", "dur_ns").rows() == [(100, None)]
 
