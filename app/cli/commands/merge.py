@@ -29,11 +29,12 @@ def merge(run: Path, profile: Path, out: Path | None, open_trace: OpenTrace) -> 
     is refused. Steps that are inferred from tags are dropped: a step then has its decisions and
     its queue, and its kernels.
 
-    Example, with vLLM's own profiler switched on for a while:
+    With vLLM, profiled by itself from POST /start_profile to POST /stop_profile:
 
     \b
-      STEPSCOPE_TRACE=runs vllm serve MODEL --profiler-config.profiler=torch ...
-      stepscope merge runs/*.trace PROFILES/ -o both.trace
+      STEPSCOPE_TRACE=runs vllm serve MODEL \\
+        --profiler-config '{"profiler": "torch", "torch_profiler_dir": "/tmp/profiles"}'
+      stepscope merge runs/START.trace /tmp/profiles -o both.trace
     """
     from stepscope.ingest.merging.merge import merge as merged_with
     from stepscope.ingest.writers import writer_of
