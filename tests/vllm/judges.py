@@ -33,13 +33,16 @@ def tokens_of_rows(trace: Trace, rank: int = 0) -> list[tuple[int, int]]:
     return [(num, tokens) for _, num, tokens in counted.collect().rows()]
 
 
-def wrong_latencies(trace: Trace, metrics: Row, within_ns: int = MS) -> list[str]:
-    """Requests whose wait, first token or end differ by more from what the engine core counted."""
+def wrong_latencies(trace: Trace, metrics: Row, within_ns: int = MS) -> tuple[list[str], int]:
+    """Waits, first tokens and ends that differ by more from what the engine core counted, and how
+    many were compared.
+    """
     names = external_ids(trace)
     told = {names[row["request"]]: row for row in blame(trace).requests.rows(named=True)}
     arrived = _times(trace, "arrive")
     admitted = _times(trace, "admit")
     found: list[str] = []
+    num_compared = 0
     for request in metrics["requests"]:
         row = told[request["id"]]
         queued_ns = arrived[row["request"]]
@@ -54,13 +57,14 @@ def wrong_latencies(trace: Trace, metrics: Row, within_ns: int = MS) -> list[str
                 _gap(request, "last_token_ts"),
                 _after(row["ended_ns"], queued_ns),
             )
+        num_compared += len(pairs)
         found += [
             f"{request['id']}: {name}: vLLM counts {true}, the trace {ours}"
             for name, (true, ours) in pairs.items()
             if (true is None) != (ours is None)
             or (true is not None and ours is not None and abs(true - ours) > within_ns)
         ]
-    return found
+    return found, num_compared
 
 
 def external_ids(trace: Trace) -> dict[str, str]:

@@ -151,7 +151,10 @@ def test_a_server_that_is_given_time_closes_its_recording(
     assert found.run.trace.manifest.closed
 
 
-def test_most_rules_can_judge(served: Callable[[str], Served]) -> None:
-    judged = {code for kind in KINDS for code in judges.judged(served(kind).run.trace)}
+def test_half_of_the_rules_can_judge(
+    served: Callable[[str], Served], in_process: dict[str, Run]
+) -> None:
+    runs = [*(served(kind).run for kind in KINDS), *in_process.values()]
+    judged = {code for run in runs for code in judges.judged(run.trace)}
 
-    assert len(judged) >= 35
+    assert len(judged) >= 33
