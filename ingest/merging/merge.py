@@ -66,7 +66,7 @@ def _check(run: Trace, profile: Trace) -> None:
         raise TraceError("no step's tag is in the profile", where=profile.name, todo=todo)
     if not _is_dated(profile):
         what = "the profile does not say when it was (baseTimeNanoseconds)"
-        raise TraceError(what, where=profile.name, todo="profile with torch 2.4 or newer")
+        raise TraceError(what, where=profile.name, todo="profile with a newer torch")
 
 
 def _has_recorded(run: Trace) -> bool:

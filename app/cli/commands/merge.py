@@ -33,8 +33,8 @@ def merge(run: Path, profile: Path, out: Path | None, open_trace: OpenTrace) -> 
 
     \b
       STEPSCOPE_TRACE=runs vllm serve MODEL \\
-        --profiler-config '{"profiler": "torch", "torch_profiler_dir": "/tmp/profiles"}'
-      stepscope merge runs/START.trace /tmp/profiles -o both.trace
+        --profiler-config '{"profiler": "torch", "torch_profiler_dir": "/data/profiles"}'
+      stepscope merge runs/START.trace /data/profiles -o both.trace
     """
     from stepscope.ingest.merging.merge import merge as merged_with
     from stepscope.ingest.writers import writer_of
