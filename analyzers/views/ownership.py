@@ -1,21 +1,25 @@
 """Who owned which block or slot, from when to when: `allocations` told as intervals.
 
 An owner takes a block or slot by `claim`, by `share` (of one that another owner has or had, as a
-prefix cache does) or by `move`, which leaves the one that it had before; it lets go by `release`.
-Of several changes of one moment what counts is what they come to.
+prefix cache does) or by `move`, which leaves the one that it had before; it gives it back by
+`release`, or is done with it at `let-go`, before work that was launched is and `release` makes it
+free. Of several changes of one moment what counts is what they come to. That the prefix cache finds
+a block's contents (`cache`, `evict`), or that they were copied (`copy`), makes nobody its owner.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 THING = ("rank", "resource", "id")
 OWNER = (*THING, "owner")
-CALLED = {"kv-block": "KV block", "slot": "slot"}
+CALLED = {"kv-block": "KV block", "slot": "slot", "kv-token": "token of KV"}
+TAKES = ("claim", "share", "move")
 
 
 def ownerships(trace: Trace) -> pl.LazyFrame:
@@ -80,8 +84,8 @@ def _changes(trace: Trace) -> pl.LazyFrame:
     """What an owner took (positive) and let go of; `of` tells owner and thing from all others."""
     known = [pl.col(name).is_not_null() for name in ("ts_ns", "resource", "id", "owner")]
     told = trace.allocations.filter(*known).with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
-    taken = told.filter(pl.col("op") != "release")
-    let_go = pl.concat([told.filter(pl.col("op") == "release").select(_COLUMNS), _left(taken)])
+    taken = told.filter(pl.col("op").is_in(TAKES))
+    let_go = pl.concat([_given_back(told).select(_COLUMNS), _left(taken)])
     changes = pl.concat(
         [
             taken.select(_COLUMNS, change=pl.lit(1), is_shared=pl.col("op") == "share"),
@@ -92,6 +96,16 @@ def _changes(trace: Trace) -> pl.LazyFrame:
 
 
 _COLUMNS = (*OWNER, "step", "ts_ns")
+
+
+def _given_back(told: pl.LazyFrame) -> pl.LazyFrame:
+    """When owners were done with things: a release behind a `let-go` is not theirs any more."""
+    op = pl.col("op")
+    if not any_row(told.filter(op == "let-go")):
+        return told.filter(op == "release")
+    is_done = (op.shift(1).over(OWNER) == "let-go").fill_null(value=False)
+    hands = told.filter(op.is_in([*TAKES, "let-go", "release"])).sort(*OWNER, "ts_ns", "op")
+    return hands.filter((op == "let-go") | ((op == "release") & ~is_done))
 
 
 def _left(taken: pl.LazyFrame) -> pl.LazyFrame:

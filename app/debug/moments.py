@@ -38,6 +38,7 @@ class Moments:
         times = [
             self._times("lifecycle", "ts_ns"),
             self._times("allocations", "ts_ns"),
+            self._times("queue_order", "ts_ns"),
             *(self._times("core_spans", at) for at in ("dispatch_ns", "ts_ns", "end_ns")),
         ]
         return np.unique(np.concatenate([*times, self.step_ns]))

@@ -10,6 +10,9 @@ import numpy as np
 import polars as pl
 
 TAKING = ("claim", "move")
+ENDING = ("release", "let-go")
+HANDS = (*TAKING, "share", *ENDING)
+"""What changes who holds something: that a block is cached or copied does not."""
 
 
 class Pool:
@@ -17,7 +20,8 @@ class Pool:
 
     def __init__(self, allocations: pl.DataFrame) -> None:
         """Take the rows of one rank and resource, as recorded."""
-        rows = allocations.sort("ts_ns", maintain_order=True).with_row_index("place")
+        hands = allocations.filter(pl.col("op").is_in(HANDS))
+        rows = hands.sort("ts_ns", maintain_order=True).with_row_index("place")
         self._ts_ns = rows["ts_ns"].to_numpy()
         holds = _holds(rows)
         self._from = holds["place"].to_numpy()
@@ -40,10 +44,11 @@ class Pool:
 def _holds(rows: pl.DataFrame) -> pl.DataFrame:
     """Claims, shares and moves with the place of the row that ends them.
 
-    A release ends what its owner holds; the next claim or move of the same number ends all.
+    A release or a `let-go` ends what its owner holds; the next claim or move of the same number
+    ends all.
     """
     never = len(rows)
-    is_release, is_taking = pl.col("op") == "release", pl.col("op").is_in(TAKING)
+    is_release, is_taking = pl.col("op").is_in(ENDING), pl.col("op").is_in(TAKING)
     place = pl.col("place").cast(pl.Int64)
     released = pl.when(is_release).then(place).shift(-1).backward_fill().over("id", "owner")
     taken = pl.when(is_taking).then(place).shift(-1).backward_fill().over("id")

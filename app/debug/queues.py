@@ -1,4 +1,7 @@
-"""The waiting queue and the running requests at any time, by the events of `lifecycle`."""
+"""The waiting queue and the running requests at any time, by the events of `lifecycle`.
+
+Where an engine sorts its queue anew, `queue_order` says how it stood then.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ import polars as pl
 from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
 
 KEYFRAME_EVERY = 1024
+SORTED = "sorted anew"
+"""Among the events of requests, that a queue was sorted; which one is where an index stands."""
 
 Queue = tuple[str, ...]
 
@@ -20,13 +25,19 @@ class Queues:
     """Applies events in the order of their times; with keyframes, so that a jump applies few.
 
     A request enters the waiting queue at the event's `queue_index` (at its end where an arrival or
-    a preemption does not say), and leaves it when it is admitted, resumed or ended. Keyframes lie
-    further apart where queues are long: together they hold at most four ids an event.
+    a preemption does not say), and leaves it when it is admitted, resumed or ended. Those of a
+    queue that was sorted share the places that they had among all who wait. Keyframes lie further
+    apart where queues are long: together they hold at most four ids an event.
     """
 
-    def __init__(self, lifecycle: pl.DataFrame) -> None:
+    def __init__(self, lifecycle: pl.DataFrame, queue_order: pl.DataFrame | None = None) -> None:
         """Take the rows of one rank, as recorded."""
-        events = lifecycle.sort("ts_ns", maintain_order=True)
+        told = lifecycle.select("ts_ns", "request", "event", "queue_index")
+        orders = _orders(queue_order) if queue_order is not None else None
+        self._orders = [] if orders is None else orders["requests"].to_list()
+        parts = [told] if orders is None else [told, _as_events(orders)]
+        # Of one moment, a queue is sorted when all who come have come.
+        events = pl.concat(parts).sort("ts_ns", maintain_order=True)
         self._ts_ns = events["ts_ns"].to_numpy()
         self._events = events.select("request", "event", "queue_index").rows()
         self._keyframes: list[tuple[int, Queue, Queue]] = [(0, (), ())]
@@ -44,7 +55,11 @@ class Queues:
         first, waiting, running = self._keyframes[place]
         queues = _Moving(list(waiting), dict.fromkeys(running), set(waiting))
         for number in range(first, wanted):
-            queues.apply(*self._events[number])
+            request, event, index = self._events[number]
+            if event == SORTED:
+                queues.sort(self._orders[index])
+            else:
+                queues.apply(request, event, index)
             self._keep(number + 1, queues)
         return tuple(queues.waiting), tuple(queues.running)
 
@@ -52,6 +67,17 @@ class Queues:
         num_ids = len(queues.waiting) + len(queues.running)
         if number - self._keyframes[-1][0] >= max(KEYFRAME_EVERY, num_ids // 4):
             self._keyframes.append((number, tuple(queues.waiting), tuple(queues.running)))
+
+
+def _orders(queue_order: pl.DataFrame) -> pl.DataFrame:
+    """Each queue as it was sorted: ts_ns, requests."""
+    in_order = queue_order.sort("ts_ns", "queue", "index", maintain_order=True)
+    return in_order.group_by("ts_ns", "queue", maintain_order=True).agg(requests="request")
+
+
+def _as_events(orders: pl.DataFrame) -> pl.DataFrame:
+    number = pl.int_range(pl.len(), dtype=pl.Int32)
+    return orders.select("ts_ns", request=pl.lit(""), event=pl.lit(SORTED), queue_index=number)
 
 
 @dataclass(slots=True)
@@ -75,6 +101,12 @@ class _Moving:
             self._dequeue(request)
             self.waiting.insert(len(self.waiting) if index is None else index, request)
             self.queued.add(request)
+
+    def sort(self, requests: list[str]) -> None:
+        """Put those of a queue into its order, in the places that they have."""
+        ordered = [name for name in dict.fromkeys(requests) if name in self.queued]
+        members, following = set(ordered), iter(ordered)
+        self.waiting = [next(following) if name in members else name for name in self.waiting]
 
     def _dequeue(self, request: str) -> None:
         if request in self.queued:

@@ -34,12 +34,13 @@ GRAINS = ("step", "event")
 STATE_COLUMNS: dict[str, list[str]] = {
     "batch_rows": ["step", "row", "request", "phase", "num_tokens"],
     "lifecycle": ["ts_ns", "request", "event", "queue_index"],
+    "queue_order": ["ts_ns", "index", "request", "queue"],
     "allocations": ["ts_ns", "resource", "id", "op", "owner"],
     "core_spans": ["rank", "ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
 }
 
 
-NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task")
+NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index")
 
 
 class Session:
@@ -58,7 +59,8 @@ class Session:
         knows_batches = trace.has("batch_rows") or has_only_empty_batches(trace, self.rank)
         self._batches = Batches(self._rows("batch_rows")) if knows_batches else None
         is_told = trace.has("lifecycle") and not is_list_of_arrivals(trace)
-        self._queues = Queues(self._rows("lifecycle")) if is_told else None
+        orders = self._rows("queue_order")
+        self._queues = Queues(self._rows("lifecycle"), orders) if is_told else None
         self._slots = self._pool("slot")
         self._kv_blocks = self._pool("kv-block", is_free=has_only_free_blocks(trace, self.rank))
         self._cores = Cores(self._rows("core_spans")) if trace.has("core_spans") else None

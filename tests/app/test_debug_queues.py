@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from stepscope.app.debug import queues
 from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
+from stepscope.ingest.schema import ALLOCATION_OPS, LIFECYCLE_EVENTS
 from tests.traces import frame_of
 
-OPS = ("claim", "release", "share", "move")
-EVENTS = ("arrive", "admit", "preempt", "resume", "finish", "defer", "first-token", "reject")
+OPS, EVENTS = ALLOCATION_OPS, LIFECYCLE_EVENTS
 Rows = list[dict[str, Any]]
 
 
@@ -46,7 +46,7 @@ def replayed(rows: Rows, ts_ns: int) -> dict[int, str]:
                 owners[number] = [owner]
             case "share":
                 owners[number] = [*held, owner]
-            case _:
+            case "release" | "let-go":
                 owners[number] = [name for name in held if name != owner]
     return {number: held[0] for number, held in owners.items() if held}
 
@@ -106,6 +106,24 @@ def test_a_request_takes_the_place_in_the_queue_that_the_event_names() -> None:
     assert queues.at(2) == (("a", "c", "b"), ())
     assert queues.at(3) == (("c", "b"), ("a",))
     assert queues.at(6) == (("a", "c", "d"), ("b",))
+
+
+def test_a_queue_that_was_sorted_anew_stands_in_its_order() -> None:
+    rows = [{"ts_ns": n, "request": name, "event": "arrive"} for n, name in enumerate("abcd")]
+    orders = [
+        {"step": 1, "ts_ns": 6, "index": place, "request": name, "queue": "waiting"}
+        for place, name in ((1, "a"), (0, "d"))
+    ]
+    later = [
+        {"ts_ns": 5, "request": "c", "event": "admit"},
+        {"ts_ns": 7, "request": "e", "event": "arrive"},
+    ]
+
+    queues = Queues(frame_of("lifecycle", [*rows, *later]), frame_of("queue_order", orders))
+
+    assert queues.at(5) == (("a", "b", "d"), ("c",))
+    assert queues.at(6) == (("d", "b", "a"), ("c",))
+    assert queues.at(7) == (("d", "b", "a", "e"), ("c",))
 
 
 def test_keyframes_hold_at_most_four_ids_an_event() -> None:

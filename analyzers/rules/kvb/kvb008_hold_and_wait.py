@@ -36,6 +36,7 @@ from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed
 from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.ownership import ownerships
 from stepscope.analyzers.views.requests import has_decisions
 from stepscope.analyzers.views.streaks import streaks
 from stepscope.ingest.times import FAR_NS
@@ -119,13 +120,12 @@ def _standing(run: dict[str, Any], trace: Trace) -> dict[str, Any]:
     until = (pl.col("ts_ns").clip(-FAR_NS, FAR_NS) <= run["last_ns"]) & (
         pl.col("rank") == run["rank"]
     )
-    takes = pl.col("op").is_in(["claim", "share"]).cast(pl.Int64)
-    gives = (pl.col("op") == "release").cast(pl.Int64)
     held = (
-        trace.allocations.filter(until, pl.col("resource") == "kv-block")
+        ownerships(trace)
+        .filter(pl.col("rank") == run["rank"], pl.col("resource") == "kv-block")
+        .filter(pl.col("from_ns") <= run["last_ns"], pl.col("to_ns") > run["last_ns"])
         .group_by("owner")
-        .agg(num_held=(takes - gives).sum())
-        .filter(pl.col("owner").is_not_null(), pl.col("num_held") > 0)
+        .agg(num_held=pl.len().cast(pl.Int64))
     )
     told = (
         trace.decisions.filter(until, pl.col("subject_kind") == "request")

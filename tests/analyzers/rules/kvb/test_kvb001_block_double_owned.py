@@ -32,6 +32,29 @@ def test_a_block_that_is_claimed_while_another_has_it_is_found() -> None:
     assert (found.request, found.step, found.ts_ns, found.end_ns) == ("b", 30, 30, 50)
 
 
+def test_a_block_that_was_let_go_before_it_is_free_has_one_owner() -> None:
+    found = doubled(
+        owned("claim", 7, "a", 10), owned("let-go", 7, "a", 20), owned("claim", 7, "b", 30),
+        owned("release", 7, "a", 40), owned("release", 7, "b", 50),
+    )  # fmt: skip
+
+    assert found == []
+
+
+def test_a_claim_behind_a_block_that_was_let_go_and_freed_is_an_owner_again() -> None:
+    found = doubled(
+        owned("claim", 7, "a", 10), owned("let-go", 7, "a", 20), owned("release", 7, "a", 25),
+        owned("claim", 7, "a", 30), owned("claim", 7, "b", 40), owned("release", 7, "a", 60),
+    )  # fmt: skip
+
+    assert [(each.request, each.ts_ns, each.end_ns) for each in found] == [("b", 40, 60)]
+
+
+@pytest.mark.parametrize("op", ["cache", "evict", "copy"])
+def test_what_happens_to_the_contents_of_a_block_makes_nobody_its_owner(op: str) -> None:
+    assert doubled(owned("claim", 7, "a", 10), owned(op, 7, "b", 20, block_hash="beef")) == []
+
+
 def test_blocks_that_one_request_took_from_another_are_one_finding() -> None:
     rows = [owned("claim", block, "a", 10) for block in range(5)]
 

@@ -28,6 +28,25 @@ def leaked(*rows: Row, ended: Row | None = None) -> list[Finding]:
     return BlockLeaked().check(kept(*rows, ended=ended))
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([owned("claim", 4, "a", 10), owned("let-go", 4, "a", 400)], id="let go"),
+        pytest.param([owned("cache", 4, "a", 10, block_hash="beef")], id="cached"),
+        pytest.param(
+            [
+                owned("claim", 4, "a", 10),
+                owned("release", 4, "a", 400),
+                owned("cache", 4, "a", 400),
+            ],
+            id="free and cached",
+        ),
+    ],
+)
+def test_blocks_that_nobody_owns_any_more_did_not_leak(rows: list[Row]) -> None:
+    assert leaked(*rows) == []
+
+
 def test_blocks_of_a_request_that_ended_are_found() -> None:
     (found,) = leaked(*(owned("claim", block, "a", 10) for block in (4, 5)))
 
