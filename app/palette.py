@@ -35,6 +35,7 @@ STATES: tuple[State, ...] = (
     State("AIV", "#51B9BD", "░", "label"),
     State("MIX", "#F2E962", "▓", "label"),
     State("held", "#3D4754", "▚", "hatch"),
+    State("front-end", "#2F5D62", "»", "hollow"),
     State("counter", "#7F8B9B", "▁", "line"),
     State("span 1", "#6C7889", "█", "label"),
     State("span 2", "#8592A4", "▓", "label"),
@@ -42,7 +43,8 @@ STATES: tuple[State, ...] = (
     State("span 4", "#94897C", "░", "label"),
 )
 (
-    NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, COUNTER,
+    NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, FRONT_END,
+    COUNTER,
     SPAN, _, _, _,
 ) = range(len(STATES))  # fmt: skip
 UNKNOWN = SPAN

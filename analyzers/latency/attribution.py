@@ -15,7 +15,7 @@ import polars as pl
 from stepscope.analyzers.latency.causes import BY_NAME
 from stepscope.analyzers.latency.device_time import collectives, computing, watched
 from stepscope.analyzers.latency.gpu_time import Layers, moments
-from stepscope.analyzers.latency.intervals import NUMBER_OF, PREEMPTED
+from stepscope.analyzers.latency.intervals import DELIVERY, FRONT_END, NUMBER_OF, PREEMPTED
 from stepscope.analyzers.views.interval_union import covered, merged, shares
 from stepscope.ingest.trace import Trace
 
@@ -107,10 +107,15 @@ def _rejoined(attributed: pl.LazyFrame, intervals: pl.LazyFrame) -> pl.LazyFrame
 
 
 def _caused(intervals: pl.LazyFrame) -> pl.LazyFrame:
-    """What holds of an interval, by what counts first: its batch, a preemption, a reason."""
+    """What holds of an interval, by what counts first: its delivery, batch, preemption, reason."""
+    is_out = (pl.col("state") == DELIVERY) | pl.col("is_under_way")
     cause = (
-        pl.when(pl.col("work") > 0)
+        pl.when(is_out)
+        .then(NUMBER_OF["delivery"])
+        .when(pl.col("work") > 0)
         .then("work")
+        .when(pl.col("state") == FRONT_END)
+        .then(NUMBER_OF["front-end"])
         .when(pl.col("state") == PREEMPTED)
         .then(NUMBER_OF["preempted"])
         .when(pl.col("reason") > 0)
@@ -118,7 +123,8 @@ def _caused(intervals: pl.LazyFrame) -> pl.LazyFrame:
         .otherwise(NUMBER_OF["unknown"])
     )
     kept = ("line", "rank", "from_ns", "to_ns", "is_before_first")
-    return intervals.select(*kept, cause=cause, is_scheduled=pl.col("work") > 0)
+    is_scheduled = (pl.col("work") > 0) & ~is_out
+    return intervals.select(*kept, cause=cause, is_scheduled=is_scheduled)
 
 
 def _on_the_device(

@@ -2,7 +2,8 @@
 
 A decision with the resource `queue` names the head (`holder`) that a request stands behind. An
 engine that tells of the queue tells it of those near its head alone (docs/decisions/0002): whoever
-waits further behind, and of whom nothing was decided, waits behind the head that was named last.
+waits further behind, and of whom nothing was decided, waits behind the head that was named last,
+but for who stands first in a queue that was sorted anew.
 Where nothing is known of what the head lacked at the time, `head` is all that can be said.
 """
 
@@ -36,7 +37,8 @@ def passed_on(trace: Trace, intervals: pl.LazyFrame, lines: pl.DataFrame) -> pl.
     named = _named(trace, lines)
     if named.is_empty():
         return intervals.drop("head")
-    is_unexplained = (pl.col("state") == WAITING) & (pl.col("work") == 0) & (pl.col("reason") == 0)
+    is_idle = (pl.col("state") == WAITING) & (pl.col("work") == 0)
+    is_unexplained = is_idle & (pl.col("reason") == 0) & ~pl.col("is_first")
     told = intervals.with_columns(
         reason=pl.when(is_unexplained).then(pl.lit(HEAD, CODE)).otherwise("reason")
     ).collect()

@@ -24,6 +24,7 @@ from stepscope.analyzers.latency.gpu_time import executed
 from stepscope.analyzers.latency.intervals import intervals, lines, scheduled, steps
 from stepscope.analyzers.latency.notes import notes
 from stepscope.analyzers.latency.run_line import run_lines, run_scheduled
+from stepscope.analyzers.views.requests import external_ids
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
@@ -52,7 +53,7 @@ class Blame:
 
     `requests` has a row per request, in order of arrival: rank, request (null where the trace names
     none and the run as a whole is blamed), arrive_ns, first_token_ns, ended_ns, outcome, latency_ns
-    and a column per cause, `no_blocks_ns` to `unknown_ns`, which add up to latency_ns.
+    and a column per cause, `front_end_ns` to `unknown_ns`, which add up to latency_ns.
     `to_first_token` has the same rows and the causes' time until the first token, or all of it
     where there was none. `intervals` has rank, request, from_ns, to_ns, cause and what of it went
     there, `ns`, in order of time. `notes` say what the trace did not tell.
@@ -93,8 +94,9 @@ def spread(times_ns: pl.Series) -> dict[str, int]:
 def blame(trace: Trace, request: str | None = None) -> Blame:
     """Split the latency of every request, or of one.
 
-    A list of arrivals has no latencies. Raises ConfigError, naming near matches, for a request that
-    the trace does not have.
+    A request is named by the engine's id, or by its client's, which several may share. A list of
+    arrivals has no latencies. Raises ConfigError, naming near matches, for a request that the trace
+    does not have.
     """
     every_step = steps(trace).collect().lazy()
     names_requests = _names_requests(trace)
@@ -103,8 +105,7 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     every = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
     asked = every
     if request is not None:
-        _check(asked, request)
-        asked = asked.filter(pl.col("request") == request)
+        asked = asked.filter(pl.col("request").is_in(_named(trace, asked, request)))
     if is_list_of_arrivals(trace):
         asked = asked.clear()
     known = with_heads(trace, asked, every)
@@ -129,10 +130,16 @@ def _names_requests(trace: Trace) -> bool:
     return any(not found.is_empty() for found in pl.collect_all(named))
 
 
-def _check(asked: pl.DataFrame, request: str) -> None:
+def _named(trace: Trace, asked: pl.DataFrame, request: str) -> list[str]:
+    """The requests of which that is the id, or that of the client."""
     known = asked["request"].drop_nulls().unique().sort().to_list()
     if request in known:
-        return
+        return [request]
+    clients = external_ids(trace).collect()
+    found = clients.filter(pl.col("external_id") == request)["request"].to_list()
+    if found:
+        return found
+    known += clients["external_id"].unique().sort().to_list()
     near = get_close_matches(request, known, n=3) or known[:3]
     todo = f"did you mean {', '.join(near)}?" if near else "it names none: leave --request out"
     raise ConfigError(f"the trace has no request {request!r}", todo=todo)

@@ -28,6 +28,7 @@ class Cause:
 
 
 CAUSES: tuple[Cause, ...] = (
+    Cause("front-end", "front-end", "received, and not yet in the engine's queue"),
     Cause("no-blocks", QUEUE, "too few KV blocks were free, for it or for the head it was behind"),
     Cause("no-seat", QUEUE, "every running slot was taken, and it or the head was to have one"),
     Cause("no-budget", QUEUE, "the step's token budget was spent"),
@@ -54,6 +55,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("recompute", "recompute", "in a batch, to compute again what a preemption threw away"),
     Cause("prefill", "prefill", "in a batch, to compute its prompt"),
     Cause("decode", "decode", "in a batch, to generate"),
+    Cause("delivery", "delivery", "its first token, or its end, had not reached the client"),
     Cause("gemm", "gemm", "the GPU multiplied matrices"),
     Cause("attention", "attention", "the GPU computed attention"),
     Cause("kernel", "kernel", "the GPU executed another kernel"),

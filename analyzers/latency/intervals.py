@@ -14,14 +14,17 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analyzers.latency.causes import CAUSES, OF_RESOURCE, PARKED
-from stepscope.analyzers.views.requests import REQUEST, ends, events, last_moment
+from stepscope.analyzers.views.requests import REQUEST, ends, events, last_moment, queue_places
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 NUMBER_OF = {cause.name: number for number, cause in enumerate(CAUSES, start=1)}
-NOTHING, WAITING, PREEMPTED, RUNNING = range(4)
-STATE_OF = {states.WAITING: WAITING, states.PREEMPTED: PREEMPTED, states.RUNNING: RUNNING}
+NOTHING, WAITING, PREEMPTED, RUNNING, FRONT_END, DELIVERY = range(6)
+STATE_OF = {
+    states.WAITING: WAITING, states.PREEMPTED: PREEMPTED, states.RUNNING: RUNNING,
+    states.FRONT_END: FRONT_END, states.DELIVERY: DELIVERY,
+}  # fmt: skip
 # Of the points of one moment: what ends goes before what begins, and the end of all is last.
 BIRTH, LEFT_BATCH, MOVED, CAME, LOOKED_AT, READY, DECIDED, JOINED, FIRST_TOKEN, END = range(10)
 IN_FAVOUR = ("admitted", "chosen")
@@ -53,22 +56,29 @@ def scheduled(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
 def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     """One row per request, in order of arrival: where its line begins and ends.
 
-    Columns: line (its number), rank, request, from_ns, to_ns, first_token_ns, outcome, and whether
-    its arrival was recorded. A request that ranks share is told by those that have its lifecycle,
-    or else by the lowest.
+    Columns: line (its number), rank, request, from_ns, to_ns, sampled_ns (its first token),
+    first_token_ns, outcome, and whether its arrival was recorded. Where a front end tells of it,
+    the line begins when that received it and ends when the client had all of it; first_token_ns is
+    then when the client had the first token. A request that ranks share is told by those that have
+    its lifecycle, or else by the lowest.
     """
     at = pl.col("ts_ns")
     told = events(trace).group_by(REQUEST).agg(
         came_ns=at.filter(pl.col("event") == "arrive").min(),
         told_ns=at.min(),
-        first_token_ns=at.filter(pl.col("event") == "first-token").min(),
+        received_ns=at.filter(pl.col("event") == "receive").min(),
+        sampled_ns=at.filter(pl.col("event") == "first-token").min(),
+        first_out_ns=at.filter(_brings_tokens()).min(),
+        last_out_ns=at.filter(pl.col("event") == "deliver").max(),
     )  # fmt: skip
     left = pl.col("to_ns").filter(pl.col("to_ns") < FAR_NS).max()
     seen = scheduled.group_by(REQUEST).agg(seen_ns=pl.col("from_ns").min(), left_ns=left)
     is_told = pl.col("told_ns").is_not_null()
     is_lowest = pl.col("rank") == pl.col("rank").min().over("request")
     still_there = pl.when(is_told).then("trace_end_ns")
-    began = pl.coalesce("came_ns", pl.min_horizontal("told_ns", "seen_ns"))
+    arrived = pl.min_horizontal("came_ns", "received_ns")
+    began = pl.coalesce(arrived, pl.min_horizontal("told_ns", "seen_ns"))
+    out_ns = pl.when(pl.col("ended_ns").is_not_null()).then("last_out_ns")
     return (
         told.join(seen, on=REQUEST, how="full", coalesce=True)
         .filter(is_told | (~is_told.any().over("request") & is_lowest))
@@ -76,29 +86,40 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
         .join(last_moment(trace), on="rank", how="left")
         .with_columns(from_ns=began)
         .with_columns(to_ns=pl.coalesce("ended_ns", still_there, "left_ns", "from_ns"))
-        .with_columns(pl.max_horizontal("from_ns", "to_ns").alias("to_ns"))
+        .with_columns(pl.max_horizontal("from_ns", "to_ns", out_ns).alias("to_ns"))
         .select(
-            *REQUEST, "from_ns", "to_ns", "first_token_ns", "outcome",
-            has_arrival=pl.col("came_ns").is_not_null(),
+            *REQUEST, "from_ns", "to_ns", "sampled_ns", "outcome",
+            first_token_ns=pl.coalesce("first_out_ns", "sampled_ns"),
+            has_arrival=arrived.is_not_null(),
         )
         .sort("from_ns", "rank", "request")
         .with_row_index("line")
     )  # fmt: skip
 
 
+def _brings_tokens() -> pl.Expr:
+    """What the front end gave the client held tokens, as far as it says."""
+    has_some = (pl.col("num_generated") > 0).fill_null(value=True)
+    return (pl.col("event") == "deliver") & has_some
+
+
 def intervals(
     trace: Trace, lines: pl.LazyFrame, steps: pl.LazyFrame, scheduled: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """The intervals of `lines`: line, rank, from_ns, to_ns, state, work, reason, head.
+    """The intervals of `lines`: line, rank, from_ns, to_ns, state, work, reason, head, and flags.
 
-    And `is_before_first`, which is true until the first token. `work` and `reason` are numbers of
-    causes, 0 for none; `head` is the line of the head that it stood behind, where it is told.
+    `work` and `reason` are numbers of causes, 0 for none; `head` is the line of the head that it
+    stood behind, where it is told. `is_before_first` is true until the first token, `is_under_way`
+    while that was sampled and had not reached the client, and `is_first` while it stood first in a
+    queue that had been sorted anew.
     """
     points = [
-        *(_births(lines), _deaths(lines), _first_tokens(lines), _moves(trace)),
+        *(_births(lines), _deaths(lines), _first_tokens(lines), _moves(trace), _sorted(trace)),
         *(_arrivals(trace, steps), _decisions(trace, lines), *_joined_and_left(scheduled)),
     ]
-    every = ("state", "work", "reason", "head", "is_before_first")
+    every = (
+        "state", "work", "reason", "head", "is_before_first", "is_under_way", "is_first",
+    )  # fmt: skip
     # A reason without a head ends the one before, head and all.
     head = pl.when(pl.col("reason").is_not_null()).then(pl.col("head").fill_null(NO_HEAD))
     on_lines = [_on(points_of, lines) for points_of in points]
@@ -120,7 +141,8 @@ def _births(lines: pl.LazyFrame) -> pl.LazyFrame:
     """Before anything has happened to it, a request is nowhere."""
     nothing = [pl.lit(NOTHING, CODE).alias(column) for column in ("state", "work", "reason")]
     return lines.select(
-        *REQUEST, *nothing, ts_ns="from_ns", order=_order(BIRTH), is_before_first=pl.lit(True)
+        *REQUEST, *nothing, ts_ns="from_ns", order=_order(BIRTH), is_before_first=pl.lit(True),
+        is_under_way=pl.lit(False), is_first=pl.lit(False),
     )  # fmt: skip
 
 
@@ -130,9 +152,15 @@ def _deaths(lines: pl.LazyFrame) -> pl.LazyFrame:
 
 def _first_tokens(lines: pl.LazyFrame) -> pl.LazyFrame:
     known = lines.filter(pl.col("first_token_ns").is_not_null())
-    return known.select(
-        *REQUEST, ts_ns="first_token_ns", order=_order(FIRST_TOKEN), is_before_first=pl.lit(False)
+    came = known.select(
+        *REQUEST, ts_ns="first_token_ns", order=_order(FIRST_TOKEN),
+        is_before_first=pl.lit(False), is_under_way=pl.lit(False),
     )  # fmt: skip
+    is_late = pl.col("sampled_ns") < pl.col("first_token_ns")
+    sampled = known.filter(is_late).select(
+        *REQUEST, ts_ns="sampled_ns", order=_order(FIRST_TOKEN), is_under_way=pl.lit(True)
+    )
+    return pl.concat([sampled, came], how="diagonal")
 
 
 def _moves(trace: Trace) -> pl.LazyFrame:
@@ -142,6 +170,14 @@ def _moves(trace: Trace) -> pl.LazyFrame:
         *REQUEST, ts_ns="from_ns", order=_order(MOVED), state=state,
         reason=pl.lit(NOTHING, CODE),
     )  # fmt: skip
+
+
+def _sorted(trace: Trace) -> pl.LazyFrame:
+    """When a request came to stand first in a queue that was sorted anew, or no longer did."""
+    is_first = pl.col("place") == 0
+    changes = is_first != is_first.shift(1).over(REQUEST).fill_null(value=False)
+    told = queue_places(trace).filter(changes)
+    return told.select(*REQUEST, ts_ns="sorted_ns", order=_order(LOOKED_AT), is_first=is_first)
 
 
 def _arrivals(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:

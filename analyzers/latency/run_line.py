@@ -27,6 +27,7 @@ def run_lines(steps: pl.LazyFrame) -> pl.LazyFrame:
             "from_ns",
             "to_ns",
             request=pl.lit(None, pl.String),
+            sampled_ns=pl.lit(None, pl.Int64),
             first_token_ns=pl.lit(None, pl.Int64),
             outcome=pl.lit(None, pl.String),
             has_arrival=pl.lit(True),

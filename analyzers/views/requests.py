@@ -80,6 +80,22 @@ def _requests(trace: Trace) -> pl.LazyFrame:
     )
 
 
+def queue_places(trace: Trace) -> pl.LazyFrame:
+    """Where requests stood in a queue that was sorted anew: rank, request, sorted_ns, place.
+
+    In order of time. It holds until the queue is sorted again.
+    """
+    known = trace.queue_order.drop_nulls(["request", "index", "ts_ns"])
+    sorted_ns = pl.col("ts_ns").clip(-FAR_NS, FAR_NS)
+    return known.select(*REQUEST, sorted_ns=sorted_ns, place="index").sort("sorted_ns")
+
+
+def external_ids(trace: Trace) -> pl.LazyFrame:
+    """The ids that clients gave their requests: rank, request, external_id, each once."""
+    told = trace.lifecycle.select(*REQUEST, "external_id").drop_nulls(["request", "external_id"])
+    return told.unique(maintain_order=True)
+
+
 def waits(trace: Trace) -> pl.LazyFrame:
     """When `requests` waited: rank, request, step (in which the wait began), from_ns, to_ns."""
     return once(trace, "waits", lambda: _waits(trace))

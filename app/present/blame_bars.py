@@ -18,6 +18,7 @@ from stepscope.analyzers.latency.causes import CAUSES, GROUPS
 from stepscope.app.palette import (
     COUNTER,
     DECODE,
+    FRONT_END,
     HELD,
     IDLE,
     PREEMPTED,
@@ -44,12 +45,14 @@ def _as(group: str, state: int, glyph: str = "") -> State:
 LOOKS: dict[str, State] = {
     look.name: look
     for look in (
+        _as("front-end", FRONT_END),
         _as("queue", WAITING),
         _as("parked", HELD, "z"),
         _as("preempted", PREEMPTED),
         _as("recompute", RECOMPUTE),
         _as("prefill", PREFILL),
         _as("decode", DECODE),
+        _as("delivery", FRONT_END, "«"),
         _as("gemm", SPAN + 1, "M"),
         _as("attention", SPAN + 2, "A"),
         _as("kernel", SPAN, "K"),

@@ -14,7 +14,7 @@ from stepscope.analyzers.latency.causes import CAUSES, PARKED, QUEUE
 from stepscope.app.present.facts import decision
 from stepscope.ingest.trace import Trace
 
-OUTSIDE = (QUEUE, PARKED, "preempted", "gpu-wait", "idle", "unknown")
+OUTSIDE = ("front-end", "delivery", QUEUE, PARKED, "preempted", "gpu-wait", "idle", "unknown")
 
 
 def waits_of(intervals: pl.DataFrame) -> pl.DataFrame:
@@ -75,4 +75,4 @@ def _last(decisions: pl.DataFrame, ns: int) -> Mapping[str, Any] | None:
 
 
 HEAD = "head"
-UNTOLD = {"gpu-wait", "step", "idle", "unknown"}
+UNTOLD = {"front-end", "delivery", "gpu-wait", "step", "idle", "unknown"}

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 ROOM_FOR_MEANINGS = 120
 DARK = {
-    "queue", "parked", "idle", "dispatch", "communication", "unknown", "gpu-wait", "launch",
-    "kernel",
+    "front-end", "delivery", "queue", "parked", "idle", "dispatch", "communication", "unknown",
+    "gpu-wait", "launch", "kernel",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.palette import HELD, IDLE, PREEMPTED, SEVERITY_MARKS, STATES, WAITING
+from stepscope.app.palette import FRONT_END, HELD, IDLE, PREEMPTED, SEVERITY_MARKS, STATES, WAITING
 from stepscope.app.present.blocks import (
     AtStep,
     Block,
@@ -23,6 +23,7 @@ from stepscope.app.present.blocks import (
 from stepscope.app.present.facts import (
     arguments,
     before_and_after,
+    client_ids,
     reasons,
     row_facts,
     whereabouts,
@@ -35,7 +36,7 @@ from stepscope.ingest.trace import Trace
 
 MAX_REASONS = 3
 MAX_LANES = 40
-NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE)
+NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE, FRONT_END)
 
 
 def selection_blocks(selection: Selection, timeline: Timeline, trace: Trace) -> list[Block]:
@@ -47,7 +48,7 @@ def selection_blocks(selection: Selection, timeline: Timeline, trace: Trace) -> 
         return list(range_blocks(*selection.mark, selection.section, timeline))
     if selection.finding:
         return list(finding_blocks(selection.finding, timeline, trace))
-    return list(span_blocks(selection.span, timeline)) if selection.span else []
+    return list(span_blocks(selection.span, timeline, trace)) if selection.span else []
 
 
 def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator[Block]:
@@ -71,11 +72,12 @@ def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator
     yield Links(tuple(_links(found)))
 
 
-def span_blocks(span: SpanView, timeline: Timeline) -> Iterator[Block]:
+def span_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Block]:
     """A span: what, where, when, and the whole row that it stands for."""
     state = STATES[span.state].name
     yield Title(span.label or state)
     yield Paragraph(f"{state} on {lane_name(timeline.lanes[span.lane])}", Tone.MUTED)
+    yield from _facts(client_ids(span, timeline, trace))
     yield Heading("when")
     yield Fact("starts", (when(span.start_ns, timeline, 1),))
     yield Fact("ends", (when(span.end_ns, timeline, 1),))

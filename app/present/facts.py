@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.analyzers.views.requests import external_ids
 from stepscope.app.debug import LeftOut
 from stepscope.app.debug.blocked import because
 from stepscope.app.palette import STATES
@@ -94,6 +95,17 @@ def row_facts(span: SpanView, timeline: Timeline) -> Iterator[tuple[str, str]]:
             yield label, "yes" if value else "no"
         else:
             yield label, count(value) if isinstance(value, float) else str(value)
+
+
+def client_ids(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[tuple[str, str]]:
+    """What the client calls the request whose span it is, where that was recorded."""
+    row = timeline.row(span.ref)
+    request = row.get("request")
+    if request is None:
+        return
+    of_it = (pl.col("rank") == row["rank"]) & (pl.col("request") == request)
+    for client in external_ids(trace).filter(of_it).collect()["external_id"]:
+        yield "client's id", client
 
 
 def arguments(span: SpanView, timeline: Timeline) -> list[tuple[str, str]]:

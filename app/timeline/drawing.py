@@ -24,7 +24,7 @@ RULER, LEGEND = 24, 22
 GRAIN = 2  # pixels that show the same, where spans are too many to draw each
 LETTER = 6.1  # width of a letter of a label, at 10 px
 MAX_LANES = 16
-DARK = frozenset({palette.WAITING, palette.IDLE, palette.HELD, palette.AIC})
+DARK = frozenset({palette.WAITING, palette.IDLE, palette.HELD, palette.FRONT_END, palette.AIC})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import polars as pl
 
+from stepscope.analyzers.views.requests import external_ids
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import Lane, end_of, placeable
 from stepscope.app.timeline.lanes.steps import known_steps
@@ -68,6 +69,7 @@ class Finder:
         hits = [
             *self._numbered(wanted),
             *self._requests(wanted),
+            *self._clients(wanted),
             *self._tasks(wanted),
             *self._spans(wanted),
         ]
@@ -99,6 +101,16 @@ class Finder:
         for lane in self._timeline.lanes:
             if lane.section == "requests" and not lane.depth and bare in lane.label.casefold():
                 yield self._lane_hit("request", f"request {lane.label}", lane.id)
+
+    def _clients(self, wanted: str) -> Iterator[Hit]:
+        """Requests by the ids that their clients know them by."""
+        contains = pl.col("external_id").str.to_lowercase().str.contains(wanted, literal=True)
+        told = external_ids(self._trace).filter(contains).head(MAX_NAMES).collect()
+        for rank, request, client in told.iter_rows():
+            lane = self._places.lane(rank, ("request", request))
+            if lane is not None and client != request:
+                label = plain(f"{client}: {self._timeline.lanes[lane].label}")
+                yield self._lane_hit("request", label, lane)
 
     def _lane_hit(self, kind: str, label: str, lane: int) -> Hit:
         bounds = self._timeline.bounds

@@ -1,9 +1,11 @@
 """What requests and cores were doing: the one definition for rules, blame, screens and exports.
 
-A request *waits* from its arrival until it is let in (admit, resume), and again when it was put
-back (defer). It is *preempted* from when it was thrown out until it is let in again, whatever else
-is decided about it meanwhile. From when it is let in until it leaves it *runs*: in a batch from the
-beginning of a step to its end, in none in between.
+A request is in the *front end* from when that received it until it arrives in the engine's queue,
+and in *delivery* from its end there until the front end has given the client the last of it, where
+that is recorded. It *waits* from its arrival until it is let in (admit, resume), and again when it
+was put back (defer). It is *preempted* from when it was thrown out until it is let in again,
+whatever else is decided about it meanwhile. From when it is let in until it leaves it *runs*: in a
+batch from the beginning of a step to its end, in none in between.
 
 A core is *running* from when a block begins on it to that block's end. It is *held* while nothing
 runs there and a block has been dispatched to it that has not begun; a block that is behind another
@@ -18,10 +20,13 @@ from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 REQUEST = ("rank", "request")
+BEFORE = ("receive", "arrive")
+"""What happens to a request before anybody has decided anything about it."""
 ENTERS = ("arrive", "preempt", "defer")
 LEAVES = ("admit", "resume")
 ENDS = ("finish", "reject", "abort", "error")
 WAITING, PREEMPTED, RUNNING, ENDED = "waiting", "preempted", "running", "ended"
+FRONT_END, DELIVERY = "front-end", "delivery"
 
 
 def is_list_of_arrivals(trace: Trace) -> bool:
@@ -31,22 +36,23 @@ def is_list_of_arrivals(trace: Trace) -> bool:
     """
     if not trace.has("lifecycle") or any(map(trace.has, ("steps", "batch_rows", "decisions"))):
         return False
-    return trace.lifecycle.select((pl.col("event") == "arrive").all()).collect().item() is True
+    are_all = pl.col("event").is_in(BEFORE).all()
+    return trace.lifecycle.select(are_all).collect().item() is True
 
 
 def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
     """What each request was in from event to event, in order of time.
 
     Columns: rank, request, step (of the event), from_ns, to_ns (null where nothing followed), state
-    (WAITING, PREEMPTED, RUNNING, ENDED), and `ref` where `lifecycle` numbers its rows by one.
-    Several events of one moment count together, whatever their order: who is preempted and resumed
-    in one moment is where it was.
+    (FRONT_END, WAITING, PREEMPTED, RUNNING, DELIVERY, ENDED), and `ref` where `lifecycle` numbers
+    its rows by one. Several events of one moment count together, whatever their order: who is
+    preempted and resumed in one moment is where it was.
     """
     event, state = pl.col("event"), pl.col("state")
     refs = [name for name in ("ref",) if name in lifecycle.collect_schema()]
     change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
     moments = (
-        lifecycle.filter(event.is_in([*ENTERS, *LEAVES, *ENDS]))
+        lifecycle.filter(event.is_in(["receive", *ENTERS, *LEAVES, *ENDS, "deliver"]))
         .drop_nulls(["request", "ts_ns"])
         .with_columns(from_ns=pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
         .group_by(*REQUEST, "from_ns")
@@ -57,8 +63,18 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
             arrives=(event == "arrive").any(),
             is_thrown_out=(event == "preempt").any(),
             ends=event.is_in(ENDS).any(),
+            receives=(event == "receive").any(),
+            delivers=(event == "deliver").any(),
         )
         .sort(*REQUEST, "from_ns")
+        .with_columns(
+            has_arrived=pl.col("arrives").cum_max().over(REQUEST),
+            has_ended=pl.col("ends").cum_max().over(REQUEST),
+            delivers_later=pl.col("delivers")
+            .shift(-1, fill_value=False)
+            .cum_max(reverse=True)
+            .over(REQUEST),
+        )
     )
     return (
         moments.with_columns(state=_came_to().forward_fill().over(REQUEST).fill_null(RUNNING))
@@ -79,13 +95,16 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
 def _came_to() -> pl.Expr:
     """Where a moment's events leave a request; null where it is as it was."""
     is_let_in = (pl.col("change") < 0) | ((pl.col("change") == 0) & pl.col("arrives"))
+    is_out = pl.col("ends") | (pl.col("delivers") & pl.col("has_ended"))
     return (
-        pl.when("ends")
-        .then(pl.lit(ENDED))
+        pl.when(is_out)
+        .then(pl.when("delivers_later").then(pl.lit(DELIVERY)).otherwise(pl.lit(ENDED)))
         .when(pl.col("change") > 0)
         .then(pl.lit(WAITING))
         .when(is_let_in)
         .then(pl.lit(RUNNING))
+        .when(pl.col("receives") & ~pl.col("has_arrived"))
+        .then(pl.lit(FRONT_END))
     )
 
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.ingest.derive.states import (
+    DELIVERY,
+    FRONT_END,
     PREEMPTED,
     WAITING,
     request_states,
@@ -171,7 +173,7 @@ def _states(trace: Trace) -> pl.LazyFrame:
     about = numbered.select("ref", "cause", "by_request", "queue_index")
     waits = (
         request_states(numbered)
-        .filter(pl.col("state").is_in([WAITING, PREEMPTED]))
+        .filter(pl.col("state").is_in([FRONT_END, WAITING, PREEMPTED, DELIVERY]))
         .with_columns(ts_ns="from_ns", dur_ns=pl.col("to_ns") - pl.col("from_ns"))
         .join(about, on="ref", how="left", maintain_order="left")
     )

@@ -141,3 +141,18 @@ def test_a_step_that_does_not_say_how_long_it_took_is_found_as_long_as_its_lane_
 
     assert [(hit.ts_ns, hit.end_ns) for hit in hits] == [(100, 200), (200, 350), (350, 400)]
     assert {hit.lane for hit in hits} == {0}
+
+
+def test_a_request_is_found_by_the_id_that_its_client_knows_it_by() -> None:
+    rows = [
+        {"ts_ns": 3, "request": "9f-1", "event": "receive", "external_id": "Chat-17"},
+        {"ts_ns": 7, "request": "9f-1", "event": "arrive", "external_id": "Chat-17"},
+        {"ts_ns": 9, "request": "9f-1", "event": "admit"},
+        {"ts_ns": 8, "request": "chat", "event": "arrive"},
+    ]
+    timeline = Timeline(trace_of(lifecycle=rows))
+
+    (found,) = timeline.find("chat-17")
+
+    assert (found.kind, found.label, found.ts_ns) == ("request", "Chat-17: 9f-1", 3)
+    assert found.lane == timeline.lane_of_request(0, "9f-1")

@@ -31,6 +31,28 @@ def test_a_request_waits_runs_and_ends() -> None:
     ]  # fmt: skip
 
 
+def test_a_request_is_in_the_front_end_before_it_arrives_and_until_all_is_delivered() -> None:
+    told = states(
+        (0, "receive"), (2, "arrive"), (5, "admit"), (7, "deliver"), (9, "finish"),
+        (11, "deliver"), (14, "deliver"),
+    )  # fmt: skip
+
+    assert told == [
+        (0, 2, "front-end"), (2, 5, "waiting"), (5, 7, "running"), (7, 9, "running"),
+        (9, 11, "delivery"), (11, 14, "delivery"), (14, None, "ended"),
+    ]  # fmt: skip
+
+
+def test_what_the_client_gave_up_in_the_front_end_never_waited() -> None:
+    assert states((0, "receive"), (4, "abort")) == [(0, 4, "front-end"), (4, None, "ended")]
+
+
+def test_what_is_delivered_in_the_moment_of_the_end_is_delivered() -> None:
+    told = states((0, "receive"), (0, "arrive"), (5, "admit"), (9, "finish"), (9, "deliver"))
+
+    assert told == [(0, 5, "waiting"), (5, 9, "running"), (9, None, "ended")]
+
+
 @pytest.mark.parametrize("event", ["finish", "abort", "reject", "error"])
 def test_whatever_ends_a_request_ends_it(event: str) -> None:
     assert states((0, "arrive"), (5, "admit"), (9, event))[-1] == (9, None, "ended")
@@ -130,7 +152,10 @@ def test_arrivals_alone_are_a_list_and_no_run() -> None:
     finish = {"ts_ns": 9, "request": "1", "event": "finish"}
     step = {"ts_ns": 9, "step": 1, "kind": "decode"}
 
+    received = {"ts_ns": 0, "request": "0", "event": "receive"}
+
     assert is_list_of_arrivals(trace_of(lifecycle=arrivals))
+    assert is_list_of_arrivals(trace_of(lifecycle=[received, *arrivals]))
     assert not is_list_of_arrivals(trace_of(lifecycle=[*arrivals, finish]))
     assert not is_list_of_arrivals(trace_of(lifecycle=arrivals, steps=[step]))
     assert not is_list_of_arrivals(trace_of(steps=[step]))

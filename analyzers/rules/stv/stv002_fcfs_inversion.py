@@ -15,7 +15,9 @@ that the younger one does not need.
 Where the engine is set to let those who fit pass one who lacks KV blocks, a bounded number of times
 (`scheduler.max_passes`), and it was passed no more often, that is worth knowing and no warning.
 
-Older means: of a lower priority number, or of the same and arrived earlier. An engine that holds
+Older means: of a lower priority number, or of the same and arrived earlier. Where an engine sorts
+its queue anew by what it likes and records how it stood (`queue_order`), nobody is passed over by
+those who stood before it then. An engine that holds
 everybody behind an old request which lacks blocks inverts nothing. All inversions that a request
 suffered are one finding.
 
@@ -57,6 +59,7 @@ from stepscope.analyzers.views.requests import (
     REQUEST,
     events,
     has_histories,
+    queue_places,
     requests,
     waits,
 )
@@ -94,7 +97,8 @@ class FcfsInversion:
         left_out = _left_out_for_younger(trace, known).join(
             preempted, on=[*REQUEST, "step", "younger"], how="anti"
         )
-        inversions = pl.concat([preempted, _admitted_after_younger(trace, known), left_out])
+        passed = pl.concat([_admitted_after_younger(trace, known), left_out])
+        inversions = pl.concat([preempted, _against_the_order(passed, trace)])
         is_preempted = pl.col("how") == "preempted"
         earliest = ("ts_ns", "step", "how", "younger")
         gave_way = (
@@ -194,6 +198,22 @@ def _admitted_after_younger(trace: Trace, known: pl.LazyFrame) -> pl.LazyFrame:
     passed = younger.filter(waited_on, pl.col("ts_ns") > pl.col("arrive_ns"))
     ready = _when_ready(passed.drop("step").rename({"at_step": "step"}), trace)
     return _inversions(ready, "passed over")
+
+
+def _against_the_order(passed: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Leave out who was passed by one that stood before it when the queue was sorted last."""
+    if not trace.has("queue_order"):
+        return passed
+    last = queue_places(trace)
+    for who, place in (("request", "own_place"), ("younger", "its_place")):
+        at = last.rename({"request": who, "sorted_ns": f"{place}_ns", "place": place})
+        passed = passed.sort("ts_ns").join_asof(
+            at, left_on="ts_ns", right_on=f"{place}_ns", by=["rank", who], check_sortedness=False
+        )
+    is_same = pl.col("own_place_ns") == pl.col("its_place_ns")
+    is_before = (pl.col("its_place") < pl.col("own_place")) & is_same
+    names = ("own_place", "its_place", "own_place_ns", "its_place_ns")
+    return passed.filter(~is_before.fill_null(value=False)).drop(names)
 
 
 def _when_ready(passed: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:

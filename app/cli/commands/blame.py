@@ -25,7 +25,7 @@ MOST_WAITS = 12
 
 @click.command()
 @click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
-@click.option("--request", metavar="R", help="One request in full: what it waited for, and when.")
+@click.option("--request", metavar="R", help="One request in full, by its id or its client's.")
 @click.option("--format", "form", type=click.Choice(("text", "json", "csv")), default="text",
               show_default=True, help="How to print it; csv is a row per request.")  # fmt: skip
 @click.option("--sort", default="latency", show_default=True, metavar="BY",
@@ -39,11 +39,12 @@ def blame(
 ) -> None:
     """Split each request's latency into what it went to.
 
-    The causes of a request add up to its latency exactly. It was in the queue (no-blocks, no-seat,
-    no-budget, behind a chunk, a bucket, a phase, the queue's head, a step under way, or kept out by
-    what a decision names), not ready (for a grammar, or for KV from elsewhere), preempted, or in a
-    batch (recompute, prefill, decode, less communication, dispatch, gpu-wait and launch); what the
-    trace does not tell is idle or unknown, and a note says why.
+    The causes of a request add up to its latency exactly. It was in the front end, in the queue
+    (no-blocks, no-seat, no-budget, behind a chunk, a bucket, a phase, the queue's head, a step
+    under way, or kept out by what a decision names), not ready (for a grammar, or for KV from
+    elsewhere), preempted, in a batch (recompute, prefill, decode, less communication, dispatch,
+    gpu-wait and launch), or on its way to the client (delivery); what the trace does not tell is
+    idle or unknown, and a note says why.
 
     A profile names no requests: its run is split by what the GPU did at each moment (gemm,
     attention, another kernel, exposed communication, copy) and by why it did nothing (gpu-wait:
@@ -83,7 +84,7 @@ def _column(sort: str) -> str:
     from stepscope.ingest.errors import ConfigError
 
     columns = {**SORTS, **{cause.name: cause.column for cause in CAUSES}}
-    columns |= {group: f"{group}_ns" for group in GROUPS}
+    columns |= {group: f"{group} in all" for group in GROUPS}
     if sort not in columns:
         near = get_close_matches(sort, columns, n=3) or list(columns)
         raise ConfigError(f"--sort {sort}: no such order", todo=f"choose {', '.join(near)}")
@@ -94,11 +95,16 @@ def _order(blamed: Blame, column: str) -> pl.DataFrame:
     """The requests, the worst first, with their place in the tables of `blamed` as `place`."""
     import polars as pl
 
-    from stepscope.analyzers.latency.causes import CAUSES, QUEUE
+    from stepscope.analyzers.latency.causes import CAUSES, GROUPS
 
-    queue = pl.sum_horizontal(cause.column for cause in CAUSES if cause.group == QUEUE)
+    in_all = {
+        f"{group} in all": pl.sum_horizontal(
+            cause.column for cause in CAUSES if cause.group == group
+        )
+        for group in GROUPS
+    }
     told = blamed.requests.with_row_index("place").with_columns(
-        queue_ns=queue, ttft_ns=pl.col("first_token_ns") - pl.col("arrive_ns")
+        ttft_ns=pl.col("first_token_ns") - pl.col("arrive_ns"), **in_all
     )
     ascending = column in {"arrive_ns", "request"}
     return told.sort(column, descending=not ascending, nulls_last=True, maintain_order=True)

@@ -81,6 +81,8 @@ def _lifecycle(row: Row, state: int) -> str:
         return "in no batch"
     if state == palette.PREEMPTED:
         return "preempted"
+    if state == palette.FRONT_END:
+        return "front end" if row["event"] == "receive" else "delivery"
     return "deferred" if row["event"] == "defer" else "waiting"
 
 

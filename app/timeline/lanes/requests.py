@@ -1,4 +1,4 @@
-"""The requests: waiting, prefill, decode, preempted, recompute, in no batch, one lane each.
+"""A lane for each request: front end, waiting, prefill, decode, preempted, recompute, no batch.
 
 What each is in is what `ingest.derive.states` says. A batch row is a span from the beginning of its
 step to the end. Where a request neither waits nor is in a batch, the lane says so: a gap would look
@@ -26,7 +26,10 @@ from stepscope.ingest.trace import Trace
 
 KEY = ["rank", "request"]
 TABLES = ("batch_rows", "lifecycle")
-WAITS = {states.WAITING: palette.WAITING, states.PREEMPTED: palette.PREEMPTED}
+WAITS = {
+    states.WAITING: palette.WAITING, states.PREEMPTED: palette.PREEMPTED,
+    states.FRONT_END: palette.FRONT_END, states.DELIVERY: palette.FRONT_END,
+}  # fmt: skip
 SPAN = (*KEY, "ref", "start", "end", "state", "table")
 
 

@@ -13,6 +13,7 @@ from rich.style import Style
 
 from stepscope.app.palette import (
     COUNTER,
+    FRONT_END,
     HELD,
     IDLE,
     PREEMPTED,
@@ -32,7 +33,7 @@ GROWING = " ▏▎▍▌▋▊▉"
 # How a bar is filled, by the palette's second cue; other bars are filled with the state's glyph.
 FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒"}
 # States that are drawn as a line of glyphs on the surface, not as a filled bar.
-LINES = tuple(STATES[kind] for kind in (WAITING, PREEMPTED, IDLE, HELD))
+LINES = tuple(STATES[kind] for kind in (WAITING, PREEMPTED, IDLE, HELD, FRONT_END))
 # Share of a cell that a fill glyph covers with the state's colour, and the tint under the rest.
 COVERS = {"█": 1.0, "▓": 0.75, "▒": 0.5, "░": 0.25, "▌": 1.0}
 TINT = 0.5

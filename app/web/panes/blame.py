@@ -28,7 +28,8 @@ FINE, WIDE = 5, 10
 MOST_PIECES, CELLS = 100, 1000
 """A bar of more pieces is drawn on so many cells of the axis."""
 PATTERNS = {
-    "queue": (".", FINE), "parked": ("+", WIDE), "preempted": ("x", FINE),
+    "front-end": ("/", WIDE), "delivery": ("\\", WIDE), "queue": (".", FINE),
+    "parked": ("+", WIDE), "preempted": ("x", FINE),
     "recompute": ("/", FINE), "prefill": ("", FINE),
     "decode": ("|", FINE), "gemm": ("/", WIDE), "attention": ("|", WIDE), "kernel": ("\\", WIDE),
     "communication": ("+", FINE), "copy": (".", WIDE), "gpu-wait": ("x", WIDE),

@@ -38,7 +38,7 @@ KINETO = (
 def adds_up(blamed: Blame) -> bool:
     """Whether causes add up to latencies, and intervals to causes, to the nanosecond."""
     told = blamed.requests
-    sums = told.select(pl.sum_horizontal(COLUMNS))["no_blocks_ns"]
+    sums = told.select(pl.sum_horizontal(COLUMNS))[COLUMNS[0]]
     assert blamed.intervals["ns"].min() is None or (blamed.intervals["ns"] > 0).all()
     assert (told.select((pl.col(COLUMNS) >= 0).all()).row(0)) == (True,) * len(COLUMNS)
     spent = blamed.intervals.group_by("cause").agg(pl.col("ns").sum())

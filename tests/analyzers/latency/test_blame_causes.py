@@ -146,3 +146,17 @@ def test_of_two_batches_at_the_very_same_time_a_request_is_in_the_later_one() ->
     for rows in ([prefill, decode], [decode, prefill]):
         totals = {each.cause.name: each.total_ns for each in blame(trace_of(steps=rows)).totals()}
         assert totals == {"decode": 10}
+
+
+def test_who_stood_first_when_the_queue_was_sorted_waits_behind_nobody() -> None:
+    lives = [event(name, "arrive", 0) for name in "abd"] + [
+        event(name, "abort", 40) for name in "abd"
+    ]
+    behind = decision("request", "c", "deferred", 0, resource="queue", holder="d")
+    order = [
+        {"step": 1, "ts_ns": 10, "index": place, "request": name} for place, name in enumerate("ba")
+    ]
+    trace = trace_of(steps=STEPS, lifecycle=lives, decisions=[behind], queue_order=order)
+
+    assert of_request(blame(trace), "a") == {"head": 40}
+    assert of_request(blame(trace), "b") == {"head": 10, "unknown": 30}

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import pytest
 
 from stepscope.app.present.about import identity
-from stepscope.app.present.blocks import Block
+from stepscope.app.present.blocks import Block, Fact
 from stepscope.app.present.details import selection_blocks
-from stepscope.app.timeline import Composition
+from stepscope.app.timeline import Composition, Timeline
 from stepscope.app.timeline.navigator import Selection
 from stepscope.app.tui.pages.overview_words import about as overview
 from stepscope.app.tui.widgets.prose import Shown, lay_out
@@ -19,6 +19,7 @@ from stepscope.app.web.panes.details import about
 from stepscope.app.web.resolve import resolve
 from tests.app.present.test_renderers import texts
 from tests.app.web.small_traces import conflict_trace, loaded_of
+from tests.traces import trace_of
 
 OF_THE_PAGE = ("copy", "link")
 DRAWN = ("·",)
@@ -64,3 +65,17 @@ def test_both_fronts_say_what_a_trace_is_as_the_command_does(loaded: LoadedTrace
     assert told
     assert told <= in_terminal(list(head))
     assert told <= on_page(loaded, "")
+
+
+def test_the_details_of_a_request_say_what_its_client_calls_it() -> None:
+    rows = [
+        {"ts_ns": 3, "request": "9f-1", "event": "receive", "external_id": "chat-17"},
+        {"ts_ns": 700, "request": "9f-1", "event": "arrive"},
+    ]
+    trace = trace_of(lifecycle=rows)
+    timeline = Timeline(trace)
+    span = timeline.at(timeline.lanes[0].id, 5)
+
+    told = selection_blocks(Selection(span=span), timeline, trace)
+
+    assert Fact("client's id", ("chat-17",)) in told

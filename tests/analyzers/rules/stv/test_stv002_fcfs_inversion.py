@@ -118,6 +118,33 @@ def test_a_preempted_request_that_is_not_ready_again_is_not_passed_over(
     assert len(inversions(*old, *young, later, decisions=[left_out])) == count
 
 
+@pytest.mark.parametrize(("order", "count"), [(["2", "1"], 0), (["1", "2"], 1)])
+def test_nobody_is_passed_over_by_who_stood_before_it_when_the_queue_was_sorted(
+    order: list[str], count: int
+) -> None:
+    lives = [*life("1", 0, 50, 60), *life("2", 1, 20, 30)]
+    rows = [
+        {"step": 2, "ts_ns": 15, "index": place, "request": name}
+        for place, name in enumerate(order)
+    ]
+
+    found = FcfsInversion().check(trace_of(lifecycle=lives, queue_order=rows))
+
+    assert len(found) == count
+
+
+def test_an_order_that_the_queue_had_before_it_was_sorted_again_holds_no_longer() -> None:
+    lives = [*life("1", 0, 50, 60), *life("2", 1, 20, 30)]
+    rows = [
+        {"step": 2, "ts_ns": 12, "index": 0, "request": "2"},
+        {"step": 2, "ts_ns": 12, "index": 1, "request": "1"},
+        {"step": 2, "ts_ns": 15, "index": 0, "request": "1"},
+        {"step": 2, "ts_ns": 15, "index": 1, "request": "2"},
+    ]
+
+    assert len(FcfsInversion().check(trace_of(lifecycle=lives, queue_order=rows))) == 1
+
+
 def test_an_older_request_that_was_ready_again_before_is_passed_over() -> None:
     rows = [*life("1", 0, 50, 60), *life("2", 1, 20, 30)]
     told = [

@@ -1,0 +1,28 @@
+"""The time of a request in the front end is drawn in its lane, before the engine and after it."""
+
+from __future__ import annotations
+
+from stepscope.app import palette
+from stepscope.app.timeline import Timeline
+from tests.traces import trace_of
+
+LIFE = [
+    {"ts_ns": at, "request": "r", "event": what}
+    for at, what in (
+        (0, "receive"), (40, "arrive"), (100, "admit"), (300, "finish"), (360, "deliver"),
+    )
+]  # fmt: skip
+
+
+def test_the_front_end_and_the_delivery_are_spans_of_their_own() -> None:
+    timeline = Timeline(trace_of(lifecycle=LIFE))
+
+    spans = timeline.spans(timeline.lanes[0].id, 0, 1_000, 10)
+
+    drawn = [(each.start_ns, each.end_ns, each.state, each.label) for each in spans]
+    assert drawn == [
+        (0, 40, palette.FRONT_END, "front end"),
+        (40, 100, palette.WAITING, "waiting"),
+        (100, 300, palette.IDLE, "in no batch"),
+        (300, 360, palette.FRONT_END, "delivery"),
+    ]
