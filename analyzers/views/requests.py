@@ -33,7 +33,9 @@ def has_arrivals(trace: Trace) -> bool:
 
 def has_histories(trace: Trace) -> bool:
     """Tell whether requests arrived and something became of any: a list of arrivals is no run."""
-    return has_arrivals(trace) and any_row(events(trace).filter(pl.col("event") != "arrive"))
+    return has_arrivals(trace) and any_row(
+        events(trace).filter(~pl.col("event").is_in(states.BEFORE))
+    )
 
 
 def has_decisions(trace: Trace) -> bool:

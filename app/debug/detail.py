@@ -101,7 +101,8 @@ def _header(detail: StepDetail) -> Table:
     facts = {
         "step": detail.after.step,
         "kind": step.get("kind"),
-        "began": _began(detail),
+        "formed": _moment(detail, "formed_ns"),
+        "began": _moment(detail, "ts_ns"),
         "took": _time(step.get("dur_ns")),
         "on the CPU": _time(step.get("cpu_dur_ns")),
         "on the GPU": _gpu(step),
@@ -110,6 +111,8 @@ def _header(detail: StepDetail) -> Table:
         "waiting": step.get("num_waiting"),
         "running": step.get("num_running"),
         "KV blocks free": _free(step),
+        "reserve ratio": step.get("reserve_ratio"),
+        "pipeline stage": step.get("pp_stage"),
         "path": step.get("executed_path"),
         "read from": step.get("tag"),
         "inferred": step.get("inferred"),
@@ -169,8 +172,8 @@ def _device(device: Sequence[Mapping[str, Any]]) -> Table:
     return Table(("shape", "tasks", "blocks", "parts", "core time"), rows, "core groups")
 
 
-def _began(detail: StepDetail) -> str:
-    ts_ns = detail.step.get("ts_ns")
+def _moment(detail: StepDetail, column: str) -> str:
+    ts_ns = detail.step.get(column)
     return "" if ts_ns is None else moment(ts_ns - detail.first_ns, RESOLUTION_NS)
 
 
@@ -187,7 +190,9 @@ def _free(step: Mapping[str, Any]) -> str:
     free, total = step.get("kv_blocks_free"), step.get("kv_blocks_total")
     if free is None:
         return ""
-    return f"{free:,}" if total is None else f"{free:,} of {total:,}"
+    cached = step.get("kv_blocks_cached")
+    told = f"{free:,}" if total is None else f"{free:,} of {total:,}"
+    return told if cached is None else f"{told}, {cached:,} of them cached"
 
 
 def _time(ns: int | None) -> str:

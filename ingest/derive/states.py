@@ -112,17 +112,18 @@ def step_times(trace: Trace) -> pl.LazyFrame:
     """When each step was formed, began and ended: rank, step, formed_ns, from_ns, to_ns.
 
     Also its kind, num_prefill_tokens and num_decode_tokens. A step that does not say how long it
-    took lasts until the next of its rank; `to_ns` is null where there is none.
+    took lasts until the next of its rank and stage of a pipeline; `to_ns` is null where there is
+    none.
     """
     key = ["rank", "step"]
     when = pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS)
     lasts = pl.col("dur_ns").max().clip(0, FAR_NS)
     known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
-    sizes = pl.col("kind", "num_prefill_tokens", "num_decode_tokens").first()
+    sizes = pl.col("kind", "num_prefill_tokens", "num_decode_tokens", "pp_stage").first()
     formed = pl.col("formed_ns").min().clip(-FAR_NS, FAR_NS)
     begun = trace.steps.filter(known).group_by(key).agg(sizes, formed, begun_ns=when, dur_ns=lasts)
     rows = trace.batch_rows.filter(known).group_by(key).agg(rows_ns=when)
-    following = pl.col("from_ns").shift(-1).over("rank")
+    following = pl.col("from_ns").shift(-1).over("rank", "pp_stage")
     return (
         begun.join(rows, on=key, how="full", coalesce=True)
         .with_columns(
@@ -131,7 +132,7 @@ def step_times(trace: Trace) -> pl.LazyFrame:
         )
         .sort("rank", "from_ns", "step")
         .with_columns(to_ns=pl.coalesce(pl.col("from_ns") + pl.col("dur_ns"), following))
-        .drop("begun_ns", "dur_ns", "rows_ns")
+        .drop("begun_ns", "dur_ns", "rows_ns", "pp_stage")
     )
 
 

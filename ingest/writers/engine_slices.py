@@ -192,6 +192,7 @@ def _events(trace: Trace) -> pl.LazyFrame:
         "prompt_len",
         "max_tokens",
         "num_generated",
+        "external_id",
     )
     return _slice(events, _request_track(), pl.col("event"), "lifecycle", shown)
 

@@ -257,3 +257,32 @@ def test_every_span_of_a_real_profile_is_on_the_timeline_once(shared_data: Path,
     assert sorted(span.ref[1] for span in shown) == list(range(trace.num_rows("spans")))
     for before, after in pairwise(shown):
         assert before.lane != after.lane or before.end_ns <= after.start_ns
+
+
+def test_steps_of_two_stages_of_a_pipeline_have_a_lane_each() -> None:
+    steps = [
+        {"step": 1, "ts_ns": 0, "dur_ns": 60, "kind": "decode", "pp_stage": 0},
+        {"step": 2, "ts_ns": 20, "dur_ns": 60, "kind": "prefill", "pp_stage": 1},
+        {"step": 3, "ts_ns": 60, "kind": "decode", "pp_stage": 0},
+        {"step": 4, "ts_ns": 90, "dur_ns": 10, "kind": "decode", "pp_stage": 0},
+    ]
+    timeline = Timeline(trace_of(steps=steps))
+
+    lanes = [lane for lane in timeline.lanes if lane.section == "steps"]
+
+    assert [lane.label for lane in lanes] == ["stage 0", "stage 1"]
+    drawn = [
+        [(span.start_ns, span.end_ns) for span in timeline.spans(lane.id, 0, 200, 9)]
+        for lane in lanes
+    ]
+    assert drawn == [[(0, 60), (60, 90), (90, 100)], [(20, 80)]]
+
+
+def test_free_blocks_that_the_prefix_cache_finds_are_counted_beside_the_free() -> None:
+    step = {"step": 1, "ts_ns": 0, "dur_ns": 60, "kind": "decode", "kv_blocks_free": 9}
+    told = Timeline(trace_of(steps=[{**step, "kv_blocks_cached": 4}]))
+    untold = Timeline(trace_of(steps=[step]))
+
+    names = [lane.label for lane in told.lanes if lane.kind == "counter"]
+    assert names == ["KV blocks free", "of these cached"]
+    assert "of these cached" not in [lane.label for lane in untold.lanes]

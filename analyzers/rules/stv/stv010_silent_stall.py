@@ -87,7 +87,8 @@ class SilentStall:
             pl.col("num_free_slots", "kv_blocks_free").min(),
             last_formed_ns=pl.col("formed_ns").max(),
         ).filter(pl.col("num_steps") > self.max_steps)
-        silent = why(runs, trace).filter(pl.col("told_reason").is_null() | _IS_PAST)
+        is_silent = pl.all_horizontal(pl.col("told_reason", "told_resource").is_null())
+        silent = why(runs, trace).filter(is_silent | _IS_PAST)
         rows = worst_of_each_rank(silent).sort("rank").collect()
         return each(self, rows, self._finding, FIX, self.limit)
 

@@ -3,9 +3,10 @@
 ## What it finds
 A trace whose manifest says that the recording was not closed: the engine was killed, crashed, or
 ran out of disk, and the rows were recovered from the journal when the trace was opened. Or a file
-of another program that ends in the middle; what is whole in it was read. It is placed at the step
-that was under way: the first of which no end was recorded after the last that did end. A recording
-whose program still writes it is none of these: it has not ended.
+of another program that ends in the middle; what is whole in it was read. How many requests were
+open then is told where requests are recorded. It is placed at the step that was under way: the
+first of which no end was recorded after the last that did end. A recording whose program still
+writes it is none of these: it has not ended.
 
 Where only the close is missing it is a note: every row that was given is there, the last step had
 ended, and no request was open.
@@ -17,7 +18,7 @@ that look for what never happened cannot tell "never" from "not yet" near the en
 
 ## Example
     the recording of rank 1 was not closed: 48,211 rows recovered, 17 bytes unreadable;
-    what came later is missing
+    what came later is missing, 20 of 31 requests were open in step 412, which never ended
 
 ## How to fix
 If the engine crashed, look at the last step: it is what the engine was doing. `stepscope close`
@@ -77,16 +78,19 @@ class NotClosed:
         rank, _, part = who.partition(".")
         last = _last_step(trace, rank)
         num_rows, num_bytes = _counts(was if isinstance(was, Mapping) else {})
+        num_open, num_came = _requests_of(trace, rank)
         message = (
             f"the recording of rank {rank}{f', {part},' if part else ''} was not closed: "
             f"{times(num_rows, 'row')} recovered, "
             f"{times(num_bytes, 'byte')} unreadable; what came later is missing"
+            f"{_open(num_open, num_came, last)}"
         )
         evidence: Evidence = {
             "rows recovered": num_rows,
             "discarded_bytes": num_bytes,
             "rows dropped": num_dropped,
             "last step": last["step"],
+            "requests open": num_open or None,
         }
         found = finding(self, message, FIX, at=last, evidence=evidence)
         is_all = not num_bytes and not num_dropped and not _notes(was)
@@ -107,6 +111,21 @@ class NotClosed:
             "last step": last["step"],
         }
         return finding(self, message, FIX_OF_FILE, at=last, evidence=evidence)
+
+
+def _requests_of(trace: Trace, rank: str) -> tuple[int, int]:
+    """How many requests of a rank had not ended when its recording did, and how many had come."""
+    of_rank = requests(trace).filter(pl.col("rank").cast(pl.String) == rank)
+    is_open = pl.col("outcome").is_null().sum()
+    num_open, num_came = of_rank.select(is_open, num=pl.len()).collect().row(0)
+    return num_open, num_came
+
+
+def _open(num_open: int, num_came: int, last: Mapping[str, Any]) -> str:
+    if not num_open:
+        return ""
+    never = f" in step {last['step']}, which never ended" if last["has_no_end"] else ""
+    return f", {num_open:,} of {times(num_came, 'request')} were open{never}"
 
 
 def _counts(was: Mapping[str, Any]) -> tuple[int, int]:

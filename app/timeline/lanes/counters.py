@@ -20,7 +20,10 @@ from stepscope.app.timeline.lanes.lane import (
 from stepscope.ingest.trace import Trace
 
 Floats = npt.NDArray[np.float64]
-OF_STEPS = {"kv_blocks_free": "KV blocks free", "num_waiting": "waiting", "num_running": "running"}
+OF_STEPS = {
+    "kv_blocks_free": "KV blocks free", "kv_blocks_cached": "of these cached",
+    "num_waiting": "waiting", "num_running": "running",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

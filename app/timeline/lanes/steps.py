@@ -1,4 +1,7 @@
-"""The engine's steps: one lane per rank, a step split by what its tokens were computed for."""
+"""The engine's steps: a lane for each rank and stage of a pipeline, a step split by its tokens.
+
+These were computed for prefill, decode or recompute.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,8 @@ STATE_OF_KIND = {
     "dummy": palette.IDLE,
 }
 BATCH = "batch_rows"
+LANE = ("rank", "pp_stage")
+"""Steps of two stages of a pipeline are under way at once: each has a lane of its own."""
 STATE_OF_PART = {
     "recompute": palette.RECOMPUTE,
     "prefill": palette.PREFILL,
@@ -49,18 +54,25 @@ def step_lanes(trace: Trace, last_ns: int) -> LaneSpans:
             end=end_of(pl.col("ts_ns"), pl.col("lasts_ns"), last_ns),
             **{name: pl.col(column).fill_null(0).clip(0) for name, column in tokens.items()},
         )
-        .select("rank", "ref", "kind", "start", "end", "is_listed", *tokens)
+        .select(*LANE, "ref", "kind", "start", "end", "is_listed", *tokens)
         .collect()
     )
     ranks = steps["rank"].unique().sort().to_list()
-    names = tuple(LaneName(rank, several_ranks("", rank, ranks), "engine", ABOUT) for rank in ranks)
-    lane = pl.col("rank").replace_strict(ranks, range(len(ranks)), return_dtype=pl.UInt32)
-    parts = _split(steps.with_columns(lane=lane))
+    lanes = steps.select(LANE).unique().sort(LANE).with_row_index("lane")
+    names = tuple(
+        LaneName(rank, several_ranks("", rank, ranks), _called(stage), ABOUT)
+        for rank, stage in lanes.select(LANE).iter_rows()
+    )
+    parts = _split(steps.join(lanes, on=LANE, nulls_equal=True, maintain_order="left"))
     shown = (
         span_rows(parts.filter(is_listed), table)
         for is_listed, table in ((pl.col("is_listed"), "steps"), (~pl.col("is_listed"), BATCH))
     )
     return LaneSpans(names, pl.concat(shown))
+
+
+def _called(stage: int | None) -> str:
+    return "engine" if stage is None else f"stage {stage}"
 
 
 def known_steps(trace: Trace) -> pl.LazyFrame:

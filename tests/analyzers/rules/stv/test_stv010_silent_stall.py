@@ -50,6 +50,12 @@ def test_an_engine_that_says_why_is_not_silent() -> None:
     assert stalled(*(decode(n, 3, **ROOM) for n in range(1, 9)), told=told) == []
 
 
+def test_a_word_for_what_blocks_is_a_reason_as_well() -> None:
+    told = [decision("request", "r1", "deferred", 15, resource="selection")]
+
+    assert stalled(*(decode(n, 3, **ROOM) for n in range(1, 9)), told=told) == []
+
+
 def test_waiting_behind_somebody_is_no_reason() -> None:
     told = [decision("request", "r1", "deferred", 15, reason="waits behind r0", resource="queue")]
 

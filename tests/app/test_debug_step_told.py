@@ -1,0 +1,30 @@
+"""What a real engine tells of a step stands in the step's own table."""
+
+from __future__ import annotations
+
+from stepscope.app.debug import Session
+from tests.traces import trace_of
+
+STEP = {"step": 1, "ts_ns": 20_000, "dur_ns": 5_000, "kind": "decode", "kv_blocks_free": 9}
+
+
+def told(**more: object) -> dict[str, str]:
+    steps = [{**STEP, "step": 0, "ts_ns": 0}, {**STEP, **more}]
+    session = Session(trace_of(steps=steps))
+    session.goto(step=1)
+    return dict(session.detail().tables()[0].rows)  # type: ignore[arg-type]
+
+
+def test_a_step_tells_when_it_was_formed_and_what_of_its_free_blocks_is_cached() -> None:
+    said = told(
+        formed_ns=12_000, kv_blocks_cached=4, kv_blocks_total=30, pp_stage=1, reserve_ratio=0.75
+    )
+
+    assert (said["formed"], said["began"]) == ("0.012 ms", "0.020 ms")
+    assert said["KV blocks free"] == "9 of 30, 4 of them cached"
+    assert (said["pipeline stage"], said["reserve ratio"]) == ("1", "0.75")
+
+
+def test_what_a_step_does_not_tell_is_not_said() -> None:
+    assert not {"formed", "pipeline stage", "reserve ratio"} & told().keys()
+    assert told()["KV blocks free"] == "9"
