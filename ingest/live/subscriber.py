@@ -151,7 +151,8 @@ class _Watch:
         if self.was_connected and not self.num_connected:
             return "the publisher is gone"
         if self.last is None:
-            return "nothing came" if now - self.began > self.patience.first else ""
+            is_over = now - self.began > self.patience.first
+            return "the wait for the first one was over" if is_over else ""
         is_idle = self.patience.idle is not None and now - self.last > self.patience.idle
         return "nothing came any more" if is_idle else ""
 

@@ -207,7 +207,9 @@ def test_where_nothing_comes_one_line_says_so_and_nothing_is_written(tmp_path: P
         run = ended(process)
 
     assert run.code == 3
-    assert run.err == f"stepscope: {address}: no message came: nothing came\n"
+    assert (
+        run.err == f"stepscope: {address}: no message came: the wait for the first one was over\n"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
