@@ -1,0 +1,1 @@
+"""The real scheduler of SGLang, recorded on a CPU; needs an environment that has it."""
