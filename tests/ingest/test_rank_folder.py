@@ -69,5 +69,6 @@ def test_profiles_are_of_one_rank_each_and_lists_and_logs_are_not() -> None:
     of_ranks = {type(reader).__name__ for reader in readers() if reader.one_per_rank}
 
     assert of_ranks == {
-        "ChromeReader", "NsysReader", "PerfettoReader", "Rocprofv3Reader", "XPlaneReader",
+        "ChromeReader", "NsysReader", "PerfettoReader", "RocpdReader", "Rocprofv3Reader",
+        "XPlaneReader",
     }  # fmt: skip
