@@ -15,7 +15,7 @@ import polars as pl
 from stepscope.analyzers.latency.causes import BY_NAME
 from stepscope.analyzers.latency.device_time import collectives, computing, watched
 from stepscope.analyzers.latency.gpu_time import Layers, moments
-from stepscope.analyzers.latency.intervals import DELIVERY, FRONT_END, NUMBER_OF, PREEMPTED
+from stepscope.analyzers.latency.intervals import DELIVERY, FORMED, FRONT_END, NUMBER_OF, PREEMPTED
 from stepscope.analyzers.views.interval_union import covered, merged, shares
 from stepscope.ingest.trace import Trace
 
@@ -123,7 +123,7 @@ def _caused(intervals: pl.LazyFrame) -> pl.LazyFrame:
         .otherwise(NUMBER_OF["unknown"])
     )
     kept = ("line", "rank", "from_ns", "to_ns", "is_before_first")
-    is_scheduled = (pl.col("work") > 0) & ~is_out
+    is_scheduled = (pl.col("work") > 0) & (pl.col("work") != FORMED) & ~is_out
     return intervals.select(*kept, cause=cause, is_scheduled=is_scheduled)
 
 

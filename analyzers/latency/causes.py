@@ -63,6 +63,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("copy", "copy", "the GPU copied or filled memory, and executed nothing else"),
     Cause("gpu-wait", "gpu-wait", "what was launched had not begun, or the CPU waited for the GPU"),
     Cause("launch", "launch", "the CPU was in a step, and had given the GPU nothing to execute"),
+    Cause("formed", "dispatch", "in a batch that was formed and had not begun to run"),
     Cause("dispatch", "dispatch", "in a batch of which no core was executing anything"),
     Cause("idle", "idle", "in no batch, and no step was under way"),
     Cause("unknown", "unknown", "a step was under way, and what it was to the request is not told"),

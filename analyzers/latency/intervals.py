@@ -27,6 +27,7 @@ STATE_OF = {
 }  # fmt: skip
 # Of the points of one moment: what ends goes before what begins, and the end of all is last.
 BIRTH, LEFT_BATCH, MOVED, CAME, LOOKED_AT, READY, DECIDED, JOINED, FIRST_TOKEN, END = range(10)
+FORMED = NUMBER_OF["formed"]
 IN_FAVOUR = ("admitted", "chosen")
 CODE = pl.UInt8
 NO_HEAD = 2**32 - 1
@@ -38,7 +39,10 @@ def steps(trace: Trace) -> pl.LazyFrame:
 
 
 def scheduled(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
-    """When each request was in a batch, and for what: rank, request, step, from_ns, to_ns, work."""
+    """When each request was in a batch, and for what.
+
+    Columns: rank, request, step, formed_ns (when the batch was formed), from_ns, to_ns, work.
+    """
     work = (
         pl.when(pl.col("is_recompute").fill_null(value=False))
         .then(NUMBER_OF["recompute"])
@@ -49,7 +53,7 @@ def scheduled(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
         .otherwise(NUMBER_OF["unknown"])
     )
     rows = trace.batch_rows.filter(pl.col("request").is_not_null())
-    times = steps.select("rank", "step", "from_ns", "to_ns")
+    times = steps.select("rank", "step", "formed_ns", "from_ns", "to_ns")
     return rows.select(*REQUEST, "step", work=work.cast(CODE)).join(times, on=["rank", "step"])
 
 
@@ -247,8 +251,11 @@ def _ready(trace: Trace, looked_at: pl.LazyFrame) -> pl.LazyFrame:
     )  # fmt: skip
 
 
-def _joined_and_left(scheduled: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """A request that is in two batches at once is in the later one."""
+def _joined_and_left(scheduled: pl.LazyFrame) -> tuple[pl.LazyFrame, ...]:
+    """A request that is in two batches at once is in the later one, from when that begins.
+
+    An engine that schedules ahead forms a batch while the one before it runs.
+    """
     following = pl.col("from_ns").shift(-1).over(REQUEST)
     until = pl.min_horizontal("to_ns", following)
     in_order = scheduled.sort(*REQUEST, "from_ns", "to_ns", "step").with_columns(to_ns=until)
@@ -256,7 +263,12 @@ def _joined_and_left(scheduled: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFram
     left = in_order.select(
         *REQUEST, ts_ns="to_ns", order=_order(LEFT_BATCH), work=pl.lit(NOTHING, CODE)
     )
-    return joined, left
+    formed_ns = pl.max_horizontal("formed_ns", pl.col("to_ns").shift(1).over(REQUEST))
+    formed = in_order.select(
+        *REQUEST, "from_ns", ts_ns=formed_ns, order=_order(JOINED), work=pl.lit(FORMED, CODE)
+    )
+    ahead = formed.filter(pl.col("ts_ns") < pl.col("from_ns")).drop("from_ns")
+    return ahead, joined, left
 
 
 def _on(points: pl.LazyFrame, lines: pl.LazyFrame) -> pl.LazyFrame:

@@ -69,4 +69,5 @@ def run_scheduled(steps: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:
 
 def _part(steps: pl.LazyFrame, work: pl.Expr) -> pl.LazyFrame:
     request = pl.lit(None, pl.String).alias("request")
-    return steps.select("rank", request, "step", "from_ns", "to_ns", work=work.cast(CODE))
+    times = ("from_ns", "to_ns")
+    return steps.select("rank", request, "step", *times, formed_ns="from_ns", work=work.cast(CODE))

@@ -42,9 +42,10 @@ def blame(
     The causes of a request add up to its latency exactly. It was in the front end, in the queue
     (no-blocks, no-seat, no-budget, behind a chunk, a bucket, a phase, the queue's head, a step
     under way, or kept out by what a decision names), not ready (for a grammar, or for KV from
-    elsewhere), preempted, in a batch (recompute, prefill, decode, less communication, dispatch,
-    gpu-wait and launch), or on its way to the client (delivery); what the trace does not tell is
-    idle or unknown, and a note says why.
+    elsewhere), preempted, in a batch (formed, recompute, prefill, decode, less communication,
+    dispatch, gpu-wait and launch), or on its way to the client (delivery); what the trace does not
+    tell is idle or unknown, and a note says why. Whoever stands behind the head of the queue waits
+    for what the head lacks.
 
     A profile names no requests: its run is split by what the GPU did at each moment (gemm,
     attention, another kernel, exposed communication, copy) and by why it did nothing (gpu-wait:

@@ -160,3 +160,28 @@ def test_who_stood_first_when_the_queue_was_sorted_waits_behind_nobody() -> None
 
     assert of_request(blame(trace), "a") == {"head": 40}
     assert of_request(blame(trace), "b") == {"head": 10, "unknown": 30}
+
+
+def test_who_is_in_a_batch_that_was_formed_ahead_waits_for_the_one_before_to_end() -> None:
+    row = {"phase": "prefill", "num_tokens": 4}
+    trace = trace_of(
+        steps=[
+            {"step": 1, "ts_ns": 0, "dur_ns": 20, "formed_ns": 0, "kind": "prefill"},
+            {"step": 2, "ts_ns": 20, "dur_ns": 10, "formed_ns": 5, "kind": "mixed"},
+        ],
+        batch_rows=[
+            {**row, "step": 1, "ts_ns": 0, "request": "first"},
+            {**row, "step": 2, "ts_ns": 5, "request": "first", "phase": "decode"},
+            {**row, "step": 2, "ts_ns": 5, "request": "second"},
+        ],
+        lifecycle=[
+            event("first", "arrive", 0), event("first", "admit", 0), event("first", "finish", 30),
+            event("second", "arrive", 5), event("second", "admit", 5),
+            event("second", "finish", 30),
+        ],
+    )  # fmt: skip
+
+    blamed = blame(trace)
+
+    assert of_request(blamed, "second") == {"formed": 15, "prefill": 10}
+    assert of_request(blamed, "first") == {"prefill": 20, "decode": 10}
