@@ -59,7 +59,8 @@ def test_there_is_a_sample_of_each_kind() -> None:
     profiles = {"torch_profiler_cpu.json.gz", "torch_executor_cpu.json.gz"}
 
     perfetto = maker("make_perfetto.py").OUT.name
-    assert {path.name for path in SAMPLES} == {*maker().SIMULATED, *profiles, perfetto}
+    recorded = {"vllm_crowd.trace", "vllm_prefixes.trace", "vllm_prefixes_0.23.trace"}
+    assert {path.name for path in SAMPLES} == {*maker().SIMULATED, *profiles, perfetto, *recorded}
 
 
 def test_the_perfetto_sample_is_what_its_script_writes(tmp_path: Path) -> None:

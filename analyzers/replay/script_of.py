@@ -76,7 +76,7 @@ class _Recorded:
             self.sampled[step][request] = number
         self.steps = _steps(rows("steps"), self.batches)
         self.drafts = Drafts(self.batches, self.sampled, _preempted(self.lifecycle), num_drafts)
-        self.waits = _grammar_waits(rows("decisions"))
+        self.waits = _grammar_waits(rows("decisions"), self.lifecycle)
         self.throttled = set(
             rows("decisions").filter(pl.col("resource") == "dp-throttle")
             .select(pl.col("step").unique()).collect()["step"]
@@ -198,10 +198,24 @@ def _preempted(lifecycle: pl.DataFrame) -> dict[str, list[int]]:
     return found
 
 
-def _grammar_waits(decisions: pl.LazyFrame) -> dict[str, int]:
-    """Who waited for a grammar, and the first step at which it was there."""
-    last = decisions.filter(GRAMMAR).group_by("subject").agg(pl.col("step").max()).collect()
-    return {request: step + 1 for request, step in last.iter_rows()}
+def _grammar_waits(decisions: pl.LazyFrame, lifecycle: pl.DataFrame) -> dict[str, int]:
+    """Who waited for a grammar, and the step at which it was there.
+
+    A reason holds until something else is told of the request: that it waits for something else, or
+    that it is let in.
+    """
+    last = decisions.filter(GRAMMAR).group_by("subject").agg(waited=pl.col("step").max())
+    let_in = (
+        lifecycle.lazy().filter(pl.col("event") == "admit").select(subject="request", step="step")
+    )
+    later = pl.concat([decisions.select("subject", "step"), let_in]).join(last, on="subject")
+    found = (
+        later.filter(pl.col("step") > pl.col("waited"))
+        .group_by("subject")
+        .agg(pl.col("step").min())
+    )
+    never = last.join(found, on="subject", how="anti").select("subject", pl.lit(-1, pl.Int64))
+    return dict(pl.concat([found, never.rename({"literal": "step"})]).collect().iter_rows())
 
 
 def _how(event: str, cause: str | None) -> str | None:

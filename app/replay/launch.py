@@ -18,6 +18,7 @@ from typing import IO, Any
 import stepscope
 from stepscope.ingest.errors import ConfigError, StepscopeError
 from stepscope.ingest.progress import Progress
+from stepscope.ingest.recording.closing import close_recording
 from stepscope.ingest.replay.script import Script, write_script
 
 BOOT = """
@@ -64,9 +65,16 @@ def run(script: Script, python: str, out: Path, report: Progress | None = None) 
         with (Path(folder) / "stderr").open("w+b") as stderr:
             said = _said(python, written, out, stderr, report)
             if "result" in said:
+                _compact(out)
                 found: Json = said["result"]
                 return found
             raise ReplayFailed(_why(said, stderr, script.engine), where=python, todo=_todo(said))
+
+
+def _compact(out: Path) -> None:
+    """Make Parquet of what was recorded: the engine's environment may lack what does that."""
+    if any(out.glob("journal.rank=*")):
+        close_recording(out)
 
 
 def _said(python: str, script: Path, out: Path, stderr: IO[bytes], report: Progress | None) -> Json:
