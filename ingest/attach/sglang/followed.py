@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from stepscope.ingest.attach.hooks import Hooks, log
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.sglang.waits import Reasons
-from stepscope.ingest.attach.telling import LeftOut, Step
+from stepscope.ingest.attach.telling import Counts, LeftOut, Step
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.lasting import BatchRow
 
@@ -190,11 +190,11 @@ class SGLangScheduler:
             else self._prefill_row(req, batch, is_first=req.rid in admitted)
             for req in batch.reqs
         ]
-        names, columns = [row.request for row in rows], self._columns(plan, rows)
+        names, counts = [row.request for row in rows], self._counts(plan, rows)
         if not is_extend and names == self._last:
-            step = self.telling.formed_again(ts_ns, **columns)
+            step = self.telling.formed_again(ts_ns, counts)
         else:
-            step = self.telling.formed(ts_ns, rows, **columns)
+            step = self.telling.formed(ts_ns, rows, counts)
         is_whole = all(row.position is not None for row in rows)
         self._last = names if is_whole else None
         return Formed(step, list(batch.reqs), [row.position for row in rows])
@@ -218,7 +218,7 @@ class SGLangScheduler:
             is_recompute=True if name in self._lost else None,
         )  # fmt: skip
 
-    def _columns(self, plan: Any, rows: list[BatchRow]) -> dict[str, Any]:
+    def _counts(self, plan: Any, rows: list[BatchRow]) -> Counts:
         scheduler, page = self._scheduler, self._scheduler.page_size
         prefills = [row.num_tokens for row in rows if row.phase == "prefill"]
         num_decodes = len(rows) - len(prefills)
@@ -226,20 +226,20 @@ class SGLangScheduler:
         free = scheduler.token_to_kv_pool_allocator.available_size()
         cached = scheduler.tree_cache.evictable_size()
         running = {req.rid for req in plan.running_batch.reqs} | {row.request for row in rows}
-        return {
-            "kind": kinds[bool(prefills)][bool(num_decodes)],
-            "num_prefill_reqs": len(prefills),
-            "num_decode_reqs": num_decodes,
-            "num_prefill_tokens": sum(prefills),
-            "num_decode_tokens": num_decodes,
-            "token_budget": scheduler.max_prefill_tokens if prefills else None,
-            "num_waiting": len(scheduler.waiting_queue),
-            "num_running": len(running),
-            "kv_blocks_free": (free + cached) // page,
-            "kv_blocks_total": scheduler.max_total_num_tokens // page,
-            "kv_blocks_cached": cached // page,
-            "reserve_ratio": scheduler.new_token_ratio_tracker.current,
-        }
+        return Counts(
+            kind=kinds[bool(prefills)][bool(num_decodes)],
+            num_prefill_reqs=len(prefills),
+            num_decode_reqs=num_decodes,
+            num_prefill_tokens=sum(prefills),
+            num_decode_tokens=num_decodes,
+            token_budget=scheduler.max_prefill_tokens if prefills else None,
+            num_waiting=len(scheduler.waiting_queue),
+            num_running=len(running),
+            kv_blocks_free=(free + cached) // page,
+            kv_blocks_total=scheduler.max_total_num_tokens // page,
+            kv_blocks_cached=cached // page,
+            reserve_ratio=scheduler.new_token_ratio_tracker.current,
+        )
 
     # ── outputs ──────────────────────────────────────────────────────────────────────────────
 
