@@ -131,7 +131,7 @@ def intervals(
     return (
         pl.concat(on_lines, how="diagonal")
         .with_columns(head=head)
-        .join(bounds, on="line")
+        .join(bounds, on="line", maintain_order="left")
         .with_columns(from_ns=pl.col("ts_ns").clip(pl.col("first_ns"), pl.col("last_ns")))
         .sort("line", "from_ns", "order", maintain_order=True)
         .with_columns(pl.col(every).forward_fill(), to_ns=pl.col("from_ns").shift(-1))

@@ -128,3 +128,11 @@ def test_a_chunk_that_took_the_head_s_budget_took_it_from_those_behind_as_well()
     )  # fmt: skip
 
     assert of_request(blame(trace), "next") == {"chunk": 10, "no-budget": 80}
+
+
+def test_of_two_decisions_of_one_moment_the_one_that_was_recorded_last_holds() -> None:
+    requests = [f"r{n}" for n in range(50)]
+    twice = [deferred(each, 0, lacks) for each in requests for lacks in ("kv-block", "bucket")]
+    trace = trace_of(steps=STEPS, lifecycle=waits(*requests), decisions=twice)
+
+    assert {each.cause.name for each in blame(trace).totals()} == {"bucket"}
