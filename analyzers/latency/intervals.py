@@ -60,19 +60,20 @@ def scheduled(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
 def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     """One row per request, in order of arrival: where its line begins and ends.
 
-    Columns: line (its number), rank, request, from_ns, to_ns, sampled_ns (its first token),
-    first_token_ns, outcome, and whether its arrival was recorded. Where a front end tells of it,
-    the line begins when that received it and ends when the client had all of it; first_token_ns is
-    then when the client had the first token. A request that ranks share is told by those that have
-    its lifecycle, or else by the lowest.
+    Columns: line (its number), rank, request, from_ns, to_ns, sampled_ns, first_token_ns, outcome,
+    and whether its arrival was recorded. Where a front end tells of it, the line begins when that
+    received it and ends when the client had all of it; first_token_ns is then when the client had
+    the first token, and sampled_ns when the last of those was sampled that came with it. A request
+    that ranks share is told by those that have its lifecycle, or else by the lowest.
     """
-    at = pl.col("ts_ns")
+    at, brings = pl.col("ts_ns"), _brings_tokens()
     told = events(trace).group_by(REQUEST).agg(
         came_ns=at.filter(pl.col("event") == "arrive").min(),
         told_ns=at.min(),
         received_ns=at.filter(pl.col("event") == "receive").min(),
         sampled_ns=at.filter(pl.col("event") == "first-token").min(),
-        first_out_ns=at.filter(_brings_tokens()).min(),
+        first_out_ns=at.filter(brings).min(),
+        num_first=pl.col("num_generated").filter(brings).sort_by(at.filter(brings)).first(),
         last_out_ns=at.filter(pl.col("event") == "deliver").max(),
     )  # fmt: skip
     left = pl.col("to_ns").filter(pl.col("to_ns") < FAR_NS).max()
@@ -91,6 +92,7 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(from_ns=began)
         .with_columns(to_ns=pl.coalesce("ended_ns", still_there, "left_ns", "from_ns"))
         .with_columns(pl.max_horizontal("from_ns", "to_ns", out_ns).alias("to_ns"))
+        .pipe(_with_all_sampled, trace)
         .select(
             *REQUEST, "from_ns", "to_ns", "sampled_ns", "outcome",
             first_token_ns=pl.coalesce("first_out_ns", "sampled_ns"),
@@ -99,6 +101,24 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
         .sort("from_ns", "rank", "request")
         .with_row_index("line")
     )  # fmt: skip
+
+
+def _with_all_sampled(lines: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Set sampled_ns to when the last of `num_first` tokens was, which the client got at once.
+
+    Where tokens have no times that was at the request's end, or when the client got them.
+    """
+    several = lines.filter(pl.col("num_first") > 1).select(*REQUEST, "num_first")
+    last = (
+        trace.outputs.join(several, on=REQUEST)
+        .filter(pl.col("position") == pl.col("num_first") - 1)
+        .group_by(REQUEST)
+        .agg(last_ns=pl.col("ts_ns").min())
+    )
+    told = pl.coalesce("last_ns", "ended_ns", "first_out_ns")
+    is_one = pl.col("num_first").fill_null(1) <= 1
+    sampled = pl.when(is_one).then("sampled_ns").otherwise(pl.min_horizontal(told, "first_out_ns"))
+    return lines.join(last, on=REQUEST, how="left").with_columns(sampled_ns=sampled)
 
 
 def _brings_tokens() -> pl.Expr:

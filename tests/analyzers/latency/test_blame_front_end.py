@@ -45,6 +45,34 @@ def test_the_first_token_is_there_when_the_client_has_it() -> None:
     assert (first["decode_ns"], first["idle_ns"]) == (0, 6)
 
 
+def test_who_is_given_all_at_once_waits_for_its_last_token_and_not_for_the_delivery() -> None:
+    life = [each for each in LIFE if each["ts_ns"] != 23]
+    outputs = [
+        {"step": step, "ts_ns": ts_ns, "request": "r", "position": position}
+        for position, (step, ts_ns) in enumerate([(1, 20), (2, 30)])
+    ]
+
+    for told in (outputs, []):
+        found = blame(trace_of(lifecycle=life, steps=STEPS, batch_rows=ROWS, outputs=told))
+
+        assert of_request(found, "r") == {
+            "front-end": 4, "idle": 6, "prefill": 10, "decode": 10, "delivery": 6,
+        }  # fmt: skip
+        assert found.requests["first_token_ns"].to_list() == [36]
+
+
+def test_a_delivery_begins_when_the_last_of_the_tokens_that_it_brings_was_sampled() -> None:
+    life = [{**each, "num_generated": 2} if each["ts_ns"] == 23 else each for each in LIFE]
+    outputs = [
+        {"step": 1, "ts_ns": 20, "request": "r", "position": 0},
+        {"step": 2, "ts_ns": 22, "request": "r", "position": 1},
+    ]
+
+    found = blame(trace_of(lifecycle=life, steps=STEPS, batch_rows=ROWS, outputs=outputs))
+
+    assert found.to_first_token["delivery_ns"].to_list() == [1]
+
+
 def test_what_a_client_was_given_of_an_error_is_no_first_token() -> None:
     life = [
         event("r", "receive", 0),
