@@ -37,6 +37,7 @@ class BrokenSite(Exception):
     """A link leads nowhere, or the builder says what is wrong with a page."""
 
 
+START = ("tutorial", "attach-vllm", "attach", "recorder", "replay", "ci", "formats")
 QUESTIONS = (
     "why-is-my-request-waiting", "what-did-preemption-cost", "did-the-upgrade-change-my-schedule",
 )  # fmt: skip
@@ -46,7 +47,7 @@ def nav() -> Nav:
     """What stands in the site's menu, and in which order."""
     return [
         {"Home": "README.md"},
-        {"Start": [*map(_page, ("tutorial", "recorder", "replay", "ci", "formats"))]},
+        {"Start": [*map(_page, START)]},
         {"Questions": [*map(_page, QUESTIONS)]},
         {"Rules": [{"All rules": "docs/rules/README.md"}, *map(_family, FAMILIES)]},
         {"Reference": [_titled(page) for page in sorted((DOCS / "reference").glob("*.md"))]},

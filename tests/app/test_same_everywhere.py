@@ -18,7 +18,11 @@ from stepscope.ingest.writers.engine_slices import engine_slices
 from tests.app.looked import Looked
 
 BATCH = {palette.PREFILL: "batch", palette.DECODE: "batch", palette.RECOMPUTE: "batch"}
-SHOWN = {palette.WAITING: "waiting", palette.PREEMPTED: "preempted", palette.IDLE: "out", **BATCH}
+SHOWN = {
+    palette.WAITING: "waiting", palette.PREEMPTED: "preempted", palette.IDLE: "out",
+    palette.FRONT_END: "front-end", **BATCH,
+}  # fmt: skip
+ENDS = ("finish", "abort", "reject", "error")
 IN_BATCH = ("recompute", "prefill", "decode", "communication", "dispatch")
 WORKS = (palette.AIC, palette.AIV, palette.MIX, palette.IDLE, palette.UNKNOWN)
 
@@ -92,28 +96,47 @@ class Told:
     events: list[tuple[int, str]]
     batches: list[tuple[int, int]]
 
+    @property
+    def last_given_ns(self) -> int:
+        """When the client was given the last of it; 0 where nothing tells."""
+        return max((when for when, event in self.events if event == "deliver"), default=0)
+
+    def is_first_under_way(self, ts_ns: int) -> bool:
+        """Whether its first token was sampled, and the client was given nothing yet."""
+        sampled = [when for when, event in self.events if event == "first-token"]
+        given = [when for when, event in self.events if event == "deliver"]
+        return bool(sampled and given) and min(sampled) <= ts_ns < min(given)
+
+    def _after(self, event: str, when: int, state: str) -> str:
+        if event in ENDS:
+            return "front-end" if when < self.last_given_ns else "gone"
+        if event == "defer":
+            return state if state == "preempted" else "waiting"
+        if event == "deliver" and state == "front-end" and when == self.last_given_ns:
+            return "gone"
+        return MEANS.get(event, state)
+
     def at(self, ts_ns: int) -> str:
-        """In a batch, waiting, preempted, out of any batch, or gone; empty before anything."""
+        """In a batch, waiting, preempted, out of any batch, with the front end, or gone.
+
+        Empty before anything.
+        """
         if any(first <= ts_ns < last for first, last in self.batches):
             return "batch"
         state = "" if not self.batches or ts_ns < self.batches[0][0] else "out"
         for when, event in self.events:
             if when > ts_ns:
                 break
-            match event:
-                case "arrive":
-                    state = "waiting"
-                case "defer":
-                    state = state if state == "preempted" else "waiting"
-                case "preempt":
-                    state = "preempted"
-                case "admit" | "resume":
-                    state = "out"
-                case "finish" | "abort" | "reject":
-                    state = "gone"
+            state = self._after(event, when, state)
         if not self.events and self.batches and ts_ns >= max(last for _, last in self.batches):
             return "gone"
         return state
+
+
+MEANS = {
+    "receive": "front-end", "arrive": "waiting", "preempt": "preempted", "admit": "out",
+    "resume": "out",
+}  # fmt: skip
 
 
 def requests_of(run: Looked) -> dict[str, Told]:
@@ -153,7 +176,8 @@ def check_requests(run: Looked) -> int:
                 assert (request in state.waiting) == waits, where
                 assert (request in (state.running or ())) == (queried == "out"), where
             cause = at_of(causes.get(request, []), ts_ns)
-            assert cause in expected(queried), where
+            is_given = cause == "delivery" and told[request].is_first_under_way(ts_ns)
+            assert is_given or cause in expected(queried), where
     return len(told)
 
 
@@ -181,6 +205,7 @@ def exported(run: Looked) -> dict[str, list[tuple[int, int, str]]]:
                 continue
             end = last_ns if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]
             name = "batch" if row["category"] == "batch row" else row["name"]
+            name = "front-end" if name == "delivery" else name
             shown[track].append((row["ts_ns"], end, name))
     return shown
 
@@ -207,6 +232,8 @@ def expected(queried: str) -> tuple[str, ...]:
             return ("batch", "")
         case "preempted":
             return ("preempted",)
+        case "front-end":
+            return ("front-end", "delivery")
         case "waiting":
             return ("no-blocks", "no-seat", "no-budget", "chunk", "bucket", "head", "step", "other",
                     "parked", "idle", "unknown")  # fmt: skip

@@ -30,6 +30,7 @@ from stepscope.ingest.readers.nsys.reader import NsysReader
 from stepscope.ingest.readers.otlp.reader import OtlpReader
 from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.readers.requests.reader import RequestsReader
+from stepscope.ingest.readers.rocpd.reader import RocpdReader
 from stepscope.ingest.readers.rocprofv3.reader import Rocprofv3Reader
 from stepscope.ingest.readers.samples.reader import SamplesReader
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
@@ -39,6 +40,7 @@ from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording import background, segments
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.ingest import rocpd_files
 from tests.ingest.log_files import LOGS
 from tests.ingest.nsys_files import TABLES, exported, two_steps
 from tests.ingest.perfetto_files import LEGACY, event, pack
@@ -202,6 +204,14 @@ def _nsys() -> Iterator[bytes]:
 NAMED = ("StringIds", "TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT")
 
 
+def _rocpd() -> Iterator[bytes]:
+    """A database of two steps, plain and compressed."""
+    with TemporaryDirectory() as folder:
+        content = rocpd_files.database(Path(folder) / "a.db", rocpd_files.two_steps()).read_bytes()
+    yield content
+    yield gzip.compress(content)
+
+
 def _texts(*texts: str) -> Callable[[], Iterator[bytes]]:
     return lambda: (text.encode() for text in texts)
 
@@ -231,6 +241,7 @@ TARGETS = {
         _texts(json.dumps(spans_exported(SERVED, span("a", 0, 1)))),
         as_file("spans.json"),
     ),
+    "rocpd": Target(RocpdReader(), _rocpd, as_file("results.db")),
     "nsys": Target(NsysReader(), _nsys, as_file("report.sqlite")),
     "requests": Target(RequestsReader(), _texts(*LISTS), as_file("requests.csv")),
     "samples": Target(SamplesReader(), _texts(SAMPLES), as_file("samples.csv")),

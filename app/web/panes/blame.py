@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 MOST_BARS = 40
 BAR_PX, FRAME_PX = 18, 46
-FINE, WIDE = 5, 10
+FINE, WIDE, WIDEST = 5, 10, 16
 MOST_PIECES, CELLS = 100, 1000
 """A bar of more pieces is drawn on so many cells of the axis."""
 PATTERNS = {
-    "front-end": ("/", WIDE), "delivery": ("\\", WIDE), "queue": (".", FINE),
+    "front-end": ("/", WIDEST), "delivery": ("\\", WIDEST), "queue": (".", FINE),
     "parked": ("+", WIDE), "preempted": ("x", FINE),
     "recompute": ("/", FINE), "prefill": ("", FINE),
     "decode": ("|", FINE), "gemm": ("/", WIDE), "attention": ("|", WIDE), "kernel": ("\\", WIDE),
