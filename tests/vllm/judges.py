@@ -40,7 +40,7 @@ def wrong_latencies(trace: Trace, metrics: Row, within_ns: int = MS) -> tuple[li
     names = external_ids(trace)
     told = {names[row["request"]]: row for row in blame(trace).requests.rows(named=True)}
     arrived = _times(trace, "arrive")
-    admitted = _times(trace, "admit")
+    admitted, sampled = _times(trace, "admit"), _times(trace, "first-token")
     found: list[str] = []
     num_compared = 0
     for request in metrics["requests"]:
@@ -50,7 +50,8 @@ def wrong_latencies(trace: Trace, metrics: Row, within_ns: int = MS) -> tuple[li
             "wait": (_gap(request, "scheduled_ts"), _after(admitted.get(row["request"]), queued_ns))
         }
         if request["out"]:
-            first_ns = _after(row["first_token_ns"], queued_ns)
+            # The engine's own: a client that is given all at once has its first with the last.
+            first_ns = _after(sampled.get(row["request"]), queued_ns)
             pairs["first token"] = (_gap(request, "first_token_ts"), first_ns)
         if request["reason"] in ("length", "stop"):
             pairs["last token"] = (
