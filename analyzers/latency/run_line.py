@@ -2,7 +2,8 @@
 
 A profile knows what each step was, and not for whom. So what is blamed is the run itself. Where it
 tells what the GPU executed, that is it (`gpu_time`). Where it does not, steps are what their tags
-say, and a mixed one is cut in two by its tokens, as the share of each is not known.
+say, and a mixed one is cut in two by its tokens, as the share of each is not known; where its
+tokens are not told apart, neither is its time.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def run_lines(steps: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def is_split() -> pl.Expr:
-    """Whether a step is cut in two by its tokens: it has prompts and decodes."""
-    return (pl.col("kind") == "mixed").fill_null(value=False)
+    """Whether a step is cut in two by its tokens: it has prompts and decodes, and says how many."""
+    is_told = pl.col("num_prefill_tokens", "num_decode_tokens").is_not_null()
+    return pl.all_horizontal(is_told, (pl.col("kind") == "mixed").fill_null(value=False))
 
 
 def run_scheduled(steps: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:
@@ -51,7 +53,7 @@ def run_scheduled(steps: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:
     steps = steps.with_columns(kind=pl.when(~has_gpu).then("kind"))
     length = pl.col("to_ns") - pl.col("from_ns")
     prefill, decode = (
-        pl.col(f"num_{phase}_tokens").clip(0, 2**31).fill_null(0) for phase in ("prefill", "decode")
+        pl.col(f"num_{phase}_tokens").clip(0, 2**31) for phase in ("prefill", "decode")
     )
     share = prefill / (prefill + decode).clip(lower_bound=1)
     cut = pl.col("from_ns") + (length * share).cast(pl.Int64)

@@ -164,6 +164,14 @@ def test_a_mixed_step_of_the_cpu_says_that_it_is_cut_by_tokens() -> None:
     assert any("no kernel is in the profile" in note for note in notes)
 
 
+def test_a_mixed_step_that_says_no_tokens_of_decodes_is_not_all_prefill() -> None:
+    tokens: Row = {"kind": "mixed", "num_prefill_tokens": 9}
+    trace = trace_of(steps=[step(0, 100, gpu=False, **tokens)])
+
+    assert spent(trace) == {"unknown": 100}
+    assert not any("cut in two" in note for note in blame(trace).notes)
+
+
 def test_steps_that_an_engine_recorded_are_not_said_to_be_the_cpus() -> None:
     recorded = {"step": 1, "ts_ns": 0, "dur_ns": 9, "kind": "decode"}
 
