@@ -14,6 +14,7 @@ from stepscope.app.debug import cores_line
 from stepscope.app.present.blocks import Heading
 from stepscope.app.tui.pages.step_blocks import right_blocks
 from stepscope.app.tui.pages.step_view import look_at_step
+from stepscope.ingest.schema import WHAT_BLOCKS
 from stepscope.ingest.writers.engine_slices import engine_slices
 from tests.app.looked import Looked
 
@@ -236,10 +237,10 @@ def expected(queried: str) -> tuple[str, ...]:
             return ("front-end", "delivery")
         case "waiting":
             return ("no-blocks", "no-seat", "no-budget", "chunk", "bucket", "head", "step", "other",
-                    "parked", "idle", "unknown")  # fmt: skip
+                    "parked", "idle", "unknown", *WHAT_BLOCKS)  # fmt: skip
         case "out":
             return ("no-blocks", "no-budget", "chunk", "phase", "other", "parked", "idle",
-                    "unknown", "step", "bucket", "head", "no-seat")  # fmt: skip
+                    "unknown", "step", "bucket", "head", "no-seat", *WHAT_BLOCKS)  # fmt: skip
         case _:
             return ("",)
 
