@@ -8,10 +8,7 @@ again.
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +22,7 @@ from stepscope.ingest.manifest import (
 )
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.recording.compaction import compact_journal
-from stepscope.ingest.recording.holding import hold, is_held
+from stepscope.ingest.recording.holding import in_turn, is_held
 from stepscope.ingest.recording.recovery import read_journal, unknown, with_found
 from stepscope.ingest.recording.segments import journal_folder
 from stepscope.ingest.schema import TABLES
@@ -58,42 +55,45 @@ def close_recording(path: Path, progress: Progress | None = None) -> list[Closed
     for writer in writers:
         if is_held(journal_folder(path, writer)):
             raise _still_recorded(path, writer)
-    return [close_writer(path, writer, progress) for writer in writers]
+    closed = [close_writer(path, writer, progress) for writer in writers]
+    return [each for each in closed if each]
 
 
-def close_writer(path: Path, writer: Writer, progress: Progress | None = None) -> Closed:
-    """Finish the journal of one writer; raises as `close_recording` does."""
+def close_writer(path: Path, writer: Writer, progress: Progress | None = None) -> Closed | None:
+    """Finish the journal of one writer; raises as `close_recording` does.
+
+    Where another process is finishing it, such as the one beside an engine that has just died,
+    this one waits until that is done: None where nothing is left to do then.
+    """
     journal = journal_folder(path, writer)
+
+    def waits() -> None:
+        if progress:
+            progress("waiting for another process that closes it", 0, None)
+
     try:
-        with _alone(path, writer):
-            found = read_journal(path, writer, progress).without(_covered(path, writer))
-            found.is_live = False  # it is we who hold it
-            compact_journal(path, writer)
-            tables = (table.name for table in TABLES if (path / table.name).is_dir())
-            manifest = with_found(_manifest(path, writer), found, tables)
-            write_manifest(manifest, path / manifest_name(writer))
-            if not found.loss.is_damage:
-                shutil.rmtree(journal)
+        with in_turn(path, waits):
+            return _finished(path, writer, progress) if journal.is_dir() else None
     except OSError as error:
         why = f"cannot be written: {error.strerror or error}"
         raise WriteError(why, where=str(path), todo="make room and try again") from None
+
+
+def _finished(path: Path, writer: Writer, progress: Progress | None) -> Closed:
+    journal = journal_folder(path, writer)
+    if is_held(journal):
+        raise _still_recorded(path, writer)
+    found = read_journal(path, writer, progress).without(_covered(path, writer))
+    compact_journal(path, writer)
+    tables = (table.name for table in TABLES if (path / table.name).is_dir())
+    manifest = with_found(_manifest(path, writer), found, tables)
+    write_manifest(manifest, path / manifest_name(writer))
+    if not found.loss.is_damage:
+        shutil.rmtree(journal)
     return Closed(
         writer, sum(found.num_rows().values()), found.loss.discarded_bytes, tuple(found.loss.notes),
         journal.exists(),
     )  # fmt: skip
-
-
-@contextmanager
-def _alone(path: Path, writer: Writer) -> Iterator[None]:
-    """Hold the journal, so that no two processes finish it at once."""
-    held = hold(journal_folder(path, writer))
-    if held is None and is_held(journal_folder(path, writer)):
-        raise _still_recorded(path, writer)
-    try:
-        yield
-    finally:
-        if held is not None:
-            os.close(held)
 
 
 def _still_recorded(path: Path, writer: Writer) -> RecordingError:

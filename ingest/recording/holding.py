@@ -1,4 +1,4 @@
-"""Whether a folder is still being written: its writer holds a lock on it, which dies with it.
+"""Whether a folder is still being written, and who finishes it: locks, which die with who has them.
 
 It imports the standard library only, because the recorder runs inside other people's servers.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -37,13 +38,35 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def _locked(folder: Path, *, alone: bool) -> int | None:
-    """A descriptor that holds the lock; raises BlockingIOError where somebody else has it."""
+@contextmanager
+def in_turn(folder: Path, waits: Callable[[], None]) -> Iterator[None]:
+    """Hold a folder for a while: whoever comes second waits until the first is done.
+
+    `waits` is called where somebody else has it. Nothing is held where there are no locks.
+    """
+    held = None
+    try:
+        held = _locked(folder, alone=True)
+    except BlockingIOError:
+        waits()
+        held = _locked(folder, alone=True, at_once=False)
+    except OSError:
+        pass
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def _locked(folder: Path, *, alone: bool, at_once: bool = True) -> int | None:
+    """A descriptor that holds the lock; `at_once` raises BlockingIOError where another has it."""
     if sys.platform == "win32":
         return None
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(opened, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+        fcntl.flock(opened, kind | (fcntl.LOCK_NB if at_once else 0))
     except OSError:
         os.close(opened)
         raise

@@ -112,6 +112,50 @@ def test_a_recording_that_goes_on_is_refused_and_left_alone(tmp_path: Path) -> N
     assert Trace.open(trace).steps.collect()["step"].to_list() == [1, 2]
 
 
+FINISHES = """
+import sys, time
+from pathlib import Path
+from stepscope.ingest.recording import closing
+
+compact = closing.compact_journal
+def slowly(path, writer):
+    Path(sys.argv[2]).touch()
+    while Path(sys.argv[2]).exists():
+        time.sleep(0.01)
+    return compact(path, writer)
+closing.compact_journal = slowly
+closing.close_recording(Path(sys.argv[1]))
+"""
+
+
+def test_who_closes_a_recording_that_another_process_is_closing_waits_until_that_is_done(
+    tmp_path: Path, script: Script
+) -> None:
+    trace, begun = killed(script, tmp_path / "run.trace"), tmp_path / "begun"
+    before, said = rows_of(trace), Trace.open(trace).manifest
+    other = script(FINISHES, trace, begun)
+    deadline = time.monotonic() + 60
+    while not begun.exists():
+        assert time.monotonic() < deadline, "the other process does not begin"
+        time.sleep(0.01)
+    assert Trace.open(trace).manifest == said, "nobody records any more"
+    told: list[str] = []
+
+    def ends_the_other(what: str, *_: object) -> None:
+        told.append(what)
+        begun.unlink(missing_ok=True)
+
+    assert close_recording(trace, ends_the_other) == []
+
+    assert told == ["waiting for another process that closes it"]
+    other.communicate()
+    assert other.returncode == 0
+    assert not list(trace.glob("journal*"))
+    after = rows_of(trace)
+    assert all(after[name].equals(before[name]) for name in before)
+    assert Trace.open(trace).manifest == said
+
+
 def test_one_rank_that_goes_on_keeps_the_others_from_being_closed(
     tmp_path: Path, script: Script
 ) -> None:

@@ -65,9 +65,9 @@ def assert_there(trace: Path, calls: int) -> None:
     """Hold the tables against what that many calls had told, and one more may have."""
     opened, done = Trace.open(trace), calls // CALLS
     rows = opened.batch_rows.sort("ts_ns", "row").collect()
-    outputs = opened.outputs.sort("ts_ns").collect()
+    outputs = opened.outputs.sort("ts_ns", maintain_order=True).collect()
     decisions = opened.decisions.collect()
-    steps = opened.steps.sort("ts_ns").collect()
+    steps = opened.steps.sort("ts_ns", maintain_order=True).collect()
     tables = {"steps": steps, "batch_rows": rows, "outputs": outputs, "decisions": decisions}
     num_steps = {name: 1 + max(rows["step"].to_list(), default=-1) for name, rows in tables.items()}
     for at, name in enumerate(num_steps):
