@@ -42,11 +42,11 @@ def opens_traces(command: Callable[..., Any]) -> Callable[..., Any]:
     said = ", ".join(f"{name} {_short(number)}" for name, number in asdict(DEFAULTS).items())
     with_max = click.option(
         "--max", "most", multiple=True, callback=_limits, metavar="NAME=N",
-        help=f"Read more or less of other people's files; may be repeated.  [default: {said}]",
+        help=f"Set a limit on what is read from a file; may be repeated.  [default: {said}]",
     )(with_opener)  # fmt: skip
     return click.option(
         "--no-cache", is_flag=True,
-        help="Read the file again, and keep nothing of it; see `stepscope cache`.",
+        help="Read the file without the cache, and do not add it; see `stepscope cache`.",
     )(with_max)  # fmt: skip
 
 

@@ -25,39 +25,49 @@ MOST_WAITS = 12
 
 @click.command()
 @click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
-@click.option("--request", metavar="R", help="One request in full, by its id or its client's.")
-@click.option("--format", "form", type=click.Choice(("text", "json", "csv")), default="text",
-              show_default=True, help="How to print it; csv is a row per request.")  # fmt: skip
+@click.option(
+    "--request", metavar="R", help="Explain one request, named by its id or by its client's id."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "json", "csv")),
+    default="text",
+    show_default=True,
+    help="Output format; csv has one row for each request.",
+)
 @click.option("--sort", default="latency", show_default=True, metavar="BY",
-              help="latency, ttft (time to first token), arrival, request, or a cause: the worst "
-                   "comes first.")  # fmt: skip
+              help="Sort by latency, ttft (time to first token), arrival, request, or a cause; the "
+                   "worst request comes first.")  # fmt: skip
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=0),
-              help="Requests in the waterfall, or as json or csv; 0: all.")  # fmt: skip
+              help="The number of requests to print; 0 prints all.")  # fmt: skip
 @opens_traces
 def blame(
     path: Path, request: str | None, form: str, sort: str, limit: int, open_trace: OpenTrace
 ) -> None:
-    """Split each request's latency into what it went to.
+    """Split the latency of each request into its causes.
 
-    The causes of a request add up to its latency exactly. It was in the front end, in the queue
-    (no-blocks, no-seat, no-budget, behind a chunk, a bucket, a phase, the queue's head, a step
-    under way, or kept out by what a decision names), not ready (for a grammar, or for KV from
-    elsewhere), preempted, in a batch (formed, recompute, prefill, decode, less communication,
-    dispatch, gpu-wait and launch), or on its way to the client (delivery); what the trace does not
-    tell is idle or unknown, and a note says why. Whoever stands behind the head of the queue waits
-    for what the head lacks.
+    The causes of a request add up to its latency exactly. At each moment the request was in the
+    front end; in the queue (for want of KV blocks, a running slot or token budget, behind a chunk,
+    a bucket, a phase, the head of the queue or the step that ran, or for what a decision names);
+    not ready (waiting for a grammar, or for KV from another machine); preempted; in a batch
+    (formed, recompute, prefill or decode, and within these communication, dispatch, gpu-wait and
+    launch); or on its way to the client (delivery). Time that the trace does not explain is idle
+    or unknown, and a note says why. A request behind the head of the queue waits for what the head
+    lacks.
 
-    A profile names no requests: its run is split by what the GPU did at each moment (gemm,
-    attention, another kernel, exposed communication, copy) and by why it did nothing (gpu-wait:
-    launched and not begun, or the CPU blocked; launch; idle). Without kernels, by what steps were.
+    A profile names no requests. Its run is split by what the GPU did at each moment (gemm,
+    attention, another kernel, exposed communication, copy) and by why it did nothing (gpu-wait: a
+    kernel was launched and had not begun, or the CPU was blocked; launch; idle). A profile without
+    kernels is split by the kinds of its steps.
 
     Examples:
 
     \b
       stepscope blame run.trace                           all causes, and a waterfall
-      stepscope blame run.trace --sort preempted          who lost most to preemptions
-      stepscope blame run.trace --request req-07          one request, with recorded reasons
-      stepscope blame run.trace --format csv --limit 0    a row per request, for a spreadsheet
+      stepscope blame run.trace --sort preempted          requests that lost most to preemptions
+      stepscope blame run.trace --request req-07          one request, with the recorded reasons
+      stepscope blame run.trace --format csv --limit 0    a row for each request, for a spreadsheet
     """
     from stepscope.analyzers.latency.blame import blame as split
 

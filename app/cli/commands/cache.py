@@ -11,20 +11,20 @@ from stepscope.app.printable import plain
 
 @click.group(invoke_without_command=True)
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="How to print it.")  # fmt: skip
+              show_default=True, help="Output format.")  # fmt: skip
 @click.pass_context
 def cache(ctx: click.Context, form: str) -> None:
-    """Show what is kept of reading other programs' files, so that the next open is instant.
+    """Show the cache of files that were read, which makes opening them again instant.
 
-    STEPSCOPE_CACHE names another folder, or is `off`; STEPSCOPE_CACHE_BYTES is its size at most
-    (the least recently used goes first). What is kept is read again when the file changes.
+    STEPSCOPE_CACHE names the cache's folder, or is `off`. STEPSCOPE_CACHE_BYTES is the most that it
+    may hold; the least recently used entry is dropped first. A file that has changed is read again.
     """
     if ctx.invoked_subcommand:
         return
     from stepscope.ingest.storage.cache import FOLDER, users_cache
 
     if (found := users_cache()) is None:
-        click.echo("null" if form == "json" else f"nothing is kept: {FOLDER} is off")
+        click.echo("null" if form == "json" else f"there is no cache: {FOLDER} is off")
         return
     entries, why = found.entries(), found.unusable()
     num_bytes = sum(entry.num_bytes for entry in entries)
@@ -47,11 +47,11 @@ def cache(ctx: click.Context, form: str) -> None:
 
 @cache.command()
 def clear() -> None:
-    """Drop all that is kept, but for what another process has open."""
+    """Delete every entry of the cache that no other process has open."""
     from stepscope.ingest.storage.cache import users_cache
 
     found = users_cache()
     num, num_bytes = found.clear() if found else (0, 0)
     left = len(found.entries()) if found else 0
-    in_use = f"; {left:,} in use stay" if left else ""
-    click.echo(f"dropped {num:,} entries, {num_bytes:,} bytes{in_use}")
+    in_use = f"; {left:,} are in use and stay" if left else ""
+    click.echo(f"deleted {num:,} entries, {num_bytes:,} bytes{in_use}")

@@ -49,25 +49,44 @@ def _outputs(
 @click.command()
 @click.argument("traces", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(tuple(FORMATS)), default="text",
-              show_default=True, help="How to write the findings.")  # fmt: skip
-@click.option("--output", type=click.Path(path_type=Path), help="Write there, not to stdout.")
+              show_default=True, help="Format of the findings.")  # fmt: skip
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the findings to this file, not to stdout.",
+)
 @click.option("--also", multiple=True, callback=_outputs, metavar="FORMAT=FILE",
-              help="Write them there too; may be repeated.")  # fmt: skip
+              help="Also write the findings to FILE in FORMAT; may be repeated.")  # fmt: skip
 @click.option("--select", multiple=True, callback=_codes, metavar="CODES",
-              help="Only these rules: COR001,STV or all of a family; may be repeated.")  # fmt: skip
+              help="Run only these rules or families (COR001,STV); may be repeated.")  # fmt: skip
 @click.option("--ignore", multiple=True, callback=_codes, metavar="CODES",
-              help="Not these rules; may be repeated.")  # fmt: skip
+              help="Skip these rules or families; may be repeated.")  # fmt: skip
 @click.option("--require", multiple=True, callback=_codes, metavar="CODES",
-              help="Rules that have to be able to judge each trace: COR001,STV; may be "
+              help="Exit 1 if one of these rules or families cannot judge a trace; may be "
                    "repeated.")  # fmt: skip
-@click.option("--fail-on", type=click.Choice(FAIL_ON),
-              help="Least severity that exits 1.  [default: error]")  # fmt: skip
-@click.option("--baseline", type=click.Path(path_type=Path), help="Leave out what this file knows.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(FAIL_ON),
+    help="The lowest severity that makes the command exit 1.  [default: error]",
+)
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    help="Do not report findings that this file lists.",
+)
 @click.option("--update-baseline", is_flag=True,
-              help="Write all that is found into --baseline, and exit 0.")  # fmt: skip
-@click.option("--all", "show_all", is_flag=True, help="Print every finding, not a few per rule.")
-@click.option("--show-config", is_flag=True,
-              help="Print rules, thresholds and where each was stated; check nothing.")  # fmt: skip
+              help="Write all findings to the --baseline file, and exit 0.")  # fmt: skip
+@click.option(
+    "--all",
+    "show_all",
+    is_flag=True,
+    help="Print every finding, not only the first few of each rule.",
+)
+@click.option(
+    "--show-config",
+    is_flag=True,
+    help="Print the rules, their thresholds and where each is set; check nothing.",
+)
 @opens_traces
 def check(  # noqa: PLR0913, PLR0917 - one per option
     traces: tuple[Path, ...],
@@ -86,11 +105,11 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
 ) -> int:
     """Find conflicts in each TRACE.
 
-    Exits 0 when nothing is at or above --fail-on; 1 when something is, or a rule that is required
-    is not applicable; 2 on wrong usage or configuration; 3 when a trace cannot be read or holds
-    nothing, or none of the rules could judge what ran in it (not with --fail-on never).
+    The command exits 0 when no finding is at or above --fail-on; 1 when one is, or when a rule of
+    --require is not applicable; 2 on wrong usage or configuration; 3 when a trace cannot be read,
+    holds nothing, or cannot be judged by any rule (not with --fail-on never).
 
-    What stepscope.toml, or [tool.stepscope] in pyproject.toml, states holds where no option does.
+    Options override the settings in stepscope.toml, or in [tool.stepscope] of pyproject.toml.
     """
     if output and any(file == output for _, file in also):
         raise click.UsageError(f"{output}: two formats cannot be written to one file.")

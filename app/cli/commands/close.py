@@ -16,10 +16,10 @@ from stepscope.app.printable import plain
 def close(traces: tuple[Path, ...]) -> None:
     """Finish recordings that their engine never closed.
 
-    An engine that is killed leaves its last rows in a journal, which is large and is read again
-    by whoever opens the trace. Here they become Parquet, and the journal goes. No row is lost: the
-    trace says as before that it was not closed, and how many rows were recovered. What is still
-    being recorded is refused.
+    An engine that is killed leaves its last rows in a journal, which is large and has to be read
+    each time that the trace is opened. This command writes them as Parquet and removes the journal.
+    No row is lost. The trace says as before that it was not closed, and how many rows were
+    recovered. A trace that is still being recorded is refused.
     """
     from stepscope.ingest.recording.closing import Closed, close_recording
 

@@ -14,19 +14,20 @@ from stepscope.ingest.errors import TraceError
 @click.command()
 @click.argument("src", type=click.Path(path_type=Path))
 @click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path),
-              help="Where to write; the ending chooses the format.")  # fmt: skip
+              help="The file to write; its extension chooses the format.")  # fmt: skip
 @opens_traces
 def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
-    """Write SRC as another format, chosen by the ending of OUT.
+    """Convert SRC to the format that the extension of the output names.
 
-    .trace is a directory of Parquet files and holds all of it. .pftrace (or .pftrace.gz) is
-    Perfetto's own format, which https://ui.perfetto.dev opens: tracks that nest, counters with
-    their units, every nanosecond. .json (or .json.gz) is Chrome JSON, which chrome://tracing
-    and many other viewers open as well.
+    .trace is a directory of Parquet files, and holds everything. .pftrace (or .pftrace.gz) is
+    Perfetto's own format, which https://ui.perfetto.dev opens: nested tracks, counters with units,
+    and times in nanoseconds. .json (or .json.gz) is Chrome JSON, which chrome://tracing and many
+    other viewers open as well.
 
-    Both show the spans, counters and arrows of a trace, and what an engine recorded as slices:
-    steps, requests, core groups, decisions, collectives. SRC is any file that `stepscope info`
-    reads; of one in which nothing was read nothing is written, and it exits 3.
+    Perfetto's format and Chrome JSON hold the spans, counters and flows of a trace, and as slices
+    what an engine recorded: steps, requests, core groups, decisions and collectives. SRC is any
+    file or folder that `stepscope info` reads. Where nothing could be read from it, nothing is
+    written and the command exits 3.
     """
     from stepscope.analyzers.check.coverage import UNREAD, recorded
     from stepscope.ingest.writers import writer_of

@@ -28,23 +28,24 @@ Results = tuple["CheckResult", "CheckResult"]
 @click.argument("a", metavar="A", type=click.Path(path_type=Path))
 @click.argument("b", metavar="B", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="How to print it.")  # fmt: skip
+              show_default=True, help="Output format.")  # fmt: skip
 @click.option("--rules/--no-rules", default=True, show_default=True,
-              help="Also run the rules over both, and compare what they find.")  # fmt: skip
+              help="Also run the rules on both traces, and compare the findings.")  # fmt: skip
 @opens_traces
 def diff(a: Path, b: Path, form: str, rules: bool, open_trace: OpenTrace) -> None:
     """Find the first step at which the traces A and B diverge.
 
-    Steps are compared by number: decisions, admissions, batches (who, in which order, how many
-    tokens), placement on cores, collectives, accesses, outputs; not times. Says what the runs were
-    given differently, what each knew where they diverge, and what came of it: who gained, who lost.
+    Steps are compared by number: their decisions, admissions, batches (which requests, in which
+    order, with how many tokens), placement on cores, collectives, accesses and outputs, but not
+    their times. The answer names the settings and inputs that differ, the state of both schedulers
+    at the divergence, and what it cost: which requests became faster and which slower.
 
-    Requests go by their ids. Where a server makes these up anew in each run, requests are paired by
-    the ids that clients gave, by the rest of their own, else by their lengths in order of arrival,
-    and that is said. KV blocks go by the order in which they are first used, whatever their
-    numbers, and are in question only where the same was decided; clocks may be any.
+    Requests are paired by their ids. Where a server makes up new ids in each run, they are paired
+    by the ids that the clients gave, by the ids without their random part, or by their lengths in
+    order of arrival, and the answer says which. KV blocks are paired by the order of their first
+    use, whatever their numbers, and are compared only where the decisions are the same.
 
-    Exits 0 whether or not they diverge.
+    The command exits 0 whether or not the traces diverge.
 
     Examples:
 

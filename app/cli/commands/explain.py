@@ -10,9 +10,9 @@ import click
 @click.command()
 @click.argument("code", required=False)
 def explain(code: str | None) -> None:
-    """Show the page of the rule CODE (COR001, ...), or list every rule.
+    """Show the page of the rule CODE (such as COR001), or list every rule.
 
-    A page says what the rule finds, why it hurts, an example, and how to fix it.
+    The page says what the rule finds, why it hurts, an example, and how to fix it.
     """
     from stepscope.analyzers.check.explain import explain as page_of
     from stepscope.analyzers.check.registry import by_family, usable_rules

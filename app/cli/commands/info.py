@@ -42,13 +42,13 @@ LETTERS = {
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="How to print it.")  # fmt: skip
+              show_default=True, help="Output format.")  # fmt: skip
 @opens_traces
 def info(trace: Path, form: str, open_trace: OpenTrace) -> None:
-    """Show what is in TRACE: producer, ranks, tables and rows, steps by kind.
+    """Show what is in TRACE: its producer, ranks, tables, rows, and steps by kind.
 
-    Says by count what was read, skipped, repaired, inferred, dropped or recovered, and how many
-    rules could judge it. Times count from the first row.
+    Prints how many events were read, skipped, repaired, inferred, dropped or recovered, and how
+    many rules can judge the trace. Times count from the first row.
     """
     with progress() as report:
         opened = open_trace(trace, report)

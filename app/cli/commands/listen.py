@@ -24,13 +24,19 @@ _SECONDS = click.FloatRange(0, min_open=True)
 
 @click.command()
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
-@click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path),
-              help="Where to write; the ending chooses the format, as with convert.")  # fmt: skip
-@click.option("--seconds", type=_SECONDS, help="Stop after so long.")
-@click.option("--idle", type=_SECONDS, help="Stop when nothing has come for so long.")
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The file to write; its extension chooses the format, as with convert.",
+)
+@click.option("--seconds", type=_SECONDS, help="Stop after this many seconds.")
+@click.option("--idle", type=_SECONDS, help="Stop when no message has come for this many seconds.")
 @click.option("--wait", type=_SECONDS, default=30.0, show_default=True,
-              help="Give up when nothing at all has come for so long.")  # fmt: skip
-@click.option("--remote", is_flag=True, help="Listen to other machines than this one, too.")
+              help="Give up when no first message has come within this many seconds.")  # fmt: skip
+@click.option("--remote", is_flag=True, help="Also accept addresses of other machines.")
 @opens_traces
 def listen(
     addresses: tuple[str, ...],
@@ -43,10 +49,11 @@ def listen(
 ) -> None:
     """Capture what engines publish at ADDRESS over ZMQ, and write it as a trace.
 
-    ADDRESS is tcp://127.0.0.1:PORT: of forward pass metrics (vLLM and SGLang with
-    --forward-pass-metrics-port, Dynamo; of data-parallel rank N it is PORT + N) or of KV cache
-    events. Several are one trace. It ends when the publishers are gone, by Ctrl-C, or as the
-    options say, and what had come is kept; what was lost on the way is counted.
+    ADDRESS is tcp://127.0.0.1:PORT, where an engine publishes forward pass metrics (vLLM and
+    SGLang with --forward-pass-metrics-port, and Dynamo; data-parallel rank N uses PORT + N) or KV
+    cache events. Several addresses become one trace. The capture ends when all publishers are
+    gone, on Ctrl-C, or as the options say. All messages that came until then are written, and
+    lost ones are counted.
     """
     from stepscope.ingest.live.captures import Captures
     from stepscope.ingest.live.subscriber import Patience, check_addresses

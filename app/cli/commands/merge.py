@@ -15,21 +15,21 @@ from stepscope.ingest.errors import ConfigError
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("profile", metavar="PROFILE", type=click.Path(path_type=Path))
-@click.option("-o", "--output", "--out", "out", type=click.Path(path_type=Path),
-              help="Where to write; the ending chooses the format, as with convert.  "
+@click.option("-o", "--output", "out", type=click.Path(path_type=Path),
+              help="The file to write; its extension chooses the format, as with convert.  "
               "[default: RUN with -merged in its name, beside it]")  # fmt: skip
 @opens_traces
 def merge(run: Path, profile: Path, out: Path | None, open_trace: OpenTrace) -> None:
-    """Put what PROFILE says of the GPU onto the steps that RUN recorded, as one trace.
+    """Merge the kernels of PROFILE into the steps of RUN, as one trace.
 
-    RUN is a recording (of vLLM with STEPSCOPE_TRACE, or of an engine with a Recorder), PROFILE
-    what torch.profiler wrote of the same process meanwhile: a file, or a folder with one for each
-    rank. Both tell Unix time. Which recorded step each tag of the profile is, is told by their
-    order and their tokens; how far tags lie outside of their steps is said, and what does not fit
-    is refused. Steps that are inferred from tags are dropped: a step then has its decisions and
-    its queue, and its kernels.
+    RUN is a recording (of vLLM with STEPSCOPE_TRACE, or of an engine with a Recorder). PROFILE is
+    what torch.profiler wrote for the same process during that run: a file, or a folder with one
+    file for each rank. Both have Unix time. Each step tag of the profile is paired with a recorded
+    step by their order and their numbers of tokens. The command prints how far tags lie outside
+    their steps, and refuses a profile that does not fit. Each step of the result has its
+    decisions, its queue and its kernels; the steps that were inferred from tags are dropped.
 
-    With vLLM, profiled by itself from POST /start_profile to POST /stop_profile:
+    To profile vLLM while it is recorded, from POST /start_profile to POST /stop_profile:
 
     \b
       STEPSCOPE_TRACE=runs vllm serve MODEL \\

@@ -36,31 +36,40 @@ def _settings(
 @click.command()
 @click.argument("scenario", required=False)
 @click.option(
-    "--list", "list_all", is_flag=True, help="Name scenarios, variants, faults and settings."
+    "--list",
+    "list_all",
+    is_flag=True,
+    help="List the scenarios, variants, faults and settings, and exit.",
 )
-@click.option("--variant",
-              help="A variant of the scenario, or `all` for each into a folder  "
-                   "[default: before; with --fault, the one that is sound without it]")  # fmt: skip
+@click.option(
+    "--variant",
+    help="The variant of the scenario, or `all` to record each into a folder  "
+    "[default: before; with --fault, the one that has no conflict without it]",
+)
 @click.option("--fault", "faults", multiple=True, metavar="NAME",
-              help="Switch a known bug on; may be given again.")  # fmt: skip
-@click.option("--executor", help="What runs the batches  [default: the scenario's first]")
-@click.option("--profile", is_flag=True, help="Keep torch.profiler's file, tied to the steps.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the workload.")
+              help="Switch on a known bug; may be repeated.")  # fmt: skip
+@click.option(
+    "--executor", help="The executor that runs the batches  [default: the scenario's first]"
+)
+@click.option(
+    "--profile", is_flag=True, help="Also write a torch.profiler trace, tied to the steps."
+)
+@click.option("--seed", default=0, show_default=True, help="The random seed of the workload.")
 @click.option("--set", "settings", multiple=True, callback=_settings, metavar="KEY=VALUE",
-              help="Change a setting; may be given again.")  # fmt: skip
+              help="Change a setting of the scenario; may be repeated.")  # fmt: skip
 @click.option("--workload", "file", type=click.Path(path_type=Path), metavar="FILE",
-              help="Requests from a file (ours in JSON, Azure's CSV, Mooncake's JSON lines) or "
-                   "those of a trace; for mix-admission also a task graph, ours in JSON or that of "
-                   "a trace of core groups.")  # fmt: skip
+              help="Take the requests from a file (stepscope's JSON, Azure's CSV, Mooncake's JSON "
+                   "Lines) or from a trace; for mix-admission also a task graph, from stepscope's "
+                   "JSON or from a trace of core groups.")  # fmt: skip
 @click.option("--first", type=click.IntRange(1), metavar="N",
-              help="With --workload: only the first N requests.")  # fmt: skip
+              help="With --workload, use only its first N requests.")  # fmt: skip
 @click.option("--speed", type=click.FloatRange(0, min_open=True), metavar="X",
-              help="With --workload: requests arrive X times as fast.")  # fmt: skip
+              help="With --workload, let its requests arrive X times as fast.")  # fmt: skip
 @click.option("--cost", "priced", type=click.Path(path_type=Path), metavar="TRACE",
-              help="Let steps cost what those of a trace cost.")  # fmt: skip
+              help="Fit the duration of steps to those of this trace.")  # fmt: skip
 @click.option("-o", "--output", "out", type=click.Path(path_type=Path),
-              help="Where to write  [default: SCENARIO-VARIANT.trace]")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace a trace that is already there.")
+              help="The trace to write  [default: SCENARIO-VARIANT.trace]")  # fmt: skip
+@click.option("--force", is_flag=True, help="Overwrite an existing trace.")
 def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     scenario: str | None,
     list_all: bool,
@@ -79,16 +88,16 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
 ) -> int:
     """Run SCENARIO on the reference engine and record it.
 
-    Prints what each variant came to; `outcome` is how it ended, and - is what nobody knows, as
-    when nobody was served. With --variant all, a variant that refuses the executor or a setting
-    is skipped.
+    Prints the results of each variant: `outcome` says how its run ended, and - stands for what is
+    not known, such as a latency where no request was served. --variant all skips a variant that
+    does not support the executor or a setting.
 
-    mix-admission runs on the core groups of Ascend's NPUs: a cube core (AIC) and two vector cores
-    (AIV) each. A MIX task needs both kinds of one group at once.
+    mix-admission runs on the core groups of Ascend NPUs, each with a cube core (AIC) and two
+    vector cores (AIV). A MIX task needs both kinds of core of one group at once.
 
-    Exits 0 when the run came to its end, or has a fault that was asked for; 1 when it was given
-    up, as where the device stalled or a batch could not be run: what was recorded until then is in
-    the trace; 2 on wrong usage or configuration.
+    The command exits 0 when the run ended, or stopped because of a fault that --fault switched on;
+    1 when it was stopped, because the device stalled or a batch could not be run, and then the
+    trace holds everything until that point; 2 on wrong usage or configuration.
 
     Examples:
 

@@ -21,16 +21,26 @@ DIVERGED = 4
 @click.command()
 @click.argument("trace", metavar="TRACE", type=click.Path(path_type=Path))
 @click.option("--engine", type=click.Choice(("vllm",)), default="vllm", show_default=True,
-              help="Whose scheduler.")  # fmt: skip
+              help="The engine whose scheduler replays the trace.")  # fmt: skip
 @click.option("--python", "env", metavar="ENV",
-              help="The environment that the engine is installed in: its folder, or its Python. "
-              "Without it, that of stepscope.")  # fmt: skip
-@click.option("--set", "texts", metavar="NAME=VALUE", multiple=True,
-              help="Configure the scheduler otherwise than recorded; may be repeated.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(path_type=Path),
-              help="Keep the replay as a trace there; it must not exist.")  # fmt: skip
+              help="The virtual environment of the engine: its folder, or its Python. "
+              "By default, the one that stepscope is installed in.")  # fmt: skip
+@click.option(
+    "--set",
+    "texts",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Change a setting of the scheduler from what was recorded; may be repeated.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path),
+    help="Write the replay as a trace to this path, which must not exist yet.",
+)
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="How to print it.")  # fmt: skip
+              show_default=True, help="Output format.")  # fmt: skip
 @opens_traces
 @click.pass_context
 def replay(
@@ -39,15 +49,15 @@ def replay(
 ) -> None:  # fmt: skip
     """Replay a recorded run on a real scheduler, without its model and without a GPU.
 
-    The scheduler that is installed in ENV is built as the trace says, and is called as the engine
-    called it: the same requests come and go between the same steps, and each step samples as many
-    tokens. What it decides is recorded and compared with what was recorded.
+    The scheduler that is installed in ENV gets the recorded configuration and the recorded calls:
+    the same requests arrive, finish and are aborted between the same steps, and each step samples
+    the same number of tokens. Its decisions are recorded, and compared with those of the trace.
 
-    Another version, another policy or another setting decides otherwise at some step, which is
-    named. From there on the recorded steps no longer fit, and time is carried on by what a step
-    costs, fitted to the trace; its error is told beside it.
+    With another version, policy or setting the decisions diverge at some step, which is named. From
+    there on the duration of each step comes from a cost model that is fitted to the trace, and the
+    error of the model is printed.
 
-    Exits 0 where every step is the same, 4 where one is not.
+    The command exits 0 when every step is the same, and 4 when the runs diverge.
 
     Examples:
 

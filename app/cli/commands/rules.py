@@ -106,12 +106,12 @@ def rules(ctx: click.Context) -> None:
 @rules.command()
 @click.argument("code")
 @click.argument("name")
-@click.option("--checkout", type=click.Path(path_type=Path), help="Where to write it  [default: "
-              "the checkout that the command runs from]")  # fmt: skip
+@click.option("--checkout", type=click.Path(path_type=Path),
+              help="The checkout to write to  [default: the one of this command]")  # fmt: skip
 def new(code: str, name: str, checkout: Path | None) -> None:
     """Write rule CODE called NAME, its test, and its lines in the registry.
 
-    What it writes works, and fires on steps of a second or more: put in what you are after.
+    The new rule works, and reports steps of a second or more. Replace that by your own condition.
 
     \b
       stepscope rules new BAT014 draft-never-accepted
@@ -119,7 +119,9 @@ def new(code: str, name: str, checkout: Path | None) -> None:
     begun = NewRule.named(code, name, checkout or Path(__file__).resolve().parents[3])
     for path in begun.write():
         click.echo(f"wrote {path.relative_to(begun.checkout)}")
-    click.echo(f"next: make {begun.module}.py say what you mean, run its test, and make docs")
+    click.echo(
+        f"next: write your condition into {begun.module}.py, run its test, and run make docs"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("query")
 @click.option(
     "--format", "form", type=click.Choice(("table", "csv", "json")), default="table",
-    show_default=True, help="How to print the answer.",
+    show_default=True, help="Output format.",
 )  # fmt: skip
 @opens_traces
 def sql(trace: Path, query: str, form: str, open_trace: OpenTrace) -> None:

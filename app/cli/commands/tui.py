@@ -22,7 +22,7 @@ from stepscope.ingest.errors import ConfigError
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "--page", type=click.Choice([tab.name for tab in pages.PAGES]), default=pages.PAGES[0].name,
-    show_default=True, help="Page to begin with.",
+    show_default=True, help="The page to open first.",
 )  # fmt: skip
 @opens_traces
 def tui(trace: Path, page: str, open_trace: OpenTrace) -> None:

@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 @click.group()
 def vllm() -> None:
-    """Look after the recording of vLLM.
+    """Check that vLLM can be recorded.
 
-    STEPSCOPE_TRACE=FOLDER switches it on, in each process of vLLM; stepscope has to be installed
-    in the same environment.
+    vLLM records itself into FOLDER when STEPSCOPE_TRACE=FOLDER is set and stepscope is installed in
+    the same environment.
     """
 
 
 @vllm.command()
 @click.option("--python", metavar="ENV",
-              help="The Python, or the virtual environment, that vLLM runs in; by default, the one "
+              help="The virtual environment of vLLM, or its Python; by default, the one "
                    "that this command runs in.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="How to print it.")  # fmt: skip
+              show_default=True, help="Output format.")  # fmt: skip
 def doctor(python: str | None, form: str) -> int:
-    """Say what of vLLM would be recorded, what would not, and why.
+    """Show what of an installed vLLM would be recorded, what would not, and why.
 
-    vLLM is not started and not even imported: versions and names are looked up in what is
-    installed. Exits 0 where all that stepscope knows of would be recorded, 1 where anything
-    stands in the way (each with what to do), 2 where the Python cannot be asked.
+    vLLM is neither started nor imported: its version and its names are looked up in the installed
+    files. The command exits 0 when everything would be recorded, 1 when something would not be
+    (with what to do about it), and 2 when the environment cannot be read.
 
     Examples:
 

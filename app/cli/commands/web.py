@@ -13,17 +13,23 @@ from stepscope.app.web import panes
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8050, show_default=True, help="Port; a free one if it is taken.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    default=8050,
+    show_default=True,
+    help="The port to listen on; another free one if it is taken.",
+)
 @click.option(
     "--tab", type=click.Choice([tab.name for tab in panes.PANES]), default=panes.PANES[0].name,
-    show_default=True, help="Pane below the timeline that the printed address opens.",
+    show_default=True, help="The pane below the timeline that the printed address opens.",
 )  # fmt: skip
 @opens_traces
 def web(trace: Path, host: str, port: int, tab: str, open_trace: OpenTrace) -> None:
-    """Look at TRACE in the browser; the address holds the view, so it can be sent on.
+    """Look at TRACE in the browser.
 
-    Serves this machine only unless --host says otherwise. Ctrl-C stops it.
+    The address bar holds the view, so that a link shows another person the same. Only this machine
+    can open the page unless --host names another address. Ctrl-C stops the server.
     """
     from stepscope.analyzers.check.run import check
     from stepscope.app.web.server import serve

@@ -31,7 +31,7 @@ def test_what_is_kept_is_counted_and_cleared(
 
     cleared = stepscope("cache", "clear")
 
-    assert cleared.out == f"dropped 1 entries, {told['bytes']:,} bytes\n"
+    assert cleared.out == f"deleted 1 entries, {told['bytes']:,} bytes\n"
     assert list(folder.iterdir()) == []
 
 
@@ -51,7 +51,7 @@ def test_a_cache_that_cannot_be_used_says_why(stepscope: Command, folder: Path) 
 def test_a_cache_that_is_off_says_so(stepscope: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPSCOPE_CACHE", "off")
 
-    assert stepscope("cache").out == "nothing is kept: STEPSCOPE_CACHE is off\n"
+    assert stepscope("cache").out == "there is no cache: STEPSCOPE_CACHE is off\n"
     assert stepscope("cache", "clear").code == 0
 
 
