@@ -46,7 +46,7 @@ _SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckConfig:
-    """How to check; `origins` says for each setting that is no default where it was stated.
+    """How to check; `origins` says for each setting that is not a default where it was stated.
 
     `thresholds` are by code of a rule; their origins are named `COR003.max_share`.
     """
@@ -86,10 +86,10 @@ class CheckConfig:
 
         chosen = registry.select(self.select, self.ignore)
         if not chosen:
-            raise ConfigError("no rule is left to check with", todo="ignore less, or select more")
+            raise ConfigError("no rule is selected", todo="ignore less, or select more")
         codes = {rule.code for rule in chosen}
         if absent := [code for code in self.required() if code not in codes]:
-            what = f"{', '.join(absent)} required, and not among the rules that run"
+            what = f"{', '.join(absent)} cannot be required: --select or --ignore leaves it out"
             raise ConfigError(what, todo="select them too, or require less")
         return tune(chosen, self.thresholds)
 
@@ -103,7 +103,7 @@ class CheckConfig:
 def load_config(folder: Path | None = None) -> CheckConfig:
     """What the files say that hold in `folder`, by default the working directory.
 
-    Raises ConfigError, naming the file, for what is no setting, or not of its type.
+    Raises ConfigError, naming the file, for what is not a setting, or not of its type.
     """
     config = CheckConfig()
     for file, stated in _nearest((folder or Path.cwd()).absolute()):

@@ -164,7 +164,10 @@ class Recorder:
         """
         known, columns = bound(table, [*names, *later])
         if not later or set(known.required) & set(later):
-            raise ConfigError("required columns are told at once, others later", where=table)
+            raise ConfigError(
+                "give required columns when the row begins, and at least one other column later",
+                where=table,
+            )
         num_first = len(names)
         rows = Rows(self._journal, known, columns[:num_first], later=columns[num_first:])
         return self._alone(rows.record), self._alone(rows.complete)

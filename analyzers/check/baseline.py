@@ -71,7 +71,7 @@ def load_baseline(file: Path) -> Baseline:
         baseline = msgspec.json.decode(file.read_bytes(), type=Baseline)
     except FileNotFoundError:
         todo = "write it with --update-baseline"
-        raise ConfigError("there is no baseline", where=str(file), todo=todo) from None
+        raise ConfigError("the baseline file does not exist", where=str(file), todo=todo) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"not a baseline: {error}", where=str(file)) from None
     if baseline.stepscope_baseline != VERSION:

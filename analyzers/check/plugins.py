@@ -43,8 +43,8 @@ class Installed:
 def installed(ours: Sequence[Rule]) -> Installed:
     """Find the rules of other packages.
 
-    Refused, naming the package, is what cannot be loaded or is no rule, and a code or a name that
-    `ours` or another package has; codes that begin as ours do are kept for ours.
+    What cannot be loaded or is not a rule is refused, and so is a code or a name that `ours` or
+    another package has; each message names the package. Codes of our families are for ours alone.
     """
     whose = {rule.name: "stepscope" for rule in ours}
     families = {rule.code[:LETTERS] for rule in ours}
@@ -89,11 +89,11 @@ def _loaded(point: EntryPoint) -> Rule:
 def _lacks(rule: Any) -> Iterator[str]:
     """Why something is no rule."""
     if not getattr(getattr(rule, "__dataclass_params__", None), "frozen", False):
-        yield "it is no frozen dataclass"
+        yield "it is not a frozen dataclass"
     if not (isinstance(rule.code, str) and _CODE.fullmatch(rule.code)):
-        yield f"{rule.code!r} is no code: three letters and three digits"
+        yield f"{rule.code!r} is not the code of a rule: three letters and three digits"
     if not (isinstance(rule.name, str) and _NAME.fullmatch(rule.name)):
-        yield f"{rule.name!r} is no name: words joined by hyphens"
+        yield f"{rule.name!r} is not the name of a rule: words joined by hyphens"
     if not isinstance(rule.severity, Severity):
         yield f"{rule.severity!r} is no Severity"
     if unknown := [need for need in rule.needs if not _is_in_schema(need)]:

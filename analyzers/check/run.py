@@ -115,7 +115,7 @@ def _apply(rule: Rule, trace: Trace) -> tuple[list[Finding], tuple[str, ...]]:
         raise
     except (Exception, SystemExit) as error:
         what = f"rule {rule.code} failed: {type(error).__name__}: {error}".splitlines()[0]
-        todo = f"leave it out with --ignore {rule.code}, and report this as a bug"
+        todo = f"skip it with --ignore {rule.code}, and report this as a bug"
         raise StepscopeError(what, where=trace.name, todo=todo) from error
 
 

@@ -29,11 +29,11 @@ def notes(
         )
         return
     if lines.is_empty():
-        yield "the trace has neither requests nor steps: there is no time to be blamed for"
+        yield "the trace has neither requests nor steps, so there is no latency to explain"
         return
     named = lines.filter(pl.col("request").is_not_null())
     if named.is_empty():
-        yield "the trace names no requests: the run as a whole is blamed, step by step"
+        yield "the trace names no requests, so the time of the whole run is explained, step by step"
     elif late := int((~named["has_arrival"]).sum()):
         yield f"{times(late, 'request')} without an arrival: counted from where first seen"
     if still := int(named["outcome"].is_null().sum()):

@@ -67,11 +67,11 @@ def replay(
     for rank in ranks_of(trace):
         requests, calls = requests_and_calls(trace, rank, config)
         if not requests:
-            raise ConfigError("it tells of no request that arrived", where=trace.name)
+            raise ConfigError("no request arrives in it", where=trace.name)
         fitted = fit_costs(trace, rank) if has_steps else fit_served(trace)
         if fitted is None and not has_steps:
             raise ConfigError(
-                "it has no steps, and too few requests whose first and last token are told",
+                "it has no steps, and too few requests with a recorded first and last token",
                 where=trace.name, todo="record the engine itself, see docs/replay.md",
             )  # fmt: skip
         costs[rank] = fitted

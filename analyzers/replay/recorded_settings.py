@@ -39,7 +39,7 @@ def config_of(manifest: Manifest, settings: Mapping[str, Any], where: str) -> Js
         raise ConfigError(
             f"it was written by {manifest.producer or 'nobody knows what'}, and tells of no vLLM"
             f" scheduler its {', '.join(missing)}", where=where,
-            todo="say each with --set NAME=VALUE, or record vLLM itself (docs/replay.md)",
+            todo="give each with --set NAME=VALUE, or record vLLM itself (docs/replay.md)",
         )  # fmt: skip
     return config
 

@@ -22,7 +22,7 @@ from stepscope.ingest.trace import Trace
 
 MAX_ARGUMENTS = 60
 LENGTHS = ("cpu_dur_ns", "gpu_dur_ns", "gpu_busy_ns")
-"""Columns in nanoseconds that are no moments."""
+"""Columns in nanoseconds that are not moments."""
 
 
 def whereabouts(found: Finding, timeline: Timeline) -> Iterator[str]:

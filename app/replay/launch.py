@@ -49,7 +49,7 @@ def python_of(env: str | None) -> str:
     path = Path(env)
     found = next((each for each in (path / "bin" / "python", path) if each.is_file()), None)
     if found is None:
-        raise ConfigError("there is no Python there", where=env,
+        raise ConfigError("no Python was found", where=env,
                           todo="name a virtual environment, or its bin/python")  # fmt: skip
     return str(found.absolute())
 

@@ -34,7 +34,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         return _listen(host, port)
     except OverflowError as error:
-        raise ConfigError(f"{port} is not a port", todo="a port lies in 0..65535") from error
+        raise ConfigError(f"{port} is not a port", todo="choose a port from 0 to 65535") from error
     except OSError as error:
         if error.errno == errno.EADDRINUSE and port:
             return bind(host, 0)

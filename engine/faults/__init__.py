@@ -40,6 +40,6 @@ def faults_of(scenario: str) -> tuple[Fault, ...]:
 
 
 def check_faults(names: Iterable[str]) -> None:
-    """Raise ConfigError, with near matches, for a name that is no fault."""
+    """Raise ConfigError, with near matches, for a name that is not a fault."""
     for name in names:
         fault(name)

@@ -42,18 +42,24 @@ class ModelConfig:
             raise ConfigError(
                 f"{self.num_heads} heads and {self.num_kv_heads} KV heads do not divide a hidden "
                 f"size of {self.hidden_size}",
-                todo="heads must be a multiple of KV heads, and of even width",
+                todo="choose num_heads as a multiple of num_kv_heads, and an even head size",
             )
         if self.vocab_size < EOS_TOKEN + 2:
-            raise ConfigError(f"vocab_size {self.vocab_size} has no room for tokens but the end")
+            raise ConfigError(
+                f"vocab_size {self.vocab_size} leaves no token but the end of a sequence"
+            )
         if 0 < self.num_experts < self.experts_per_token:
             raise ConfigError(
-                f"a token takes {self.experts_per_token} experts, and there are {self.num_experts}"
+                f"experts_per_token {self.experts_per_token} exceeds num_experts {self.num_experts}"
             )
         if not 0 <= self.num_recurrent <= self.num_layers:
-            raise ConfigError(f"num_recurrent {self.num_recurrent} of {self.num_layers} layers")
+            raise ConfigError(
+                f"num_recurrent {self.num_recurrent} is not between 0 and {self.num_layers} layers"
+            )
         if self.chunk_tokens < 1 or not self.ratios or min(self.ratios) < 0:
-            raise ConfigError("chunk_tokens must be at least 1, and there must be ratios from 0 on")
+            raise ConfigError(
+                "chunk_tokens must be at least 1, and ratios must not be negative or missing"
+            )
 
     def ratio_of(self, layer: int) -> int:
         """Tokens of a block of the layer's compressed history; 0: it sees all tokens."""

@@ -45,15 +45,17 @@ class ParallelConfig:
 
     def __post_init__(self) -> None:
         if self.world_size < 1 or self.num_slots < 1 or self.slot_tokens < 1:
-            raise ConfigError("there must be a rank, a slot, and a token in it")
+            raise ConfigError("there must be at least one rank, one slot, and one token in a slot")
         if not {self.head_version, self.worker_version} <= {*VERSIONS}:
-            raise ConfigError(f"the protocol's versions are {VERSIONS}")
+            raise ConfigError(f"the protocol has the versions {VERSIONS} only")
         if self.decode not in DECODES or self.experts not in EXPERT_PATHS:
             raise ConfigError(f"decode={self.decode}, experts={self.experts}: no such path")
         if self.model not in MODELS:
             raise ConfigError(f"model={self.model}: choose {', '.join(MODELS)}")
         if self.head_version == 1 and self.num_slots > 1:
-            raise ConfigError("protocol v1 sends no slots and so has one sequence only")
+            raise ConfigError(
+                "version 1 of the protocol sends no slots, so it runs one sequence only"
+            )
 
     def version(self, rank: int) -> int:
         """Return the version that a rank speaks."""

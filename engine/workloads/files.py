@@ -206,7 +206,11 @@ def _of_trace(path: Path, where: str) -> list[RequestSpec]:
     )
     rows = arrivals.collect().to_dicts()
     if not rows:
-        raise ConfigError("the trace tells of no arrivals", where=where, todo="give another one")
+        raise ConfigError(
+            "the trace records no arrival of a request",
+            where=where,
+            todo="name a trace whose lifecycle has arrivals",
+        )
     # A run begins at 0, which is long before any time of a wall clock.
     began = 0 if trace.manifest.clock.kind == "virtual" else min(row["arrival_ns"] for row in rows)
     known = [

@@ -98,7 +98,7 @@ class _Found:
         shape = _SHAPES.get(mask, "MIX")
         after = self.before.get(row["task"], ())
         if num_lost := sum(each not in here for each in after):
-            self.guessed["dependencies on tasks that are not listed are left out"] += num_lost
+            self.guessed["dependencies on tasks that are not a listed are left out"] += num_lost
         spec = TaskSpec(
             str(row["task"]), shape, row["name"] or f"task {row['task']}",
             after=[str(each) for each in after if each in here],

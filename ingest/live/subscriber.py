@@ -49,14 +49,14 @@ class Heard:
 
 
 def check_addresses(addresses: Sequence[str], *, remote: bool = False) -> None:
-    """Raise ConfigError for what is no address, or is of another machine and was not asked for."""
+    """Raise ConfigError for what is not an address, or is of another machine unless `remote`."""
     for address in addresses:
         scheme, found, rest = address.partition("://")
         if scheme == "ipc" and found and rest:
             continue
         host, _, port = rest.rpartition(":")
         if scheme != "tcp" or not host or not port.isascii() or not port.isdigit():
-            raise ConfigError("this is no address to listen at", where=address, todo=_FORMS)
+            raise ConfigError("it is not an address to listen at", where=address, todo=_FORMS)
         if not 0 < int(port) < 1 << 16:
             raise ConfigError(f"there is no port {port[:20]}", where=address, todo="1 to 65535")
         if not remote and not _is_loopback(host):

@@ -98,7 +98,7 @@ def loaded(point: EntryPoint) -> Reader | None:
 def _lacks(reader: Any) -> Iterator[str]:
     """Why something is no reader."""
     if not (isinstance(reader.name, str) and reader.name and reader.name.isprintable()):
-        yield f"{reader.name!r} is no name"
+        yield f"{reader.name!r} is not the name of a reader"
     if not isinstance(reader.one_per_rank, bool):
         yield f"{reader.one_per_rank!r} is not whether there is one file per rank"
     yield from (f"it has no {what}" for what in _ASKED if not callable(getattr(reader, what, None)))

@@ -58,7 +58,7 @@ class RankFolderReader:
         return joined(files, skipped, notes)
 
     def _reader_of(self, file: Path) -> Reader | None:
-        """What reads a file, None where it is no profile."""
+        """What reads a file, None where it is not a profile."""
         try:
             with file.open("rb") as opened:
                 head = inflated(opened.read(HEAD_BYTES), HEAD_BYTES)

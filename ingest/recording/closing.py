@@ -50,7 +50,7 @@ def close_recording(path: Path, progress: Progress | None = None) -> list[Closed
     records, before anything is changed, and `WriteError` where nothing can be written.
     """
     if not path.is_dir() or not holds_trace(path):
-        raise TraceError("no recording is there", where=str(path), todo="name a .trace directory")
+        raise TraceError("it is not a recording", where=str(path), todo="name a .trace directory")
     writers = writers_in(path, "journal.rank=*")
     for writer in writers:
         if is_held(journal_folder(path, writer)):

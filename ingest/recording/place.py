@@ -19,8 +19,8 @@ def writer_of_part(rank: int, part: str) -> Writer:
     if writer := Writer.named(f"{rank}.{part}" if part else str(rank)):
         return writer
     raise ConfigError(
-        f"there is no rank {rank} with a part {part!r}",
-        todo="a rank is a number from 0 on, a part letters from a to z, digits and -",
+        f"rank {rank} with part {part!r} is not a valid name of a recording's writer",
+        todo="a rank is an integer from 0 on; a part has letters from a to z, digits and -",
     )
 
 
@@ -46,13 +46,15 @@ def _check_free(path: Path, writer: Writer) -> None:
     if not path.exists():
         return
     if not path.is_dir():
-        raise RecordingError("a file is in the way", where=str(path), todo="choose another path")
+        raise RecordingError(
+            "a file with this name exists", where=str(path), todo="choose another path"
+        )
     if (path / manifest_name(writer)).exists():
         raise _taken(path, writer)
     strange = next((entry.name for entry in path.iterdir() if not _is_ours(entry.name)), None)
     if strange:
         raise RecordingError(
-            f"the directory holds {strange!r}, which is no part of a trace",
+            f"the directory holds {strange!r}, which is not a part of a trace",
             where=str(path),
             todo="choose a new path",
         )

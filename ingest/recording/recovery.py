@@ -175,7 +175,7 @@ def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recover
     beyond = raw[found.end :]
     discarded = found.torn_bytes + (0 if _is_blank(beyond) else len(beyond))
     if discarded:
-        loss.add(file, f"{discarded} bytes that are no whole row", discarded, is_torn=True)
+        loss.add(file, f"{discarded} bytes that are not a whole row", discarded, is_torn=True)
     table = BY_NAME[header.table]
     return Recovered(table, number_of(file), found.rows, discarded, found.num_open)
 

@@ -28,11 +28,14 @@ def new_start() -> str:
 def start_paths(parent: Path) -> Iterator[Path]:
     """Give the directory of this start, and others for where somebody has recorded there before.
 
-    Raises `ConfigError` where the environment names it by what is no name of a file.
+    Raises `ConfigError` where the environment names it by what is not a name of a file.
     """
     name = os.environ.get(START) or _name()
     if not _NAME.fullmatch(name):
-        raise ConfigError("letters, digits and . _ - name a start", where=f"{START}={name[:80]!r}")
+        raise ConfigError(
+            "the name of a start has letters, digits, dots, underscores and hyphens only",
+            where=f"{START}={name[:80]!r}",
+        )
     yield parent / f"{name}.trace"
     yield from (parent / f"{name}-{number}.trace" for number in count(2))
 

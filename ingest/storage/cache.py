@@ -174,7 +174,9 @@ def users_cache() -> Cache | None:
     most_bytes = MOST_BYTES
     if text := os.environ.get(MOST):
         if (found := size_of(text)) is None:
-            raise ConfigError(f"{MOST}={text!r} is no number of bytes", todo="write it like 2GiB")
+            raise ConfigError(
+                f"{MOST}={text!r} is not a number of bytes", todo="write it like 2GiB"
+            )
         most_bytes = found
     if said:
         return Cache(Path(said), most_bytes)

@@ -21,7 +21,11 @@ def save_trace(trace: Trace, out: str | Path) -> None:
     """
     out = Path(out)
     if out.exists() and not (out.is_dir() and (holds_trace(out) or not any(out.iterdir()))):
-        raise WriteError("something else is in the way", where=str(out), todo="choose another name")
+        raise WriteError(
+            "something that is not a trace has this name",
+            where=str(out),
+            todo="choose another name",
+        )
     draft = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         draft.mkdir(parents=True)

@@ -52,4 +52,4 @@ def writer_of(out: Path) -> Writer:
             return writer
     *others, last = (ending for writer in known for ending in writer.endings)
     todo = f"use {', '.join(others)} or {last}"
-    raise ConfigError("no format has this ending", where=str(out), todo=todo)
+    raise ConfigError("no format has this extension", where=str(out), todo=todo)

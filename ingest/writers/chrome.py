@@ -88,8 +88,8 @@ def write_chrome(trace: Trace, out: str | Path) -> None:
     Spans, flows and counters are written as they are; steps, requests, core groups, decisions
     and collectives get tracks of their own. Times that viewers would round or drop, as those of
     a wall clock, are counted from the first one, and `baseTimeNanoseconds` says when that was;
-    times among the arguments stay on the trace's clock. Ids of arrows that are no numbers are
-    lost, and so are samples that are no finite numbers. Raises `WriteError`.
+    times among the arguments stay on the trace's clock. Ids of arrows that are not numbers are
+    lost, and so are samples that are not finite numbers. Raises `WriteError`.
     """
     shown = Shown.of(trace, _track(trace))
     shown = replace(

@@ -21,7 +21,7 @@ def debug_annotations(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
     Objects and arrays stay JSON text, which Perfetto takes apart, and so do numbers that only
     text can hold. Null is an annotation without a value: Perfetto's engine v52 crashes on JSON
-    text that is `null`. Text that is no JSON object is one argument, "args".
+    text that is `null`. Text that is not a JSON object is one argument, "args".
     """
     try:
         arguments = _decoder.decode(text)

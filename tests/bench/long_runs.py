@@ -85,6 +85,6 @@ def _ends_ns(rows: pl.DataFrame) -> int:
 
 
 def _own(name: str, requests: pl.Series) -> pl.Expr:
-    """A request's name, with the copy behind it; what is no request keeps its name."""
+    """A request's name, with the copy behind it; what is not a request keeps its name."""
     own = pl.format("{}/{}", name, "copy")
     return pl.when(pl.col(name).is_in(requests.implode())).then(own).otherwise(name).alias(name)

@@ -233,7 +233,7 @@ def test_where_there_is_no_recording_says_so(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
 
-    with pytest.raises(TraceError, match="no recording is there"):
+    with pytest.raises(TraceError, match="it is not a recording"):
         close_recording(tmp_path / name)
 
 

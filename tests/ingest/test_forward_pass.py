@@ -168,7 +168,7 @@ def test_what_is_no_record_and_what_is_of_another_version_is_counted(tmp_path: P
 
     assert report.read == {"iterations": 4}
     assert report.skipped == {
-        "records that are no forward pass": 4, "records of another version": 1,
+        "records that are not forward passes": 4, "records of another version": 1,
         "lines that are not JSON": 1,
     }  # fmt: skip
 

@@ -143,8 +143,8 @@ BROKEN = {
     "is no Python": ("def (", "SyntaxError"),
     "has no such name": ("", "has no attribute 'TallyReader'"),
     "is no reader at all": ("TallyReader = 7", "has no attribute 'name'"),
-    "has no name": (READER.replace('"tally of an engine"', "7"), "7 is no name"),
-    "has a name that hides": (READER.replace("tally of", "\\x1b[2J"), "is no name"),
+    "has no name": (READER.replace('"tally of an engine"', "7"), "7 is not the name of a reader"),
+    "has a name that hides": (READER.replace("tally of", "\\x1b[2J"), "the name of a reader"),
     "does not say of what": (READER.replace("= True", "= None", 1), "one file per rank"),
     "cannot read": (READER.replace("def read", "def rad"), "it has no read"),
     "has an error that fails": (

@@ -1,4 +1,4 @@
-"""What is no event, what can be repaired, and what is no file of torch.profiler."""
+"""What is no event, what can be repaired, and what is not a file of torch.profiler."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_what_is_no_event_is_counted(tmp_path: Path) -> None:
     report = report_of(open_capture(tmp_path, message(0, stored(1)) + content))
 
     assert report.skipped == {
-        "messages that are no batch of events": 2,
+        "messages that are not a batch of events": 2,
         "events of no known kind": 5,
         "blocks whose hash is neither a number nor bytes": 2,
     }

@@ -75,8 +75,8 @@ def test_a_narrow_function_records_its_columns_in_its_order(rec: Recorder) -> No
 @pytest.mark.parametrize(
     ("table", "columns", "why"),
     [
-        ("stepz", ["ts_ns"], "there is no 'stepz'"),
-        ("steps", ["step", "ts_ns", "kind", "mood"], "there is no 'mood'"),
+        ("stepz", ["ts_ns"], "there is no table 'stepz'"),
+        ("steps", ["step", "ts_ns", "kind", "mood"], "there is no column 'mood'"),
         ("steps", ["step", "ts_ns"], "kind must be recorded"),
     ],
 )

@@ -119,7 +119,7 @@ def test_too_few_or_too_many_columns_are_counted_and_no_rows_are_none(rec: Recor
 
 
 def test_what_is_bound_wrongly_is_said_where_it_is_bound(rec: Recorder) -> None:
-    with pytest.raises(ConfigError, match="there is no 'mood'"):
+    with pytest.raises(ConfigError, match="there is no column 'mood'"):
         rec.bulk("counters", "ts_ns", "name", "value", "mood")
     with pytest.raises(ConfigError, match="value must be recorded"):
         rec.bulk("counters", "ts_ns", "name")

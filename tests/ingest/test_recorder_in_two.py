@@ -107,7 +107,7 @@ def test_after_the_close_nothing_is_completed_and_that_is_counted(rec: Recorder)
         (("step", "ts_ns", "kind"), (), "others later"),
         (("step", "ts_ns"), ("kind",), "others later"),
         (("step", "ts_ns", "kind", "tag"), ("tag",), "'tag' is named twice"),
-        (("step", "ts_ns", "kind"), ("mood",), "there is no 'mood'"),
+        (("step", "ts_ns", "kind"), ("mood",), "there is no column 'mood'"),
     ],
 )
 def test_what_cannot_be_told_in_two_is_refused(

@@ -150,7 +150,7 @@ def test_a_part_that_dies_is_recovered_and_named_and_can_be_closed(tmp_path: Pat
 
 @pytest.mark.parametrize(("rank", "part"), [(-1, ""), (0, "Front End"), (0, "../x"), (0, "a.b")])
 def test_a_rank_or_part_that_is_no_name_is_refused(tmp_path: Path, rank: int, part: str) -> None:
-    with pytest.raises(ConfigError, match="there is no rank"):
+    with pytest.raises(ConfigError, match="is not a valid name"):
         Recorder(tmp_path / "run.trace", producer="engine", rank=rank, part=part)
 
 

@@ -56,7 +56,7 @@ def test_what_is_no_number_or_has_no_time_is_counted(tmp_path: Path) -> None:
 
     assert report.read["lines of measurements"] == 3
     assert report.skipped == {
-        "lines without a time, or of another number of cells": 5, "cells that are no number": 2,
+        "lines without a time, or of another number of cells": 5, "cells that are not a number": 2,
     }  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def test_however_it_was_saved_it_holds_the_same(tmp_path: Path) -> None:
 
 
 def test_a_header_alone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="no measurement in it"):
+    with pytest.raises(TraceError, match="it holds no measurement"):
         open_log(tmp_path, SAMPLES.partition("\n")[0] + "\n")
 
 

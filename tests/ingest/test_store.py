@@ -80,7 +80,7 @@ def test_what_is_no_trace_is_not_overwritten(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "thesis.tex").write_text("mine")
 
-    with pytest.raises(WriteError, match="something else is in the way"):
+    with pytest.raises(WriteError, match="something that is not a trace has this name"):
         save_trace(some_trace(), tmp_path / name)
 
     assert (tmp_path / "folder" / "thesis.tex").read_text() == "mine"

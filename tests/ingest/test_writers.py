@@ -35,7 +35,7 @@ def test_an_ending_chooses_its_writer_and_no_other(writer: Writer, ending: str) 
 
 
 def test_a_name_of_another_ending_is_refused_and_every_ending_is_named() -> None:
-    with pytest.raises(ConfigError, match="no format has this ending") as refused:
+    with pytest.raises(ConfigError, match="no format has this extension") as refused:
         writer_of(Path("out.parquet"))
 
     assert [ending for _, ending in ENDINGS if ending not in refused.value.todo] == []

@@ -185,7 +185,7 @@ def test_bytes_that_are_no_field_are_passed_over_up_to_the_end_of_their_plane(
     trace = open_bytes(tmp_path, field(1, broken) + field(1, plane.packed()))
 
     assert rows(trace, "spans", "name") == ["one", "one"]
-    assert report_of(trace).notes[0].endswith("bytes that are no fields passed over")
+    assert report_of(trace).notes[0].endswith("bytes that are not fields passed over")
     assert not trace.manifest.closed
 
 
@@ -193,7 +193,7 @@ def test_a_length_beyond_all_ends_it_with_a_line(tmp_path: Path) -> None:
     trace = open_bytes(tmp_path, two_steps() + b"\x0a" + varint((1 << 64) - 1) + b"abc")
 
     assert trace.num_rows("spans") == 8
-    assert report_of(trace).notes[0] == "14 bytes that are no fields passed over"
+    assert report_of(trace).notes[0] == "14 bytes that are not fields passed over"
 
 
 def test_wherever_the_file_is_cut_what_is_before_is_kept_or_it_is_refused_with_a_line(

@@ -98,7 +98,9 @@ def _column(sort: str) -> str:
     columns |= {group: f"{group} in all" for group in GROUPS}
     if sort not in columns:
         near = get_close_matches(sort, columns, n=3) or list(columns)
-        raise ConfigError(f"--sort {sort}: no such order", todo=f"choose {', '.join(near)}")
+        raise ConfigError(
+            f"--sort {sort}: requests cannot be sorted by this", todo=f"choose {', '.join(near)}"
+        )
     return columns[sort]
 
 

@@ -42,7 +42,9 @@ def merge(run: Path, profile: Path, out: Path | None, open_trace: OpenTrace) -> 
     target = out or run.with_name(f"{run.name.removesuffix('.trace')}-merged.trace")
     writer = writer_of(target)
     if target.resolve() in (run.resolve(), profile.resolve()):
-        raise ConfigError("it is read from there", where=str(target), todo="choose another name")
+        raise ConfigError(
+            "the output would overwrite an input", where=str(target), todo="choose another name"
+        )
     with progress() as report:
         recorded, profiled = open_trace(run, report), open_trace(profile, report)
         report("pairing steps", 0, None)

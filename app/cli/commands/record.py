@@ -270,9 +270,9 @@ def _make_room(path: Path, force: bool) -> None:
     if not path.exists():
         return
     if not force:
-        raise ConfigError("is already there", where=str(path), todo="name another, or add --force")
+        raise ConfigError("it already exists", where=str(path), todo="name another, or add --force")
     if not (path / "manifest.json").exists():
-        raise ConfigError("is not a trace, and is not replaced", where=str(path))
+        raise ConfigError("it is not a trace, so --force does not overwrite it", where=str(path))
     shutil.rmtree(path)
 
 

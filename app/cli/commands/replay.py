@@ -86,7 +86,7 @@ def _refuse_what_exists(out: Path) -> None:
     from stepscope.ingest.errors import WriteError
 
     if out.exists():
-        raise WriteError("there is something already", where=str(out), todo="choose a new path")
+        raise WriteError("it already exists", where=str(out), todo="choose a new path")
 
 
 def _print(found: Replay, form: str) -> None:

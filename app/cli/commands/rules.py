@@ -136,10 +136,15 @@ class NewRule:
     def named(cls, code: str, name: str, checkout: Path) -> NewRule:
         """Raise ConfigError unless the code and name are free and the checkout is one."""
         if not _CODE.fullmatch(code):
-            raise ConfigError(f"{code!r} is no code", todo="three letters and three digits: BAT014")
+            raise ConfigError(
+                f"{code!r} is not the code of a rule",
+                todo="use three letters and three digits, such as BAT014",
+            )
         if not _NAME.fullmatch(name):
-            raise ConfigError(f"{name!r} is no name", todo="words joined by hyphens, that say what "
-                              "is wrong: draft-never-accepted")  # fmt: skip
+            raise ConfigError(
+                f"{name!r} is not the name of a rule",
+                todo="join words that say what is wrong by hyphens: draft-never-accepted",
+            )
         rule = cls(code, name, checkout)
         if not rule.registry.is_file():
             raise ConfigError("is not a checkout of stepscope", where=str(checkout),
@@ -147,7 +152,9 @@ class NewRule:
         taken = [path.stem for path in (checkout / "analyzers" / "rules").glob("*/*.py")]
         words = name.replace("-", "_")
         if there := [each for each in taken if each.startswith(code.lower()) or each[7:] == words]:
-            raise ConfigError(f"there is {there[0]} already", todo="codes are never used again")
+            raise ConfigError(
+                f"there is {there[0]} already", todo="the code of a rule is never reused"
+            )
         return rule
 
     @property

@@ -73,7 +73,7 @@ def scanned(window: Window) -> Events | None:
 
 
 def _with_fallbacks(rows: pl.DataFrame, fallbacks: list[tuple[int, str, bytes]]) -> pl.DataFrame:
-    """Put in times that are no plain numbers."""
+    """Put in times that are not plain numbers."""
     for name in ("ts_ns", "dur_ns"):
         found = [(event, text.decode()) for event, column, text in fallbacks if column == name]
         if found:

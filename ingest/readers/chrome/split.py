@@ -199,7 +199,7 @@ class EventStream(Generic[T]):
         if window.startswith(b"{") and first_object(window) is None:
             what = f"cut off after {self.num_bytes} bytes, before the first event"
             return TruncatedTrace(what, where=self._where, todo="record or copy it again")
-        return TraceError("no traceEvents array in it", where=self._where)
+        return TraceError("it has no traceEvents array", where=self._where)
 
     # -- the events --------------------------------------------------------------------------
 

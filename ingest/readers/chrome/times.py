@@ -36,7 +36,7 @@ def exact_ns(text: pl.Expr) -> pl.Expr:
 
 
 def nanoseconds(text: pl.Series) -> pl.Series:
-    """Nanoseconds of any text, rounded half up; null where it is no number below `LIMIT_NS`.
+    """Nanoseconds of any text, rounded half up; null where it is not a number below `LIMIT_NS`.
 
     A number may have an exponent, and may stand in quotes.
     """

@@ -63,7 +63,7 @@ class RuntimeLogReader(OneFile):
         except LimitExceeded as error:
             ended = f"{error.what} ({error.todo})"
         if not log.read:
-            raise TraceError("no line of the runtime in it", where=str(path))
+            raise TraceError("no line in it was written by the runtime", where=str(path))
         log.skipped.update(lines.left_out())
         made = RuntimeTables(log)
         tables = made.tables()

@@ -29,7 +29,7 @@ class Fields:
     rows    which message it is of
     tag     number and kind, as `tag` gives them
     number  the value of a number; of others their length
-    begin   where the value of what is no number begins
+    begin   where the value of what is not a number begins
     end     where the field ends
     """
 

@@ -16,7 +16,7 @@ from stepscope.ingest.readers.text.times import Stamp
 
 NAME = "forward pass metrics"
 PASSES, HEARTBEATS = "iterations", "heartbeats of an idle scheduler"
-NO_RECORD, OTHER_VERSION = "records that are no forward pass", "records of another version"
+NO_RECORD, OTHER_VERSION = "records that are not forward passes", "records of another version"
 MISSING = "iterations that are missing by their numbers"
 AGAIN = "records whose numbers repeat or start over"
 RECEIVED, POSITION = "received", "position"

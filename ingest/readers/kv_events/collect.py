@@ -17,7 +17,7 @@ from stepscope.ingest.readers.kv_events.decode import CLEARED, STORED, is_batch,
 from stepscope.ingest.readers.text.collect import POSITION_NS, Line, LogRows, Source
 from stepscope.ingest.readers.text.fields import Number, whole
 
-NO_BATCH, NO_EVENT = "messages that are no batch of events", "events of no known kind"
+NO_BATCH, NO_EVENT = "messages that are not a batch of events", "events of no known kind"
 NOT_HASHES = "blocks whose hash is neither a number nor bytes"
 MISSING = "batches that are missing by their numbers"
 AGAIN = "batches whose numbers repeat or start over"

@@ -111,7 +111,7 @@ class EngineLogReader(OneFile):
         except LimitExceeded as error:
             ended = f"{error.what} ({error.todo})"
         if not log.rows.read:
-            raise TraceError("no line of an engine that is known in it", where=str(path))
+            raise TraceError("no line in it was written by a known engine", where=str(path))
         log.rows.skipped.update(lines.left_out())
         tables = _tables(log.rows)
         ended = ended or blocks.damage

@@ -23,7 +23,7 @@ _COLUMNS: dict[str, pl.DataType] = {
     "category": pl.String(), "text": pl.Int64(), "name": pl.String(), "args": pl.String(),
     **dict.fromkeys(("process", "thread", "device", "context", "stream", "domain"), pl.Int64()),
 }  # fmt: skip
-"""Numbers of `text` are those of the table of texts; a name that is no text stands in `name`."""
+"""Numbers of `text` are those of the table of texts; a name that is not text stands in `name`."""
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from stepscope.ingest.readers.otlp import decode
 from stepscope.ingest.readers.otlp.decode import RESOURCE, Json, Request, Span
 from stepscope.ingest.readers.text.json_records import Record
 
-ODD, TIMELESS = "spans that are no objects", "spans without a time"
+ODD, TIMELESS = "spans that are not objects", "spans without a time"
 EVENTS, TIMELESS_EVENTS = "events of spans", "events of spans without a time"
 _COLUMNS: dict[str, type[pl.DataType]] = {
     "resource": pl.Int64, "scope": pl.Int64, "name": pl.String, "form": pl.String,

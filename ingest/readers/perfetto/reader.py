@@ -102,7 +102,7 @@ def _notes(stream: PacketStream, events: Events, ended: str | None) -> list[str]
     if ended:
         notes.append(f"{ended} after {stream.num_bytes} bytes of content; all before is kept")
     if stream.num_lost:
-        notes.append(f"{stream.num_lost} bytes that are no packets passed over")
+        notes.append(f"{stream.num_lost} bytes that are not packets passed over")
     if events.messages.state.num_dropped:
         notes.append(
             f"packets were lost while recording, {events.messages.state.num_dropped} times"

@@ -131,7 +131,7 @@ class PacketStream:
         return at
 
     def _beyond(self, window: bytes, at: int, until: int) -> int:
-        """Where to go on after what is no packet, or too large."""
+        """Where to go on after what is not a packet, or too large."""
         is_packet = window[at] == TAG and until > at
         if is_packet and until <= len(window):
             self.num_too_large += 1

@@ -220,7 +220,7 @@ class MeasuredLines(_JsonLines[MeasuredRow]):
 
 
 def _ns(seconds: float | None) -> int | None:
-    """Seconds as nanoseconds; -1, which no request has, for what is no time."""
+    """Seconds as nanoseconds; -1, which no request has, for what is not a time."""
     if seconds is None:
         return None
     return round(seconds * SECOND) if 0 <= seconds < 1e9 * 4 else -1

@@ -24,7 +24,7 @@ from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.split import NO_END, Lines
 
 HEADERS = "headers"
-ODD = "lines that are no request"
+ODD = "lines that are not a request"
 _BOM = b"\xef\xbb\xbf"
 _CHUNK_LINES = 1 << 16
 
@@ -82,7 +82,7 @@ class _List:
 
 
 class RequestsReader(OneFile):
-    """Reads when requests came and how long they are; what is no request is counted."""
+    """Reads when requests came and how long they are; what is not a request is counted."""
 
     name = "list of requests (Azure's CSV; JSON lines of Mooncake, LLMServingSim and AIBrix)"
     one_per_rank = False

@@ -22,7 +22,7 @@ from stepscope.ingest.readers.rocprofv3.decode import (
 )
 from stepscope.ingest.readers.text.json_records import Record
 
-ODD, TIMELESS = "records that are no objects", "records without a time"
+ODD, TIMELESS = "records that are not objects", "records without a time"
 NOT_READ, VALUELESS = "records that are not read", "records without a value"
 _NAMES = ("formatted_kernel_name", "demangled_kernel_name", "kernel_name")
 _COLUMNS: dict[str, type[pl.DataType]] = {

@@ -20,13 +20,13 @@ from stepscope.ingest.times import SECOND
 NAME = "measurements"
 LINES, HEADERS = "lines of measurements", "headers"
 ODD = "lines without a time, or of another number of cells"
-NO_NUMBER = "cells that are no number"
+NO_NUMBER = "cells that are not a number"
 _BOM = b"\xef\xbb\xbf"
 _LAST_S = 1 << 32
 
 
 class SamplesReader(OneFile):
-    """Reads counters; what is no number is counted."""
+    """Reads counters; what is not a number is counted."""
 
     name = "measurements over time (CSV)"
     one_per_rank = False
@@ -48,7 +48,7 @@ class SamplesReader(OneFile):
             ended = f"{error.what} ({error.todo})"
         rows.skipped.update(lines.left_out())
         if not rows.read[LINES]:
-            raise TraceError("no measurement in it", where=str(path))
+            raise TraceError("it holds no measurement", where=str(path))
         return dict(rows.tables()), _manifest(rows, ended or blocks.damage)
 
 

@@ -144,7 +144,7 @@ def _names(file: Path, tally: Tally, *, is_needed: bool) -> dict[int, str]:
         for kernel, name in listed
         if number(kernel) is not None and isinstance(name, str)
     }
-    tally.count("names of kernels", len(names), len(listed), "that are no number and text")
+    tally.count("names of kernels", len(names), len(listed), "that are not a number and a text")
     return names
 
 

@@ -71,7 +71,7 @@ def whole(value: object, last: int = LAST_COUNT) -> int | None:
 
 
 def millis(value: object) -> int | None:
-    """Milliseconds as nanoseconds; None for what is no length of time, or is over a year."""
+    """Milliseconds as nanoseconds; None for what is not a length of time, or is over a year."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return round(value * 1e6) if math.isfinite(value) and 0 <= value < 4e10 else None

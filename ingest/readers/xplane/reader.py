@@ -56,7 +56,7 @@ class XPlaneReader(OneFile):
         profile = profile_tables(named.spans, named.flows)
         notes = [f"{ended} after {stream.num_bytes:,} bytes; all before is kept"] if ended else []
         if stream.num_lost:
-            notes.append(f"{stream.num_lost:,} bytes that are no fields passed over")
+            notes.append(f"{stream.num_lost:,} bytes that are not fields passed over")
         report = profile.report(
             _num_read(named.spans),
             found.skipped + Counter(stream.too_large() | {TIMELESS: named.num_timeless}),

@@ -118,7 +118,7 @@ def test_a_rule_that_fails_is_one_line_that_says_which_and_what_to_do() -> None:
 
     assert str(caught.value) == (
         "run.trace: rule XYZ001 failed: ValueError: one; "
-        "leave it out with --ignore XYZ001, and report this as a bug"
+        "skip it with --ignore XYZ001, and report this as a bug"
     )
 
 

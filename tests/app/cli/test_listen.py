@@ -235,13 +235,13 @@ def test_messages_that_are_none_of_ours_are_refused_and_where_they_are_is_told(
         ("tcp://10.0.0.1:5557", "this is another machine; only this machine is listened to"),
         ("tcp://example.org:5557", "this is another machine"),
         ("tcp://*:5557", "this is another machine"),
-        ("tcp://127.0.0.1", "this is no address to listen at"),
+        ("tcp://127.0.0.1", "it is not an address to listen at"),
         ("tcp://127.0.0.1:0", "there is no port 0"),
         ("tcp://127.0.0.1:99999", "there is no port 99999"),
-        ("tcp://127.0.0.1:٣", "this is no address to listen at"),
-        ("http://127.0.0.1:80", "this is no address to listen at"),
-        ("5557", "this is no address to listen at"),
-        ("", "this is no address to listen at"),
+        ("tcp://127.0.0.1:٣", "it is not an address to listen at"),
+        ("http://127.0.0.1:80", "it is not an address to listen at"),
+        ("5557", "it is not an address to listen at"),
+        ("", "it is not an address to listen at"),
     ],
 )
 def test_what_is_no_address_of_this_machine_is_refused(address: str, why: str) -> None:

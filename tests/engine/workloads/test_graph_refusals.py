@@ -52,8 +52,8 @@ WRONG = {
         graph({"id": "b", "shape": "BARRIER", "num_blocks": 2}), "BARRIER, which runs on no core"
     ),
     "no tasks": (graph(), "length >= 1"),
-    "tasks that are no list": ({"tasks": "push"}, "Expected `array`"),
-    "a task that is no object": ({"tasks": [7]}, "Expected `object`"),
+    "tasks that are not a list": ({"tasks": "push"}, "Expected `array`"),
+    "a task that is not an object": ({"tasks": [7]}, "Expected `object`"),
     "groups that are none": (graph(PUSH, groups=0), ">= 1"),
     "half a file": (json.dumps(graph(PUSH))[:-9], "is not JSON"),
     "no text": ('{"tasks": [{"id": "\udc80"}]}'.encode(errors="surrogatepass"), "not UTF-8|JSON"),

@@ -104,7 +104,7 @@ def test_no_dependencies_are_said_to_be_none_that_is_recorded() -> None:
     assert none in lone.inferred
     assert none not in bound.inferred
     assert [launch.after for launch in _launches(bound)] == [(), (0,)]
-    assert "1 dependencies on tasks that are not listed are left out" in lost.inferred
+    assert "1 dependencies on tasks that are not a listed are left out" in lost.inferred
 
 
 def _launches(given: Graphs) -> Any:

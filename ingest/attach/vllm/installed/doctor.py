@@ -112,7 +112,9 @@ def _interpreter(python: str | None) -> str:
         return str(path)
     if not path.exists() and (known := shutil.which(python)):
         return known
-    raise ConfigError("there is no Python there", where=python, todo="name one, or its environment")
+    raise ConfigError(
+        "no Python was found", where=python, todo="name a virtual environment, or its bin/python"
+    )
 
 
 def _probe(python: str, names: Sequence[str]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def values_of(annotations: Iterable[Any], sequence: Sequence, depth: int) -> dic
 
 
 def other(field: Any, value: Any, sequence: Sequence) -> tuple[str, str]:
-    """A field of an event that is no annotation: its name and its value as JSON text."""
+    """A field of an event that is not an annotation: its name and its value as JSON text."""
     from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - few events have any
 
     if field.name == "source_location_iid" and value in sequence.interned[LOCATIONS]:

@@ -52,7 +52,7 @@ class State:
             sequence.set_defaults(said.trace_packet_defaults)
 
     def take(self, kind: str, said: Any, sequence: Sequence) -> None:
-        """Take over a packet that is no event, or count it as skipped."""
+        """Take over a packet that is not an event, or count it as skipped."""
         if kind in self._taken:
             self.read[kind.replace("_", " ")] += 1
             self._taken[kind](getattr(said, kind), sequence)

@@ -36,7 +36,7 @@ def empty(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
-    """A profile of something that is no engine: one slice."""
+    """A profile of something that is not an engine: one slice."""
     file = tmp_path / "foreign.json"
     slices = [{"ph": "X", "name": "work", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]
     file.write_text(json.dumps({"traceEvents": slices}))

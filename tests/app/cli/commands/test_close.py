@@ -49,4 +49,4 @@ def test_what_is_no_recording_is_refused_in_one_line(tmp_path: Path, stepscope: 
     run = stepscope("close", tmp_path)
 
     assert run.code == 3
-    assert run.err == (f"stepscope: {tmp_path}: no recording is there; name a .trace directory\n")
+    assert run.err == (f"stepscope: {tmp_path}: it is not a recording; name a .trace directory\n")

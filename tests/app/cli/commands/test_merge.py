@@ -56,4 +56,4 @@ def test_it_does_not_write_over_what_it_reads(
     run = str(tmp_path / "run.trace")
 
     assert main(["merge", run, str(tmp_path / "profile.json"), "-o", run]) == 2
-    assert "it is read from there" in capsys.readouterr().err
+    assert "the output would overwrite an input" in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_an_environment_that_is_not_there_is_told(
     trace = recorded(tmp_path / "a.trace")
 
     assert main(["replay", str(trace), "--python", str(tmp_path / "nowhere")]) == 2
-    assert "there is no Python there" in capsys.readouterr().err
+    assert "no Python was found" in capsys.readouterr().err
 
 
 def test_what_ends_without_a_result_is_told_with_its_last_line(
@@ -97,4 +97,4 @@ def test_an_out_that_exists_is_left_alone(
     trace = recorded(tmp_path / "a.trace")
 
     assert main(["replay", str(trace), "-o", str(trace)]) == 2
-    assert "there is something already" in capsys.readouterr().err
+    assert "it already exists" in capsys.readouterr().err
