@@ -141,7 +141,9 @@ def _named(trace: Trace, asked: pl.DataFrame, request: str) -> list[str]:
         return found
     known += clients["external_id"].unique().sort().to_list()
     near = get_close_matches(request, known, n=3) or known[:3]
-    todo = f"did you mean {', '.join(near)}?" if near else "it names no requests: leave --request out"
+    todo = (
+        f"did you mean {', '.join(near)}?" if near else "it names no requests: leave --request out"
+    )
     raise ConfigError(f"the trace has no request {request!r}", todo=todo)
 
 

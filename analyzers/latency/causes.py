@@ -49,7 +49,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("streaming-input", PARKED, "not ready: its next input had not come"),
     Cause("stale-output", PARKED, "not ready: an output from before its preemption was under way"),
     Cause("last-token", PARKED, "its last token was being computed, and it needed no further step"),
-    Cause(PARKED, PARKED, "not ready: it waited for something other than room, or to be noticed when it was ready"),
+    Cause(PARKED, PARKED, "not ready: it waited for something other than room, or to be noticed"),
     Cause("other", QUEUE, "left out for a reason of the engine's own: see `decisions`"),
     Cause("preempted", "preempted", "preempted, until it was resumed"),
     Cause("recompute", "recompute", "in a batch, computing again what a preemption discarded"),

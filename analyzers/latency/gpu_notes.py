@@ -29,7 +29,7 @@ def gpu_notes(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
             f"{alone:,} of {len(ran):,} kernels and copies belong to no step; what they took "
             "counts all the same"
         )
-    yield "the purpose of a kernel is inferred from its name; of two kernels at once, the first cause counts"
+    yield "what a kernel was for is inferred from its name; of two at once, the first cause counts"
 
 
 def _by_kind(steps: pl.DataFrame) -> Iterator[str]:

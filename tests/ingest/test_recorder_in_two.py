@@ -104,8 +104,8 @@ def test_after_the_close_nothing_is_completed_and_that_is_counted(rec: Recorder)
 @pytest.mark.parametrize(
     ("first", "later", "why"),
     [
-        (("step", "ts_ns", "kind"), (), "others later"),
-        (("step", "ts_ns"), ("kind",), "others later"),
+        (("step", "ts_ns", "kind"), (), "one other column later"),
+        (("step", "ts_ns"), ("kind",), "one other column later"),
         (("step", "ts_ns", "kind", "tag"), ("tag",), "'tag' is named twice"),
         (("step", "ts_ns", "kind"), ("mood",), "there is no column 'mood'"),
     ],

@@ -92,7 +92,7 @@ def test_a_name_that_is_no_name_of_a_file_is_refused(
 ) -> None:
     monkeypatch.setenv("STEPSCOPE_START", name)
 
-    with pytest.raises(ConfigError, match="name a start"):
+    with pytest.raises(ConfigError, match="the name of a start"):
         Recorder.under(tmp_path, producer="engine")
 
 

@@ -151,8 +151,8 @@ def test_what_nobody_wrote_is_not_a_number() -> None:
     [
         ({"num_heads": 3}, "do not divide"),
         ({"num_heads": 2, "num_kv_heads": 4}, "do not divide"),
-        ({"num_experts": 1}, "takes 2 experts"),
-        ({"vocab_size": 3}, "no room"),
+        ({"num_experts": 1}, "experts_per_token 2 exceeds"),
+        ({"vocab_size": 3}, "leaves no token"),
         ({"chunk_tokens": 0}, "at least 1"),
     ],
 )

@@ -184,7 +184,7 @@ def test_a_trace_without_arrivals_and_a_folder_that_is_no_trace_are_refused(
 ) -> None:
     with Recorder(tmp_path / "run.trace", producer="another engine") as recorder:
         recorder.steps(1, 0, 5, "decode")
-    with pytest.raises(ConfigError, match="tells of no arrivals"):
+    with pytest.raises(ConfigError, match="records no arrival"):
         Workload.load(tmp_path / "run.trace")
     with pytest.raises(TraceError):
         Workload.load(tmp_path)
