@@ -184,7 +184,8 @@ def recomputed(tables: Tables) -> tuple[Counter[str], Counter[str]]:
         again[request] += num_again
         anew[request] += row["num_tokens"] - num_again
         # Of a draft it is not known whether it was accepted, where the request was preempted next.
-        certain = first + row["num_tokens"] - (row["num_draft"] or 0)
+        refused = (row["num_draft"] or 0) - (row["num_accepted"] or 0)
+        certain = first + row["num_tokens"] - refused
         reached[request] = max(reached.get(request, 0), certain)
     return again, anew
 

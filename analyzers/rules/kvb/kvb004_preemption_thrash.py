@@ -124,8 +124,9 @@ class PreemptionThrash:
 def _computed(trace: Trace) -> pl.LazyFrame:
     """What each request computed again and anew, and when it first computed anything again."""
     end = pl.col("num_computed") + pl.col("num_tokens")
-    # A draft that is refused is computed anew, not again: it is certain only of the rest of a row.
-    certain = end - pl.col("num_draft").fill_null(0)
+    # A draft that is refused is computed anew, not again: where nothing says how many were
+    # accepted, only the rest of a row is certain.
+    certain = end - pl.col("num_draft").fill_null(0) + pl.col("num_accepted").fill_null(0)
     reached = certain.cum_max().shift(1).over(REQUEST).fill_null(0)
     again = (pl.min_horizontal(end, reached) - pl.col("num_computed")).clip(lower_bound=0)
     marked = pl.when("is_recompute").then("num_tokens").otherwise(0)

@@ -71,6 +71,14 @@ def test_drafts_that_are_refused_are_not_recomputed() -> None:
     assert thrash(*rows) == []
 
 
+def test_drafts_that_are_known_to_be_accepted_are_recomputed_like_any_token() -> None:
+    ran = row(1, "a", 40, num_computed=0, num_draft=9, num_accepted=7)
+
+    (found,) = thrash(ran, *again(2, 3))
+
+    assert found.evidence["recomputed_tokens"] == 38 + 40
+
+
 def test_the_worst_five_are_named() -> None:
     rows = [each | {"request": f"r{n}"} for n in range(8) for each in again(1, 2, 3)]
 
