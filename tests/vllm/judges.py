@@ -75,15 +75,15 @@ def external_ids(trace: Trace) -> dict[str, str]:
 
 
 def client_waits(trace: Trace, clients: Iterable[Row]) -> list[tuple[int, int]]:
-    """Time to first token by the client's clock, and by the trace, of those who got any."""
-    received, delivered = _times(trace, "receive"), _times(trace, "deliver")
+    """Time to first token by the client's clock, and by blame, of those who got any."""
+    told = {row["request"]: row for row in blame(trace).requests.rows(named=True)}
     requests = {external: name for name, external in external_ids(trace).items()}
     found = []
     for client in clients:
-        name = requests.get(f"cmpl-{client['id']}-0")
-        if "first" in client and name in delivered:
-            waited = delivered[name] - received[name]
-            found.append((client["first"] - client["sent"], waited))
+        row = told.get(requests.get(f"cmpl-{client['id']}-0", ""), {})
+        if "first" in client and row.get("first_token_ns") is not None:
+            ours = row["first_token_ns"] - row["arrive_ns"]
+            found.append((client["first"] - client["sent"], ours))
     return found
 
 

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 from tests.vllm.runs import ENGINE, ROOT, Run, environment, profiler
 
 Row = dict[str, Any]
-START_S, STOP_S, ANSWER_S = 400, 120, 300
+START_S, STOP_S = 400, 120
 FLAGS = {
     "max_model_len": "--max-model-len",
     "block_size": "--block-size",
@@ -55,28 +54,19 @@ class Server:
         """How many lines the witness has written."""
         return sum(path.read_bytes().count(b"\n") for path in self._truth())
 
-    def ask(self, number: int, prompt: str, max_tokens: int, **more: Any) -> Row:
+    def ask(self, number: int, prompt: str, max_tokens: int) -> Row:
         """Ask for tokens as they come: when it was sent, when the first and the last came."""
-        leave_after = more.pop("leave_after", None)
-        told: Row = {"id": f"req{number:04}", "chunks": 0, "sent": time.time_ns()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_S)
-        body = {"model": str(self.model), "prompt": prompt, "max_tokens": max_tokens,
-                "temperature": 0, "ignore_eos": True, "stream": True, **more}  # fmt: skip
-        headers = {"Content-Type": "application/json", "X-Request-Id": told["id"]}
-        try:
-            connection.request("POST", "/v1/completions", json.dumps(body), headers)
-            with connection.getresponse() as answer:
-                told |= _read(answer, leave_after)
-        except (OSError, http.client.HTTPException) as error:
-            told["failed"] = type(error).__name__
-        finally:
-            connection.close()
-        return {**told, "end": time.time_ns()}
+        (told,) = self.burst([{"number": number, "prompt": prompt, "max_tokens": max_tokens}])
+        return told
 
     def burst(self, asked: Sequence[Row]) -> list[Row]:
-        """Ask all at once."""
-        with ThreadPoolExecutor(len(asked)) as pool:
-            return list(pool.map(lambda row: self.ask(**row), asked))
+        """Ask all at once; a `number` of each, and what the API takes."""
+        rows = [{"model": str(self.model), **row} for row in asked]
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.vllm.clients", str(self.port)], cwd=ROOT,
+            input=json.dumps(rows).encode(), capture_output=True, check=True,
+        )  # fmt: skip
+        return list(json.loads(done.stdout))
 
     def post(self, path: str) -> int:
         """Call something that needs no body; its status."""
@@ -150,19 +140,6 @@ def _status(method: str, port: int, path: str, seconds: float) -> int:
             return answer.status
     finally:
         connection.close()
-
-
-def _read(answer: http.client.HTTPResponse, leave_after: int | None) -> Row:
-    told: Row = {"status": answer.status, "chunks": 0}
-    while line := answer.readline():
-        if not line.startswith(b"data: {") or b'"choices":[]' in line:
-            continue
-        told.setdefault("first", time.time_ns())
-        told["chunks"] += 1
-        if told["chunks"] == leave_after:
-            told["left"] = True
-            break
-    return told
 
 
 def _free_port() -> int:

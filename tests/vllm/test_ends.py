@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -34,9 +35,8 @@ ENDS: dict[str, Callable[[Server], None]] = {
 def test_no_recorded_step_is_lost_and_close_finishes_the_recording(
     how: str, model: Path, tmp_path: Path
 ) -> None:
-    with serving(model, tmp_path) as server, ThreadPoolExecutor(12) as pool:
-        for number in range(12):
-            pool.submit(server.ask, number, words(40, number), 400)
+    with serving(model, tmp_path) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(server.burst, _asked(12))
         _wait(lambda: server.num_steps > 200)
         engines = server.engine_pids
         ENDS[how](server)
@@ -56,9 +56,8 @@ def test_a_hung_engine_is_dumped_by_a_signal_and_when_it_stalls(
     model: Path, tmp_path: Path
 ) -> None:
     env = {"STEPSCOPE_STALL_S": "2", "STEPSCOPE_TRUTH_HANG": "100"}
-    with serving(model, tmp_path, env=env) as server, ThreadPoolExecutor(4) as pool:
-        for number in range(4):
-            pool.submit(server.ask, number, words(40, number), 400)
+    with serving(model, tmp_path, env=env) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(server.burst, _asked(4))
         _wait(lambda: server.num_steps >= 199)
         time.sleep(4)
         os.kill(server.engine_pids[0], signal.SIGUSR2)
@@ -90,14 +89,50 @@ def test_an_engine_that_dies_in_its_first_step_is_found(model: Path, tmp_path: P
     assert any(line.startswith(("STV", "TRC")) for line in found)
 
 
-def test_a_full_disk_ends_the_recording_and_not_the_engine(model: Path, tmp_path: Path) -> None:
-    prefix = ("bash", "-c", 'ulimit -f 1024; exec "$@"', "limited")
-    with serving(model, tmp_path, "--shutdown-timeout", "20", prefix=prefix) as server:
-        told = server.ask(1, words(40), 200)
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own for the traces, with no room for the whole recording."""
+    disk = tmp_path / "traces"
+    disk.mkdir()
+    if _mount("-t", "tmpfs", "-o", "size=192k", "tmpfs", str(disk)):
+        pytest.skip("a small file system cannot be mounted here: that takes root")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_engine(
+    model: Path, tmp_path: Path, small_disk: Path
+) -> None:
+    with serving(model, tmp_path, "--shutdown-timeout", "20") as server:
+        told = server.burst(_asked(12))
         code = server.stop()
 
-    assert told["chunks"] == 200
+    assert [each["chunks"] for each in told] == [400] * 12
     assert code == 0
+    run = Run(tmp_path)
+    _assert_begins_whole(run)
+    assert _mount("-o", "remount,size=16m", str(small_disk)) == 0
+    assert main(["close", *map(str, sorted(small_disk.iterdir()))]) == 0
+    _assert_begins_whole(Run(tmp_path))
+
+
+def _asked(num: int) -> list[Row]:
+    return [
+        {"number": number, "prompt": words(40, number), "max_tokens": 400} for number in range(num)
+    ]
+
+
+def _mount(*arguments: str) -> int:
+    return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode
+
+
+def _assert_begins_whole(run: Run) -> None:
+    """The trace ends early, and until then every step is there."""
+    session = Session(run.trace)
+    steps = state.steps_of(session, run.truth[0])
+    assert 20 < len(steps) < len(run.truth[0]) // 2 - 20
+    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
+    assert state.differences(run.trace, run.truth[0]) == []
 
 
 def _assert_whole(run: Run) -> None:

@@ -21,6 +21,7 @@ from tests.vllm.tiny_llama import words
 Row = dict[str, Any]
 KINDS = ("sync", "async", "ranks")
 NUM_RANKS = {"ranks": 2}
+TICKS_NS = 8 * 10**6
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,13 @@ def test_waits_are_within_a_hundredth_of_the_clients_own(
     found = served(kind)
     waits = judges.client_waits(found.run.trace, found.clients)
 
+    # When a request came the kernel tells in ticks of its clock, and when an answer left the server
+    # notes itself, for which it may have to wait where the machine is busy.
+    off = [pair for pair in waits if abs(pair[0] - pair[1]) > max(pair[0] / 100, TICKS_NS)]
+
     assert len(waits) == len(found.clients)
     assert median(ours / client for client, ours in waits) == pytest.approx(1.0, abs=0.01)
+    assert len(off) <= len(waits) // 10, off
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,10 +141,19 @@ def test_clients_who_left_are_aborted_and_all_others_served(
     ended = {
         names[row["request"]]: row["event"] for row in rows if row["event"] in ("abort", "finish")
     }
+    left = {f"cmpl-{each['id']}-0": "left" in each for each in found.clients}
+    # Who leaves may have been given all by the engine, which the client had not read yet.
+    by_engine = {names[each] for lines in found.run.truth.values() for each in _ended(lines)}
 
+    assert "abort" in ended.values()
     assert {
-        f"cmpl-{each['id']}-0": "abort" if "left" in each else "finish" for each in found.clients
+        name: "abort" if left[name] and name not in by_engine else "finish" for name in left
     } == {name: event for name, event in ended.items() if not name.startswith("cmpl-req0999")}
+
+
+def _ended(lines: list[Row]) -> set[str]:
+    """Who ended in the scheduler by itself, as its witness saw."""
+    return {name for line in lines for name in line.get("ended", ())}
 
 
 @pytest.mark.parametrize("kind", KINDS)

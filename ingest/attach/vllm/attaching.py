@@ -38,7 +38,7 @@ def watch() -> None:
     front = FrontEnd(_recorder_beside)
     when_imported("vllm.v1.engine.output_processor", front.watch_outputs)
     when_imported("vllm.v1.engine.core_client", front.watch_clients)
-    when_imported("vllm.entrypoints.launchers.app", front.watch_servers)
+    when_imported("uvicorn.config", front.watch_servers)
 
 
 def attach(scheduler: Any) -> AttachedScheduler | None:

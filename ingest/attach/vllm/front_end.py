@@ -63,8 +63,11 @@ class FrontEnd:
             self._around(module, client, "get_core_engine_for_request", after=self._routed)
 
     def watch_servers(self, module: ModuleType) -> None:
-        """Follow what clients of the servers that this module builds send and get."""
-        self.hooks.around(module, "build_app", after=self._built)
+        """Follow what clients send and get of the servers that this module's class configures.
+
+        vLLM's own modules have each other's functions by name before a plug-in is loaded.
+        """
+        self.hooks.around(module.Config, "load", after=self._loaded)
 
     # ── hooks ────────────────────────────────────────────────────────────────────────────────
 
@@ -74,8 +77,8 @@ class FrontEnd:
         elif name in vars(found):  # what is inherited is followed where it is defined
             self.hooks.around(found, name, **calls)
 
-    def _built(self, app: Any, *_: Any, **__: Any) -> None:
-        app.add_middleware(Exchanges, now_ns=self._now_ns)
+    def _loaded(self, _: object, config: Any) -> None:
+        config.loaded_app = Exchanges(config.loaded_app, now_ns=self._now_ns)
 
     def _sending(self, client: Any, request: Any) -> None:
         core = getattr(client, "engine_core", None)

@@ -63,6 +63,16 @@ class DPLBAsyncMPClient:
         return b"\x01\x00"
 
 
+class Config:
+    """As uvicorn's: when it is loaded, what it serves is set."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    def load(self) -> None:
+        self.loaded_app = self.app
+
+
 class Bench:
     """A front end that is followed, its clock, and what was recorded of it."""
 
@@ -269,14 +279,12 @@ async def _exchange(bench: Bench, stops_at: int, parts: int) -> list[str]:
     async def send(_message: Any) -> None:
         bench.now_ns += 10**6
 
-    layers: list[Any] = []
-    built = SimpleNamespace(add_middleware=lambda layer, **given: layers.append((layer, given)))
-    module = ModuleType("vllm")
-    vars(module)["build_app"] = lambda: built
+    module: Any = ModuleType("uvicorn.config")
+    module.Config = _copied(Config)
+    config = module.Config(app)  # before the plug-in is loaded
     bench.front.watch_servers(module)
-    module.build_app()
-    (layer, given) = layers[0]
-    await layer(app, **given)({"type": "http"}, None, send)
+    config.load()
+    await config.loaded_app({"type": "http"}, None, send)
     return [row[2] for row in bench.rows()]
 
 

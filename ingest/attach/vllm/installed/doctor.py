@@ -55,7 +55,7 @@ PARTS = (
          (f"{_FRONT}.process_outputs", f"{_CLIENT}:InprocClient.add_request",
           f"{_CLIENT}:SyncMPClient.add_request", f"{_CLIENT}:AsyncMPClient.add_request_async")),
     Part("what clients of a server see: requests read, and answers written",
-         ("vllm.entrypoints.launchers.app:build_app",)),
+         ("uvicorn.config:Config.load",)),
     Part("data-parallel ranks apart",
          (f"{_CLIENT}:DPLBAsyncMPClient.get_core_engine_for_request",)),
 )  # fmt: skip

@@ -31,7 +31,7 @@ def look(names: list[str]) -> dict[str, Any]:
         "stepscope": _version("stepscope"),
         "has_plugin": any(each.name == PLUGIN for each in metadata.entry_points(group=GROUP)),
         "allowed": os.environ.get("VLLM_PLUGINS"),
-        "found": {name: _has(folder, name) for name in names},
+        "found": {name: _has(name) for name in names},
     }
 
 
@@ -53,11 +53,13 @@ def _version(*names: str) -> str | None:
     return None
 
 
-def _has(folder: Path | None, name: str) -> bool:
+def _has(name: str) -> bool:
+    module, _, path = name.partition(":")
+    package, *inside = module.split(".")
+    folder = _folder(package)
     if folder is None:
         return False
-    module, _, path = name.partition(":")
-    within = folder.joinpath(*module.split(".")[1:])
+    within = folder.joinpath(*inside)
     for file in (within.with_suffix(".py"), within / "__init__.py"):
         if file.is_file():
             return _defines(file, path.split("."))

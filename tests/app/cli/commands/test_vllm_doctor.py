@@ -29,13 +29,14 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(folder: Path, names: Iterable[str] = EVERYTHING, version: str = TESTED[0]) -> None:
-    """A vLLM that has these names and fails when it is imported, and stepscope's plug-in."""
+    """A vLLM with these names, which fails when it is imported, and the plug-in of stepscope."""
     classes: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name in names:
         module, _, path = name.partition(":")
         classes[module][path.partition(".")[0]].append(path.partition(".")[2])
-    (folder / "vllm").mkdir()
-    (folder / "vllm/__init__.py").write_text("raise SystemExit('vLLM was imported')\n")
+    for package in ("vllm", "uvicorn"):
+        (folder / package).mkdir()
+        (folder / package / "__init__.py").write_text("raise SystemExit('it was imported')\n")
     for module, held in classes.items():
         file = folder.joinpath(*module.split(".")).with_suffix(".py")
         file.parent.mkdir(parents=True, exist_ok=True)
