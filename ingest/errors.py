@@ -6,6 +6,7 @@ StepscopeError                  one line: what, where, what to do next
 │   ├── TruncatedTrace          it ends too early for anything to be kept
 │   ├── SchemaMismatch          a table is not what the schema says
 │   └── LimitExceeded           hostile or absurd size, depth or count
+├── NotReplayed                 a recorded run that no replay can repeat   exit 5
 ├── WriteError                  nothing can be written there             exit 2
 │   └── RecordingError          a recording cannot be started there
 └── ConfigError                 wrong usage or configuration             exit 2
@@ -65,6 +66,12 @@ class RecordingError(WriteError):
 
 class ConfigError(StepscopeError):
     """The command or configuration asks for something that does not exist."""
+
+
+class NotReplayed(StepscopeError):
+    """No replay can repeat the recorded run, whatever is set."""
+
+    exit_code = 5
 
 
 class QueryError(ConfigError):

@@ -140,6 +140,10 @@ LIFECYCLE = _table(
     _small("priority", "priority, lower first (on arrive)"),
     _int("deadline_ns", "time by which it should have finished (on arrive)"),
     _text("external_id", "the client's own id of the request (on receive or arrive)"),
+    _text("lora", "the LoRA adapter that it asks for (on arrive)"),
+    _text("alike", "another request that its prompt begins like (on arrive), or its prompt and "
+          "output (on its end)"),
+    _int("num_alike", "how many of its first tokens are the first of that request"),
 )  # fmt: skip
 
 DECISIONS = _table(

@@ -55,6 +55,9 @@ class SmallScheduler:
     def ready(self, request: str) -> None:
         raise AssertionError(request)
 
+    def dummy(self, began_ns: int) -> None:
+        raise AssertionError(began_ns)
+
     def schedule(self, *, is_throttled: bool) -> Formed:
         assert not is_throttled
         self.step += 1

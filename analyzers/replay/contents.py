@@ -18,9 +18,12 @@ Place = tuple[str, int]
 """A request, and a KV block of it counted from 0."""
 
 
-def contents_of(trace: Trace, rank: int) -> dict[str, tuple[int, ...]]:
-    """Number what each request's KV blocks hold, in order; equal numbers are equal contents."""
-    rows = _changes(trace, rank)
+def contents_of(trace: Trace, rank: int, group: int = 0) -> dict[str, tuple[int, ...]]:
+    """Number what each request's KV blocks hold, in order; equal numbers are equal contents.
+
+    Of several KV cache groups one is looked at, which should be one that keeps all of a request.
+    """
+    rows = _changes(trace, rank, group)
     same = _Same()
     held: dict[int, Place] = {}
     tables: dict[str, list[int]] = defaultdict(list)
@@ -45,12 +48,13 @@ def contents_of(trace: Trace, rank: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _changes(trace: Trace, rank: int) -> Iterable[tuple[str, int, str, str | None]]:
+def _changes(trace: Trace, rank: int, group: int) -> Iterable[tuple[str, int, str, str | None]]:
     """The rows of `allocations` about KV blocks: op, id, owner, hash, in the order of recording."""
     has_hash = "block_hash" in trace.allocations.collect_schema().names()
     block_hash = pl.col("block_hash") if has_hash else pl.lit(None, pl.String)
     rows = (
         trace.allocations.filter((pl.col("rank") == rank) & (pl.col("resource") == "kv-block"))
+        .filter(pl.col("group").fill_null(0) == group)
         .sort("ts_ns", maintain_order=True)
         .select("op", "id", "owner", block_hash)
         .collect()

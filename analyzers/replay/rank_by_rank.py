@@ -40,6 +40,7 @@ class RankReplay:
 class Replay:
     """A replay of a trace: each rank of it, and how requests were served in both runs."""
 
+    engine: str
     recorded: Trace
     replayed: Trace
     settings: Mapping[str, Any]
@@ -60,7 +61,7 @@ def replay(
     Where requests are told and no steps, they are served on a clock that is computed. Raises
     `ConfigError` where the trace does not tell what a replay has to know.
     """
-    config = config_of(trace.manifest, settings, trace.name)
+    config = config_of(engine, trace.manifest, settings, trace.name)
     has_steps = trace.has("steps") and trace.has("batch_rows")
     said: dict[int, Json] = {}
     costs: dict[int, FittedCosts | ServedCosts | None] = {}
@@ -84,7 +85,7 @@ def replay(
         )
         for rank in said
     )
-    return Replay(trace, replayed, settings, ranks, served(trace, replayed, _judged(ranks)))
+    return Replay(engine, trace, replayed, settings, ranks, served(trace, replayed, _judged(ranks)))
 
 
 def _judged(ranks: tuple[RankReplay, ...]) -> frozenset[str] | None:

@@ -13,12 +13,16 @@ from typing import Any
 import polars as pl
 
 from stepscope.analyzers.replay.contents import contents_of
+from stepscope.analyzers.replay.holding_reasons import grammar_waits, throttled_steps
 from stepscope.analyzers.replay.proposed_drafts import Drafts
+from stepscope.analyzers.replay.tokens import runs_of
+from stepscope.analyzers.replay.vllm_settings import whole_group
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.replay.script import (
     ABORT,
     ADD,
     CALLS,
+    DUMMY,
     ERROR,
     LENGTH,
     READY,
@@ -30,9 +34,10 @@ from stepscope.ingest.replay.script import (
 )
 from stepscope.ingest.trace import Trace
 
-ORDER = {UPDATE: 0, ABORT: 1, ADD: 2, READY: 3, SCHEDULE: 4}
+ORDER = {UPDATE: 0, DUMMY: 0, ABORT: 1, ADD: 2, READY: 3, SCHEDULE: 4}
 """Which of two calls at one time came first: results are taken before the next batch is formed."""
-GRAMMAR = (pl.col("resource") == "grammar") | (pl.col("reason") == "its grammar is being compiled")
+ABORTED_BY_STEP = "finish_abort"
+"""SGLang ends who runs and is given up with the results of a step."""
 Json = dict[str, Any]
 Steps = dict[int, Json]
 
@@ -51,7 +56,7 @@ def requests_and_calls(
             "prefix caching was on, and no KV block was recorded: nobody knows who shared what",
             where=trace.name, todo="replay it with --set enable_prefix_caching=false",
         )  # fmt: skip
-    contents = contents_of(trace, rank) if caches else {}
+    contents = contents_of(trace, rank, whole_group(config)) if caches else {}
     asked = tuple(recorded.asked(contents))
     calls = sorted(recorded.calls(), key=lambda call: (call.ts_ns, ORDER[call.what], call.step))
     assert all(call.what in CALLS for call in calls)
@@ -76,11 +81,8 @@ class _Recorded:
             self.sampled[step][request] = number
         self.steps = _steps(rows("steps"), self.batches)
         self.drafts = Drafts(self.batches, self.sampled, _preempted(self.lifecycle), num_drafts)
-        self.waits = _grammar_waits(rows("decisions"), self.lifecycle)
-        self.throttled = set(
-            rows("decisions").filter(pl.col("resource") == "dp-throttle")
-            .select(pl.col("step").unique()).collect()["step"]
-        )  # fmt: skip
+        self.waits = grammar_waits(rows("decisions"), self.lifecycle)
+        self.throttled = throttled_steps(rows)
         self.arrived = {
             row["request"]: row
             for row in self.lifecycle.filter(pl.col("event") == "arrive").iter_rows(named=True)
@@ -99,7 +101,7 @@ class _Recorded:
         )  # fmt: skip
 
     def asked(self, contents: dict[str, tuple[int, ...]]) -> Iterator[Asked]:
-        drafts = self.drafts.taken()
+        drafts, runs = self.drafts.taken(), runs_of(self.lifecycle)
         for request, row in self.arrived.items():
             if row["prompt_len"] is None or row["max_tokens"] is None:
                 raise ConfigError(
@@ -112,7 +114,8 @@ class _Recorded:
                 request, row["prompt_len"], row["max_tokens"],
                 self.taken.get(request, row["ts_ns"]), row["priority"] or 0,
                 request in self.waits, contents.get(request, ()),
-                generated if how in (LENGTH, STOP, ERROR) else None, drafts.get(request, ()),
+                generated if how in (LENGTH, STOP, ERROR) else None, runs.get(request, ()),
+                drafts.get(request, ()), row["lora"],
             )  # fmt: skip
 
     def calls(self) -> Iterator[Call]:
@@ -122,6 +125,9 @@ class _Recorded:
             if step is None and how in (ABORT, ERROR) and request in self.arrived:
                 yield Call(ABORT, ts_ns, request=request, ends={request: how})
         for step, row in self.steps.items():
+            if row["kind"] == "dummy":
+                yield Call(DUMMY, row["end_ns"] or row["ts_ns"], step, began_ns=row["ts_ns"])
+                continue
             yield self._schedule(step, row)
             if row["end_ns"] is not None:
                 yield self._update(step, row)
@@ -149,7 +155,8 @@ class _Recorded:
         for row in self.lifecycle.iter_rows(named=True):
             how = _how(row["event"], row["cause"])
             if how is not None:
-                step = by_end.get(row["ts_ns"]) if how != ABORT else None
+                is_outside = how == ABORT and row["cause"] != ABORTED_BY_STEP
+                step = None if is_outside else by_end.get(row["ts_ns"])
                 ended[row["request"]] = (how, row["ts_ns"], step)
         return ended
 
@@ -174,10 +181,11 @@ def _steps(steps: pl.LazyFrame, batches: dict[int, list[Json]]) -> Steps:
     nobody it was before the results of the step before it were taken.
     """
     told = pl.col("formed_ns") if "formed_ns" in steps.collect_schema().names() else pl.lit(None)
-    rows = steps.select("step", "ts_ns", "dur_ns", told.alias("formed_ns")).sort("step").collect()
+    names = ("step", "kind", "ts_ns", "dur_ns")
+    rows = steps.select(*names, told.alias("formed_ns")).sort("step").collect()
     found: Steps = {}
     before: Json | None = None
-    for step, ts_ns, dur_ns, told_ns in rows.iter_rows():
+    for step, kind, ts_ns, dur_ns, told_ns in rows.iter_rows():
         end_ns = None if dur_ns is None else ts_ns + dur_ns
         formed_ns = told_ns
         if formed_ns is None and batches.get(step):
@@ -185,7 +193,7 @@ def _steps(steps: pl.LazyFrame, batches: dict[int, list[Json]]) -> Steps:
         if formed_ns is None:
             latest = (before or {}).get("end_ns") or ts_ns
             formed_ns = min(ts_ns, latest - 1)
-        before = {"formed_ns": formed_ns, "ts_ns": ts_ns, "end_ns": end_ns}
+        before = {"kind": kind, "formed_ns": formed_ns, "ts_ns": ts_ns, "end_ns": end_ns}
         found[step] = before
     return found
 
@@ -196,26 +204,6 @@ def _preempted(lifecycle: pl.DataFrame) -> dict[str, list[int]]:
     for request, step in thrown.iter_rows():
         found[request].append(step)
     return found
-
-
-def _grammar_waits(decisions: pl.LazyFrame, lifecycle: pl.DataFrame) -> dict[str, int]:
-    """Who waited for a grammar, and the step at which it was there.
-
-    A reason holds until something else is told of the request: that it waits for something else, or
-    that it is let in.
-    """
-    last = decisions.filter(GRAMMAR).group_by("subject").agg(waited=pl.col("step").max())
-    let_in = (
-        lifecycle.lazy().filter(pl.col("event") == "admit").select(subject="request", step="step")
-    )
-    later = pl.concat([decisions.select("subject", "step"), let_in]).join(last, on="subject")
-    found = (
-        later.filter(pl.col("step") > pl.col("waited"))
-        .group_by("subject")
-        .agg(pl.col("step").min())
-    )
-    never = last.join(found, on="subject", how="anti").select("subject", pl.lit(-1, pl.Int64))
-    return dict(pl.concat([found, never.rename({"literal": "step"})]).collect().iter_rows())
 
 
 def _how(event: str, cause: str | None) -> str | None:

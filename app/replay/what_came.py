@@ -27,7 +27,7 @@ def replay_lines(found: Replay) -> Iterator[str]:
     producer = f"{recorded.producer} {recorded.producer_version}".strip()
     yield f"recorded  {plain(found.recorded.name)}, {plain(producer)}"
     said = found.ranks[0].said
-    yield f"replayed  vllm {plain(said['version'])}, {plain(said['scheduler'])}"
+    yield f"replayed  {found.engine} {plain(said['version'])}, {plain(said['scheduler'])}"
     for name, value in found.settings.items():
         yield f"  with {plain(name)} {plain(str(value))}"
     if unknown := said["unknown"]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -41,10 +42,9 @@ def main(script: str, out: str) -> int:
 
 
 def _replay(script: Script, out: Path, told: Any) -> Json:
-    from stepscope.ingest.replay.vllm.replayed import Replayed
-
     clock = Clock()
-    with Replayed(script, out, clock) as replayed, clock.for_everybody():
+    replayed_by = import_module(f"stepscope.ingest.replay.{script.engine}.replayed").Replayed
+    with replayed_by(script, out, clock) as replayed, clock.for_everybody():
         followed, went_on = Followed(), {}
         if script.has_steps:
             followed = follow(script, replayed.scheduler, clock, told)

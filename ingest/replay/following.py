@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stepscope.ingest.replay.scheduler_calls import Formed, Scheduler
-from stepscope.ingest.replay.script import ABORT, ADD, READY, SCHEDULE, UPDATE, Asked, Call, Script
+from stepscope.ingest.replay.script import (
+    ABORT,
+    ADD,
+    DUMMY,
+    READY,
+    SCHEDULE,
+    UPDATE,
+    Asked,
+    Call,
+    Script,
+)  # fmt: skip
 from stepscope.ingest.replay.virtual_clock import Clock
 
 Told = Callable[[int, int], None]
@@ -57,6 +67,9 @@ def _make(call: Call, asked: dict[str, Asked], scheduler: Scheduler, followed: F
         _schedule(call, scheduler, followed)
     elif call.what == UPDATE:
         _update(call, scheduler, followed)
+    elif call.what == DUMMY:
+        scheduler.dummy(call.began_ns)
+        followed.num_steps += 1
 
 
 def _schedule(call: Call, scheduler: Scheduler, followed: Followed) -> None:

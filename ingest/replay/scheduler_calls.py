@@ -45,6 +45,9 @@ class Scheduler(Protocol):
     def schedule(self, *, is_throttled: bool) -> Formed:
         """Form the next batch, which may be empty."""
 
+    def dummy(self, began_ns: int) -> None:
+        """A step of nothing was run, which no scheduler was asked for."""
+
     def update(self, formed: Formed, tokens: Mapping[str, int], ends: Mapping[str, str]) -> None:
         """The batch has run: how many tokens each request sampled, and how those ended that did."""
 

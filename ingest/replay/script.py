@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-ADD, SCHEDULE, UPDATE, ABORT, READY = CALLS = ("add", "schedule", "update", "abort", "ready")
+ADD, SCHEDULE, UPDATE, ABORT, READY, DUMMY = CALLS = (
+    "add", "schedule", "update", "abort", "ready", "dummy",
+)  # fmt: skip
 LENGTH, STOP, ERROR = ENDS = ("length", "stop", "error")
 Json = dict[str, Any]
 
@@ -25,7 +27,10 @@ class Asked:
     `contents` names what each of its KV blocks holds, from the first on: two blocks of the same
     number hold the same tokens behind the same prefix. A block beyond them is like no other.
     `num_outputs` is how many tokens it generated until it ended; null if it did not, or was
-    aborted. `drafts` are (proposed, accepted) of its steps, as far as they are known.
+    aborted. `runs` are (token, how often in a row) of its prompt and its output where a trace
+    tells who begins like whom: equal tokens at the same place stand for equal tokens. `drafts` are
+    (proposed, accepted) of its steps, as far as they are known. `lora` is the adapter that it asks
+    for.
     """
 
     request: str
@@ -36,7 +41,9 @@ class Asked:
     has_grammar: bool = False
     contents: tuple[int, ...] = ()
     num_outputs: int | None = None
+    runs: tuple[tuple[int, int], ...] = ()
     drafts: tuple[tuple[int, int], ...] = ()
+    lora: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,8 @@ class Call:
     Of `add`, `abort` and `ready` it is about `request`. A `schedule` of step `step` formed `batch`
     (request, tokens; in order). An `update` with the results of that step has `tokens`, how many
     each request sampled; `ends`, how those that ended in it did; `proposed`, how many drafts were
-    proposed behind it.
+    proposed behind it. A `dummy` is no call of the scheduler: a rank without work ran a step of
+    nothing from `began_ns` on.
     """
 
     what: str
@@ -58,6 +66,7 @@ class Call:
     ends: Mapping[str, str] = field(default_factory=dict)
     proposed: Mapping[str, int] = field(default_factory=dict)
     is_throttled: bool = False
+    began_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +136,10 @@ def read_script(path: Path) -> Script:
 
 
 def _asked(line: Json) -> Asked:
-    drafts = tuple((proposed, accepted) for proposed, accepted in line.pop("drafts"))
-    return Asked(**line | {"contents": tuple(line["contents"])}, drafts=drafts)
+    pairs = {
+        name: tuple((one, other) for one, other in line.pop(name)) for name in ("drafts", "runs")
+    }
+    return Asked(**line | {"contents": tuple(line["contents"])}, **pairs)
 
 
 def _calls(lines: Iterator[Json]) -> Iterator[Call]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.ts_ns = 0
+        self._told = 0.0
 
     def now_ns(self) -> int:
         """Tell the time."""
@@ -20,6 +22,11 @@ class Clock:
     def now(self) -> float:
         """Tell the time in seconds."""
         return self.ts_ns / 1e9
+
+    def later(self) -> float:
+        """Tell the time in seconds, each time a little later: who was seen last is told by it."""
+        self._told = max(self.now(), math.nextafter(self._told, math.inf))
+        return self._told
 
     def move_to(self, ts_ns: int) -> None:
         """Move on to a time; one that has passed changes nothing."""
@@ -30,7 +37,7 @@ class Clock:
         """Make it the time that a scheduler is told when it asks `time`, as long as this lasts."""
         ours = {
             "time_ns": self.now_ns, "monotonic_ns": self.now_ns, "time": self.now,
-            "monotonic": self.now,
+            "monotonic": self.later,
         }  # fmt: skip
         theirs = {name: getattr(time, name) for name in ours}
         for name, function in ours.items():

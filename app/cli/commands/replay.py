@@ -20,8 +20,8 @@ DIVERGED = 4
 
 @click.command()
 @click.argument("trace", metavar="TRACE", type=click.Path(path_type=Path))
-@click.option("--engine", type=click.Choice(("vllm",)), default="vllm", show_default=True,
-              help="The engine whose scheduler replays the trace.")  # fmt: skip
+@click.option("--engine", type=click.Choice(("vllm", "sglang")),
+              help="The engine whose scheduler is used. By default, the recorded one.")  # fmt: skip
 @click.option("--python", "env", metavar="ENV",
               help="The virtual environment of the engine: its folder, or its Python. "
               "By default, the one that stepscope is installed in.")  # fmt: skip
@@ -44,7 +44,7 @@ DIVERGED = 4
 @opens_traces
 @click.pass_context
 def replay(
-    ctx: click.Context, trace: Path, engine: str, env: str | None, texts: tuple[str, ...],
+    ctx: click.Context, trace: Path, engine: str | None, env: str | None, texts: tuple[str, ...],
     out: Path | None, form: str, open_trace: OpenTrace,
 ) -> None:  # fmt: skip
     """Replay a recorded run on a real scheduler, without its model and without a GPU.
@@ -57,7 +57,8 @@ def replay(
     there on the duration of each step comes from a cost model that is fitted to the trace, and the
     error of the model is printed.
 
-    The command exits 0 when every step is the same, and 4 when the runs diverge.
+    The command exits 0 when every step is the same, 4 when the runs diverge, and 5 when the run is
+    of a kind that is not replayed.
 
     Examples:
 
@@ -66,16 +67,18 @@ def replay(
       stepscope replay run.trace --python ~/vllm --set max_num_seqs=64 -o other.trace
     """
     from stepscope.analyzers.replay.rank_by_rank import replay as replayed
-    from stepscope.analyzers.replay.recorded_settings import settings_of
+    from stepscope.analyzers.replay.recorded_settings import engine_of, settings_of
     from stepscope.app.replay.launch import python_of, run
 
-    settings, python = settings_of(texts), python_of(env)
+    python = python_of(env)
     with tempfile.TemporaryDirectory(prefix="stepscope-replay-") as folder:
         into = out or Path(folder) / "replay.trace"
         _refuse_what_exists(into)
         with progress() as report:
+            recorded = open_trace(trace, report)
+            of = engine or engine_of(recorded.manifest.producer) or "vllm"
             found = replayed(
-                open_trace(trace, report), engine, settings, into,
+                recorded, of, settings_of(texts, of), into,
                 lambda script: run(script, python, into, report),
             )  # fmt: skip
         _print(found, form)

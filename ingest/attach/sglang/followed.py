@@ -5,11 +5,14 @@ from __future__ import annotations
 import atexit
 import os
 from collections import deque
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.hooks import Hooks, log
 from stepscope.ingest.attach.recorded import RecordedScheduler
+from stepscope.ingest.attach.sglang.alike import Alike
+from stepscope.ingest.attach.sglang.settings import config_of
 from stepscope.ingest.attach.sglang.waits import Reasons
 from stepscope.ingest.attach.telling import Counts, LeftOut, Step
 from stepscope.ingest.recorder import Recorder
@@ -18,11 +21,6 @@ from stepscope.ingest.recording.lasting import BatchRow
 ATTACHED = "_stepscope"
 RETRACTED = "retracted: the KV cache has no room for the next tokens of those that run"
 PREEMPTED = "preempted: a request of higher priority takes its room"
-_SETTINGS = (
-    "schedule_policy", "enable_priority_scheduling", "enable_overlap", "page_size",
-    "chunked_prefill_size", "is_mixed_chunk", "max_prefill_tokens", "max_running_requests",
-    "max_total_num_tokens",
-)  # fmt: skip
 _asking: list[Any] = []
 """Whose scheduler forms a batch in this process: what admits prefills does not know it."""
 
@@ -55,7 +53,7 @@ def asking() -> SGLangScheduler | None:
 
 
 def _attach(scheduler: Any) -> SGLangScheduler | None:
-    from sglang.srt.runtime_context import (  # type: ignore[import-not-found]  # noqa: PLC0415
+    from sglang.srt.runtime_context import (  # noqa: PLC0415
         get_parallel,
     )
 
@@ -65,18 +63,19 @@ def _attach(scheduler: Any) -> SGLangScheduler | None:
         log.warning("stepscope does not record SGLang's speculative decoding")
         return None
     recorder = Recorder.under(
-        os.environ["STEPSCOPE_TRACE"], producer="sglang", producer_version=_version(),
+        os.environ["STEPSCOPE_TRACE"], producer="sglang", producer_version=version(),
         rank=get_parallel().dp_rank or 0,
-        config={name: getattr(scheduler, name, None) for name in _SETTINGS},
+        config=config_of(scheduler),
     )  # fmt: skip
     attached = SGLangScheduler(scheduler, RecordedScheduler(recorder))
     atexit.register(attached.telling.close)
     return attached
 
 
-def _version() -> str:
+def version() -> str:
+    """Give SGLang's version, or an empty text."""
     try:
-        return version("sglang")
+        return version_of("sglang")
     except PackageNotFoundError:
         return ""
 
@@ -97,6 +96,7 @@ class SGLangScheduler:
         self._last: list[str] | None = None
         self._under_way: deque[Formed] = deque()
         self._ended: set[str] = set()
+        self._alike = Alike()
 
     def close(self) -> None:
         """Stop telling, and close the recording."""
@@ -127,10 +127,11 @@ class SGLangScheduler:
     def _arrived(self, ts_ns: int, req: Any) -> None:
         self._positions[req.rid] = 0
         self._ended.discard(req.rid)
+        alike, num_alike = self._alike.of(req.rid, req.origin_input_ids)
         self.telling.event(
             "arrive", req.rid, ts_ns, queue_index=len(self._order) - 1,
             prompt_len=len(req.origin_input_ids), max_tokens=req.sampling_params.max_new_tokens,
-            num_generated=0, priority=req.priority,
+            num_generated=0, priority=req.priority, alike=alike, num_alike=num_alike,
         )  # fmt: skip
 
     def abort_request(self, *_: object, **__: object) -> None:
@@ -271,4 +272,8 @@ class SGLangScheduler:
         self._lost.discard(name)
         self._positions.pop(name, None)
         self._computed.pop(name, None)
-        self.telling.event(event, name, ts_ns, cause=cause, num_generated=len(req.output_ids))
+        alike, num_alike = self._alike.of(name, [*req.origin_input_ids, *req.output_ids])
+        self.telling.event(
+            event, name, ts_ns, cause=cause, num_generated=len(req.output_ids), alike=alike,
+            num_alike=num_alike,
+        )  # fmt: skip

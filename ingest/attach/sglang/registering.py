@@ -16,12 +16,12 @@ _ADDER = "sglang.srt.managers.schedule_policy.PrefillAdder."
 def register() -> None:
     """Record the schedulers of this process, where `STEPSCOPE_TRACE` names a directory."""
     if os.environ.get("STEPSCOPE_TRACE"):
-        _hook()
+        hook()
 
 
-def _hook() -> None:
+def hook() -> None:
     """Put our functions around SGLang's, through its own registry of hooks."""
-    from sglang.srt.plugins.hook_registry import (  # type: ignore[import-not-found]  # noqa: PLC0415
+    from sglang.srt.plugins.hook_registry import (  # noqa: PLC0415
         HookRegistry,
         HookType,
     )

@@ -94,6 +94,7 @@ class AttachedScheduler:
             num_generated=0,
             priority=request.priority,
             external_id=getattr(request, "stepscope_external_id", None),
+            lora=_lora(request),
         )
         self._left.came(request.request_id)
 
@@ -287,3 +288,8 @@ class AttachedScheduler:
 
     def _failed(self, error: Exception) -> None:
         self.telling.failed(error)
+
+
+def _lora(request: Any) -> str | None:
+    asked = getattr(request, "lora_request", None)
+    return None if asked is None else str(asked.lora_name)

@@ -13,6 +13,7 @@ import inspect
 from typing import Any
 
 from stepscope.ingest.replay.vllm.fakes import FakeModel
+from stepscope.ingest.replay.vllm.kv_groups import kv_cache_config
 
 OF_THE_SCHEDULER = (
     "max_num_seqs", "max_num_batched_tokens", "max_num_scheduled_tokens", "max_num_active_seqs",
@@ -23,7 +24,9 @@ OF_THE_SCHEDULER = (
     "max_num_queued_reqs", "max_num_queued_tokens",
 )  # fmt: skip
 OF_THE_CACHE = ("block_size", "enable_prefix_caching", "sliding_window")
-OF_THE_RUN = ("num_blocks", "max_model_len", "num_spec_tokens", "pipeline_parallel_size")
+OF_THE_RUN = (
+    "num_blocks", "max_model_len", "num_spec_tokens", "pipeline_parallel_size", "max_loras",
+)  # fmt: skip
 KNOWN = (*OF_THE_SCHEDULER, *OF_THE_CACHE, *OF_THE_RUN)
 Json = dict[str, Any]
 
@@ -34,14 +37,14 @@ def build(config: Json, grammars: Any) -> tuple[Any, list[str]]:
     `num_blocks` counts the blocks that requests can have: vLLM's null block comes on top.
     """
     vllm_config, unknown = _vllm_config(config)
-    kv_cache = _kv_cache_config(config)
+    kv_cache = kv_cache_config(config)
     chosen = _scheduler_class(vllm_config.scheduler_config)
     given = {
         "vllm_config": vllm_config,
         "kv_cache_config": kv_cache,
         "structured_output_manager": grammars,
         "block_size": config["block_size"],
-        "hash_block_size": config["block_size"],
+        "hash_block_size": config.get("hash_block_size") or config["block_size"],
         "include_finished_set": False,
         "log_stats": False,
     }
@@ -89,7 +92,7 @@ def _vllm_config(config: Json) -> tuple[Any, list[str]]:
     made = _unasked(VllmConfig)
     made.__dict__.update(
         model_config=_model(max_model_len), scheduler_config=scheduler, cache_config=cache,
-        parallel_config=parallel, speculative_config=_drafting(config),
+        parallel_config=parallel, speculative_config=_drafting(config), lora_config=_lora(config),
     )  # fmt: skip
     return made, unknown
 
@@ -140,6 +143,15 @@ def _model(max_model_len: int) -> FakeModel:
     )  # fmt: skip
 
 
+def _lora(config: Json) -> Any:
+    """The configuration of LoRA adapters: of which a scheduler looks at how many fit."""
+    if not config.get("max_loras"):
+        return None
+    made = _unasked(importlib.import_module("vllm.config").LoRAConfig)
+    made.__dict__.update(max_loras=config["max_loras"])
+    return made
+
+
 def _drafting(config: Json) -> Any:
     """The configuration of drafts, of n-grams where the trace names no method."""
     if not config.get("num_spec_tokens"):
@@ -148,19 +160,3 @@ def _drafting(config: Json) -> Any:
     method = config.get("spec_method") or "ngram"
     made.__dict__.update(method=method, num_speculative_tokens=config["num_spec_tokens"])
     return made
-
-
-def _kv_cache_config(config: Json) -> Any:
-    import torch
-    from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
-
-    spec = _of(FullAttentionSpec, block_size=config["block_size"], num_kv_heads=1, head_size=1,
-               dtype=torch.float32, use_mla=False)  # fmt: skip
-    group = KVCacheGroupSpec(["layer"], spec)
-    return _of(KVCacheConfig, num_blocks=config["num_blocks"] + 1, kv_cache_tensors=[],
-               kv_cache_groups=[group])  # fmt: skip
-
-
-def _of(kind: Any, **given: Any) -> Any:
-    names = {each.name for each in dataclasses.fields(kind)}
-    return kind(**{name: value for name, value in given.items() if name in names})

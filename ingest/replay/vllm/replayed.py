@@ -35,6 +35,7 @@ class Replayed:
             rank=script.rank, variant="replay", now_ns=clock.now_ns,
         )  # fmt: skip
         self._attached = AttachedScheduler(built, RecordedScheduler(recorder))
+        self.scheduler.tell_dummy = self._attached.ran_dummy
 
     def __enter__(self) -> Replayed:
         return self

@@ -24,9 +24,11 @@ class VllmScheduler:
         self.scheduler, self.unknown = build(config, self._grammars)
         self.is_async = bool(config.get("async_scheduling"))
         self.num_drafts = int(config.get("num_spec_tokens") or 0)
-        self._block_size = int(config["block_size"])
+        self._block_size = int(config.get("hash_block_size") or config["block_size"])
         self._caches = bool(self.scheduler.cache_config.enable_prefix_caching)
         self._alone = 0
+        self.tell_dummy: Callable[[int], None] = lambda _: None
+        self._loras: dict[str, Any] = {}
 
     def add(self, asked: Asked) -> None:
         """Make vLLM's request of it, and add it."""
@@ -41,6 +43,7 @@ class VllmScheduler:
             sampling_params=sampling, pooling_params=None, eos_token_id=None,
             arrival_time=asked.arrival_ns / 1e9, priority=asked.priority,
             block_hasher=self._hasher(asked) if self._caches else None,
+            lora_request=self._lora(asked.lora),
         ))  # fmt: skip
         if asked.has_grammar:
             request.structured_output_request = FakeStructuredOutput()
@@ -61,6 +64,10 @@ class VllmScheduler:
             for request, num_tokens in output.num_scheduled_tokens.items()
         )
         return Formed(rows, output)
+
+    def dummy(self, began_ns: int) -> None:
+        """Nothing is asked of the scheduler; it is recorded as it was."""
+        self.tell_dummy(began_ns)
 
     def update(self, formed: Formed, tokens: Mapping[str, int], ends: Mapping[str, str]) -> None:
         """Give the scheduler so many tokens for each request of the batch."""
@@ -109,6 +116,16 @@ class VllmScheduler:
         num_computed = found.num_computed_tokens - num_tokens
         samples = found.num_computed_tokens - num_drafts >= found.num_tokens
         return Row(request, num_tokens, num_computed, samples, num_drafts)
+
+    def _lora(self, name: str | None) -> Any:
+        """The adapter of that name, where the scheduler counts adapters."""
+        if name is None or self.scheduler.lora_config is None:
+            return None
+        if name not in self._loras:
+            from vllm.lora.request import LoRARequest
+
+            self._loras[name] = LoRARequest(name, len(self._loras) + 1, "not loaded")
+        return self._loras[name]
 
     def _hasher(self, asked: Asked) -> Callable[[Any], list[Any]]:
         """A hash for each full block of a request: what it holds, as far as the trace knows."""

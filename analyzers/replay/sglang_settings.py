@@ -1,0 +1,35 @@
+"""The configuration of an SGLang scheduler that a trace's manifest tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepscope.ingest.errors import NotReplayed
+from stepscope.ingest.replay.sglang.building import KNOWN
+
+NEEDED = ("max_running_requests", "max_total_tokens", "context_len")
+_EFFECTIVE = {
+    "max_total_tokens": "max_total_num_tokens", "max_running_requests": "max_running_requests",
+    "page_size": "page_size", "max_prefill_tokens": "max_prefill_tokens",
+    "enable_mixed_chunk": "is_mixed_chunk", "context_len": "context_len",
+    "schedule_policy": "schedule_policy",
+}  # fmt: skip
+"""What the scheduler made of its settings, by the name of the setting."""
+Json = dict[str, Any]
+
+
+def recorded(config: Json) -> Json:
+    """What the manifest tells of the scheduler, by SGLang's own names of its settings."""
+    flat = {**(config.get("schedule") or {}), **(config.get("memory") or {})}
+    for name, told in _EFFECTIVE.items():
+        if config.get(told) is not None:
+            flat[name] = config[told]
+    found = {name: flat[name] for name in KNOWN if name in flat}
+    return {**found, "environment": config.get("environment") or {}}
+
+
+def refuse_what_is_not_replayed(config: Json, where: str) -> None:
+    """Raise `NotReplayed` for what no replay of SGLang can do."""
+    if config.get("enable_overlap"):
+        raise NotReplayed("its steps overlapped (SGLang's enable_overlap), which is not replayed",
+                          where=where)  # fmt: skip
