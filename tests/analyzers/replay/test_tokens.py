@@ -35,7 +35,7 @@ def told(sequences: dict[str, list[int]], prompts: dict[str, int]) -> pl.DataFra
 
 
 def test_any_two_requests_have_as_many_first_tokens_in_common_as_they_had() -> None:
-    draw = random.Random(7)
+    draw = random.Random(7)  # noqa: S311 - no secret
     sequences: dict[str, list[int]] = {}
     for number in range(40):
         before = list(sequences.values())
@@ -53,9 +53,9 @@ def test_any_two_requests_have_as_many_first_tokens_in_common_as_they_had() -> N
     assert {name: len(each) for name, each in made.items()} == {
         name: len(each) for name, each in sequences.items()
     }
-    for one in sequences:
-        for other in sequences:
-            assert common(made[one], made[other]) == common(sequences[one], sequences[other])
+    for one, tokens in sequences.items():
+        for other, others in sequences.items():
+            assert common(made[one], made[other]) == common(tokens, others)
 
 
 def test_where_nobody_is_told_to_be_like_another_there_are_no_tokens() -> None:
