@@ -27,8 +27,7 @@ def runs_of(lifecycle: pl.DataFrame) -> dict[str, tuple[tuple[int, int], ...]]:
     found: dict[str, Runs] = {}
     for number, (request, length, alike, num_alike) in enumerate(_told(lifecycle)):
         runs = found.setdefault(request, [])
-        shared = (num_alike or 0) - _length(runs)
-        if shared > 0 and alike in found:
+        if alike in found and num_alike:
             runs += _cut(found[alike], _length(runs), num_alike)
         if (rest := length - _length(runs)) > 0:
             runs.append((FIRST + number, rest))

@@ -136,10 +136,10 @@ def read_script(path: Path) -> Script:
 
 
 def _asked(line: Json) -> Asked:
-    pairs = {
-        name: tuple((one, other) for one, other in line.pop(name)) for name in ("drafts", "runs")
+    pairs: Json = {
+        name: tuple((one, other) for one, other in line[name]) for name in ("drafts", "runs")
     }
-    return Asked(**line | {"contents": tuple(line["contents"])}, **pairs)
+    return Asked(**line | pairs | {"contents": tuple(line["contents"])})
 
 
 def _calls(lines: Iterator[Json]) -> Iterator[Call]:
