@@ -23,6 +23,7 @@ from tests.house import ROOMS, crowded, imports, modules, rings, said_twice, sam
 MOST_MODULES = 15
 EXPLAINING = {
     "ingest/readers": "each format is read in the same stages",
+    "ingest/replay": "each engine is built and called by the same parts",
     "app/cli": "a command is named for what it shows",
     "app/tui/pages": "a page is named for what it shows",
     "app/tui/screens": "a screen is named for what it shows",
