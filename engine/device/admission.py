@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from stepscope.engine.device.topology import Core, Device, Group
-from stepscope.ingest.errors import ConfigError
+from stepscope.engine.named import named
 
 
 class Admission(Protocol):
@@ -151,10 +151,4 @@ ADMISSIONS: tuple[Admission, ...] = (
 
 def admission(name: str) -> Admission:
     """The policy of that name; raises ConfigError naming all of them for any other."""
-    for policy in ADMISSIONS:
-        if policy.name == name:
-            return policy
-    raise ConfigError(
-        f"no admission policy is called {name!r}",
-        todo=f"choose one of {', '.join(policy.name for policy in ADMISSIONS)}",
-    )
+    return named(name, ADMISSIONS, "admission policy")

@@ -28,10 +28,11 @@ from stepscope.engine.device.decision_log import DecisionLog
 from stepscope.engine.device.dispatch_costs import Costs
 from stepscope.engine.device.events import ASLEEP, EventLoop, Steps
 from stepscope.engine.device.graphs.tasks import Task, TaskGraph
+from stepscope.engine.device.late_parts import WAITS, LatePart
 from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.rings import Ring, Rings
 from stepscope.engine.device.run_log import Run
-from stepscope.engine.device.silicon import WAITS, Silicon
+from stepscope.engine.device.silicon import Silicon
 from stepscope.engine.device.topology import Core, Device, Part, Thread
 
 _SINGLES = (("AIC", "AIV"), ("AIV", "AIC"))
@@ -52,7 +53,7 @@ class Dispatcher:
         costs: Costs | None = None,
         rings: Rings | None = None,
         faults: frozenset[str] = frozenset(),
-        late_part: str = WAITS,
+        late_part: LatePart = WAITS,
         observer: Callable[[int], None] | None = None,
         start_ns: int = 0,
     ) -> None:

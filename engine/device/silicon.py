@@ -9,15 +9,8 @@ doing nothing, until the last one starts, and all end together one kernel time l
 therefore costs the time of the held cores, most of all of the AIC. It cannot deadlock: all parts of
 a block are published in one instant, so two blocks have the same order on every core they share.
 
-That is hardware that queues: `late_part` is `waits`. On other hardware nobody promises anything for
-a part that starts before its mate's core has ended what it executes, and one of two things happens:
-
-- `corrupts`: no part waits for another. The tile that the early part sends lands in the memory of
-  the block that runs there (`tiles`). No block takes longer, and what they compute is wrong.
-- `hangs`: the tile that is sent is lost. The late part waits for it and the others wait for that
-  part; their cores are held for ever.
-
-A part that is late on a core that executes nothing just then does no harm in either case.
+That is hardware that queues. On other hardware nobody promises anything for a part that starts
+before its mate's core has ended what it executes; what happens then is a `LatePart`.
 
 `Run.conflicts` is the truth against which the rule COR001 is measured. It is read off the cores in
 the instant in which a MIX block is published, not from anything that is recorded about it.
@@ -29,18 +22,15 @@ from collections.abc import Callable, Sequence
 
 from stepscope.engine.device.dispatch_costs import Costs
 from stepscope.engine.device.events import END, START, EventLoop
-from stepscope.engine.device.graphs.tasks import AIC
+from stepscope.engine.device.late_parts import WAITS, LatePart
 from stepscope.engine.device.run_log import Conflict, Run
-from stepscope.engine.device.tiles import Tiles
 from stepscope.engine.device.topology import Core, Part
-
-WAITS, CORRUPTS, HANGS = LATE_PARTS = ("waits", "corrupts", "hangs")
 
 
 class Silicon:
     """The cores' side of a run; calls `on_end(core)` when a core's block has ended.
 
-    `late_part` is one of `LATE_PARTS`: what becomes of a MIX whose parts do not start together.
+    `late_part` says what becomes of a MIX whose parts do not start together.
     """
 
     def __init__(
@@ -49,7 +39,7 @@ class Silicon:
         costs: Costs,
         run: Run,
         on_end: Callable[[Core], None],
-        late_part: str = WAITS,
+        late_part: LatePart = WAITS,
     ) -> None:
         self._loop = loop
         self._costs = costs
@@ -57,8 +47,7 @@ class Silicon:
         self._on_end = on_end
         self._late_part = late_part
         self._lost: set[Part] = set()
-        if late_part == CORRUPTS:
-            run.tiles = Tiles()
+        run.tiles = late_part.tiles()
 
     def publish(self, parts: Sequence[Part]) -> None:
         """Hand blocks to their cores, all in this instant."""
@@ -102,20 +91,14 @@ class Silicon:
         part.start_ns = now_ns
         if self._run.tiles:
             self._run.tiles.begin(part, now_ns)
-        if self._late_part == HANGS and any(_runs_another(mate) for mate in part.mates):
+        if self._late_part.loses_tile(part):
             self._lost.add(part.mates[0])
         length_ns = part.task.durations_ns[part.block]
         # What takes no time at all still ends behind whatever starts in the same instant.
         rank = END if length_ns else START
-        for each in self._can_compute(part):
-            self._loop.post(now_ns + length_ns, rank, self._end, each)
-
-    def _can_compute(self, part: Part) -> Sequence[Part]:
-        """The parts that begin to compute now that this one has started."""
-        if self._late_part == CORRUPTS:
-            return () if _is_misplaced(part) else (part,)
-        is_met = all(mate.start_ns >= 0 and not _is_misplaced(mate) for mate in part.mates)
-        return part.mates if is_met and part.mates[0] not in self._lost else ()
+        if part.mates[0] not in self._lost:
+            for each in self._late_part.computing(part):
+                self._loop.post(now_ns + length_ns, rank, self._end, each)
 
     def _end(self, part: Part) -> None:
         core = part.core
@@ -130,13 +113,3 @@ class Silicon:
                 start_ns = part.end_ns + self._costs.switch_ns
                 self._loop.post(start_ns, START, self._start, core.pending)
         self._on_end(core)
-
-
-def _is_misplaced(part: Part) -> bool:
-    """A cube kernel on a vector core, or the reverse, never comes back, nor do its mates."""
-    return (part.role == AIC) != (part.core.role == AIC)
-
-
-def _runs_another(mate: Part) -> bool:
-    """The part has not started, and its core still executes a block that is not its own."""
-    return mate.start_ns < 0 and mate.core.running not in (None, mate)

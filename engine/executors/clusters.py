@@ -21,10 +21,10 @@ from stepscope.engine.device.dispatcher import Dispatcher
 from stepscope.engine.device.graphs.barriers import NO_BARRIER, AuthorBarriers, SerializedGraph
 from stepscope.engine.device.graphs.kernels import Share
 from stepscope.engine.device.graphs.tasks import TaskGraph
+from stepscope.engine.device.late_parts import WAITS, LatePart
 from stepscope.engine.device.lowering.workloads import Workload, workload
 from stepscope.engine.device.rings import Rings, RingSizes
 from stepscope.engine.device.run_log import Histories, Run
-from stepscope.engine.device.silicon import WAITS
 from stepscope.engine.device.topology import Device
 from stepscope.engine.device.trace_rows import record_run
 from stepscope.engine.device.usage import Usage
@@ -53,7 +53,7 @@ class Clusters:
         num_threads: int = 3,
         ring_sizes: RingSizes | None = None,
         costs: Costs | None = None,
-        late_part: str = WAITS,
+        late_part: LatePart = WAITS,
         author_barriers: AuthorBarriers = NO_BARRIER,
         seed: int = 0,
         faults: frozenset[str] = frozenset(),

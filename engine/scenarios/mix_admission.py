@@ -83,9 +83,9 @@ from stepscope.engine.clock import VirtualClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.device.admission import ADMISSIONS, admission
 from stepscope.engine.device.graphs.barriers import AUTHOR_BARRIERS, NO_BARRIER, author_barriers
+from stepscope.engine.device.late_parts import LATE_PARTS, WAITS, late_part
 from stepscope.engine.device.lowering.workloads import WORKLOADS, workload
 from stepscope.engine.device.rings import RingSizes
-from stepscope.engine.device.silicon import LATE_PARTS, WAITS
 from stepscope.engine.executors.clusters import Clusters
 from stepscope.engine.runs.outcome import DEVICE, in_short, outcome
 from stepscope.engine.runs.replay import replay
@@ -130,8 +130,9 @@ def _settings() -> dict[str, Setting]:
         "heap_kib": Setting(262144, "KiB of heap for the outputs of these", at_least=1),
         "dep_entries": Setting(16384, "dependencies that these may have", at_least=1),
         "late_part": Setting(
-            WAITS, "what comes of a MIX part that is late: its mates wait, or nothing holds them",
-            LATE_PARTS,
+            WAITS.name,
+            "what comes of a MIX part that is late: its mates wait, or nothing holds them",
+            tuple(each.name for each in LATE_PARTS),
         ),
         "author_barriers": Setting(
             NO_BARRIER.name, "barriers between AIV-only and MIX tasks in the graph",
@@ -227,7 +228,7 @@ def _device(values: Mapping[str, Any], options: Options) -> Clusters:
     return Clusters(
         admission(values["admission"]), workload(values.get("workload", MAIN)),
         num_groups=values["groups"], num_threads=values["threads"], seed=options.seed,
-        faults=options.faults, late_part=values["late_part"],
+        faults=options.faults, late_part=late_part(values["late_part"]),
         author_barriers=author_barriers(values["author_barriers"]),
         ring_sizes=RingSizes(values["task_slots"], values["heap_kib"] << 10, values["dep_entries"]),
     )  # fmt: skip

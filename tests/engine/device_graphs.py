@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from stepscope.engine.device.admission import ADMISSIONS, Admission
 from stepscope.engine.device.dispatcher import Dispatcher
 from stepscope.engine.device.graphs.tasks import Region, TaskGraph
+from stepscope.engine.device.late_parts import WAITS, LatePart
 from stepscope.engine.device.rings import Rings
 from stepscope.engine.device.run_log import Run
-from stepscope.engine.device.silicon import WAITS
 from stepscope.engine.device.topology import Device, Part
 
 Block = tuple[int, int]
@@ -57,7 +57,7 @@ def run_of(
     *,
     rings: Rings | None = None,
     faults: frozenset[str] = frozenset(),
-    late_part: str = WAITS,
+    late_part: LatePart = WAITS,
 ) -> Run:
     device = Device(groups, threads)
     dispatcher = Dispatcher(device, policy, rings=rings, faults=faults, late_part=late_part)

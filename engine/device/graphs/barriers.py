@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stepscope.engine.device.graphs.tasks import Task, TaskGraph
-from stepscope.ingest.errors import ConfigError
+from stepscope.engine.named import named
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,7 @@ AUTHOR_BARRIERS = (
 
 def author_barriers(name: str) -> AuthorBarriers:
     """Return the barriers of that name; ConfigError naming all of them for any other."""
-    for each in AUTHOR_BARRIERS:
-        if each.name == name:
-            return each
-    raise ConfigError(
-        f"no barriers are called {name!r}",
-        todo=f"choose one of {', '.join(each.name for each in AUTHOR_BARRIERS)}",
-    )
+    return named(name, AUTHOR_BARRIERS, "barrier of the author")
 
 
 class SerializedGraph(TaskGraph):

@@ -15,7 +15,7 @@ from stepscope.engine.device.lowering.attention import paged_attention
 from stepscope.engine.device.lowering.moe import moe_interleaved, moe_layer
 from stepscope.engine.device.lowering.qwen3 import qwen3_layer
 from stepscope.engine.device.lowering.stressors import mix_flood, mix_starvation, sync_mix_spill
-from stepscope.ingest.errors import ConfigError
+from stepscope.engine.named import named
 
 Lower = Callable[[TaskGraph, Share, Random, int], None]
 
@@ -42,10 +42,4 @@ WORKLOADS: tuple[Workload, ...] = (
 
 def workload(name: str) -> Workload:
     """The workload of that name; raises ConfigError naming all of them for any other."""
-    for each in WORKLOADS:
-        if each.name == name:
-            return each
-    raise ConfigError(
-        f"no device workload is called {name!r}",
-        todo=f"choose one of {', '.join(each.name for each in WORKLOADS)}",
-    )
+    return named(name, WORKLOADS, "device workload")

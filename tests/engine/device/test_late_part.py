@@ -15,10 +15,12 @@ from stepscope.engine.device.admission import Admission, admission
 from stepscope.engine.device.dispatch_costs import Costs
 from stepscope.engine.device.events import RESUME, EventLoop
 from stepscope.engine.device.graphs.tasks import TaskGraph
+from stepscope.engine.device.late_parts import LATE_PARTS, WAITS, LatePart, late_part
 from stepscope.engine.device.run_log import Histories, Run
-from stepscope.engine.device.silicon import LATE_PARTS, WAITS, Silicon
+from stepscope.engine.device.silicon import Silicon
 from stepscope.engine.device.topology import Device, Part
 from stepscope.engine.scenarios.mix_admission import MixAdmission
+from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.device_graphs import (
@@ -35,15 +37,16 @@ from tests.random_configurations.tables import Tables
 
 T = TypeVar("T")
 bounded = settings(max_examples=40, deadline=None)
-UNQUEUED = [each for each in LATE_PARTS if each != WAITS]
+UNQUEUED = [each for each in LATE_PARTS if each is not WAITS]
+CORRUPTS, HANGS = late_part("corrupts"), late_part("hangs")
 together = st.sampled_from([admission(each) for each in ("all-free", "barrier", "reserve-group")])
 
 
 def ran(
-    given_launches: list[Launch], policy: Admission, groups: int, threads: int, late_part: str
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int, late: LatePart
 ) -> tuple[TaskGraph, Run]:
     graph = graph_of(given_launches, groups)
-    return graph, run_of(graph, policy, groups, threads, late_part=late_part)
+    return graph, run_of(graph, policy, groups, threads, late_part=late)
 
 
 @bounded
@@ -51,7 +54,7 @@ def ran(
 def test_where_nothing_queues_no_part_waits_for_another(
     given_launches: list[Launch], policy: Admission, groups: int, threads: int
 ) -> None:
-    _, run = ran(given_launches, policy, groups, threads, "corrupts")
+    _, run = ran(given_launches, policy, groups, threads, CORRUPTS)
 
     for part in run.parts:
         assert part.end_ns - part.start_ns == part.task.durations_ns[part.block]
@@ -60,18 +63,18 @@ def test_where_nothing_queues_no_part_waits_for_another(
 @bounded
 @given(launches, together, num_groups, num_threads, st.sampled_from(UNQUEUED))
 def test_policies_that_start_all_parts_together_run_as_where_hardware_queues(
-    given_launches: list[Launch], policy: Admission, groups: int, threads: int, late_part: str
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int, late: LatePart
 ) -> None:
-    graph, run = ran(given_launches, policy, groups, threads, late_part)
-    _, queued = ran(given_launches, policy, groups, threads, "waits")
+    graph, run = ran(given_launches, policy, groups, threads, late)
+    _, queued = ran(given_launches, policy, groups, threads, WAITS)
 
     assert run.stall is None
     assert [(p.core.id, p.end_ns) for p in run.parts] == [
         (p.core.id, p.end_ns) for p in queued.parts
     ]
     contents = run.contents(graph.tasks)
-    if late_part == "corrupts":
-        assert contents is not None
+    assert (contents is None) == (late.tiles() is None)
+    if contents:
         assert contents.num_wrong_tasks == 0
         assert not contents.left.is_wrong
 
@@ -81,7 +84,7 @@ def test_policies_that_start_all_parts_together_run_as_where_hardware_queues(
 def test_a_run_hangs_where_a_part_starts_while_its_mates_core_executes_another_block(
     given_launches: list[Launch], policy: Admission, groups: int, threads: int
 ) -> None:
-    _, run = ran(given_launches, policy, groups, threads, "hangs")
+    _, run = ran(given_launches, policy, groups, threads, HANGS)
 
     hung = {part.mates[0] for part in run.parts if part.start_ns >= 0 > part.end_ns}
     met_another = {part.mates[0] for part in run.parts if _meets_another(part, run)}
@@ -107,7 +110,7 @@ def _meets_another(part: Part, run: Run) -> bool:
 def test_what_is_computed_is_wrong_only_behind_a_tile_that_was_in_the_way(
     given_launches: list[Launch], policy: Admission, groups: int, threads: int
 ) -> None:
-    graph, run = ran(given_launches, policy, groups, threads, "corrupts")
+    graph, run = ran(given_launches, policy, groups, threads, CORRUPTS)
 
     apart = any(len({part.start_ns for part in parts}) > 1 for parts in blocks_of(run).values())
     contents = run.contents(graph.tasks)
@@ -116,9 +119,9 @@ def test_what_is_computed_is_wrong_only_behind_a_tile_that_was_in_the_way(
     assert contents.left.is_wrong == contents.is_spoilt == (contents.num_wrong_tasks > 0)
 
 
-def record(folder: Path, variant: str, late_part: str) -> Tables:
-    out = folder / f"{variant}-{late_part}.trace"
-    MixAdmission().record(variant, out, asked({"steps": "1", "late_part": late_part}))
+def record(folder: Path, variant: str, late: str) -> Tables:
+    out = folder / f"{variant}-{late}.trace"
+    MixAdmission().record(variant, out, asked({"steps": "1", "late_part": late}))
     return Tables(Trace.open(out))
 
 
@@ -140,14 +143,35 @@ BEFORE = {
 }
 
 
-@pytest.mark.parametrize("late_part", LATE_PARTS)
-def test_the_outcome_says_what_the_makespan_does_not(late_part: str) -> None:
-    settings = asked({"steps": "1", "late_part": late_part})
+@pytest.mark.parametrize(("late", "outcome"), BEFORE.items())
+def test_the_outcome_says_what_the_makespan_does_not(late: str, outcome: str) -> None:
+    run = MixAdmission().record("before", None, asked({"steps": "1", "late_part": late}))
 
-    before, after = (MixAdmission().record(each, None, settings) for each in ("before", "after"))
+    assert re.fullmatch(outcome, str(run.metrics["outcome"]))
 
-    assert re.fullmatch(BEFORE[late_part], str(before.metrics["outcome"]))
-    assert after.metrics["outcome"] == "served"
+
+@pytest.mark.parametrize("late", LATE_PARTS, ids=lambda late: late.name)
+def test_a_guard_is_served_whatever_becomes_of_late_parts(late: LatePart) -> None:
+    run = MixAdmission().record("after", None, asked({"steps": "1", "late_part": late.name}))
+
+    assert run.metrics["outcome"] == "served"
+
+
+@pytest.mark.parametrize("late", LATE_PARTS, ids=lambda late: late.name)
+@pytest.mark.parametrize("published_ns", [1_350, 2_000])
+def test_a_block_that_meets_nobody_takes_its_own_time_whatever_becomes_of_late_parts(
+    published_ns: int, late: LatePart
+) -> None:
+    part, _, _ = late_by(published_ns, late)
+
+    assert part.end_ns - part.start_ns == 20_000
+
+
+def test_a_behaviour_of_late_parts_that_is_not_known_is_refused_with_all_that_are() -> None:
+    with pytest.raises(ConfigError) as refused:
+        late_part("explodes")
+
+    assert refused.value.todo == f"choose one of {', '.join(each.name for each in LATE_PARTS)}"
 
 
 def test_what_local_memories_hold_is_recorded_only_where_something_can_be_in_the_way(
@@ -165,11 +189,11 @@ def known(found: T | None) -> T:
     return found
 
 
-def late_by(published_ns: int, late_part: str) -> tuple[Part, Run, TaskGraph]:
+def late_by(published_ns: int, late: LatePart) -> tuple[Part, Run, TaskGraph]:
     """A vector block runs on AIV0 from 350 to 1,350 ns; then a MIX of AIC and AIV0 is published."""
     graph, run, loop = TaskGraph(), Run(0), EventLoop()
     vector, mix = graph.submit("vector", 2, [1_000]), graph.submit("mix", 3, [20_000])
-    silicon = Silicon(loop, Costs(), run, lambda _: None, late_part)
+    silicon = Silicon(loop, Costs(), run, lambda _: None, late)
     cube, aiv = Device(1, 1).groups[0].cores[:2]
     held = Part(vector, 0, aiv, aiv.role, 0, "running", 0, [])
     held.mates.append(held)
@@ -190,7 +214,7 @@ def late_by(published_ns: int, late_part: str) -> tuple[Part, Run, TaskGraph]:
 def test_a_tile_is_overwritten_by_a_part_that_comes_before_the_block_has_ended_and_not_after(
     published_ns: int, num_wrong: int
 ) -> None:
-    late, run, graph = late_by(published_ns, "corrupts")
+    late, run, graph = late_by(published_ns, CORRUPTS)
 
     contents = run.contents(graph.tasks)
     assert late.start_ns == 2_160 > late.mates[0].start_ns
@@ -201,7 +225,7 @@ def test_a_tile_is_overwritten_by_a_part_that_comes_before_the_block_has_ended_a
 def test_what_reads_a_wrong_result_of_an_earlier_graph_is_wrong_and_who_was_not_in_it_is_not() -> (
     None
 ):
-    _, run, graph = late_by(900, "corrupts")
+    _, run, graph = late_by(900, CORRUPTS)
     histories = Histories()
     histories.add(["hit"], known(run.contents(graph.tasks)))
     following = TaskGraph()
@@ -210,9 +234,7 @@ def test_what_reads_a_wrong_result_of_an_earlier_graph_is_wrong_and_who_was_not_
     following.submit("switched off", 2, [1_000], enabled=False)
 
     contents = known(
-        run_of(following, admission("all-free"), 1, 1, late_part="corrupts").contents(
-            following.tasks
-        )
+        run_of(following, admission("all-free"), 1, 1, late_part=CORRUPTS).contents(following.tasks)
     )
     histories.add(["hit", "other"], contents)
 
@@ -237,7 +259,7 @@ def test_a_request_that_got_a_wrong_token_gets_no_right_one_behind_it(tmp_path: 
 def test_a_part_hangs_that_comes_before_the_block_has_ended_and_not_after(
     published_ns: int, hangs: bool
 ) -> None:
-    late, _, _ = late_by(published_ns, "hangs")
+    late, _, _ = late_by(published_ns, HANGS)
 
     assert (late.end_ns < 0) is hangs
 

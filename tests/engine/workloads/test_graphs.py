@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.engine.device.graphs.barriers import AUTHOR_BARRIERS
-from stepscope.engine.device.silicon import LATE_PARTS
+from stepscope.engine.device.late_parts import LATE_PARTS
 from stepscope.engine.workloads.graph_files import graphs_in
 from stepscope.engine.workloads.graphs import GraphSpec, TaskSpec, graph_of
 from stepscope.ingest.errors import ConfigError, StepscopeError
@@ -183,7 +183,8 @@ def graphs(draw: st.DrawFn) -> dict[str, Any]:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    graphs(), st.sampled_from(SCENARIO.variants), st.sampled_from(LATE_PARTS),
+    graphs(), st.sampled_from(SCENARIO.variants),
+    st.sampled_from([each.name for each in LATE_PARTS]),
     st.sampled_from([each.name for each in AUTHOR_BARRIERS]),
 )  # fmt: skip
 def test_every_graph_ends_under_every_policy_in_the_order_of_its_dependencies(

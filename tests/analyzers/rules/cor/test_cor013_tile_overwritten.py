@@ -10,7 +10,7 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor.cor013_tile_overwritten import TileOverwritten
-from stepscope.engine.device.silicon import LATE_PARTS, WAITS
+from stepscope.engine.device.late_parts import LATE_PARTS, WAITS
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
@@ -118,7 +118,7 @@ def test_a_mix_that_is_admitted_on_its_aic_alone_is_found(record: Record) -> Non
 
 
 @pytest.mark.parametrize("policy", ["after", "barrier", "reserve-group"])
-@pytest.mark.parametrize("late_part", [each for each in LATE_PARTS if each != WAITS])
+@pytest.mark.parametrize("late_part", [each.name for each in LATE_PARTS if each is not WAITS])
 def test_policies_that_start_all_parts_together_harm_nothing_where_hardware_does_not_queue(
     tmp_path: Path, policy: str, late_part: str
 ) -> None:
