@@ -15,8 +15,6 @@ BATCHED, HOST_STAGING, DEVICE_STAGING = "batched", "host-staging", "device-stagi
 DECODES = (BATCHED, HOST_STAGING, DEVICE_STAGING)
 BY_WIDTH, GROUPED_GEMM, GROUPED_ATTENTION = "by-width", "grouped-gemm", "grouped-attention"
 EXPERT_PATHS = (BY_WIDTH, GROUPED_GEMM, GROUPED_ATTENTION)
-PLAIN, TORCH = "plain", "torch"
-MODELS = (PLAIN, TORCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +23,9 @@ class ParallelConfig:
 
     `decode` is how the rows of a step are computed, `experts` how the code path of the experts is
     chosen for a decode: by its width, or always grouped, in all layers or in those with attention.
-    `model` is what computes the model. Every so many prompts fails on the head once it is computed,
-    with `failing_prompts` above 0. Rank 0 speaks `head_version` of the protocol, the others
-    `worker_version`.
+    `model` names one of `shares.models`. Every so many prompts fails on the head once it is
+    computed, with `failing_prompts` above 0. Rank 0 speaks `head_version` of the protocol, the
+    others `worker_version`.
     """
 
     world_size: int = 2
@@ -37,7 +35,7 @@ class ParallelConfig:
     worker_version: int = 2
     decode: str = BATCHED
     experts: str = BY_WIDTH
-    model: str = PLAIN
+    model: str = "plain"
     failing_prompts: int = 0
     codebook: Codebook = field(default_factory=Codebook)
     seed: int = 0
@@ -50,8 +48,6 @@ class ParallelConfig:
             raise ConfigError(f"the protocol has the versions {VERSIONS} only")
         if self.decode not in DECODES or self.experts not in EXPERT_PATHS:
             raise ConfigError(f"decode={self.decode}, experts={self.experts}: no such path")
-        if self.model not in MODELS:
-            raise ConfigError(f"model={self.model}: choose {', '.join(MODELS)}")
         if self.head_version == 1 and self.num_slots > 1:
             raise ConfigError(
                 "version 1 of the protocol sends no slots, so it runs one sequence only"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stepscope.engine.clock import Clock, VirtualClock, WallClock
 from stepscope.engine.executors.expert_parallel import ExpertParallel
-from stepscope.engine.parallel.rank_config import TORCH, ParallelConfig
+from stepscope.engine.parallel.rank_config import ParallelConfig
 from stepscope.engine.parallel.ranks.head import Head
 from stepscope.engine.parallel.ranks.member import Journal, Member
 from stepscope.engine.parallel.ranks.threads import threads
-from stepscope.engine.parallel.shares import numpy_model
 from stepscope.engine.parallel.shares.logits import LogitsRows
+from stepscope.engine.parallel.shares.models import model_kind
 from stepscope.engine.parallel.shares.rank_model import model_config
 from stepscope.engine.requests.content import prompt_tokens
 from stepscope.engine.serving.engine import Engine
@@ -45,8 +45,7 @@ class Group:
         """Give a group whose workers are ready; they are gone when this is left."""
         with ExitStack() as stack:
             workers = stack.enter_context(_processes(config)) if is_real else None
-            if config.model == TORCH:
-                stack.enter_context(one_thread())
+            stack.enter_context(model_kind(config.model).computing())
             yield cls(config, workers, timeout_s)
 
     def clock(self) -> Clock:
@@ -73,24 +72,8 @@ def _processes(config: ParallelConfig) -> AbstractContextManager[Workers]:
     return processes(config.world_size - 1)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch compute on one thread: the model is so small that more only get in their way."""
-    import torch  # noqa: PLC0415 - it is an extra
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def answers_alone(config: ParallelConfig, workload: Workload) -> Mapping[str, Stream]:
-    """Return what the model says to each request alone, by its id, without slots or other ranks.
-
-    With torch that is computed densely, and without a cache.
-    """
+    """Return what the model says to each request alone, by its id, without slots or other ranks."""
     return _answers(config.model, config.seed, workload.specs)
 
 
@@ -98,7 +81,7 @@ def answers_alone(config: ParallelConfig, workload: Workload) -> Mapping[str, St
 def _answers(model: str, seed: int, specs: tuple[RequestSpec, ...]) -> Mapping[str, Stream]:
     """Every variant of a scenario is compared with the same answers."""
     vocab_size = model_config(seed).vocab_size
-    answer = _with_torch(seed) if model == TORCH else partial(numpy_model.solo, seed)
+    answer = model_kind(model).alone(seed)
     return {
         request.id: answer(
             prompt_tokens(request, vocab_size),
@@ -108,13 +91,6 @@ def _answers(model: str, seed: int, specs: tuple[RequestSpec, ...]) -> Mapping[s
         )
         for request in Workload(specs)
     }
-
-
-def _with_torch(seed: int) -> Callable[..., Stream]:
-    from stepscope.engine.model.solo import solo  # noqa: PLC0415 - torch is an extra
-    from stepscope.engine.parallel.shares.torch_model import decoder_of  # noqa: PLC0415
-
-    return partial(solo, decoder_of(seed))
 
 
 def serve(

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.clock import VirtualClock
+from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.executors.slot_model import Priced, SlotModel
 from stepscope.engine.model import require_torch
 from stepscope.engine.model.decoder_config import ModelConfig
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from stepscope.engine.runs.torch_run import TorchRun
     from stepscope.engine.serving.engine import Engine
     from stepscope.ingest.recorder import Recorder
-
-TORCH = "torch"
 
 
 class SimulatedRun:
@@ -68,7 +67,7 @@ def run_for(
 
     With torch each of `requests` is first run alone, on a decoder of the sizes of `model`.
     """
-    if executor != TORCH:
+    if executor_kind(executor).is_priced:
         return SimulatedRun(cost)
     require_torch()
     from stepscope.engine.runs.torch_run import TorchRun  # noqa: PLC0415 - torch is an extra

@@ -82,6 +82,7 @@ from msgspec import structs
 from stepscope.engine.clock import WallClock
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors import Executor
+from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.model import require_torch
 from stepscope.engine.parallel.protocol import Codebook
 from stepscope.engine.parallel.rank_config import (
@@ -89,11 +90,10 @@ from stepscope.engine.parallel.rank_config import (
     GROUPED_ATTENTION,
     GROUPED_GEMM,
     HOST_STAGING,
-    PLAIN,
-    TORCH,
     ParallelConfig,
 )
 from stepscope.engine.parallel.ranks.member import Journal
+from stepscope.engine.parallel.shares.models import PLAIN, TORCH
 from stepscope.engine.runs.metrics import known, serving_metrics
 from stepscope.engine.runs.outcome import outcome
 from stepscope.engine.runs.ranks import Group, answers_alone, serve
@@ -121,7 +121,6 @@ if TYPE_CHECKING:
     from stepscope.engine.executors.expert_parallel import ExpertParallel
     from stepscope.engine.requests.finishing import Ended
 
-SIMULATED, THREADS, GLOO = "simulated", "expert-parallel", "gloo"
 V1 = ParallelConfig(num_slots=1, head_version=1, worker_version=1)
 VARIANTS = {
     "before": V1,
@@ -166,7 +165,7 @@ class EpMultiplexing:
     summary: str = "report 003: a head and workers, with a slot in every command or without"
     variants: tuple[str, ...] = tuple(VARIANTS)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
-    executors: tuple[str, ...] = (SIMULATED, THREADS, GLOO)
+    executors: tuple[str, ...] = ("simulated", "expert-parallel", "gloo")
     columns: tuple[str, ...] = COLUMNS
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
@@ -177,20 +176,21 @@ class EpMultiplexing:
         values = settled(self, variant, options)
         if options.cost:
             raise ConfigError(f"{self.name} takes no costs: it has those of its report")
-        name = executor_of(self, options)
-        if name != SIMULATED:
+        executed_by = executor_kind(executor_of(self, options))
+        if executed_by.needs_torch:
             require_torch()
+        model = TORCH if executed_by.needs_torch else PLAIN
         asked = Workload.of(options.workload) if options.workload else _requests(values)
-        parallel = _parallel(variant, values, options, PLAIN if name == SIMULATED else TORCH)
-        is_real = name == GLOO
+        parallel = _parallel(variant, values, options, model.name)
         scheduler = Multiplexed(values["slot_tokens"], values["verify_width"])
         sizes = _sizes(parallel, options.faults)
         described = {
             "engine": sizes.as_dict(), "scheduler": asdict(scheduler),
-            "parallel": parallel.as_dict(), "executor": name,
+            "parallel": parallel.as_dict(), "executor": executed_by.name,
             "declared_paths": {"prefill": ["grouped-gemm"], "decode": ["fused", "per-token"]},
             "settings": values, "seed": options.seed,
         }  # fmt: skip
+        is_real = executed_by.is_real_time
         with Group.started(parallel, values["timeout_s"], is_real=is_real) as group:
             alone = answers_alone(parallel, asked)
             clock = group.clock()

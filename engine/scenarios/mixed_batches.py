@@ -129,6 +129,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from stepscope.engine.clock import VirtualClock
+from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.runs.metrics import kind_metrics, serving_metrics, token_metrics
 from stepscope.engine.runs.outcome import outcome
 from stepscope.engine.runs.scenario import (
@@ -140,7 +141,7 @@ from stepscope.engine.runs.scenario import (
     recorder_for,
     settled,
 )
-from stepscope.engine.runs.simulated_run import TORCH, run_for
+from stepscope.engine.runs.simulated_run import run_for
 from stepscope.engine.scenarios.mixed_setups import (
     COST,
     SMALL,
@@ -166,7 +167,7 @@ class MixedBatches:
     summary: str = "prompts and decodes in one batch: who gets the tokens of its budget"
     variants: tuple[str, ...] = tuple(VARIANTS)
     settings: Mapping[str, Setting] = field(default_factory=settings)
-    executors: tuple[str, ...] = ("simulated", TORCH)
+    executors: tuple[str, ...] = ("simulated", "torch")
     columns: tuple[str, ...] = (
         "prefill_steps", "mixed_steps", "decode_steps", "first_mixed", "worst_gap_s", "p99_gap_s",
         "median_request_worst_gap_s", "requests_stalled", "median_ttft_s", "tokens_per_s",
@@ -176,7 +177,7 @@ class MixedBatches:
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:
         """Run one variant until every request has ended; the seed is that of drafts and weights."""
         executor = executor_of(self, options)
-        if executor == TORCH:
+        if not executor_kind(executor).is_priced:
             options = replace(options, settings={**SMALL, **options.settings})
         values = settled(self, variant, options)
         asked = Workload.of(options.workload) if options.workload else workload_of(values)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepscope.engine.config import EngineConfig
+from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.executors.segments.split import BACKENDS, Split
 from stepscope.engine.executors.segments.staging import CopyQueue
 from stepscope.engine.executors.simulated import CostModel, Simulated
 from stepscope.engine.model.decoder_config import ModelConfig
 from stepscope.engine.requests.content import SEGMENT_TOKENS
 from stepscope.engine.runs.scenario import Setting
-from stepscope.engine.runs.simulated_run import TORCH
 from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.workloads.workload import Workload, closed_loop, identical, sharing
 from stepscope.ingest.errors import ConfigError
@@ -136,8 +136,10 @@ def shares_of(
     """Deal the requests to the ranks; ConfigError where they cannot be dealt."""
     if num_ranks == 1:
         return (asked,)
-    if executor == TORCH:
-        raise ConfigError("data-parallel runs on costs alone", todo="leave --executor torch out")
+    if not executor_kind(executor).is_priced:
+        raise ConfigError(
+            "data-parallel runs on costs alone", todo=f"leave --executor {executor} out"
+        )
     if any(spec.after for spec in asked.specs):
         raise ConfigError("clients who wait for answers cannot be dealt to several ranks")
     if "dealt-to-one-rank" in faults:

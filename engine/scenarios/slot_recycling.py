@@ -77,6 +77,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.engine.config import EngineConfig
+from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.executors.ragged import (
     DEVICE_WRITE,
     HOST_MIRROR,
@@ -99,7 +100,7 @@ from stepscope.engine.runs.scenario import (
     recorder_for,
     settled,
 )
-from stepscope.engine.runs.simulated_run import TORCH, run_for
+from stepscope.engine.runs.simulated_run import run_for
 from stepscope.engine.schedulers.slotted import Slotted
 from stepscope.engine.serving.engine import Engine
 from stepscope.engine.workloads.workload import RequestSpec, Workload
@@ -139,7 +140,7 @@ class SlotRecycling:
     summary: str = "more requests than slots: what it takes to let one in beside live ones"
     variants: tuple[str, ...] = tuple(ADMISSION_OF)
     settings: Mapping[str, Setting] = field(default_factory=_settings)
-    executors: tuple[str, ...] = ("ragged", TORCH)
+    executors: tuple[str, ...] = ("ragged", "torch")
     columns: tuple[str, ...] = (
         "admission", "steps", "admits", "midstream", "refreshes", "masked_rows", "tokens",
         "bytes_per_admit", "max_bytes_per_admit", "equal_to_solo", "makespan_s", "outcome",
@@ -151,7 +152,8 @@ class SlotRecycling:
         asked = Workload.of(options.workload) if options.workload else _requests(values)
         config = _config(values, options.faults)
         model, executor = ModelConfig(seed=options.seed), executor_of(self, options)
-        token_bytes = model.token_bytes if executor == TORCH else values["token_bytes"]
+        is_priced = executor_kind(executor).is_priced
+        token_bytes = values["token_bytes"] if is_priced else model.token_bytes
         layout = Layout(values["slots"], values["slot_tokens"], token_bytes)
         admission = ADMISSION_OF[variant]
         run = run_for(executor, options, options.cost or COST, model, asked)

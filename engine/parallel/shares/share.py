@@ -17,13 +17,12 @@ from stepscope.engine.parallel.protocol import ProtocolError
 from stepscope.engine.parallel.rank_config import (
     GROUPED_ATTENTION,
     GROUPED_GEMM,
-    TORCH,
     ParallelConfig,
 )
 from stepscope.engine.parallel.shares.access_log import COMPUTE, AccessLog
 from stepscope.engine.parallel.shares.experts import Pass, ShardedExperts
-from stepscope.engine.parallel.shares.numpy_model import PlainModel
-from stepscope.engine.parallel.shares.rank_model import RankModel, model_config
+from stepscope.engine.parallel.shares.models import model_kind
+from stepscope.engine.parallel.shares.rank_model import model_config
 
 STATES = "recurrent-state"
 
@@ -61,7 +60,10 @@ class Share:
         self._slowness = 1 + ("slow-worker" in config.faults and link.rank > 0)
         self._is_unreached = "path-never-reached" in config.faults
         self._remembers = "state-not-cleared" in config.faults
-        self._model = _model(config, link)
+        owned = range(link.rank, model_config(config.seed).num_experts, link.world_size)
+        self._model = model_kind(config.model).made(
+            config.seed, config.num_slots, config.slot_tokens, owned
+        )
         self._experts = ShardedExperts(
             self._model.run_path, link, log, spend,
             shares_scratch="scratch-shared" in config.faults,
@@ -146,12 +148,3 @@ class Share:
         """Note that rows read and write their own slots' recurrent states, one after the other."""
         for slot in slots:
             self._log.update(COMPUTE, STATES, slot)
-
-
-def _model(config: ParallelConfig, link: Link) -> RankModel:
-    owned = range(link.rank, model_config(config.seed).num_experts, link.world_size)
-    if config.model != TORCH:
-        return PlainModel(config.seed, config.num_slots, config.slot_tokens, owned)
-    from stepscope.engine.parallel.shares.torch_model import TorchModel  # noqa: PLC0415 - it is an extra
-
-    return TorchModel(config.seed, config.num_slots, config.slot_tokens, owned)
