@@ -35,10 +35,10 @@ def batch_told(detail: StepDetail) -> tuple[str, str]:
     """How many are in the batch, and what the trace does not tell of them, empty if nothing."""
     told, named = num_batched(detail), len(detail.rows)
     if detail.after.step is None and detail.after.batch is None:
-        return "batch", "The trace does not tell of batches."
+        return "batch", "The trace does not record batches."
     if not knows_batch(detail):
         heading = "batch" if told is None else f"batch of {count(told)}"
-        return heading, "The trace does not tell who is in this step's batch."
+        return heading, "The trace does not record who is in this step's batch."
     heading = f"batch of {count(named)}"
     if detail.after.step is None:
         return heading, "No batch was formed yet."
@@ -51,11 +51,11 @@ def left_out_told(detail: StepDetail) -> tuple[str, str]:
     """How many were left out, and what the trace does not tell of them, empty if nothing."""
     waiting, num_waiting = detail.after.waiting, detail.step.get("num_waiting")
     if waiting is None:
-        unsaid = "The trace does not tell who waits."
+        unsaid = "The trace does not record who waits."
         if num_waiting is None:
             return "left out", unsaid
         return "left out", f"The step says that {count(num_waiting)} wait. {unsaid}"
     heading = f"left out {count(len(detail.left_out))}"
     if not knows_batch(detail):
-        return heading, "Of those who run, the trace does not tell who is in the batch."
-    return heading, "" if detail.left_out else "Nobody who waits or runs was left out."
+        return heading, "The trace does not record which of the running requests are in the batch."
+    return heading, "" if detail.left_out else "No waiting or running request was left out."

@@ -58,7 +58,7 @@ def divergence_lines(
         elif only:
             yield f"  in this step only {run} has: {'; '.join(_row(row, columns) for row in only)}"
     yield ""
-    yield "what each knew then"
+    yield "state of both at that step"
     whens = [
         "" if each is None else moment(each.ts_ns - start, 1_000)
         for each, start in zip(known, starts_ns, strict=True)
@@ -77,7 +77,7 @@ def outcome_lines(found: Difference, rules: Results | None) -> Iterator[str]:
     came = found.outcomes
     totals = [(_total(name), *(_amount(name, n) for n in pair)) for name, pair in
               came.totals.items() if pair != (None, None)]  # fmt: skip
-    yield from _table(("what came of it", "A", "B"), totals)
+    yield from _table(("outcome", "A", "B"), totals)
     changed = [(name, duration(a), duration(b)) for name, (a, b) in came.causes.items() if a != b]
     if changed:
         yield ""
@@ -121,9 +121,9 @@ def _paired(found: Difference) -> Iterator[str]:
 
 def _verdict(found: Difference) -> Iterator[str]:
     if found.verdict == INCOMPARABLE:
-        yield "they have no rows in common that tell what an engine decided"
+        yield "they have no rows in common that say what an engine decided"
     elif found.verdict == EQUAL:
-        yield f"they decide and do the same in every step, of {', '.join(found.firsts)}"
+        yield f"they are the same in every step, of {', '.join(found.firsts)}"
     elif found.verdict == PREFIX:
         yield f"they are the same as far as {found.shorter} goes, which ends first"
     elif found.divergence is not None:
@@ -155,7 +155,7 @@ def _row(row: Mapping[str, Any] | None, columns: Sequence[str]) -> str:
     if row is None:
         return "nothing more in this step"
     said = [f"{_label(name)} {row[name]}" for name in columns if row[name] is not None]
-    return _short(", ".join(said)) or "a row of which nothing is known"
+    return _short(", ".join(said)) or "a row without any value"
 
 
 def _both(name: str, pair: Pair) -> Iterator[str]:

@@ -21,7 +21,7 @@ def test_a_batch_without_rows_is_not_a_batch_of_nobody() -> None:
     heading, unsaid = batch_told(detail(steps=[FULL]))
 
     assert heading == "batch of 4"
-    assert unsaid == "The trace does not tell who is in this step's batch."
+    assert unsaid == "The trace does not record who is in this step's batch."
 
 
 def test_a_batch_of_which_the_rows_are_missing_is_not_one_of_nobody() -> None:
@@ -48,7 +48,7 @@ def test_an_idle_step_has_nobody_in_its_batch() -> None:
 def test_a_trace_without_batches_has_no_batch_of_nobody() -> None:
     tasks = [{"ts_ns": 1, "task": 1, "shape": "AIC", "num_blocks": 1}]
 
-    assert batch_told(detail(tasks=tasks)) == ("batch", "The trace does not tell of batches.")
+    assert batch_told(detail(tasks=tasks)) == ("batch", "The trace does not record batches.")
 
 
 def test_before_the_first_step_there_is_no_batch_yet() -> None:
@@ -61,7 +61,7 @@ def test_before_the_first_step_there_is_no_batch_yet() -> None:
 def test_without_events_nobody_can_say_who_was_left_out() -> None:
     assert left_out_told(detail(steps=[FULL], batch_rows=[ROW])) == (
         "left out",
-        "The trace does not tell who waits.",
+        "The trace does not record who waits.",
     )
     heading, unsaid = left_out_told(detail(steps=[{**FULL, "num_waiting": 7}]))
     assert (heading, unsaid.split(".")[0]) == ("left out", "The step says that 7 wait")
@@ -73,7 +73,7 @@ def test_who_runs_is_not_left_out_of_a_batch_that_is_not_known() -> None:
     assert told.left_out == ()
     assert left_out_told(told) == (
         "left out 0",
-        "Of those who run, the trace does not tell who is in the batch.",
+        "The trace does not record which of the running requests are in the batch.",
     )
 
 

@@ -126,7 +126,7 @@ def test_without_steps_the_drawer_shows_the_cores_at_what_is_selected() -> None:
     assert "This trace has no steps; this is at 0.000 ms." in first
     assert "cores running 1 of 1" in first
     assert "cores running 0 of 1" in between
-    assert "The trace does not tell of batches." in first
+    assert "The trace does not record batches." in first
 
 
 def test_findings_are_listed_worst_first_with_the_current_one_marked() -> None:

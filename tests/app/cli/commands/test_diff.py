@@ -45,7 +45,7 @@ def test_diff_as_json_says_the_same(stepscope: Command, starved: Path, repaired:
 def test_a_trace_compared_with_itself_does_the_same(stepscope: Command, starved: Path) -> None:
     run = stepscope("diff", starved, starved, "--no-rules")
 
-    assert "they decide and do the same in every step" in run.out
+    assert "they are the same in every step" in run.out
     assert "findings" not in run.out
 
 
@@ -155,7 +155,7 @@ def test_requests_under_other_ids_are_paired_and_that_is_said(
     told = json.loads(stepscope("diff", *pair, "--no-rules", "--format", "json").out)
 
     assert "1 pair inferred from what of their ids is not made up" in text
-    assert "they decide and do the same in every step, of batch, arrivals" in text
+    assert "they are the same in every step, of batch, arrivals" in text
     assert told["paired"] == {
         "by": {"what of their ids is not made up": 1}, "a_by_b": {"0-77aa00ff": "0-9ab12cd3"},
     }  # fmt: skip
