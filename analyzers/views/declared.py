@@ -77,6 +77,13 @@ def refuses_mixed_tbo(trace: Trace) -> bool:
     return _at(trace, "engine", "refuses_mixed_tbo") is True
 
 
+def computes_every_row(trace: Trace) -> bool:
+    """Tell whether logits are computed of each row, of chunks that don't end their prompt as well,
+    whose tokens are thrown away; as far as the engine says so.
+    """
+    return _at(trace, "engine", "logits_of_every_row") is True
+
+
 def eos_token(trace: Trace) -> int | None:
     """The token that ends an output."""
     return _number(trace, "engine", "eos_token")

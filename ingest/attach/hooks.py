@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
 log = logging.getLogger("stepscope")
+
+CALLER = 2
+"""So many frames above a function of ours that is called around one of the engine's stands the one
+that called the engine's."""
 
 
 class Hooks:
@@ -27,32 +33,53 @@ class Hooks:
         self,
         owner: Any,
         name: str,
+        takes: Sequence[str] = (),
         *,
         before: Callable[..., None] | None = None,
         after: Callable[..., None] | None = None,
     ) -> None:
-        """Call `before` with a function's arguments, and `after` with its result and arguments."""
-        if (original := self.find(owner, name)) is None:
+        """Call `before` with those of a function's arguments that it `takes`, and `after` with its
+        result and them; where the owner is a class, with the object before all others.
+
+        Takes are names of parameters: a function that lacks one is missing. One whose name ends in
+        `?` is None where it is not there, or was not given.
+        """
+        if (original := self.find(owner, name, takes)) is None:
             return
+        places = _places(original, ("self", *takes) if isinstance(owner, type) else takes)
+        count, is_leading = len(places), [at for _, at in places] == list(range(len(places)))
 
         @wraps(original)
         def hooked(*args: Any, **kwargs: Any) -> Any:
+            if self.is_stopped:
+                return original(*args, **kwargs)
+            given = args
+            if len(args) != count or kwargs or not is_leading:
+                given = tuple(
+                    args[at] if at < len(args) else kwargs.get(name) for name, at in places
+                )
             if before is not None:
-                self.safely(before, *args, **kwargs)
+                try:
+                    before(*given)
+                except Exception as error:
+                    self.stop(error)
             result = original(*args, **kwargs)
-            if after is not None:
-                self.safely(after, result, *args, **kwargs)
+            if after is not None and not self.is_stopped:
+                try:
+                    after(result, *given)
+                except Exception as error:
+                    self.stop(error)
             return result
 
         setattr(owner, name, hooked)
 
-    def find(self, owner: Any, name: str) -> Callable[..., Any] | None:
+    def find(self, owner: Any, name: str, takes: Sequence[str] = ()) -> Callable[..., Any] | None:
         """Give a function of an object by its name, or None: it is `missing` then."""
-        found: Callable[..., Any] | None = getattr(owner, name, None)
-        if callable(found):
+        if (lacking := lacks(owner, name, takes)) is None:
+            found: Callable[..., Any] = getattr(owner, name)
             return found
-        kind = owner.__name__ if isinstance(owner, type) else type(owner).__name__
-        self.missing.append(f"{kind}.{name}")
+        kind = owner.__name__ if hasattr(owner, "__name__") else type(owner).__name__
+        self.missing.append(f"{kind}.{lacking}")
         return None
 
     def safely(self, act: Callable[..., None], *args: Any, **kwargs: Any) -> None:
@@ -72,3 +99,37 @@ class Hooks:
             self._on_failure(error)
         except Exception:
             log.debug("stepscope could not say so in the trace", exc_info=True)
+
+
+def lacks(owner: Any, name: str, takes: Sequence[str] = ()) -> str | None:
+    """What an object does not have: a function's name, or `name(parameters that it lacks)`."""
+    found = getattr(owner, name, None)
+    if not callable(found):
+        return name
+    known = _parameters(found)
+    if known is None:
+        return None
+    gone = [each for each in takes if not each.endswith("?") and each not in known]
+    return f"{name}({', '.join(gone)})" if gone else None
+
+
+def _parameters(function: Callable[..., Any]) -> list[str] | None:
+    """Names of its parameters; None where it takes whatever it is given."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C, without a text of its signature
+        return None
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return None
+    return [each.name for each in parameters]
+
+
+def _places(function: Callable[..., Any], takes: Sequence[str]) -> list[tuple[str, int]]:
+    """By which name a parameter may be given, and in which place if not by its name."""
+    names = [each.rstrip("?") for each in takes]
+    known = _parameters(function)
+    if known is None:
+        known = names
+    elif names[:1] == ["self"] and known:
+        known = ["self", *known[1:]]
+    return [(name, known.index(name) if name in known else sys.maxsize) for name in names]

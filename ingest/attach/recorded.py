@@ -57,7 +57,7 @@ class RecordedScheduler:
         self._under_way: deque[RecordedStep] = deque()
         self._batches = recorder.batches()
         self._begin_step, self._end_step = recorder.in_two(
-            "steps", _OF_STEPS, ("dur_ns", "executed_path")
+            "steps", _OF_STEPS, ("dur_ns", "executed_path", "logits_rows")
         )
         self._begin_row, self._end_row = recorder.in_two("batch_rows", _OF_ROWS, ("num_accepted",))
         self._outputs = recorder.bulk(
@@ -135,16 +135,18 @@ class RecordedScheduler:
         return self._formed(ts_ns, counts, None, opened)
 
     def ended(
-        self, step: Step, ts_ns: int, without: Collection[str] = (), path: str | None = None
-    ) -> None:
+        self, step: Step, ts_ns: int, without: Collection[str] = (), path: str | None = None,
+        logits_rows: int | None = None,
+    ) -> None:  # fmt: skip
         """Record that a step ended, and its outputs."""
         if (ended := self._taken(step)) is not None:
             self._batches.outputs(ended.batch, ts_ns, without)
-            self._end(ended, ts_ns, path)
+            self._end(ended, ts_ns, path, logits_rows)
 
     def ended_drafts(
-        self, step: Step, ts_ns: int, gave: Iterable[Gave], path: str | None = None
-    ) -> None:
+        self, step: Step, ts_ns: int, gave: Iterable[Gave], path: str | None = None,
+        logits_rows: int | None = None,
+    ) -> None:  # fmt: skip
         """Record that a step with drafts ended, and its outputs."""
         if (ended := self._taken(step)) is None:
             return
@@ -156,7 +158,7 @@ class RecordedScheduler:
             if num_accepted is not None and request in ended.rows:
                 self._end_row(ended.rows[request], num_accepted)
         self._outputs(self._number, ts_ns, requests, positions, ended.number)
-        self._end(ended, ts_ns, path)
+        self._end(ended, ts_ns, path, logits_rows)
 
     def dummy(self, began_ns: int, ended_ns: int) -> None:
         """Record a step of nothing."""
@@ -202,8 +204,10 @@ class RecordedScheduler:
                 return each
         return None
 
-    def _end(self, step: RecordedStep, ts_ns: int, path: str | None) -> None:
+    def _end(
+        self, step: RecordedStep, ts_ns: int, path: str | None, logits_rows: int | None
+    ) -> None:
         self._begin(step, step.formed_ns)
-        self._end_step(step.opened, ts_ns - step.began_ns, path)
+        self._end_step(step.opened, ts_ns - step.began_ns, path, logits_rows)
         if self._under_way:
             self._begin(self._under_way[0], ts_ns)

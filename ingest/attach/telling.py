@@ -108,17 +108,19 @@ class Telling(Protocol):
         """
 
     def ended(
-        self, step: Step, ts_ns: int, without: Collection[str] = (), path: str | None = None
-    ) -> None:
+        self, step: Step, ts_ns: int, without: Collection[str] = (), path: str | None = None,
+        logits_rows: int | None = None,
+    ) -> None:  # fmt: skip
         """A step's outputs were taken: those of its rows with a position, but of `without`.
 
         A step begins when its batch was formed, or when the step before it has ended. `path` is
-        the code path that ran.
+        the code path that ran, `logits_rows` how many rows of logits were computed.
         """
 
     def ended_drafts(
-        self, step: Step, ts_ns: int, gave: Iterable[Gave], path: str | None = None
-    ) -> None:
+        self, step: Step, ts_ns: int, gave: Iterable[Gave], path: str | None = None,
+        logits_rows: int | None = None,
+    ) -> None:  # fmt: skip
         """The outputs of a step that was formed with drafts were taken: these."""
 
     def dummy(self, began_ns: int, ended_ns: int) -> None:

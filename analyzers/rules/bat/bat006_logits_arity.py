@@ -6,6 +6,10 @@ end their prompts, nor that number with a row more for each draft token. Each ki
 decode, mixed) is a finding of its own. Steps of which no logits were computed at all are not
 counted, nor those whose rows do not say whether they end their prompts.
 
+Some engines, vLLM among them, compute logits of each row of the batch and throw away the tokens of
+prompts that go on. Where the manifest says so (`logits_of_every_row` in its config's `engine`), as
+many rows as the batch has are right.
+
 ## Why it hurts
 Logits rows are given to requests in order. With a row too many or too few every request behind it
 samples somebody else's token, and with one row for all of them everybody gets the same.
@@ -35,6 +39,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import STEP, formed, rows
+from stepscope.analyzers.views.declared import computes_every_row
 from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.trace import Trace
 
@@ -55,11 +60,13 @@ class LogitsArity:
     def applies(self, trace: Trace) -> bool:
         """Tell whether it is known of any row whether it samples."""
         samples = (pl.col("phase") == "decode") | pl.col("is_final_chunk").is_not_null()
-        return any_row(trace.batch_rows.filter(samples))
+        return computes_every_row(trace) or any_row(trace.batch_rows.filter(samples))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and kind of step, with the number of steps, placed at the first."""
         samples = (pl.col("phase") == "decode") | pl.col("is_final_chunk")
+        if computes_every_row(trace):
+            samples = pl.col("phase").is_not_null()
         expected = (
             rows(trace)
             .group_by(STEP)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
-from stepscope.ingest.attach.hooks import Hooks
+from stepscope.ingest.attach.hooks import CALLER, Hooks
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.telling import LeftOut
-from stepscope.ingest.attach.vllm.batch_outputs import path_of, tell_outputs, tell_several
+from stepscope.ingest.attach.vllm.batch_outputs import tell_outputs, tell_several
 from stepscope.ingest.attach.vllm.batch_rows import BatchRows, Formed, Prefilling
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
+from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 from stepscope.ingest.attach.vllm.left_behind import LeftBehind
+from stepscope.ingest.attach.vllm.model_runs import ran
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 from stepscope.ingest.attach.vllm.watched_call import WatchedCall
 from stepscope.ingest.attach.watchdog import Watchdog
@@ -26,7 +29,7 @@ class AttachedScheduler:
 
     def __init__(self, scheduler: Any, telling: RecordedScheduler) -> None:
         self.telling = telling
-        self.hooks = Hooks(self._failed)
+        self.hooks = Hooks(telling.failed)
         self.watchdog: Watchdog | None = None
         self._scheduler = scheduler
         self._line = WaitingLine(scheduler)
@@ -35,8 +38,7 @@ class AttachedScheduler:
         self._left = LeftBehind(scheduler, self._line, telling)
         self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks)
         self._under_way: deque[Formed] = deque()
-        self._num_disturbed = 0
-        self._is_new = self._is_inside = False
+        self._num_disturbed, self._is_new, self._is_inside = 0, False, False
         self._order: list[str] | None = None
         self._preempted: list[tuple[LeftOut, str | None, int | None]] = []
         self._victim: tuple[LeftOut, str | None] | None = None
@@ -59,21 +61,23 @@ class AttachedScheduler:
     # ── hooks ────────────────────────────────────────────────────────────────────────────────
 
     def _hook(self) -> None:
-        scheduler, around = self._scheduler, self.hooks.around
-        around(scheduler, "add_request", before=self._adding, after=self._added)
-        around(scheduler, "schedule", before=self._scheduling, after=self._scheduled)
-        around(scheduler, "update_from_output", before=self._updating, after=self._updated)
-        around(scheduler, "_preempt_request", before=self._preempting, after=self._was_preempted)
-        around(scheduler, "_free_request", before=self._ending)
-        around(scheduler, "finish_requests", after=self._flushed)
-        around(scheduler, "shutdown", before=self.close)
-        for name, told in (
-            ("reset_prefix_cache", self._flushed),
-            ("set_pause_state", self._paused),
-            ("_handle_stopped_request", self._stopped),
+        def around(name: str, **ours: Callable[..., None]) -> None:
+            self.hooks.around(self._scheduler, name, FOLLOWED["scheduler"][name], **ours)
+
+        around("add_request", before=self._adding, after=self._added)
+        around("schedule", before=self._scheduling, after=self._scheduled)
+        around("update_from_output", before=self._updating, after=self._updated)
+        around("_preempt_request", before=self._preempting, after=self._was_preempted)
+        around("_free_request", before=self._ending)
+        around("finish_requests", after=self._flushed)
+        around("shutdown", before=self.close)
+        for name, takes, told in (
+            ("reset_prefix_cache", (), self._flushed),
+            ("set_pause_state", (), self._paused),
+            ("_handle_stopped_request", ("request",), self._stopped),
         ):
-            if hasattr(scheduler, name):
-                around(scheduler, name, after=told)
+            if hasattr(self._scheduler, name):
+                self.hooks.around(self._scheduler, name, takes, after=told)
 
     # ── requests come and go ─────────────────────────────────────────────────────────────────
 
@@ -94,23 +98,22 @@ class AttachedScheduler:
             num_generated=0,
             priority=request.priority,
             external_id=getattr(request, "stepscope_external_id", None),
-            lora=_lora(request),
+            lora=getattr(getattr(request, "lora_request", None), "lora_name", None),
         )
         self._left.came(request.request_id)
 
-    def _preempting(self, request: Any, *_: object, **__: object) -> None:
+    def _preempting(self, request: Any) -> None:
         self._lost[request.request_id] = request.num_computed_tokens
-        frame = sys._getframe(3)
+        frame = sys._getframe(CALLER)
         if frame.f_code.co_name != "schedule":
             cause = f"preempted by {frame.f_code.co_name}"
             self._victim = (LeftOut(request.request_id, None, cause), None)
             return
-        told = frame.f_locals
-        needs, free = told.get("request"), self._blocks.num_free
+        told, free = frame.f_locals, self._blocks.num_free
+        needs = told.get("request")
         name = getattr(needs, "request_id", None)
         needed = self._needed_by(needs, told.get("num_new_tokens"))
-        reason = LeftOut(request.request_id, "kv-block", NEEDS_BLOCKS, needed, free, None)
-        self._victim = (reason, name)
+        self._victim = LeftOut(request.request_id, "kv-block", NEEDS_BLOCKS, needed, free), name
 
     def _needed_by(self, request: Any, num_tokens: int | None) -> int | None:
         if request is None or num_tokens is None:
@@ -119,7 +122,7 @@ class AttachedScheduler:
         end = min(request.num_computed_tokens + num_tokens + ahead, self._scheduler.max_model_len)
         return self._blocks.missing_for(request, end)
 
-    def _was_preempted(self, _: object, request: Any, *__: object, **___: object) -> None:
+    def _was_preempted(self, _: object, request: Any) -> None:
         if self._victim is None:
             return
         place = self._line.enter(request, at_front=True)
@@ -129,7 +132,7 @@ class AttachedScheduler:
         self._batches.prefilling.pop(request.request_id, None)
         self._left.came(request.request_id)
 
-    def _ending(self, request: Any, *_: object, **__: object) -> None:
+    def _ending(self, request: Any) -> None:
         self._ended.append((request, request.status.name))
 
     def _stopped(self, is_finished: bool, request: Any) -> None:
@@ -137,63 +140,75 @@ class AttachedScheduler:
         if not is_finished:
             self._put_back.append((request, self._line.enter(request)))
 
-    def _paused(self, *_: object) -> None:
+    def _paused(self, _: object) -> None:
         self._left.tell_paused(self.telling.now_ns())
 
     # ── a call of schedule() ─────────────────────────────────────────────────────────────────
 
-    def _scheduling(self, throttles: bool = False, *_: object, **__: object) -> None:
+    def _scheduling(self, throttles: bool | None) -> None:
         self._is_inside = True
-        self._watched.begin(throttles)
+        self._watched.begin(bool(throttles))
 
-    def _scheduled(self, output: Any, *_: object, **__: object) -> None:
+    def _scheduled(self, output: Any, _: object) -> None:
         ts_ns = self.telling.now_ns()
         self._is_inside = False
-        call, scheduler = self._watched.call, self._scheduler
+        num_waiting = len(self._line)
+        if self._is_going_on(output, num_waiting):
+            self._watched.end_of_nobody()
+            self._under_way.append(self._tell_batch(ts_ns, output, 0))
+            self._tell_blocks(ts_ns)
+            return
+        call, scheduled = self._watched.call, output.num_scheduled_tokens
         admitted = self._watched.end(output, tuple(each[0].request for each in self._preempted))
         for request in admitted:
             lost = self._lost.get(request.request_id, 0)
             self._batches.prefilling[request.request_id] = Prefilling(request, lost=lost)
-        self._under_way.append(self._tell_batch(ts_ns, output))
+        self._under_way.append(self._tell_batch(ts_ns, output, num_waiting))
         self._tell_blocks(ts_ns)
         self._tell_preempted(ts_ns)
         for request in admitted:
             self._tell_admitted(ts_ns, request)
         self._tell_order(ts_ns)
-        if len(output.num_scheduled_tokens) != len(scheduler.running):
-            self._left.tell_running(ts_ns, call, output.num_scheduled_tokens)
-        if len(self._line):
+        if len(scheduled) != len(self._scheduler.running):
+            self._left.tell_running(ts_ns, call, scheduled)
+        if num_waiting:
             self._left.tell_waiting(ts_ns, call)
 
-    def _tell_batch(self, ts_ns: int, output: Any) -> Formed:
+    def _is_going_on(self, output: Any, num_waiting: int) -> bool:
+        """Whether nobody waits, came in, was preempted or left out: what most steps are."""
+        return not (
+            num_waiting
+            or self._watched.saw_anybody
+            or self._preempted
+            or self._order is not None
+            or len(output.num_scheduled_tokens) != len(self._scheduler.running)
+        )
+
+    def _tell_batch(self, ts_ns: int, output: Any, num_waiting: int) -> Formed:
         scheduler, blocks = self._scheduler, self._blocks
         room = (
-            scheduler.max_num_scheduled_tokens,
-            len(self._line),
-            len(scheduler.running),
-            blocks.num_free,
-            blocks.num_blocks,
-            blocks.num_cached if blocks.has_cache else None,
-        )
+            scheduler.max_num_scheduled_tokens, num_waiting, len(scheduler.running),
+            blocks.num_free, blocks.num_blocks, blocks.num_cached if blocks.has_cache else None,
+        )  # fmt: skip
         return self._batches.tell(ts_ns, output, self._num_disturbed, room)
 
     # ── outputs ──────────────────────────────────────────────────────────────────────────────
 
-    def _updating(self, *_: object, **__: object) -> None:
+    def _updating(self, *_: object) -> None:
         self._is_inside = True
 
-    def _updated(self, result: Any, output: Any, model_output: Any = None) -> None:
+    def _updated(self, result: Any, output: Any, model_output: Any) -> None:
         ts_ns = self.telling.now_ns()
         self._is_inside = False
         formed = self._taken(output)
         if formed is not None:
             sent = list((result or {}).values())
-            path = path_of(model_output)
+            how = ran(model_output)
             is_as_expected = formed.num_disturbed == self._num_disturbed
             if formed.has_drafts:
-                tell_several(self.telling, ts_ns, formed, sent, path, self._find)
+                tell_several(self.telling, ts_ns, formed, sent, how, self._find)
             else:
-                tell_outputs(self.telling, ts_ns, formed, sent, path, is_as_expected=is_as_expected)
+                tell_outputs(self.telling, ts_ns, formed, sent, how, is_as_expected=is_as_expected)
         self._tell_ended(ts_ns)
         self._tell_put_back(ts_ns)
         self._tell_blocks(ts_ns)
@@ -207,14 +222,12 @@ class AttachedScheduler:
         return None
 
     def _find(self, name: str) -> Any:
-        return self._scheduler.requests.get(name) or self._gone(name)
-
-    def _gone(self, name: str) -> Any:
-        return next((each for each, _ in self._ended if each.request_id == name), None)
+        gone = (each for each, _ in self._ended if each.request_id == name)
+        return self._scheduler.requests.get(name) or next(gone, None)
 
     # ── telling ──────────────────────────────────────────────────────────────────────────────
 
-    def _flushed(self, *_: object, **__: object) -> None:
+    def _flushed(self, _: object = None) -> None:
         """Tell what happened outside of a step's two calls."""
         if self._is_inside:
             return
@@ -285,11 +298,3 @@ class AttachedScheduler:
         if self._put_back:
             self._put_back.clear()
             self._tell_order(ts_ns)
-
-    def _failed(self, error: Exception) -> None:
-        self.telling.failed(error)
-
-
-def _lora(request: Any) -> str | None:
-    asked = getattr(request, "lora_request", None)
-    return None if asked is None else str(asked.lora_name)

@@ -18,6 +18,7 @@ from stepscope.ingest.attach.vllm.attached import AttachedScheduler
 from stepscope.ingest.attach.vllm.dump import dumper
 from stepscope.ingest.attach.vllm.engine_config import config_of, rank_of, version
 from stepscope.ingest.attach.vllm.front_end import FrontEnd
+from stepscope.ingest.attach.vllm.model_runs import ModelRuns
 from stepscope.ingest.attach.watchdog import Watchdog, stall_seconds
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.starts import START, new_start
@@ -39,6 +40,9 @@ def watch() -> None:
     when_imported("vllm.v1.engine.output_processor", front.watch_outputs)
     when_imported("vllm.v1.engine.core_client", front.watch_clients)
     when_imported("uvicorn.config", front.watch_servers)
+    runs = ModelRuns()
+    when_imported("vllm.v1.worker.gpu_model_runner", runs.watch)
+    when_imported("vllm.v1.worker.gpu.model_runner", runs.watch_v2)
 
 
 def attach(scheduler: Any) -> AttachedScheduler | None:

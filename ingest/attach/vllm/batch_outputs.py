@@ -7,10 +7,11 @@ from typing import Any
 
 from stepscope.ingest.attach.telling import Gave, Telling
 from stepscope.ingest.attach.vllm.batch_rows import Formed
+from stepscope.ingest.attach.vllm.model_runs import Ran
 
 
 def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[Any],
-                 path: str | None, *, is_as_expected: bool) -> None:  # fmt: skip
+                 how: Ran, *, is_as_expected: bool) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows give one each, or none.
 
     `sent` has EngineCoreOutputs for each client. Where their number is the expected one, and nobody
@@ -21,14 +22,14 @@ def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[An
         given = (each for some in sent for each in some.outputs)
         names = {each.request_id for each in given if each.new_token_ids}
         without = set(formed.output.num_scheduled_tokens) - names
-    telling.ended(formed.step, ts_ns, without, path)
+    telling.ended(formed.step, ts_ns, without, *how)
     for row in formed.rows:
         if row.position == 0 and row.request not in without:
             telling.event("first-token", row.request, ts_ns, num_generated=1)
 
 
 def tell_several(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[Any],
-                 path: str | None, find: Callable[[str], Any]) -> None:  # fmt: skip
+                 how: Ran, find: Callable[[str], Any]) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows may give several; `find` gives a request by its id."""
     drafts = {row.request: row.num_draft for row in formed.rows}
     told = []
@@ -41,11 +42,4 @@ def tell_several(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[An
         told.append(Gave(each.request_id, first, count, accepted))
         if first == 0:
             telling.event("first-token", each.request_id, ts_ns, num_generated=count)
-    telling.ended_drafts(formed.step, ts_ns, told, path)
-
-
-def path_of(model_output: Any) -> str | None:
-    """The graph that ran a step, where vLLM says it (`cudagraph_metrics`); else None."""
-    stats = getattr(model_output, "cudagraph_stats", None)
-    mode = getattr(stats, "runtime_mode", None)
-    return None if mode is None else f"graph {getattr(mode, 'name', mode)}".lower()
+    telling.ended_drafts(formed.step, ts_ns, told, *how)

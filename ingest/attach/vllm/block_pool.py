@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from types import CodeType
 from typing import Any
 
-from stepscope.ingest.attach.hooks import Hooks
+from stepscope.ingest.attach.hooks import CALLER, Hooks
 from stepscope.ingest.attach.telling import BlockChange
+from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 
 NOBODY = "nobody"
 """Owner of what was taken on nobody's behalf, such as by a KV connector."""
-MOST_FRAMES = 6
+MOST_FRAMES, ENDS = 6, ("schedule", "update_from_output")
+_CAN_TELL: dict[CodeType, bool] = {}
+"""Whether a function has a request among its locals: asking that anew costs as much as the rest."""
 HASHES = "STEPSCOPE_BLOCK_HASHES"
 """Set, blocks are told with their hashes: a text for each, kept for as long as the engine runs."""
 
@@ -32,16 +36,19 @@ class KVBlocks:
         self.has_cache = bool(getattr(self.pool, "enable_caching", False))
         self._tells_hashes = bool(os.environ.get(HASHES))
         self._let_go: dict[int, list[str]] = {}
-        around = hooks.around
-        around(self.pool, "get_new_blocks", before=self._evicting, after=self._claimed)
-        around(self.pool, "touch", before=self._shared)
+        around, takes = hooks.around, FOLLOWED["block_pool"] | FOLLOWED["prefix_cache"]
+        for name, before, after in (
+            ("get_new_blocks", self._evicting if self.has_cache else None, self._claimed),
+            ("touch", self._shared, None),
+            ("cache_full_blocks", None, self._cached),
+            ("evict_blocks", self._evicted, None),
+            ("reset_prefix_cache", self._resetting, self._reset),
+        ):
+            if self.has_cache or name not in FOLLOWED["prefix_cache"]:
+                around(self.pool, name, takes[name], before=before, after=after)
         self._wrap_freeing(hooks)
-        if self.has_cache:
-            around(self.pool, "cache_full_blocks", after=self._cached)
-            around(self.pool, "evict_blocks", before=self._evicted)
-            around(self.pool, "reset_prefix_cache", before=self._resetting, after=self._reset)
         if hasattr(manager, "pop_blocks_for_free"):
-            around(manager, "pop_blocks_for_free", after=self._was_let_go)
+            around(manager, "pop_blocks_for_free", ("request",), after=self._was_let_go)
         coordinator = getattr(manager, "coordinator", None)
         if getattr(coordinator, "enable_partial_hash_hits", False):
             around(manager, "take_kv_cache_block_copies", after=self._copied)
@@ -66,7 +73,9 @@ class KVBlocks:
 
     def _wrap_freeing(self, hooks: Hooks) -> None:
         """What is freed may be an iterator, which can be read once: the pool gets a list."""
-        free = self.pool.free_blocks
+        free = hooks.find(self.pool, "free_blocks", FOLLOWED["block_pool"]["free_blocks"])
+        if free is None:
+            return
 
         def free_blocks(ordered_blocks: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
             blocks = list(ordered_blocks)
@@ -79,7 +88,7 @@ class KVBlocks:
 
     def _evicting(self, num_blocks: int) -> None:
         """The free blocks that are taken next lose what the cache found in them."""
-        if not self.has_cache or not self.num_cached:
+        if not self.num_cached:
             return
         block = self.pool.free_block_queue.fake_free_list_head.next_free_block
         evicted = []
@@ -91,15 +100,15 @@ class KVBlocks:
             block = block.next_free_block
         if evicted:
             self.num_cached -= len(evicted)
-            self._tell("evict", evicted, _owner(sys._getframe(3)))
+            self._tell("evict", evicted, _owner(sys._getframe(CALLER)))
 
     def _claimed(self, blocks: Sequence[Any], num_blocks: int) -> None:
-        owner, group = _owner(sys._getframe(3))
+        owner, group = _owner(sys._getframe(CALLER))
         ids = [block.block_id for block in blocks]
         self.changes.append(BlockChange("claim", ids, owner, group))
 
     def _shared(self, blocks: Sequence[Any]) -> None:
-        owner, group = _owner(sys._getframe(3))
+        owner, group = _owner(sys._getframe(CALLER))
         flat = _flat(blocks)
         found = [block for block in flat if not block.is_null]
         self.num_cached -= sum(
@@ -151,13 +160,11 @@ class KVBlocks:
             self._let_go.setdefault(target, []).append("")
 
     def _cached(
-        self, _: object, request: Any, blocks: Sequence[Any], *args: Any, **kw: Any
-    ) -> None:
-        first = kw["num_cached_blocks"] if "num_cached_blocks" in kw else args[0]
-        last = kw["num_full_blocks"] if "num_full_blocks" in kw else args[1]
+        self, _: object, request: Any, blocks: Sequence[Any], first: int, last: int,
+        group: int | None,
+    ) -> None:  # fmt: skip
         found = [each for each in blocks[first:last] if each.block_hash is not None]
         if found:
-            group = kw.get("kv_cache_group_id", args[3] if len(args) > 3 else None)
             self._tell("cache", found, (request.request_id, group))
 
     def _evicted(self, block_ids: Iterable[int]) -> None:
@@ -197,13 +204,21 @@ def _text(block_hash: Any) -> str:
     return block_hash[:8].hex() if isinstance(block_hash, bytes) else str(block_hash)
 
 
+def _can_tell(code: CodeType) -> bool:
+    return not {"request_id", "request"}.isdisjoint(code.co_varnames)
+
+
 def _owner(frame: Any) -> tuple[str, int | None]:
     """On whose behalf a pool was called, and for which group: as its callers' locals say."""
     for _ in range(MOST_FRAMES):
-        if frame is None or frame.f_code.co_name in ("schedule", "update_from_output"):
+        if frame is None:
             break
-        names = frame.f_code.co_varnames
-        if "request_id" in names or "request" in names:
+        code = frame.f_code
+        if (can_tell := _CAN_TELL.get(code)) is None:
+            can_tell = _CAN_TELL[code] = _can_tell(code)
+        if code.co_name in ENDS:
+            break
+        if can_tell:
             told = frame.f_locals
             name = told.get("request_id") or getattr(told.get("request"), "request_id", None)
             if isinstance(name, str):

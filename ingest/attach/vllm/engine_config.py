@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from typing import Any
 
+from stepscope.ingest.attach.hooks import lacks
+
 _OF = {
     "scheduler_config": (
         "max_num_seqs", "max_num_active_seqs", "max_num_batched_tokens",
@@ -37,15 +39,51 @@ _OF_SCHEDULER = (
 )  # fmt: skip
 
 
-_FOLLOWED = {
-    "scheduler": (
-        "add_request", "schedule", "update_from_output", "_preempt_request", "_free_request",
-        "finish_requests", "shutdown", "running", "requests",
-    ),
-    "kv_cache_manager": ("allocate_slots", "get_computed_blocks", "coordinator"),
-    "block_pool": ("get_new_blocks", "free_blocks", "touch", "free_block_queue"),
+FOLLOWED: dict[str, dict[str, tuple[str, ...]]] = {
+    "scheduler": {
+        "add_request": ("request",),
+        "schedule": ("throttle_prefills?",),
+        "update_from_output": ("scheduler_output", "model_runner_output"),
+        "_preempt_request": ("request",),
+        "_free_request": ("request",),
+        "finish_requests": (),
+        "shutdown": (),
+    },
+    "kv_cache_manager": {"allocate_slots": ("request",), "get_computed_blocks": ("request",)},
+    "coordinator": {"get_num_blocks_to_allocate": ()},
+    "block_pool": {
+        "get_new_blocks": ("num_blocks",),
+        "free_blocks": ("ordered_blocks",),
+        "touch": ("blocks",),
+    },
+    "prefix_cache": {
+        "cache_full_blocks": (
+            "request", "blocks", "num_cached_blocks", "num_full_blocks", "kv_cache_group_id?",
+        ),
+        "evict_blocks": ("block_ids",),
+        "reset_prefix_cache": (),
+    },
+    "queue": {"peek_request": ()},
+    "outputs": {
+        "process_outputs": ("engine_core_outputs",),
+        "abort_requests": (),
+        "propagate_error": ("e",),
+    },
+    "client": {
+        "add_request": ("request",),
+        "add_request_async": ("request",),
+        "get_core_engine_for_request": ("request",),
+    },
+    "server": {"load": ()},
+    "runner": {
+        "execute_model": (),
+        "_determine_batch_execution_and_padding": (),
+        "sample_tokens": (),
+    },
+    "runner_v2": {"prepare_inputs": ("batch_desc",), "sample_tokens": ()},
 }  # fmt: skip
-"""What is followed in every version; what only some have is not missed where it is absent."""
+"""What is followed in every version, with the parameters that are looked at (a `?`: where there
+are such); what only some have is not missed where it is absent."""
 
 
 def version() -> str:
@@ -71,6 +109,8 @@ def config_of(scheduler: Any) -> dict[str, Any]:
     said = {name: _said(getattr(vllm_config, name, None), names) for name, names in _OF.items()}
     return {
         **{name: settings for name, settings in said.items() if settings},
+        "engine": _engine(scheduler),
+        "declared_paths": _paths(vllm_config),
         "scheduler": {
             "class": f"{type(scheduler).__module__}.{type(scheduler).__qualname__}",
             **_said(scheduler, _OF_SCHEDULER),
@@ -84,14 +124,47 @@ def config_of(scheduler: Any) -> dict[str, Any]:
 def not_found(scheduler: Any) -> list[str]:
     """Name what is to be followed in a scheduler, and is not there in this version."""
     manager = getattr(scheduler, "kv_cache_manager", None)
-    pool = getattr(manager, "block_pool", None)
-    owners = {"scheduler": scheduler, "kv_cache_manager": manager, "block_pool": pool}
+    owners = {
+        "scheduler": scheduler,
+        "kv_cache_manager": manager,
+        "coordinator": getattr(manager, "coordinator", None),
+        "block_pool": getattr(manager, "block_pool", None),
+    }
     return [
-        f"{owner}.{name}"
-        for owner, names in _FOLLOWED.items()
-        for name in names
-        if not hasattr(owners[owner], name)
+        f"{owner}.{lacking}"
+        for owner, found in owners.items()
+        for name, takes in FOLLOWED[owner].items()
+        if (lacking := lacks(found, name, takes)) is not None
     ]
+
+
+def _engine(scheduler: Any) -> dict[str, Any]:
+    """What rules ask of any engine. Its model runners compute logits of each row of a batch."""
+    return {
+        "max_num_seqs": scheduler.scheduler_config.max_num_seqs,
+        "block_size": scheduler.cache_config.block_size,
+        "logits_of_every_row": True,
+    }
+
+
+def _paths(vllm_config: Any) -> dict[str, list[str]]:
+    """Which graphs rows of prompts and of decodes may run in, as it is set to.
+
+    Decodes alone have one of their own, those in mixed batches that of prompts; a batch that is
+    larger than the largest graph has none.
+    """
+    compilation = getattr(vllm_config, "compilation_config", None)
+    mode: Any = getattr(compilation, "cudagraph_mode", None)
+    if not hasattr(mode, "mixed_mode"):
+        return {}
+    largest = getattr(compilation, "max_cudagraph_capture_size", None)
+    is_larger = vllm_config.scheduler_config.max_num_batched_tokens > (largest or 0)
+    mixed = [mode.mixed_mode(), *([type(mode).NONE] if is_larger else [])]
+    modes = {"prefill": mixed, "decode": [mode.decode_mode(), *mixed]}
+    return {
+        phase: list(dict.fromkeys(f"graph {each.name.lower()}" for each in of_phase))
+        for phase, of_phase in modes.items()
+    }
 
 
 def _said(settings: Any, names: tuple[str, ...]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.hooks import Hooks
+from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 from stepscope.ingest.attach.vllm.exchange import EXCHANGE, Exchange, Exchanges
 from stepscope.ingest.recorder import Recorder
 
@@ -46,10 +47,13 @@ class FrontEnd:
 
     def watch_outputs(self, module: ModuleType) -> None:
         """Follow the processors of outputs that this module's class makes."""
-        processor, around = module.OutputProcessor, self.hooks.around
-        around(processor, "process_outputs", before=self._processing, after=self._processed)
-        around(processor, "abort_requests", after=self._aborted)
-        around(processor, "propagate_error", before=self._failing)
+        processor, around, takes = module.OutputProcessor, self.hooks.around, FOLLOWED["outputs"]
+        for name, before, after in (
+            ("process_outputs", self._processing, self._processed),
+            ("abort_requests", None, self._aborted),
+            ("propagate_error", self._failing, None),
+        ):
+            around(processor, name, takes[name], before=before, after=after)
 
     def watch_clients(self, module: ModuleType) -> None:
         """Follow the clients by which this module's classes send requests to engines."""
@@ -75,7 +79,7 @@ class FrontEnd:
         if (found := getattr(module, owner, None)) is None:
             self.hooks.missing.append(f"{owner}.{name}")
         elif name in vars(found):  # what is inherited is followed where it is defined
-            self.hooks.around(found, name, **calls)
+            self.hooks.around(found, name, FOLLOWED["client"][name], **calls)
 
     def _loaded(self, _: object, config: Any) -> None:
         config.loaded_app = Exchanges(config.loaded_app, now_ns=self._now_ns)
@@ -106,7 +110,7 @@ class FrontEnd:
             ts_ns=came_ns, request=name, event="receive", external_id=request.external_req_id
         )
 
-    def _processing(self, processor: Any, outputs: Sequence[Any], *_: Any, **__: Any) -> None:
+    def _processing(self, processor: Any, outputs: Sequence[Any]) -> None:
         states, begun = processor.request_states, self._begun
         self._due = [
             _Due(output.request_id, states.get(output.request_id))
@@ -114,7 +118,7 @@ class FrontEnd:
             if output.finish_reason is not None or output.request_id not in begun
         ]
 
-    def _processed(self, result: Any, processor: Any, *_: Any, **__: Any) -> None:
+    def _processed(self, result: Any, processor: Any, _: object) -> None:
         now_ns, due = self._now_ns(), self._due
         # Their ends were found in their text, which the engine knows nothing of.
         due += [
@@ -151,7 +155,7 @@ class FrontEnd:
         if (recorder := self._of.get(name)) is not None:
             _tell(recorder, now_ns, name, state)
 
-    def _aborted(self, aborted: Sequence[str], *_: Any, **__: Any) -> None:
+    def _aborted(self, aborted: Sequence[str], _: object) -> None:
         for name in aborted:
             self._forget(name)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
+from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 from stepscope.ingest.attach.vllm.told_reasons import Allocation, Call, Looked
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 
@@ -19,7 +20,7 @@ class WatchedCall:
 
     def __init__(self, scheduler: Any, line: WaitingLine, blocks: KVBlocks, hooks: Hooks) -> None:
         self.call = Call()
-        self._is_on = False
+        self._is_used = self._is_on = False
         self._scheduler = scheduler
         self._blocks = blocks
         self._hooks = hooks
@@ -27,24 +28,37 @@ class WatchedCall:
         spec = getattr(scheduler.vllm_config, "speculative_config", None)
         self._slots = getattr(spec, "max_num_new_slots_for_drafting", 0) if spec is not None else 0
         self._coordinator = getattr(self._manager, "coordinator", None)
-        self._allocate = hooks.find(self._manager, "allocate_slots")
+        takes = FOLLOWED["kv_cache_manager"]
+        self._allocate = hooks.find(self._manager, "allocate_slots", takes["allocate_slots"])
         self._count = hooks.find(self._coordinator, "get_num_blocks_to_allocate")
-        hooks.around(self._manager, "get_computed_blocks", after=self._looked_up)
+        name = "get_computed_blocks"
+        hooks.around(self._manager, name, takes[name], after=self._looked_up)
         for queue in line.queues:
             hooks.around(queue, "peek_request", after=self._looked_at)
 
     def begin(self, throttles: bool) -> None:
         """A call of the scheduler begins; `throttles` is what it is given."""
-        self.call = Call()
+        if self._is_used:
+            self.call, self._is_used = Call(), False
         self._is_on = True
         if throttles:
+            self._is_used = True
             is_saturated = getattr(self._scheduler, "prefill_capacity_bound", False)
             decodes = (not request.is_prefill_chunk for request in self._scheduler.running)
             self.call.defers_prefills = not is_saturated and any(decodes)
 
+    @property
+    def saw_anybody(self) -> bool:
+        """Whether a waiting request was looked at in this call."""
+        return bool(self.call.looked)
+
+    def end_of_nobody(self) -> None:
+        """Nobody waits, was looked at or left out: nothing of the call is asked for."""
+        self._is_on = False
+
     def end(self, output: Any, preempted: tuple[str, ...]) -> list[Any]:
         """Take what it came to; give the requests that were admitted."""
-        self._is_on = False
+        self._is_on, self._is_used = False, True
         vars(self._manager).pop("allocate_slots", None)
         scheduler, call = self._scheduler, self.call
         total, count = output.total_num_scheduled_tokens, len(output.num_scheduled_tokens)

@@ -25,9 +25,9 @@ class OutputProcessor:
     def __init__(self) -> None:
         self.request_states: dict[str, Any] = {}
 
-    def process_outputs(self, outputs: list[Any], *_: Any) -> Any:
+    def process_outputs(self, engine_core_outputs: list[Any], *_: Any) -> Any:
         stopped = []
-        for output in outputs:
+        for output in engine_core_outputs:
             state = self.request_states.get(output.request_id)
             if state is None:
                 continue
@@ -40,7 +40,7 @@ class OutputProcessor:
     def abort_requests(self, names: list[str], internal: bool = False) -> list[str]:
         return [name for name in names if self.request_states.pop(name, None)]
 
-    def propagate_error(self, error: Exception) -> None:
+    def propagate_error(self, e: Exception) -> None:
         self.request_states.clear()
 
 

@@ -1,7 +1,7 @@
 """What an installed vLLM offers to be recorded, and whether a run of it would be.
 
 vLLM is not imported, which takes many seconds and may fail: `probe.py` runs in the environment's
-own Python and looks for names in the text of its modules.
+own Python and looks into the text of its modules, for functions and for what they take.
 """
 
 from __future__ import annotations
@@ -16,48 +16,66 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 from stepscope.ingest.errors import ConfigError
 
 VARIABLE = "STEPSCOPE_TRACE"
 TESTED = ("0.32.0",)
 PROBE_S = 60
 LEAST_FREE_BYTES = 64 * 2**20
-_SCHEDULER = "vllm.v1.core.sched.scheduler:Scheduler"
-_BLOCKS = "vllm.v1.core.block_pool:BlockPool"
-_MANAGER = "vllm.v1.core.kv_cache_manager:KVCacheManager"
-_FRONT = "vllm.v1.engine.output_processor:OutputProcessor"
-_CLIENT = "vllm.v1.engine.core_client"
+_OWNERS = {
+    "scheduler": "vllm.v1.core.sched.scheduler:Scheduler.",
+    "kv_cache_manager": "vllm.v1.core.kv_cache_manager:KVCacheManager.",
+    "coordinator": "vllm.v1.core.kv_cache_coordinator:KVCacheCoordinator.",
+    "block_pool": "vllm.v1.core.block_pool:BlockPool.",
+    "prefix_cache": "vllm.v1.core.block_pool:BlockPool.",
+    "queue": "vllm.v1.core.sched.request_queue:RequestQueue.",
+    "outputs": "vllm.v1.engine.output_processor:OutputProcessor.",
+    "server": "uvicorn.config:Config.",
+    "runner": "vllm.v1.worker.gpu_model_runner:GPUModelRunner.",
+}
+_CLIENT = "vllm.v1.engine.core_client:"
+
+
+def _needs(owner: str, *names: str, of: str = "") -> tuple[str, ...]:
+    """Functions of an owner, all where none is named, as `module:Class.name(parameters)`."""
+    followed = FOLLOWED[owner]
+    return tuple(
+        f"{of or _OWNERS[owner]}{name}({', '.join(_held(followed[name]))})"
+        for name in names or followed
+    )
+
+
+def _held(takes: tuple[str, ...]) -> list[str]:
+    return [each for each in takes if not each.endswith("?")]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Something that can be recorded, and the names in vLLM without which it is not."""
+    """Something that can be recorded, and the functions of vLLM without which it is not."""
 
     name: str
     needs: tuple[str, ...]
 
 
 PARTS = (
-    Part("steps, batches and both queues",
-         (f"{_SCHEDULER}.schedule", f"{_SCHEDULER}.update_from_output")),
+    Part("steps, batches and both queues", _needs("scheduler", "schedule", "update_from_output")),
     Part("requests that arrive, finish and are aborted",
-         (f"{_SCHEDULER}.add_request", f"{_SCHEDULER}.finish_requests",
-          f"{_SCHEDULER}._free_request")),
-    Part("preemptions", (f"{_SCHEDULER}._preempt_request",)),
+         _needs("scheduler", "add_request", "finish_requests", "_free_request")),
+    Part("preemptions", _needs("scheduler", "_preempt_request")),
     Part("why requests wait",
-         (f"{_MANAGER}.allocate_slots", f"{_MANAGER}.get_computed_blocks",
-          "vllm.v1.core.kv_cache_coordinator:KVCacheCoordinator.get_num_blocks_to_allocate",
-          "vllm.v1.core.sched.request_queue:RequestQueue.peek_request")),
-    Part("KV blocks and who holds them",
-         (f"{_BLOCKS}.get_new_blocks", f"{_BLOCKS}.free_blocks", f"{_BLOCKS}.touch")),
-    Part("the prefix cache", (f"{_BLOCKS}.cache_full_blocks",)),
+         (*_needs("kv_cache_manager"), *_needs("coordinator"), *_needs("queue"))),
+    Part("KV blocks and who holds them", _needs("block_pool")),
+    Part("the prefix cache", _needs("prefix_cache")),
+    Part("the graph that ran, and rows of logits", _needs("runner")),
     Part("the front end: when requests came, and when clients were given outputs",
-         (f"{_FRONT}.process_outputs", f"{_CLIENT}:InprocClient.add_request",
-          f"{_CLIENT}:SyncMPClient.add_request", f"{_CLIENT}:AsyncMPClient.add_request_async")),
-    Part("what clients of a server see: requests read, and answers written",
-         ("uvicorn.config:Config.load",)),
+         (*_needs("outputs"),
+          *_needs("client", "add_request", of=f"{_CLIENT}InprocClient."),
+          *_needs("client", "add_request", of=f"{_CLIENT}SyncMPClient."),
+          *_needs("client", "add_request_async", of=f"{_CLIENT}AsyncMPClient."))),
+    Part("what clients of a server see: requests read, and answers written", _needs("server")),
     Part("data-parallel ranks apart",
-         (f"{_CLIENT}:DPLBAsyncMPClient.get_core_engine_for_request",)),
+         _needs("client", "get_core_engine_for_request", of=f"{_CLIENT}DPLBAsyncMPClient.")),
 )  # fmt: skip
 
 

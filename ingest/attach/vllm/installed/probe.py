@@ -1,9 +1,10 @@
 """Looks at the vLLM of a Python without importing it; runs by itself, in that Python.
 
-    python probe.py '{"module:Class.method": ...}'
+    echo 'module:Class.method(parameter, another)' | python probe.py
 
 It reads names on stdin, one a line, and prints JSON: versions, the plug-in that vLLM would load,
-and which of the names are there. Only the standard library, as nothing else may be installed.
+and which of the names are there, with all those parameters. Only the standard library, as nothing
+else may be installed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ GROUP, PLUGIN = "vllm.general_plugins", "stepscope"
 
 
 def look(names: list[str]) -> dict[str, Any]:
-    """What this Python has, and of each `module:Class.method` whether it is there."""
+    """What this Python has, and of each `module:Class.method(parameters)` whether it is there."""
     folder = _folder("vllm")
     return {
         "executable": sys.executable,
@@ -54,7 +55,8 @@ def _version(*names: str) -> str | None:
 
 
 def _has(name: str) -> bool:
-    module, _, path = name.partition(":")
+    function, _, takes = name.rstrip(")").partition("(")
+    module, _, path = function.partition(":")
     package, *inside = module.split(".")
     folder = _folder(package)
     if folder is None:
@@ -62,23 +64,32 @@ def _has(name: str) -> bool:
     within = folder.joinpath(*inside)
     for file in (within.with_suffix(".py"), within / "__init__.py"):
         if file.is_file():
-            return _defines(file, path.split("."))
+            return _defines(file, path.split("."), takes.split(", ") if takes else [])
     return False
 
 
-def _defines(file: Path, path: list[str]) -> bool:
-    """Whether a module has a class, and the class a method, by the text of the file alone."""
+def _defines(file: Path, path: list[str], takes: list[str]) -> bool:
+    """Whether a module has a class, the class a method, and this such parameters; by the text of
+    the file alone.
+    """
     try:
-        body = ast.parse(file.read_bytes()).body
+        found: Any = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return False
     for name in path:
+        body = getattr(found, "body", [])
         found = next((each for each in body if getattr(each, "name", None) == name), None)
         if found is None:
             return False
-        body = getattr(found, "body", [])
-    return True
+    return _parameters(found).issuperset(takes)
+
+
+def _parameters(function: Any) -> set[str]:
+    takes = getattr(function, "args", None)
+    if takes is None:
+        return set()
+    return {each.arg for each in (*takes.posonlyargs, *takes.args, *takes.kwonlyargs)}
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(look(sys.stdin.read().split())))
+    sys.stdout.write(json.dumps(look(sys.stdin.read().splitlines())))

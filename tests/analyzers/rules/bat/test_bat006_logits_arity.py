@@ -15,9 +15,11 @@ from tests.traces import trace_of
 MIXED = [chunk(1, "a", 8), chunk(1, "b", 8, final=False), row(1, "c"), row(1, "d")]
 
 
-def wrong(logits_rows: int | None, rows: list[Row] | None = None) -> list[Finding]:
+def wrong(
+    logits_rows: int | None, rows: list[Row] | None = None, config: Row | None = None
+) -> list[Finding]:
     steps = [step(1, "mixed", logits_rows=logits_rows)]
-    return LogitsArity().check(trace_of(steps=steps, batch_rows=rows or MIXED))
+    return LogitsArity().check(trace_of(config=config or {}, steps=steps, batch_rows=rows or MIXED))
 
 
 @pytest.mark.parametrize("logits_rows", [1, 4, 18])
@@ -43,6 +45,15 @@ def test_drafts_may_have_rows_of_their_own(logits_rows: int, is_wrong: bool) -> 
 
 def test_chunks_that_do_not_say_whether_they_end_are_not_judged() -> None:
     assert wrong(9, [chunk(1, "a", 8, is_final_chunk=None), row(1, "c")]) == []
+
+
+@pytest.mark.parametrize(("logits_rows", "is_wrong"), [(4, False), (3, True), (18, True)])
+def test_an_engine_that_computes_logits_of_every_row_has_one_for_each(
+    logits_rows: int, is_wrong: bool
+) -> None:
+    config = {"engine": {"logits_of_every_row": True}}
+
+    assert bool(wrong(logits_rows, config=config)) == is_wrong
 
 
 @each_scenario

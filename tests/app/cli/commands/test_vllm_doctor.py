@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.ingest.attach.vllm.installed.doctor import PARTS, TESTED
+from stepscope.ingest.attach.vllm.installed.doctor import PARTS, TESTED, Part
 from tests.app.cli.conftest import Command
 from tests.packages import write_package
 
@@ -29,11 +30,12 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(folder: Path, names: Iterable[str] = EVERYTHING, version: str = TESTED[0]) -> None:
-    """A vLLM with these names, which fails when it is imported, and the plug-in of stepscope."""
+    """A vLLM with these functions, which fails when it is imported, and stepscope's plug-in."""
     classes: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name in names:
         module, _, path = name.partition(":")
-        classes[module][path.partition(".")[0]].append(path.partition(".")[2])
+        owner, dot, method = path.partition(".")
+        classes[module][owner if dot else ""].append(method if dot else path)
     for package in ("vllm", "uvicorn"):
         (folder / package).mkdir()
         (folder / package / "__init__.py").write_text("raise SystemExit('it was imported')\n")
@@ -47,11 +49,11 @@ def install(folder: Path, names: Iterable[str] = EVERYTHING, version: str = TEST
     write_package(folder, "beside", "", "vllm.general_plugins", "stepscope = beside:install")
 
 
-def _class(name: str, methods: list[str]) -> str:
-    if methods == [""]:
-        return f"def {name}(): ...\n"
-    body = "".join(f"    async def {method}(self): ...\n" for method in methods)
-    return f"class {name}:\n{body}\n"
+def _class(name: str, functions: list[str]) -> str:
+    if not name:
+        return "".join(f"def {function}: ...\n" for function in functions)
+    methods = (function.replace("(", "(self, ") for function in functions)
+    return f"class {name}:\n" + "".join(f"    async def {each}: ...\n" for each in methods) + "\n"
 
 
 def test_a_whole_installation_would_be_recorded(stepscope: Command, packages: Path) -> None:
@@ -77,6 +79,19 @@ def test_a_name_that_is_gone_is_named_with_what_is_not_recorded_without_it(
     assert run.code == 1
     assert told["missing"] == {part.name: [gone] for part in PARTS if gone in part.needs}
     assert all(f"not recorded: {part}" in told["troubles"] for part in told["missing"])
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_a_function_that_takes_something_else_is_as_good_as_gone(
+    part: Part, stepscope: Command, packages: Path
+) -> None:
+    taken = [name for name in part.needs if not name.endswith("()")]
+    install(packages, [re.sub(r"\(\w+", "(other", each) if each in taken else each
+                       for each in EVERYTHING])  # fmt: skip
+
+    told = json.loads(stepscope("vllm", "doctor", "--format", "json").out)
+
+    assert set(told["missing"].get(part.name, ())) == set(taken)
 
 
 def test_another_version_is_a_note_and_no_trouble(stepscope: Command, packages: Path) -> None:

@@ -1,0 +1,153 @@
+"""What the hooks cost a scheduler of vLLM, without a model: CPU time of the thread that schedules.
+
+Two schedulers take turns, round by round, and one of them is recorded. A round is as many steps as
+a KV block has tokens, so that each round claims as much; the least of all rounds counts, as
+whatever else the machine does only adds to it. Between two calls a forward pass pushes everything
+out of the processor's caches; here a walk over memory does (`cold`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stepscope.ingest.attach.recorded import RecordedScheduler
+from stepscope.ingest.attach.vllm.attached import AttachedScheduler
+from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.replay.script import Asked
+from stepscope.ingest.replay.vllm.scheduler import VllmScheduler
+
+BLOCK_SIZE = 16
+CACHE = np.zeros(2 * 2**20)
+"""Sixteen mebibytes: more than a core's own caches."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """How many run, how many wait behind them, how many come every so many steps."""
+
+    name: str
+    num_running: int
+    num_waiting: int = 0
+    every: int = 0
+    burst: int = 1
+    caches: bool = False
+
+
+LOADS = (
+    Load("decode, 64 running", 64),
+    Load("decode, 256 running", 256),
+    Load("decode, 64 running, prefix cache", 64, caches=True),
+    Load("decode, 64 running, 200 waiting", 64, num_waiting=200),
+    Load("mixed, 64 running, one comes every 4 steps", 64, every=4),
+    Load("bursts of 32 every 40 steps, 64 running", 64, every=40, burst=32),
+)
+
+
+class Driven:
+    """A scheduler, fed with one token for each request of a batch that gives one."""
+
+    def __init__(self, load: Load, name: str) -> None:
+        most = load.num_running + (0 if load.num_waiting else 64 * bool(load.every))
+        config = {
+            "block_size": BLOCK_SIZE, "num_blocks": 40_000, "max_model_len": 8192,
+            "max_num_seqs": most, "max_num_batched_tokens": 2048,
+            "enable_prefix_caching": load.caches,
+        }  # fmt: skip
+        self.load, self.name, self.came = load, name, 0
+        self.steps = 0
+        self.vllm = VllmScheduler(config)
+        self.scheduler = self.vllm.scheduler
+
+    def fill(self) -> None:
+        """Let requests come, and prefill them."""
+        for _ in range(self.load.num_running + self.load.num_waiting):
+            self.add(30, 8000)
+        for _ in range(20):
+            self.step(None)
+
+    def add(self, length: int, max_tokens: int) -> None:
+        name = f"{self.name}-{self.came:06}"
+        self.came += 1
+        self.vllm.add(Asked(name, length, max_tokens, 0))
+
+    def step(self, pushed_out: Any) -> int:
+        """CPU nanoseconds of the scheduler's two calls, and of requests that came."""
+        load, took = self.load, 0
+        if load.every and self.steps % load.every == 0:
+            began = time.thread_time_ns()
+            for number in range(load.burst):
+                self.add(60 + (self.steps + number) % 40, 20)
+            took += time.thread_time_ns() - began
+        self.steps += 1
+        _push_out(pushed_out)
+        began = time.thread_time_ns()
+        output = self.scheduler.schedule()
+        took += time.thread_time_ns() - began
+        made = _made(self.scheduler, output)
+        _push_out(pushed_out)
+        began = time.thread_time_ns()
+        self.scheduler.update_from_output(output, made)
+        return took + time.thread_time_ns() - began
+
+
+def cost(load: Load, folder: Path, *, cold: bool, num_rounds: int = 12) -> tuple[float, float]:
+    """Microseconds a step of the scheduler alone, and of what recording adds to it."""
+    plain, recorded = Driven(load, "plain"), Driven(load, "recorded")
+    recorder = Recorder(folder, producer="vllm")
+    attached = AttachedScheduler(recorded.scheduler, RecordedScheduler(recorder))
+    for each in (plain, recorded):
+        each.fill()
+    best = {plain.name: 1e18, recorded.name: 1e18}
+    for each in _in_turn(plain, recorded, num_rounds):
+        took = sum(each.step(CACHE if cold else None) for _ in range(_round(load)))
+        best[each.name] = min(best[each.name], took / _round(load))
+    attached.close()
+    return best[plain.name] / 1e3, (best[recorded.name] - best[plain.name]) / 1e3
+
+
+def lines(folder: Path) -> Iterator[str]:
+    """A line for each load."""
+    for number, load in enumerate(LOADS):
+        for cold in (False, True):
+            plain, more = cost(load, folder / f"hooks-{number}-{cold}", cold=cold)
+            how = "out of cold caches" if cold else "out of warm caches"
+            yield (
+                f"{load.name}, {how}: the scheduler takes {plain:,.1f} us of CPU a step, "
+                f"its hooks {more:+,.1f} us"
+            )
+
+
+def _round(load: Load) -> int:
+    return max(BLOCK_SIZE * 2, load.every * 2)
+
+
+def _in_turn(plain: Driven, recorded: Driven, num_rounds: int) -> Iterator[Driven]:
+    for number in range(num_rounds):
+        yield from (plain, recorded) if number % 2 else (recorded, plain)
+
+
+def _push_out(cache: Any) -> None:
+    if cache is not None:
+        cache += 1.0
+
+
+def _made(scheduler: Any, output: Any) -> Any:
+    """What a model gives for a batch: a token for each row that does not leave its prompt open."""
+    from vllm.v1.outputs import ModelRunnerOutput
+
+    names = list(output.num_scheduled_tokens)
+    requests = scheduler.requests
+    sampled = [
+        [1] if requests[name].num_computed_tokens >= requests[name].num_tokens else []
+        for name in names
+    ]
+    return ModelRunnerOutput(
+        req_ids=names, req_id_to_index={name: at for at, name in enumerate(names)},
+        sampled_token_ids=sampled, logprobs=None, prompt_logprobs_dict={}, pooler_output=[],
+    )  # fmt: skip
