@@ -1,7 +1,9 @@
 """What recording costs a vLLM: `make bench-vllm`. Two engines in one process, one is recorded.
 
 They take turns, block by block of steps, so that whatever else the machine does hits both. Each
-block's median step is compared with that of its neighbour; the medians of these are printed.
+block's median step is compared with that of its neighbour; the medians of these are printed. Where
+a machine is busy, that says little: so the CPU time in our own functions is printed too, and before
+all that what they cost a scheduler without a model.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from statistics import mean, median
 from typing import Any, NamedTuple
 
 from stepscope.ingest.trace import Trace
+from tests.vllm.bench_hooks import Timed, lines
 from tests.vllm.runs import ENGINE, trace_folders
 from tests.vllm.tiny_llama import make, words
 
@@ -90,15 +93,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--blocks", type=int, default=12, help="blocks of steps for each engine")
     parser.add_argument("--only", default="", help="loads whose name has this")
+    parser.add_argument("--scheduler", action="store_true", help="the scheduler alone, no engine")
     asked = parser.parse_args()
+    timed = Timed()
     with tempfile.TemporaryDirectory() as folder:
+        for line in lines(Path(folder), asked.only):
+            _print(line)
+        if asked.scheduler:
+            return
+        timed.install()
         model = make(Path(folder) / "model")
         for number, load in enumerate(LOADS):
             if asked.only in load.name:
-                _measure(load, model, Path(folder) / f"traces-{number}", asked.blocks)
+                _measure(load, model, Path(folder) / f"traces-{number}", asked.blocks, timed)
 
 
-def _measure(load: Load, model: Path, traces: Path, num_blocks: int) -> None:
+def _measure(load: Load, model: Path, traces: Path, num_blocks: int, timed: Timed) -> None:
     os.environ["STEPSCOPE_TRACE"] = str(traces)
     recorded = Driven(model, "with", load.num_running)
     os.environ.pop("STEPSCOPE_TRACE")
@@ -112,6 +122,9 @@ def _measure(load: Load, model: Path, traces: Path, num_blocks: int) -> None:
         taken = {engine.name: _block(engine, load) for engine in order}
         pairs.append((taken["without"], taken["with"]))
     grown = _rss() - rss
+    ours_us, step_us = _ours(recorded, load, timed, num_blocks)
+    _print(f"{load.name}: our own functions take {ours_us:,.1f} us of CPU a step, "
+           f"{ours_us / step_us:.2%} of its {step_us:,.0f}")  # fmt: skip
     for engine in (plain, recorded):
         engine.clear()
         engine.engine.engine_core.shutdown()
@@ -146,6 +159,17 @@ def _block(engine: Driven, load: Load) -> Took:
     taken = [engine.step() for _ in _coming(engine, load)]
     usual = mean if load.every or load.burst else median
     return Took(usual(took.wall for took in taken), usual(took.cpu for took in taken))
+
+
+def _ours(engine: Driven, load: Load, timed: Timed, num_blocks: int) -> tuple[float, float]:
+    """Microseconds of CPU of our functions and of a step, in the middle one of some blocks."""
+    found: list[tuple[float, float]] = []
+    for _ in range(max(num_blocks // 2, 3)):
+        timed.ns, timed.is_on = 0, True
+        taken = [engine.step().cpu for _ in _coming(engine, load)]
+        timed.is_on = False
+        found.append((timed.ns / len(taken) / 1e3, mean(taken) * 1e6))
+    return sorted(found)[len(found) // 2]
 
 
 def _coming(engine: Driven, load: Load) -> Iterator[int]:

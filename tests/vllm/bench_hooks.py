@@ -9,13 +9,14 @@ out of the processor's caches; here a walk over memory does (`cold`).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.vllm.attached import AttachedScheduler
 from stepscope.ingest.recorder import Recorder
@@ -47,6 +48,38 @@ LOADS = (
     Load("mixed, 64 running, one comes every 4 steps", 64, every=4),
     Load("bursts of 32 every 40 steps, 64 running", 64, every=40, burst=32),
 )
+
+
+class Timed:
+    """CPU nanoseconds of this thread in all that is called around an engine's functions."""
+
+    def __init__(self) -> None:
+        self.ns, self.is_on = 0, False
+        began = time.thread_time_ns()
+        for _ in range(1000):
+            time.thread_time_ns()
+        self._clock_ns = (time.thread_time_ns() - began) // 1000
+
+    def install(self) -> None:
+        """Have what is put around functions from now on timed, while `is_on`."""
+        around = Hooks.around
+
+        def timed_around(hooks: Hooks, owner: Any, name: str, takes: Any = (), **ours: Any) -> None:
+            around(hooks, owner, name, takes, **{at: self._timed(f) for at, f in ours.items()})
+
+        setattr(Hooks, "around", timed_around)  # noqa: B010 - it is no assignment that mypy allows
+
+    def _timed(self, ours: Callable[..., None] | None) -> Callable[..., None] | None:
+        if ours is None:
+            return None
+
+        def timed(*args: Any) -> None:
+            began = time.thread_time_ns() if self.is_on else None
+            ours(*args)
+            if began is not None:
+                self.ns += time.thread_time_ns() - began - self._clock_ns
+
+        return timed
 
 
 class Driven:
@@ -111,10 +144,10 @@ def cost(load: Load, folder: Path, *, cold: bool, num_rounds: int = 12) -> tuple
     return best[plain.name] / 1e3, (best[recorded.name] - best[plain.name]) / 1e3
 
 
-def lines(folder: Path) -> Iterator[str]:
-    """A line for each load."""
+def lines(folder: Path, only: str = "") -> Iterator[str]:
+    """Two lines for each load whose name has `only`."""
     for number, load in enumerate(LOADS):
-        for cold in (False, True):
+        for cold in (False, True) if only in load.name else ():
             plain, more = cost(load, folder / f"hooks-{number}-{cold}", cold=cold)
             how = "out of cold caches" if cold else "out of warm caches"
             yield (
