@@ -54,7 +54,9 @@ class Hooks:
             if self.is_stopped:
                 return original(*args, **kwargs)
             given = args
-            if len(args) != count or kwargs or not is_leading:
+            if is_leading and len(args) >= count:
+                given = args[:count]
+            else:
                 given = tuple(
                     args[at] if at < len(args) else kwargs.get(name) for name, at in places
                 )

@@ -202,16 +202,16 @@ class AttachedScheduler:
         self._is_inside = False
         formed = self._taken(output)
         if formed is not None:
-            sent = list((result or {}).values())
-            how = ran(model_output)
+            sent, how = list((result or {}).values()), ran(model_output)
             is_as_expected = formed.num_disturbed == self._num_disturbed
             if formed.has_drafts:
                 tell_several(self.telling, ts_ns, formed, sent, how, self._find)
             else:
                 tell_outputs(self.telling, ts_ns, formed, sent, how, is_as_expected=is_as_expected)
-        self._tell_ended(ts_ns)
-        self._tell_put_back(ts_ns)
-        self._tell_blocks(ts_ns)
+        if self._ended or self._put_back or self._blocks.changes:
+            self._tell_ended(ts_ns)
+            self._tell_put_back(ts_ns)
+            self._tell_blocks(ts_ns)
 
     def _taken(self, output: Any) -> Formed | None:
         """Take the batch of these outputs from those under way."""

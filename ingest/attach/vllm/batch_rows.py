@@ -55,15 +55,19 @@ class BatchRows:
         """
         scheduled = output.num_scheduled_tokens
         names = list(scheduled)
+        has_drafts = self._has_drafts or bool(output.scheduled_spec_decode_tokens)
+        if not self.prefilling and not has_drafts and names == self._names:
+            # Most steps are such: what follows would come to the same, in twice the time.
+            num = len(names)
+            counts = Counts("decode", 0, num, 0, output.total_num_scheduled_tokens, *room)
+            step = self.telling.formed_again(ts_ns, counts)
+            return Formed(output, step, [], num, num_disturbed, has_drafts=False)
         in_prefill = [name for name in self.prefilling if name in scheduled]
         counts = _counts(output, in_prefill, room)
-        has_drafts = self._has_drafts or bool(output.scheduled_spec_decode_tokens)
         rows: list[BatchRow] = []
         if has_drafts:
             rows = [self._row(name, output) for name in names]
             step = self.telling.formed_drafts(ts_ns, rows, counts)
-        elif not in_prefill and names == self._names:
-            step = self.telling.formed_again(ts_ns, counts)
         else:
             rows, step = self._changed(ts_ns, output, names, in_prefill, counts)
         self._names = None if has_drafts or not names else names

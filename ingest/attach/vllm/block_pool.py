@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -32,6 +32,8 @@ class KVBlocks:
         self.changes: list[BlockChange] = []
         self.num_cached = 0
         self.pool = manager.block_pool
+        self.num_blocks = int(self.pool.num_gpu_blocks) - 1  # the null block is nobody's
+        self._count_free: Callable[[], int] = self.pool.get_num_free_blocks
         self._manager = manager
         self.has_cache = bool(getattr(self.pool, "enable_caching", False))
         self._tells_hashes = bool(os.environ.get(HASHES))
@@ -57,12 +59,7 @@ class KVBlocks:
     @property
     def num_free(self) -> int:
         """Blocks that are free."""
-        return int(self.pool.get_num_free_blocks())
-
-    @property
-    def num_blocks(self) -> int:
-        """Blocks of the pool, without the null block, which nobody owns."""
-        return int(self.pool.num_gpu_blocks) - 1
+        return self._count_free()
 
     def missing_for(self, request: Any, num_tokens: int) -> int:
         """How many blocks a running request lacks for so many tokens."""

@@ -14,7 +14,8 @@ from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 
 RAN = "stepscope_ran"
-"""The attribute of a runner, while it runs a batch, and of what it gives back."""
+"""The attribute of what a runner gives back."""
+_PATHS: dict[Any, str | None] = {}
 HELD = ("_model_runner_output", "model_runner_output")
 """Where a result that is still being copied from the device keeps what becomes of it."""
 
@@ -38,7 +39,7 @@ class ModelRuns:
     def watch(self, module: ModuleType) -> None:
         """Follow the runners that this module's class makes."""
         around, takes = self.hooks.around, FOLLOWED["runner"]
-        runner, chosen = module.GPUModelRunner, "_determine_batch_execution_and_padding"
+        runner, chosen = _fresh(module.GPUModelRunner), "_determine_batch_execution_and_padding"
         around(runner, "execute_model", takes["execute_model"], before=_begin)
         around(runner, chosen, takes[chosen], after=_chosen)
         around(runner, "sample_tokens", takes["sample_tokens"], before=_computed, after=_hand_over)
@@ -46,45 +47,54 @@ class ModelRuns:
     def watch_v2(self, module: ModuleType) -> None:
         """The same of vLLM's second model runner."""
         around, takes = self.hooks.around, FOLLOWED["runner_v2"]
-        runner = module.GPUModelRunner
+        runner = _fresh(module.GPUModelRunner)
         around(runner, "prepare_inputs", takes["prepare_inputs"], after=_prepared)
         around(runner, "sample_tokens", takes["sample_tokens"], after=_hand_over)
 
 
 def ran(model_output: Any) -> Ran:
     """How the step ran whose results these are."""
-    told = getattr(model_output, RAN, UNKNOWN)
-    return told if isinstance(told, Ran) else UNKNOWN
+    told = getattr(model_output, RAN, None)
+    return Ran(*told) if isinstance(told, tuple) else UNKNOWN
+
+
+def _fresh(runner: Any) -> Any:
+    _begin(runner)
+    return runner
 
 
 def _begin(runner: Any) -> None:
-    setattr(runner, RAN, UNKNOWN)
+    runner.stepscope_path = runner.stepscope_rows = None
 
 
 def _chosen(result: Any, runner: Any) -> None:
-    setattr(runner, RAN, Ran(_path(result[0])))
+    runner.stepscope_path = _path(result[0])
 
 
 def _computed(runner: Any) -> None:
     """A stage of a pipeline that is not the last one computes no logits."""
     logits = getattr(runner.execute_model_state, "logits", None)
-    if logits is not None:
-        setattr(runner, RAN, getattr(runner, RAN, UNKNOWN)._replace(logits_rows=len(logits)))
+    runner.stepscope_rows = None if logits is None else logits.shape[0]
 
 
 def _prepared(inputs: Any, runner: Any, batch: Any) -> None:
-    setattr(runner, RAN, Ran(_path(batch.cg_mode), len(inputs.logits_indices)))
+    runner.stepscope_path = _path(batch.cg_mode)
+    runner.stepscope_rows = inputs.logits_indices.shape[0]
 
 
 def _hand_over(result: Any, runner: Any) -> None:
-    told = getattr(runner, RAN, UNKNOWN)
-    setattr(runner, RAN, UNKNOWN)
-    output = next((getattr(result, name) for name in HELD if hasattr(result, name)), result)
+    output = result
+    for name in HELD:
+        output = getattr(result, name, output)
+    told = runner.stepscope_path, runner.stepscope_rows
+    runner.stepscope_path = runner.stepscope_rows = None
     # What has no requests is one object for all, which vLLM gives where nothing ran.
-    if told is not UNKNOWN and getattr(output, "req_ids", None):
-        setattr(output, RAN, told)
+    if told != (None, None) and getattr(output, "req_ids", None):
+        output.stepscope_ran = told
 
 
 def _path(mode: Any) -> str | None:
-    name = getattr(mode, "name", None)
-    return f"graph {name.lower()}" if name else None
+    if mode not in _PATHS:
+        name = getattr(mode, "name", None)
+        _PATHS[mode] = f"graph {name.lower()}" if name else None
+    return _PATHS[mode]

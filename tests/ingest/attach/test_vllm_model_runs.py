@@ -24,12 +24,16 @@ class Output:
 EMPTY = Output()
 
 
+def rows(count: int) -> Any:
+    return SimpleNamespace(shape=(count,))
+
+
 class GPUModelRunner:
     """As vLLM's: a graph is chosen, logits are computed, and tokens are sampled later."""
 
     def __init__(self) -> None:
         self.execute_model_state: Any = None
-        self.mode, self.logits, self.sampled = Mode.FULL, [0.0, 0.0], Output("a", "b")
+        self.mode, self.logits, self.sampled = Mode.FULL, rows(2), Output("a", "b")
 
     def execute_model(self, scheduler_output: Any, intermediate_tensors: Any = None) -> None:
         if not scheduler_output:
@@ -49,7 +53,7 @@ class SecondRunner:
     """As vLLM's second one, which prepares inputs for a graph that was chosen before."""
 
     def prepare_inputs(self, scheduler_output: Any, batch_state: Any, batch_desc: Any) -> Any:
-        return SimpleNamespace(logits_indices=scheduler_output)
+        return SimpleNamespace(logits_indices=rows(len(scheduler_output)))
 
     def sample_tokens(self, grammar_output: Any) -> Any:
         return SimpleNamespace(model_runner_output=Output("a"))
