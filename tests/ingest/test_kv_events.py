@@ -12,6 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from stepscope.analyzers.check.run import check
+from stepscope.analyzers.views.ownership import ownerships
 from stepscope.ingest.errors import TraceError, TruncatedTrace
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.encodings.msgpack_stream import Messages, message_end
@@ -47,19 +49,20 @@ def open_capture(folder: Path, content: bytes) -> Trace:
     return Trace.open(file)
 
 
-def test_blocks_are_claimed_shared_and_released_by_the_cache(tmp_path: Path) -> None:
+def test_what_the_cache_can_find_and_no_longer_can_makes_nobody_an_owner(tmp_path: Path) -> None:
     trace = open_capture(tmp_path, CAPTURE)
 
     gpu, cpu = "prefix cache (GPU)", "prefix cache (CPU)"
-    assert rows(trace, "allocations", "ts_ns", "id", "op", "owner", "generation") == [
-        (10_500_000_000, 0, "claim", gpu, 0),
-        (10_500_000_000, 1, "claim", gpu, 0),
-        (11_000_000_000, 0, "release", gpu, 0),
-        (11_000_000_000, 1, "share", gpu, 0),
-        (11_500_000_000, 2, "claim", cpu, 0),
-        (12_000_000_000, 1, "release", gpu, 0),
-        (12_000_000_000, 2, "release", cpu, 0),
+    assert rows(trace, "allocations", "ts_ns", "id", "op", "owner") == [
+        (10_500_000_000, 0, "cache", gpu),
+        (10_500_000_000, 1, "cache", gpu),
+        (11_000_000_000, 0, "evict", gpu),
+        (11_000_000_000, 1, "cache", gpu),
+        (11_500_000_000, 2, "cache", cpu),
+        (12_000_000_000, 1, "evict", gpu),
+        (12_000_000_000, 2, "evict", cpu),
     ]
+    assert ownerships(trace).collect().is_empty()
     assert rows(trace, "counters", "name", "value") == [
         ("cached blocks", 2.0), ("cached blocks", 1.0), ("cached blocks", 2.0),
         ("cached blocks", 0.0),
@@ -77,12 +80,22 @@ def test_what_was_read_is_counted_and_marked_as_inferred(tmp_path: Path) -> None
     assert trace.manifest.closed
 
 
-def test_a_block_that_is_stored_again_is_of_the_next_generation(tmp_path: Path) -> None:
-    events = (stored(5), ["BlockRemoved", [5], "GPU"], stored(5))
+def test_a_block_is_told_with_its_hash_and_keeps_its_number_when_it_is_stored_again(
+    tmp_path: Path,
+) -> None:
+    events = (stored(5), ["BlockRemoved", [5], "GPU"], stored(5, b"h" * 32, "h" * 99))
 
     trace = open_capture(tmp_path, message(0, *events))
 
-    assert rows(trace, "allocations", "id", "generation") == [(0, 0), (0, 0), (0, 1)]
+    assert rows(trace, "allocations", "id", "block_hash") == [
+        (0, "5"), (0, "5"), (0, "5"), (1, "68" * 8), (2, "h" * 64),
+    ]  # fmt: skip
+
+
+def test_rules_on_owners_do_not_judge_a_capture_that_tells_of_none(tmp_path: Path) -> None:
+    judged = check(open_capture(tmp_path, CAPTURE)).coverage.judged
+
+    assert not {"KVB001", "KVB002", "KVB005"} & set(judged)
 
 
 def test_messages_as_they_come_from_the_socket_are_read(tmp_path: Path) -> None:
@@ -91,7 +104,7 @@ def test_messages_as_they_come_from_the_socket_are_read(tmp_path: Path) -> None:
 
     trace = open_capture(tmp_path, gzip.compress(frames))
 
-    assert rows(trace, "allocations", "rank", "op") == [(3, "claim")]
+    assert rows(trace, "allocations", "rank", "op") == [(3, "cache")]
     assert trace.manifest.config["sources"] == {"3": "KV events 3 kv@pod-1@model"}
 
 

@@ -37,7 +37,8 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.ownership import CALLED, THING, ownerships
+from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.ownership import CALLED, TAKES, THING, ownerships
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -60,6 +61,10 @@ class BlockDoubleOwned:
 
     overlap_ns: int = 1
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether anybody took anything: what a cache can find has no owner by that."""
+        return any_row(trace.allocations.filter(pl.col("op").is_in(TAKES)))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per pair of owners and kind of thing, in order of time."""

@@ -1,8 +1,9 @@
-"""Blocks that a prefix cache stored and removed, as allocations, and how many it holds.
+"""Blocks whose contents a prefix cache can find or no longer can, and how many it can find.
 
 A block is known by its hash, so what is told is which contents the cache holds, not for which
-request: blocks are numbered as they come, and their owner is the cache. The tokens of blocks are
-left out, as contents are.
+request: blocks are numbered as they come, nobody claims or releases them (`cache` and `evict` make
+nobody an owner), and in the place of an owner stands the cache. The tokens of blocks are left out,
+as contents are.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ AGAIN = "batches whose numbers repeat or start over"
 BEFORE = "blocks removed that were stored before the capture"
 CACHE = "prefix cache"
 LAST_SECOND = 1 << 32
+NUM_HASH_BYTES, LIMIT_HASH_CHARS = 8, 64
+"""So much of a hash tells it from others; the recorder of vLLM keeps as many bytes."""
 Hash = int | bytes | str
 
 
@@ -33,7 +36,6 @@ class _Cache:
 
     batches: Numbers = field(default_factory=Numbers)
     numbers: dict[tuple[str, Hash], int] = field(default_factory=dict)
-    claimed: dict[int, int] = field(default_factory=dict)
     held: dict[tuple[str, Hash], int] = field(default_factory=dict)
 
     def number(self, key: tuple[str, Hash]) -> int:
@@ -78,44 +80,43 @@ class KvEvents:
             return
         self.rows.read[f"{kind} events"] += 1
         if kind == CLEARED:
-            for key in list(cache.held):
-                self._add("release", key, ts_ns, source, cache)
+            for key in cache.held:
+                self._add("evict", key, ts_ns, source, cache)
             cache.held.clear()
         for value in hashes:
             if not isinstance(value, int | bytes | str):
                 self.rows.skipped[NOT_HASHES] += 1
             elif kind == STORED:
-                self._store((medium, value), ts_ns, source, cache)
+                cache.held[medium, value] = 1
+                self._add("cache", (medium, value), ts_ns, source, cache)
             else:
                 self._remove((medium, value), ts_ns, source, cache)
-
-    def _store(self, key: tuple[str, Hash], ts_ns: int, source: Source, cache: _Cache) -> None:
-        is_held = key in cache.held
-        self._add("share" if is_held else "claim", key, ts_ns, source, cache)
-        cache.held[key] = 1
 
     def _remove(self, key: tuple[str, Hash], ts_ns: int, source: Source, cache: _Cache) -> None:
         if cache.held.pop(key, None) is None:
             self.rows.inferred[BEFORE] += 1
-        self._add("release", key, ts_ns, source, cache)
+        self._add("evict", key, ts_ns, source, cache)
 
     def _add(
         self, op: str, key: tuple[str, Hash], ts_ns: int, source: Source, cache: _Cache
     ) -> None:
-        number = cache.number(key)
-        generation = cache.claimed.get(number, -1)
-        if op == "claim":
-            generation = cache.claimed[number] = generation + 1
+        medium, value = key
         self.rows.add(
             "allocations",
             source,
             ts_ns,
             resource="kv-block",
-            id=number,
+            id=cache.number(key),
             op=op,
-            owner=f"{CACHE} ({key[0]})" if key[0] else CACHE,
-            generation=generation if generation >= 0 else None,
+            owner=f"{CACHE} ({medium})" if medium else CACHE,
+            block_hash=_text(value),
         )
+
+
+def _text(value: Hash) -> str:
+    if isinstance(value, bytes):
+        return value[:NUM_HASH_BYTES].hex()
+    return str(value)[:LIMIT_HASH_CHARS]
 
 
 def _time(seconds: float, source: Source) -> int:
