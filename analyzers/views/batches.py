@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from stepscope.analyzers.views.left_out import not_ready, num_holding
@@ -11,6 +13,8 @@ from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 STEP = ("rank", "step")
+LANE = ("rank", "pp_stage")
+"""What runs one step after the other: a rank, or each stage of its pipeline."""
 
 
 def formed(trace: Trace) -> pl.LazyFrame:
@@ -36,14 +40,16 @@ def formed(trace: Trace) -> pl.LazyFrame:
     )  # fmt: skip
 
 
-def own_times(steps: pl.LazyFrame) -> pl.LazyFrame:
-    """Add from_ns and to_ns: when each step ran and none of its rank did that had begun before it.
+def own_times(steps: pl.LazyFrame, of: Sequence[str] = LANE) -> pl.LazyFrame:
+    """Add from_ns and to_ns: when each step ran and none did of the same `of` that began before it.
 
     Steps of an engine that schedules ahead overlap; these times do not, and add up to the time in
     which any of them ran, which the sum of the durations is more than. A step that ran beside
-    others only has none: from_ns is to_ns. `steps` are `formed`.
+    others only has none: from_ns is to_ns. Stages of a pipeline run beside each other, each on a
+    device of its own: a stage's times are its own unless `of` is the rank alone, which has them
+    all in one row of time. `steps` are `formed`.
     """
-    before_ns = pl.col("end_ns").cum_max().shift(1).over("rank")
+    before_ns = pl.col("end_ns").cum_max().shift(1).over(of)
     from_ns = pl.min_horizontal(pl.max_horizontal("ts_ns", before_ns), "end_ns")
     in_order = steps.sort("rank", "ts_ns", "step", "end_ns", "kind")
     return in_order.with_columns(from_ns=from_ns, to_ns=pl.col("end_ns"))

@@ -40,7 +40,7 @@ def idle_slots(trace: Trace) -> pl.LazyFrame:
     most = pl.col("num_running").max().over("rank") if declared is None else pl.lit(declared)
     lost = pl.min_horizontal("num_free_slots", "num_waiting").cast(pl.Int64)
     steps = (
-        own_times(formed(trace))
+        own_times(formed(trace), of=("rank",))  # a slot is lost once, whatever stages ran
         .with_columns(running_slots=most.cast(pl.Int64))
         .with_columns(num_free_slots=pl.col("running_slots") - pl.col("num_running"))
         .with_columns(lost_ns=lost * (pl.col("to_ns") - pl.col("from_ns")))
