@@ -12,6 +12,8 @@ import polars as pl
 from stepscope.ingest.schema import PHASES
 from stepscope.ingest.trace import Trace
 
+MOST_OF_A_PAGE = 2**20
+
 
 def is_one_run(trace: Trace) -> bool:
     """Tell whether its ranks are of one engine: a log may hold lines of several, of other days.
@@ -37,6 +39,12 @@ def num_slots(trace: Trace) -> int | None:
 def block_size(trace: Trace) -> int | None:
     """Tokens of a KV block."""
     return _number(trace, "engine", "block_size") or None
+
+
+def page_size(trace: Trace) -> int | None:
+    """Tokens of a page, where a pool is counted in tokens and handed out in pages (SGLang)."""
+    size = _number(trace, "page_size") or _number(trace, "engine", "page_size")
+    return size if size and size < MOST_OF_A_PAGE else None
 
 
 def slot_bytes(trace: Trace) -> int | None:

@@ -19,6 +19,8 @@ from stepscope.ingest.trace import Trace
 THING = ("rank", "resource", "id")
 OWNER = (*THING, "owner")
 CALLED = {"kv-block": "KV block", "slot": "slot", "kv-token": "token of KV"}
+POOLED = {"kv-block": "KV blocks", "kv-token": "tokens of KV"}
+"""What KV pools are counted in."""
 TAKES = ("claim", "share", "move")
 
 

@@ -4,6 +4,7 @@
 Runs of more than `max_steps` steps in which nothing was computed, at the end of which at least two
 requests held KV blocks and at least one of these had last been told that it lacks more. What they
 lack is held by the others, who wait as well. The holders are named, those with most blocks first.
+Of a pool that is counted in tokens, its tokens are what they hold.
 
 ## Why it hurts
 Nobody gets on, and nobody lets go: the engine stands until clients time out or it is restarted. The
@@ -36,7 +37,7 @@ from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed
 from stepscope.analyzers.views.known import knows
-from stepscope.analyzers.views.ownership import ownerships
+from stepscope.analyzers.views.ownership import POOLED, ownerships
 from stepscope.analyzers.views.requests import has_decisions
 from stepscope.analyzers.views.streaks import streaks
 from stepscope.ingest.times import FAR_NS
@@ -83,29 +84,32 @@ class HoldAndWait:
             pl.col("num_waiting").fill_null(0) > 0
         )
         runs = idle.filter(pl.col("num_steps") > self.max_steps, is_stuck).sort("ts_ns", "rank")
-        found = [_standing(row, trace) for row in runs.head(self.limit).collect().to_dicts()]
+        rows = runs.head(self.limit).collect().to_dicts()
+        found = [_standing(row, trace, pool) for row in rows for pool in POOLED]
         return [self._finding(row) for row in found if _is_deadlock(row)]
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         holders: list[dict[str, Any]] = row["holders"]
         held = sum(each["num_held"] for each in holders)
         named = ", ".join(f"{each['owner']} ({each['num_held']:,})" for each in holders[:NAMED])
-        of = f" of {row['kv_blocks_total']:,}" if row["kv_blocks_total"] else ""
+        unit = POOLED[row["pool"]]
+        of = f" of {row['pool_size']:,}" if row["pool_size"] else ""
         message = (
             f"{times(row['num_steps'], 'step')} running ({row['step']} to {row['last_step']}, "
             f"{duration(row['end_ns'] - row['ts_ns'])}) computed nothing: {len(holders):,} "
-            f"requests hold {held:,}{of} KV blocks and lack more, or wait for those who do: {named}"
+            f"requests hold {held:,}{of} {unit} and lack more, or wait for those who do: {named}"
             f"{', ...' if len(holders) > NAMED else ''}"
         )
         lacking = [each for each in holders if each["lacks"]]
+        counted = "blocks" if row["pool"] == "kv-block" else "tokens"
         evidence: Evidence = {
             "run_steps": row["num_steps"],
             "holders": len(holders),
-            "held_blocks": held,
-            "pool_blocks": row["kv_blocks_total"],
+            f"held_{counted}": held,
+            f"pool_{counted}": row["pool_size"],
             "holders that lack more": len(lacking),
             "first that lacks more": lacking[0]["owner"],
-            "needed_blocks": lacking[0]["needed"],
+            f"needed_{counted}": lacking[0]["needed"],
         }
         at = {**row, "request": lacking[0]["owner"]}
         return finding(self, message, FIX, at=at, evidence=evidence)
@@ -115,14 +119,17 @@ def _is_deadlock(row: Mapping[str, Any]) -> bool:
     return len(row["holders"]) > 1 and any(each["lacks"] for each in row["holders"])
 
 
-def _standing(run: dict[str, Any], trace: Trace) -> dict[str, Any]:
-    """A run of steps with its `holders`: owner, num_held, whether it lacks more, and how much."""
+def _standing(run: dict[str, Any], trace: Trace, pool: str) -> dict[str, Any]:
+    """A run of steps with its `holders`: owner, num_held, whether it lacks more, and how much.
+
+    And the pool of which they hold it, with its size where that is told in the same unit.
+    """
     until = (pl.col("ts_ns").clip(-FAR_NS, FAR_NS) <= run["last_ns"]) & (
         pl.col("rank") == run["rank"]
     )
     held = (
         ownerships(trace)
-        .filter(pl.col("rank") == run["rank"], pl.col("resource") == "kv-block")
+        .filter(pl.col("rank") == run["rank"], pl.col("resource") == pool)
         .filter(pl.col("from_ns") <= run["last_ns"], pl.col("to_ns") > run["last_ns"])
         .group_by("owner")
         .agg(num_held=pl.len().cast(pl.Int64))
@@ -132,10 +139,11 @@ def _standing(run: dict[str, Any], trace: Trace) -> dict[str, Any]:
         .group_by(owner="subject")
         .agg(pl.col("verdict", "resource", "needed").sort_by("ts_ns", "needed").last())
     )
-    lacks = (pl.col("verdict") == "deferred") & (pl.col("resource") == "kv-block")
+    lacks = (pl.col("verdict") == "deferred") & (pl.col("resource") == pool)
     holders = (
         held.join(told, on="owner", how="left")
         .with_columns(lacks=lacks.fill_null(value=False))
         .sort("num_held", "owner", descending=[True, False])
     )
-    return run | {"holders": holders.collect().to_dicts()}
+    size = run["kv_blocks_total"] if pool == "kv-block" else None
+    return run | {"holders": holders.collect().to_dicts(), "pool": pool, "pool_size": size}

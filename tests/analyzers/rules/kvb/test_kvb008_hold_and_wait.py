@@ -53,6 +53,21 @@ def test_one_who_waits_behind_the_other_is_part_of_it() -> None:
     assert (found.evidence["holders"], found.evidence["holders that lack more"]) == (2, 1)
 
 
+def test_tokens_of_a_pool_that_is_counted_in_them_are_held_and_waited_for_likewise() -> None:
+    held = [each | {"resource": "kv-token"} for each in HELD]
+    told = [lacks(name, resource="kv-token") for name in ("a", "b")]
+
+    (found,) = stuck(IDLE, told, held)
+
+    assert "2 requests hold 7 tokens of KV and lack more" in found.message
+    assert found.evidence["held_tokens"] == 7
+    assert "pool_tokens" not in found.evidence
+
+
+def test_who_holds_tokens_and_lacks_blocks_does_not_wait_for_what_the_others_hold() -> None:
+    assert stuck(IDLE, held=[each | {"resource": "kv-token"} for each in HELD]) == []
+
+
 @pytest.mark.parametrize(
     ("steps", "told", "held"),
     [

@@ -9,6 +9,7 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv014_never_fits import NeverFits
+from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode
@@ -43,6 +44,28 @@ def test_how_its_wait_ended_is_told() -> None:
         "2 requests wait for more KV blocks than there are: first a needs 63 and the pool has 49, "
         "held for 50 ns until it was aborted"
     )
+
+
+def in_tokens(needed: int | None, **config: Any) -> Trace:
+    told = held("a", needed, resource="kv-token", available=4)
+    return trace_of(decisions=[told], steps=STEPS, config=config)
+
+
+def test_a_pool_that_is_counted_in_tokens_is_compared_in_tokens() -> None:
+    (found,) = NeverFits().check(in_tokens(800, page_size=16))
+
+    assert found.message == (
+        "1 request waits for more tokens of KV than there are: a needs 800 and the pool has 784, "
+        "held for 80 ns"
+    )
+    assert (found.evidence["needed_tokens"], found.evidence["pool_tokens"]) == (800, 784)
+    assert NeverFits().check(in_tokens(784, page_size=16)) == []
+
+
+@pytest.mark.parametrize("trace", [in_tokens(800), in_tokens(None, page_size=16)],
+                         ids=["how large a page is", "how many it needs"])  # fmt: skip
+def test_what_is_not_told_of_a_pool_of_tokens_keeps_the_rule_from_judging(trace: Trace) -> None:
+    assert check(trace, (NeverFits(),)).not_applicable == ("STV014",)
 
 
 @pytest.mark.parametrize(
