@@ -27,7 +27,9 @@ FEATURES = ("prefill_tokens", "decode_rows", "context")
 class FittedCosts:
     """Costs and how far off they are: relative errors of the steps that were held out.
 
-    `left_out` of the `num_steps` steps that were fitted took unlike all others.
+    `left_out` of the `num_steps` steps that were fitted took unlike all others. `noise` is by how
+    much two steps differ in the median that follow each other with the same decodes and nothing
+    else: what no model of a batch can tell. None where there are too few of these.
     """
 
     costs: StepCosts
@@ -37,6 +39,7 @@ class FittedCosts:
     median_error: float
     p90_error: float
     total_error: float
+    noise: float | None
 
 
 def fit_costs(trace: Trace, rank: int) -> FittedCosts | None:
@@ -54,7 +57,7 @@ def fit_costs(trace: Trace, rank: int) -> FittedCosts | None:
         StepCosts(*(float(each) for each in (*weights, _gap_ns(trace, rank)))),
         int((~is_held).sum()), left_out, int(is_held.sum()),
         float(np.median(errors)), float(np.quantile(errors, 0.9)),
-        float(foreseen.sum() / took[is_held].sum() - 1),
+        float(foreseen.sum() / took[is_held].sum() - 1), _noise(steps),
     )  # fmt: skip
 
 
@@ -85,6 +88,16 @@ def _not_negative(given: np.ndarray, took: np.ndarray) -> np.ndarray:
     if used:
         weights[used] = found / scale[used]
     return weights
+
+
+def _noise(steps: pl.DataFrame) -> float | None:
+    decodes = pl.col("decode_rows")
+    goes_on = (decodes == decodes.shift(1)) & (pl.col("prefill_tokens") == 0)
+    goes_on &= pl.col("prefill_tokens").shift(1) == 0
+    took = pl.col("dur_ns")
+    off = steps.select(((took - took.shift(1)).abs() / took).filter(goes_on)).to_series()
+    found = off.median() if len(off) >= FEWEST else None
+    return float(found) if isinstance(found, float) else None
 
 
 def _given(steps: pl.DataFrame) -> np.ndarray:

@@ -61,8 +61,15 @@ def costs_line(found: FittedCosts) -> str:
         f"a step takes {_model(found.costs)}, fitted to {found.num_steps:,} steps"
         f" ({found.left_out:,} unlike all others left out); of {found.num_held_out:,} others it is"
         f" off by {found.median_error:.1%} in the median, {found.p90_error:.1%} at the 90th"
-        f" percentile, {found.total_error:+.1%} in sum"
+        f" percentile, {found.total_error:+.1%} in sum{_noise(found)}"
     )
+
+
+def _noise(found: FittedCosts) -> str:
+    """What of the error is not the model's."""
+    if found.noise is None:
+        return ""
+    return f"; two steps in a row with the same decodes differ by {found.noise:.1%} in the median"
 
 
 def _model(costs: StepCosts) -> str:

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pytest
+
+from stepscope import Trace
+from stepscope.analyzers.replay.step_costs import FittedCosts, fit_costs
+from stepscope.app.replay.what_came import costs_line
+from stepscope.ingest.manifest import Manifest
+from tests.conftest import ROOT
+
+
+def fitted(noise: float, *, num_steps: int = 400) -> FittedCosts:
+    """Costs of steps of 1 ms and 50 us a decode, each up to a share longer or shorter."""
+    draw = random.Random(5)  # noqa: S311 - no secret
+    steps, rows = [], []
+    for step in range(num_steps):
+        decodes = 1 + step // 50
+        took = (1_000_000 + 50_000 * decodes) * (1 + noise * (2 * draw.random() - 1))
+        steps.append({"rank": 0, "step": step, "ts_ns": step * 10**8, "dur_ns": round(took),
+                      "kind": "decode", "num_running": decodes})  # fmt: skip
+        rows += [{"rank": 0, "step": step, "ts_ns": step * 10**8, "request": f"r{number}",
+                  "phase": "decode", "num_tokens": 1, "num_computed": 10}
+                 for number in range(decodes)]  # fmt: skip
+    frames = {"steps": pl.LazyFrame(steps), "batch_rows": pl.LazyFrame(rows)}
+    found = fit_costs(Trace.from_tables(frames, Manifest("vllm")), 0)
+    assert found is not None
+    return found
+
+
+def test_steps_that_take_what_the_model_says_have_no_error_and_no_noise() -> None:
+    found = fitted(0.0)
+
+    assert found.p90_error < 0.001
+    assert found.noise == pytest.approx(0.0, abs=1e-6)
+
+
+def test_noise_is_told_apart_from_the_error_of_the_model() -> None:
+    found = fitted(0.4)
+
+    assert found.noise is not None
+    assert found.median_error == pytest.approx(0.2, abs=0.06)
+    assert found.noise == pytest.approx(0.25, abs=0.08)
+    assert abs(found.total_error) < 0.06
+    assert f"with the same decodes differ by {found.noise:.1%} in the median" in costs_line(found)
+
+
+def test_the_steps_of_a_recorded_run_on_a_quiet_machine_are_foreseen() -> None:
+    found = fit_costs(Trace.open(ROOT / "sample_traces" / "vllm_crowd.trace"), 0)
+
+    assert found is not None
+    assert found.median_error < 0.05
+    assert abs(found.total_error) < 0.02
+
+
+def test_too_few_steps_are_fitted_no_model() -> None:
+    with pytest.raises(AssertionError):
+        fitted(0.0, num_steps=19)
