@@ -61,14 +61,15 @@ def replay(
     Where requests are told and no steps, they are served on a clock that is computed. Raises
     `ConfigError` where the trace does not tell what a replay has to know.
     """
+    asked = ranks_of(trace)
+    if not asked:
+        raise ConfigError("no request arrives in it", where=trace.name)
     config = config_of(engine, trace.manifest, settings, trace.name)
     has_steps = trace.has("steps") and trace.has("batch_rows")
     said: dict[int, Json] = {}
     costs: dict[int, FittedCosts | ServedCosts | None] = {}
-    for rank in ranks_of(trace):
+    for rank in asked:
         requests, calls = requests_and_calls(trace, rank, config)
-        if not requests:
-            raise ConfigError("no request arrives in it", where=trace.name)
         fitted = fit_costs(trace, rank) if has_steps else fit_served(trace)
         if fitted is None and not has_steps:
             raise ConfigError(

@@ -70,13 +70,14 @@ def settings_of(texts: Iterable[str], engine: str) -> Json:
     for text in texts:
         name, is_set, value = text.partition("=")
         name = name.strip().replace("-", "_")
-        if not is_set or name not in known:
+        if not is_set:
+            raise ConfigError(f"--set {text}: the value is missing", todo="write NAME=VALUE")
+        if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             raise ConfigError(
-                f"--set {text}: {engine}'s scheduler has no setting {name!r}" if is_set else
-                f"--set {text}: write NAME=VALUE",
+                f"--set {text}: {engine}'s scheduler has no setting {name!r}",
                 todo=f"did you mean {near[0]}?" if near else f"settings: {', '.join(known)}",
-            )  # fmt: skip
+            )
         settings[name] = _value(value)
     return settings
 

@@ -7,7 +7,7 @@ its own. In order of time these are the calls that it made into its scheduler.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -56,6 +56,11 @@ def requests_and_calls(
             "prefix caching was on, and no KV block was recorded: nobody knows who shared what",
             where=trace.name, todo="replay it with --set enable_prefix_caching=false",
         )  # fmt: skip
+    if config.get("max_loras") and recorded.waited_for_unknown_adapters():
+        raise ConfigError(
+            "LoRA adapters took turns, and which request asked for which was not recorded",
+            where=trace.name, todo="replay it with --set max_loras=0",
+        )  # fmt: skip
     contents = contents_of(trace, rank, whole_group(config)) if caches else {}
     asked = tuple(recorded.asked(contents))
     calls = sorted(recorded.calls(), key=lambda call: (call.ts_ns, ORDER[call.what], call.step))
@@ -83,6 +88,7 @@ class _Recorded:
         self.drafts = Drafts(self.batches, self.sampled, _preempted(self.lifecycle), num_drafts)
         self.waits = grammar_waits(rows("decisions"), self.lifecycle)
         self.throttled = throttled_steps(rows)
+        self._waited = rows("decisions").filter(pl.col("resource") == "lora")
         self.arrived = {
             row["request"]: row
             for row in self.lifecycle.filter(pl.col("event") == "arrive").iter_rows(named=True)
@@ -99,6 +105,11 @@ class _Recorded:
             self.lifecycle.filter(pl.col("event") == "finish").select("request", "num_generated")
             .iter_rows()
         )  # fmt: skip
+
+    def waited_for_unknown_adapters(self) -> bool:
+        """Whether any request waited for its adapter, and no request's adapter is told."""
+        is_told = self.lifecycle["lora"].null_count() < len(self.lifecycle)
+        return not is_told and not self._waited.head(1).collect().is_empty()
 
     def asked(self, contents: dict[str, tuple[int, ...]]) -> Iterator[Asked]:
         drafts, runs = self.drafts.taken(), runs_of(self.lifecycle)
@@ -215,7 +226,7 @@ def _how(event: str, cause: str | None) -> str | None:
     return ABORT if event == "abort" else None
 
 
-def ranks_of(trace: Trace) -> Iterable[int]:
+def ranks_of(trace: Trace) -> list[int]:
     """The ranks to which requests came."""
     arrived = trace.lifecycle.filter(pl.col("event") == "arrive")
     return sorted(arrived.select(pl.col("rank").unique()).collect()["rank"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from stepscope import Trace
@@ -88,6 +89,33 @@ def test_what_a_trace_does_not_tell_is_asked_for(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"torch\.profiler.*max_num_seqs.*--set NAME=VALUE"):
         replay(unsaid, "vllm", {}, tmp_path / "b.trace", run_small_never)
+
+
+def test_a_trace_in_which_nobody_arrives_is_refused_before_its_settings_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    steps = {"steps": Trace.open(recorded(tmp_path / "a.trace")).steps}
+    profile = Trace.from_tables(steps, Manifest("torch.profiler"))
+
+    with pytest.raises(ConfigError, match="no request arrives in it"):
+        replay(profile, "vllm", {}, tmp_path / "b.trace", run_small_never)
+
+
+def test_adapters_that_took_turns_and_were_not_told_are_not_guessed(tmp_path: Path) -> None:
+    whole = Trace.open(recorded(tmp_path / "a.trace"))
+    waited = {
+        "rank": 0, "step": 1, "ts_ns": 1, "subject_kind": "request", "subject": "r1",
+        "verdict": "deferred", "resource": "lora",
+    }  # fmt: skip
+    waits = Trace.from_tables({"decisions": pl.LazyFrame([waited])}, whole.manifest)
+    trace = whole.replacing({"decisions": waits.decisions}, whole.manifest)
+
+    with pytest.raises(ConfigError, match=r"asked for which was not recorded; .*max_loras=0"):
+        replay(trace, "vllm", {"max_loras": 1}, tmp_path / "b.trace", run_small_never)
+    assert replay(
+        trace, "vllm", {"max_loras": 0}, tmp_path / "c.trace",
+        lambda script: run_small(script, tmp_path / "c.trace"),
+    ).is_same  # fmt: skip
 
 
 def test_a_prefix_cache_of_which_no_block_was_recorded_is_not_guessed(tmp_path: Path) -> None:
