@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from stepscope.app.debug.session import Session
@@ -61,6 +62,20 @@ def test_generated_tokens_are_as_many_as_the_engine_gave(run: Run) -> None:
     told = {request["id"]: request["out"] for request in requests if request["out"]}
 
     assert {names[request]: num for request, num in counted if names[request] in told} == told
+
+
+def test_each_step_says_which_graph_ran_it_and_has_logits_of_each_row_and_draft(run: Run) -> None:
+    drafts = pl.col("num_draft").fill_null(0).sum()
+    rows = run.trace.batch_rows.group_by("step").agg(num=pl.len() + drafts)
+    steps = run.trace.steps.join(rows, on="step").collect()
+
+    assert steps.height == run.trace.steps.filter(pl.col("kind") != "idle").collect().height
+    assert set(steps["executed_path"]) == {"graph none"}
+    assert steps["logits_rows"].to_list() == steps["num"].to_list()
+
+
+def test_at_least_33_rules_judge_a_run_of_one_rank(run: Run) -> None:
+    assert len(judges.judged(run.trace)) >= 33
 
 
 def test_requests_that_vllm_ended_as_errors_end_so_in_the_trace(
