@@ -90,49 +90,57 @@ def test_an_engine_that_dies_in_its_first_step_is_found(model: Path, tmp_path: P
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own for the traces, with no room for the whole recording."""
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own for the traces."""
     disk = tmp_path / "traces"
     disk.mkdir()
-    if _mount("-t", "tmpfs", "-o", "size=192k", "tmpfs", str(disk)):
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small file system cannot be mounted here: that takes root")
     yield disk
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_engine(
-    model: Path, tmp_path: Path, small_disk: Path
+    model: Path, tmp_path: Path, disk: Path
 ) -> None:
-    with serving(model, tmp_path, "--shutdown-timeout", "20") as server:
-        told = server.burst(_asked(12))
+    env, rest = {"STEPSCOPE_TRUTH_FILE_BYTES": "16384"}, ("--shutdown-timeout", "20")
+    with serving(model, tmp_path, *rest, env=env) as server, ThreadPoolExecutor(1) as pool:
+        answers = pool.submit(server.burst, _asked(12))
+        _wait(lambda: server.num_steps > 200)
+        _fill(disk / "filler")
+        told = answers.result()
         code = server.stop()
+    (disk / "filler").unlink()
 
-    assert [each["chunks"] for each in told] == [400] * 12
     assert code == 0
-    run = Run(tmp_path)
-    _assert_begins_whole(run)
-    assert _mount("-o", "remount,size=16m", str(small_disk)) == 0
-    assert main(["close", *map(str, sorted(small_disk.iterdir()))]) == 0
+    assert [each["status"] for each in told] == [200] * 12
+    ended = [reason for line in Run(tmp_path).truth[0] for reason in line.get("ended", {}).values()]
+    assert ended == ["length"] * 12
     _assert_begins_whole(Run(tmp_path))
+    assert main(["close", *map(str, sorted(disk.iterdir()))]) == 0
+    _assert_begins_whole(Run(tmp_path))
+
+
+def _fill(file: Path) -> None:
+    """Write until there is no room left."""
+    with suppress(OSError), file.open("wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(4096))
+
+
+def _assert_begins_whole(run: Run) -> None:
+    """The trace ends early, and until then every step is there."""
+    num_lines = sum(bool(line.get("batch")) for line in run.truth[0])
+    steps = state.steps_of(Session(run.trace), run.truth[0])
+    assert 90 < len(steps) < num_lines - 90
+    assert state.differences(run.trace, run.truth[0]) == []
 
 
 def _asked(num: int) -> list[Row]:
     return [
         {"number": number, "prompt": words(40, number), "max_tokens": 400} for number in range(num)
     ]
-
-
-def _mount(*arguments: str) -> int:
-    return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode
-
-
-def _assert_begins_whole(run: Run) -> None:
-    """The trace ends early, and until then every step is there."""
-    session = Session(run.trace)
-    steps = state.steps_of(session, run.truth[0])
-    assert 20 < len(steps) < len(run.truth[0]) // 2 - 20
-    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
-    assert state.differences(run.trace, run.truth[0]) == []
 
 
 def _assert_whole(run: Run) -> None:

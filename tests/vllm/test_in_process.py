@@ -8,6 +8,7 @@ import pytest
 from stepscope.app.debug.session import Session
 from stepscope.ingest.trace import Trace
 from tests.vllm import judges, state
+from tests.vllm.confirm import confirm
 from tests.vllm.runs import Run
 from tests.vllm.situations import IN_PROCESS
 
@@ -88,3 +89,11 @@ def test_requests_that_vllm_ended_as_errors_end_so_in_the_trace(
 
     assert told
     assert {names[row["request"]] for row in rows if row["event"] == "error"} == told
+
+
+def test_every_finding_is_the_same_counted_from_rows_and_from_the_scheduler(run: Run) -> None:
+    assert [str(each) for each in confirm(run) if not each.is_confirmed] == []
+
+
+def test_requests_that_error_and_that_compute_again_are_found(in_process: dict[str, Run]) -> None:
+    assert {each.rule for each in confirm(in_process["mix"])} == {"STV012", "KVB004"}

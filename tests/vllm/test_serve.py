@@ -14,6 +14,7 @@ import pytest
 from stepscope.app.debug.session import Session
 from stepscope.ingest.trace import Trace
 from tests.vllm import judges, state
+from tests.vllm.confirm import confirm
 from tests.vllm.runs import Run
 from tests.vllm.serving import Server, serving
 from tests.vllm.tiny_llama import words
@@ -129,6 +130,13 @@ def test_waits_are_within_a_hundredth_of_the_clients_own(
     assert len(waits) == len(found.clients)
     assert median(ours / client for client, ours in waits) == pytest.approx(1.0, abs=0.01)
     assert len(off) <= len(waits) // 10, off
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_finding_is_the_same_counted_from_rows_and_from_the_scheduler(
+    kind: str, served: Callable[[str], Served]
+) -> None:
+    assert [str(each) for each in confirm(served(kind).run) if not each.is_confirmed] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,6 +20,7 @@ def install() -> None:
     """Wrap the scheduler's two calls of a step, where the folder is named."""
     if os.environ.get(FOLDER):
         _restore_async(os.environ.get("STEPSCOPE_TRUTH_ASYNC"))
+        _write_small_files(os.environ.get("STEPSCOPE_TRUTH_FILE_BYTES"))
         from vllm.v1.core.sched.scheduler import Scheduler
 
         Witness().watch(Scheduler)
@@ -103,6 +104,14 @@ def _queued(scheduler: Any) -> list[Any]:
     """The waiting queues, in the order in which the scheduler empties them."""
     names = ("kv_holding_waiting", "waiting", "skipped_waiting")
     return [each for name in names for each in getattr(scheduler, name, ())]
+
+
+def _write_small_files(num_bytes: str | None) -> None:
+    if num_bytes:
+        from stepscope.ingest.recording import row_streams, segments
+
+        for module, name in ((segments, "LARGEST_BYTES"), (row_streams, "LASTING_BYTES")):
+            setattr(module, name, int(num_bytes))
 
 
 def _restore_async(wanted: str | None) -> None:

@@ -1,0 +1,164 @@
+"""Counts again what `check` found in recorded runs: `python -m tests.vllm.confirm RUN...`.
+
+Each finding is counted twice more, by plain Python that shares nothing with its rule: from the rows
+of the trace, and from what the witness saw of the scheduler, where that can tell.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from stepscope.analyzers.check.run import check
+from stepscope.analyzers.findings.finding import Finding
+from tests.random_configurations.count_requests import FEW_TOKENS, recomputed
+from tests.random_configurations.tables import Tables
+from tests.vllm.runs import Run
+
+Row = dict[str, Any]
+Figure = tuple[int, ...]
+MS = 10**6
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A finding, its figure, and the same counted from rows and from the witness's lines."""
+
+    run: str
+    rule: str
+    subject: str
+    told: Figure | None
+    own: Figure | None
+    witness: Figure | None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether it was counted, and everybody counts the same."""
+        return self.own is not None and self.told == self.own and self.witness in (None, self.own)
+
+    def __str__(self) -> str:
+        """Give a line of the table."""
+        figures = (self.told, self.own, self.witness)
+        told = ["-" if each is None else "/".join(map(str, each)) for each in figures]
+        sure = "confirmed" if self.is_confirmed else "NOT CONFIRMED"
+        return " | ".join((self.run, self.rule, self.subject, *told, sure))
+
+
+def confirm(run: Run) -> list[Confirmed]:
+    """Count every finding of a run again."""
+    found = []
+    for trace in run.traces:
+        tables = Tables(trace)
+        for each in check(trace).findings:
+            lines = run.truth.get(each.rank or 0, [])
+            count = COUNTS.get(each.code, _uncounted)
+            told, own, seen = count(each, tables, lines)
+            subject = each.request or str(each.evidence.get("cause", "whole run"))
+            found.append(Confirmed(run.folder.name, each.code, subject, told, own, seen))
+    return found
+
+
+Counted = tuple[Figure | None, Figure | None, Figure | None]
+
+
+def _uncounted(_: Finding, __: Tables, ___: Sequence[Row]) -> Counted:
+    return None, None, None
+
+
+def _computed_again(found: Finding, tables: Tables, lines: Sequence[Row]) -> Counted:
+    """Requests that computed more tokens again than anew, those tokens, and new ones."""
+    told = found.evidence
+    rows = [row for row in tables["batch_rows"] if row["rank"] == found.rank]
+    tables = _Only(tables, batch_rows=rows)
+    return (
+        (int(found.count), int(told["recomputed_tokens"] or 0), int(told["new_tokens"] or 0)),
+        _thrashing(*recomputed(tables)),
+        _thrashing(*_seen_again(lines)),
+    )
+
+
+def _thrashing(again: Counter[str], anew: Counter[str]) -> Figure:
+    names = [each for each in anew if again[each] > anew[each] and again[each] >= FEW_TOKENS]
+    return len(names), sum(again[each] for each in names), sum(anew[each] for each in names)
+
+
+def _seen_again(lines: Sequence[Row]) -> tuple[Counter[str], Counter[str]]:
+    """The same from what the scheduler said it had computed, before and after each batch."""
+    again, anew, reached = Counter[str](), Counter[str](), Counter[str]()
+    overlaps = any(one["after"] == two["after"] == "schedule" for one, two in pairwise(lines))
+    for line in lines:
+        for name, end in line["computed"].items():
+            num = line.get("batch", {}).get(name, 0)
+            num_again = max(0, min(end, reached[name]) - (end - num))
+            again[name] += num_again
+            anew[name] += num - num_again
+            if line["after"] == "update" or overlaps:  # refused drafts are taken back by then
+                reached[name] = max(reached[name], end)
+    return again, anew
+
+
+def _ended_in_error(found: Finding, tables: Tables, lines: Sequence[Row]) -> Counted:
+    """Requests that ended for this cause, of how many that ended."""
+    ends = [row for row in tables["lifecycle"] if row["event"] in ("finish", "abort", "error")]
+    ended = {row["request"]: row["cause"] for row in ends}
+    own = (sum(cause == found.evidence["cause"] for cause in ended.values()), len(ended))
+    told = (int(found.count), int(found.evidence["requests that ended"] or 0))
+    reasons = [each for line in lines for each in line.get("ended", {}).values()]
+    seen = reasons.count("error")
+    return told, own, (seen, own[1]) if found.evidence["cause"] == "error" else None
+
+
+def _stalled(found: Finding, tables: Tables, lines: Sequence[Row]) -> Counted:
+    """The longest time between two of the request's tokens, in whole milliseconds."""
+    name = found.request or ""
+    rows = [row["ts_ns"] for row in tables["outputs"] if row["request"] == name]
+    seen = [line["t"] for line in lines if line.get("tokens", {}).get(name)]
+    told, own, true = int(found.evidence["gap_ns"] or 0), _longest(rows), _longest(seen)
+    # The witness looks at its clock a little earlier.
+    return (told // MS,), (own // MS,), (own // MS,) if abs(true - own) < 5 * MS else (true // MS,)
+
+
+def _longest(times: Sequence[int]) -> int:
+    return max((later - sooner for sooner, later in pairwise(sorted(times))), default=0)
+
+
+def _not_closed(found: Finding, tables: Tables, _: Sequence[Row]) -> Counted:
+    """Requests that had come and not ended."""
+    came = {row["request"] for row in tables["lifecycle"]}
+    ended = {row["request"] for row in tables["lifecycle"]
+             if row["event"] in ("finish", "abort", "error", "reject")}  # fmt: skip
+    return (int(found.evidence.get("requests open") or 0),), (len(came - ended),), None
+
+
+class _Only(Tables):
+    """Tables of which some have other rows."""
+
+    def __init__(self, tables: Tables, **rows: list[Row]) -> None:
+        super().__init__(tables._trace)
+        self._rows = rows
+
+
+COUNTS: dict[str, Callable[[Finding, Tables, Sequence[Row]], Counted]] = {
+    "KVB004": _computed_again,
+    "STV012": _ended_in_error,
+    "STV004": _stalled,
+    "TRC001": _not_closed,
+}
+
+
+def main(folders: Sequence[str]) -> None:
+    """Print a table of every finding of these runs."""
+    lines = ["run | rule | subject | the rule | from rows | from the witness |"]
+    for folder in folders:
+        run = Run(Path(folder))
+        lines += [str(each) for each in confirm(run)] or [f"{run.folder.name} | no finding"]
+    sys.stdout.write("\n".join([*lines, ""]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
