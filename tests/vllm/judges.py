@@ -75,13 +75,14 @@ def external_ids(trace: Trace) -> dict[str, str]:
 
 
 def client_waits(trace: Trace, clients: Iterable[Row]) -> list[tuple[int, int]]:
-    """Time to first token by the client's clock, and by blame, of those who got any."""
+    """Time to first token by the client's clock, and by blame, of those who know when it came."""
     told = {row["request"]: row for row in blame(trace).requests.rows(named=True)}
     requests = {external: name for name, external in external_ids(trace).items()}
     found = []
     for client in clients:
         row = told.get(requests.get(f"cmpl-{client['id']}-0", ""), {})
-        if "first" in client and row.get("first_token_ns") is not None:
+        knows = "first" in client and "late" not in client
+        if knows and row.get("first_token_ns") is not None:
             ours = row["first_token_ns"] - row["arrive_ns"]
             found.append((client["first"] - client["sent"], ours))
     return found

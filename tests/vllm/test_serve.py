@@ -127,7 +127,8 @@ def test_waits_are_within_a_hundredth_of_the_clients_own(
     # notes itself, for which it may have to wait where the machine is busy.
     off = [pair for pair in waits if abs(pair[0] - pair[1]) > max(pair[0] / 100, TICKS_NS)]
 
-    assert len(waits) == len(found.clients)
+    # A client that the machine held up, and that read several parts at once, cannot tell.
+    assert len(waits) == sum("late" not in each for each in found.clients) >= 12
     assert median(ours / client for client, ours in waits) == pytest.approx(1.0, abs=0.01)
     assert len(off) <= len(waits) // 10, off
 
