@@ -135,3 +135,12 @@ def _places(function: Callable[..., Any], takes: Sequence[str]) -> list[tuple[st
     elif names[:1] == ["self"] and known:
         known = ["self", *known[1:]]
     return [(name, known.index(name) if name in known else sys.maxsize) for name in names]
+
+
+def engine_frame(name: str) -> Any:
+    """The frame of the engine's that called what is hooked: that of `name` if it is near."""
+    frame: Any = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").startswith("stepscope."):
+        frame = frame.f_back
+    near = (frame, frame.f_back)
+    return next((each for each in near if each and each.f_code.co_name == name), frame)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from stepscope.ingest.attach.hooks import CALLER, Hooks
+from stepscope.ingest.attach.hooks import Hooks, engine_frame
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.telling import LeftOut
 from stepscope.ingest.attach.vllm.batch_outputs import tell_outputs, tell_several
 from stepscope.ingest.attach.vllm.batch_rows import BatchRows, Formed, Prefilling
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
-from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
+from stepscope.ingest.attach.vllm.engine_config import FOLLOWED, preempts_inline
 from stepscope.ingest.attach.vllm.left_behind import LeftBehind
 from stepscope.ingest.attach.vllm.model_runs import ran
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
@@ -67,7 +66,8 @@ class AttachedScheduler:
         around("add_request", before=self._adding, after=self._added)
         around("schedule", before=self._scheduling, after=self._scheduled)
         around("update_from_output", before=self._updating, after=self._updated)
-        around("_preempt_request", before=self._preempting, after=self._was_preempted)
+        if not self._follow_inline_preemptions():
+            around("_preempt_request", before=self._preempting, after=self._was_preempted)
         around("_free_request", before=self._ending)
         around("finish_requests", after=self._flushed)
         around("shutdown", before=self.close)
@@ -78,6 +78,15 @@ class AttachedScheduler:
         ):
             if hasattr(self._scheduler, name):
                 self.hooks.around(self._scheduler, name, takes, after=told)
+
+    def _follow_inline_preemptions(self) -> bool:
+        """Versions without a function of it preempt amid `schedule`: free, then to the front."""
+        scheduler, around = self._scheduler, self.hooks.around
+        if not preempts_inline(scheduler):
+            return False
+        around(scheduler.kv_cache_manager, "free", ("request",), before=self._freeing)
+        around(scheduler.waiting, "prepend_request", ("request",), after=self._was_preempted)
+        return True
 
     # ── requests come and go ─────────────────────────────────────────────────────────────────
 
@@ -102,9 +111,13 @@ class AttachedScheduler:
         )
         self._left.came(request.request_id)
 
+    def _freeing(self, request: Any) -> None:
+        if request.status.name == "RUNNING":  # whoever has ended is not any more
+            self._preempting(request)
+
     def _preempting(self, request: Any) -> None:
         self._lost[request.request_id] = request.num_computed_tokens
-        frame = sys._getframe(CALLER)
+        frame = engine_frame("schedule")
         if frame.f_code.co_name != "schedule":
             cause = f"preempted by {frame.f_code.co_name}"
             self._victim = (LeftOut(request.request_id, None, cause), None)
@@ -264,13 +277,18 @@ class AttachedScheduler:
         self.telling.event(event, name, ts_ns, num_generated=request.num_output_tokens)
 
     def _tell_order(self, ts_ns: int) -> None:
-        """Where there are two queues, requests move between them, and the line is told whole."""
-        if not self._line.has_several() and self._order is None:
+        """Where there are two queues, requests move between them, and the line is told whole.
+
+        Several that were passed by may have been put back in another order.
+        """
+        is_several, passed = self._line.has_several(), self._watched.call.passed
+        if not is_several and self._order is None and len(passed) < 2:
             return
         names = [request.request_id for request in self._line]
-        if names != self._order:
+        as_ever = names[: len(passed)] == passed and not is_several and self._order is None
+        if names != self._order and not as_ever:
             self.telling.queue_order(ts_ns, names)
-        self._order = names if self._line.has_several() else None
+        self._order = names if is_several else None
 
     def _tell_ended(self, ts_ns: int) -> None:
         for request, status in self._ended:

@@ -69,7 +69,12 @@ def attach(scheduler: Any) -> AttachedScheduler | None:
 def attach_to(scheduler: Any, recorder: Any) -> AttachedScheduler:
     """Record a scheduler into a recorder that is there already."""
     stages = getattr(scheduler.vllm_config.parallel_config, "pipeline_parallel_size", 1)
-    attached = AttachedScheduler(scheduler, RecordedScheduler(recorder, overlaps=stages > 1))
+    telling = RecordedScheduler(recorder, overlaps=stages > 1)
+    try:
+        attached = AttachedScheduler(scheduler, telling)
+    except Exception as error:
+        telling.failed(error)
+        raise
     setattr(scheduler, ATTACHED, attached)
     atexit.register(attached.telling.close)
     for name in attached.hooks.missing:

@@ -14,11 +14,11 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 from stepscope.ingest.recorder import Recorder
 
 NAME, CATEGORY = "scheduler dump", "dump"
 MOST_REQUESTS, MOST_FRAMES = 2_000, 12
-QUEUES = ("kv_holding_waiting", "waiting", "skipped_waiting")
 
 
 def dumper(
@@ -41,7 +41,7 @@ def dumper(
 
 def state_of(scheduler: Any) -> dict[str, Any]:
     """What a scheduler of vLLM holds; what this version of it does not have is left out."""
-    waiting = [each for name in QUEUES for each in getattr(scheduler, name, None) or ()]
+    waiting = [*WaitingLine(scheduler)]
     pool = getattr(scheduler.kv_cache_manager, "block_pool", None)
     told = {
         "waiting": [_request(scheduler, each) for each in waiting[:MOST_REQUESTS]],

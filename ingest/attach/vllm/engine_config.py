@@ -129,20 +129,29 @@ def not_found(scheduler: Any) -> list[str]:
         "kv_cache_manager": manager,
         "coordinator": getattr(manager, "coordinator", None),
         "block_pool": getattr(manager, "block_pool", None),
+        "queue": getattr(scheduler, "waiting", None),
     }
     return [
         f"{owner}.{lacking}"
         for owner, found in owners.items()
         for name, takes in FOLLOWED[owner].items()
         if (lacking := lacks(found, name, takes)) is not None
+        and not (name == "_preempt_request" and preempts_inline(scheduler))
     ]
+
+
+def preempts_inline(scheduler: Any) -> bool:
+    """Tell whether `schedule` preempts by itself, so that only what it calls for that is seen."""
+    manager, waiting = (getattr(scheduler, name, None) for name in ("kv_cache_manager", "waiting"))
+    is_seen = hasattr(manager, "free") and hasattr(waiting, "prepend_request")
+    return is_seen and not hasattr(scheduler, "_preempt_request")
 
 
 def _engine(scheduler: Any) -> dict[str, Any]:
     """What rules ask of any engine. Its model runners compute logits of each row of a batch."""
     return {
-        "max_num_seqs": scheduler.scheduler_config.max_num_seqs,
-        "block_size": scheduler.cache_config.block_size,
+        "max_num_seqs": _at(scheduler, "scheduler_config", "max_num_seqs"),
+        "block_size": _at(scheduler, "cache_config", "block_size"),
         "logits_of_every_row": True,
     }
 
@@ -165,6 +174,10 @@ def _paths(vllm_config: Any) -> dict[str, list[str]]:
         phase: list(dict.fromkeys(f"graph {each.name.lower()}" for each in of_phase))
         for phase, of_phase in modes.items()
     }
+
+
+def _at(scheduler: Any, settings: str, name: str) -> Any:
+    return getattr(getattr(scheduler, settings, None), name, None)
 
 
 def _said(settings: Any, names: tuple[str, ...]) -> dict[str, Any]:

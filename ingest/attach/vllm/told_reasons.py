@@ -43,6 +43,7 @@ class Looked:
 
     request: Any
     was_looked_up: bool = False
+    was_taken_out: bool = False
     allocation: Allocation | None = None
 
 
@@ -56,6 +57,12 @@ class Call:
     budget_left: int = 0
     input_left: int = 0
     scheduled: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> list[str]:
+        """Who was looked at and not admitted, in that order."""
+        left = (looked.request for looked in self.looked)
+        return [each.request_id for each in left if each.status.name != "RUNNING"]
 
     @property
     def most_taken(self) -> str | None:
@@ -171,10 +178,10 @@ def _short_of_blocks(name: str, allocation: Allocation) -> LeftOut:
 def _undecided(scheduler: Any, call: Call, looked: Looked) -> LeftOut | None:
     """What was looked at before any token was counted."""
     name, request = looked.request.request_id, looked.request
-    is_skipped = call.looked[-1] is not looked
-    if is_skipped and getattr(scheduler, "ec_connector", None) is not None and request.mm_features:
+    is_passed = looked.was_taken_out
+    if is_passed and getattr(scheduler, "ec_connector", None) is not None and request.mm_features:
         return LeftOut(name, "prefetch", "an input of its encoder is on its way")
-    if is_skipped and getattr(scheduler, "connector", None) is not None:
+    if is_passed and getattr(scheduler, "connector", None) is not None:
         return LeftOut(name, "remote-kv", "the KV connector has not said yet what it has of it")
     if call.defers_prefills:
         return LeftOut(name, "dp-throttle", "prefills are held back until the ranks run them too")

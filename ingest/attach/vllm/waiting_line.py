@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from heapq import merge
 from itertools import chain
 from typing import Any
 
 NAMES = ("kv_holding_waiting", "skipped_waiting", "waiting")
-"""In the order in which they are emptied; a version has some of them."""
+"""In the order in which they are emptied; a version has some of them.
+
+Where there are priorities, whoever of the last two has the better one comes first.
+"""
 
 
 class WaitingLine:
@@ -19,9 +23,12 @@ class WaitingLine:
     """
 
     def __init__(self, scheduler: Any) -> None:
-        self.queues = [getattr(scheduler, name) for name in NAMES if hasattr(scheduler, name)]
+        found = {name: getattr(scheduler, name) for name in NAMES if hasattr(scheduler, name)}
+        self.queues = list(found.values())
         policy = getattr(scheduler, "policy", None)
         self.is_sorted = getattr(policy, "value", policy) == "priority"
+        apart = [queue for name, queue in found.items() if self.is_sorted and name != NAMES[0]]
+        self._sorted = apart if len(apart) > 1 else []
         self._keys: list[tuple[Any, ...]] = []
         self._key_of: dict[str, tuple[Any, ...]] = {}
 
@@ -31,7 +38,10 @@ class WaitingLine:
 
     def __iter__(self) -> Iterator[Any]:
         """Requests in the order in which they are considered."""
-        return chain.from_iterable(self.queues)
+        if not self._sorted:
+            return chain.from_iterable(self.queues)
+        first = self.queues[: -len(self._sorted)]
+        return chain(chain.from_iterable(first), merge(*self._sorted, key=_key))
 
     def has_several(self) -> bool:
         """Whether requests wait in more than one queue: they may have moved between them."""
@@ -40,12 +50,12 @@ class WaitingLine:
     def enter(self, request: Any, *, at_front: bool = False) -> int | None:
         """Take note of who came in; give its place, None for the end of the line."""
         if self.is_sorted:
-            key = (request.priority, request.arrival_time, request.request_id)
+            key = _key(request)
             place = bisect_left(self._keys, key)
             self._keys.insert(place, key)
             self._key_of[request.request_id] = key
             return place
-        return len(self) - len(self.queues[-1]) if at_front else None
+        return len(self) - len(self.queues[-1]) if at_front and self.queues else None
 
     def leave(self, request_id: str) -> None:
         """Take note of who left."""
@@ -53,3 +63,7 @@ class WaitingLine:
             place = bisect_left(self._keys, key)
             if place < len(self._keys) and self._keys[place] == key:
                 del self._keys[place]
+
+
+def _key(request: Any) -> tuple[Any, ...]:
+    return request.priority, request.arrival_time, request.request_id

@@ -33,14 +33,19 @@ class WatchedCall:
         self._count = hooks.find(self._coordinator, "get_num_blocks_to_allocate")
         name = "get_computed_blocks"
         hooks.around(self._manager, name, takes[name], after=self._looked_up)
+        self._is_blind = not all(hasattr(queue, "peek_request") for queue in line.queues)
+        self._ran: set[str] = set()
         for queue in line.queues:
             hooks.around(queue, "peek_request", after=self._looked_at)
+            hooks.around(queue, "pop_request", after=self._taken_out)
 
     def begin(self, throttles: bool) -> None:
         """A call of the scheduler begins; `throttles` is what it is given."""
         if self._is_used:
             self.call, self._is_used = Call(), False
         self._is_on = True
+        if self._is_blind:
+            self._ran = {request.request_id for request in self._scheduler.running}
         if throttles:
             self._is_used = True
             is_saturated = getattr(self._scheduler, "prefill_capacity_bound", False)
@@ -49,8 +54,8 @@ class WatchedCall:
 
     @property
     def saw_anybody(self) -> bool:
-        """Whether a waiting request was looked at in this call."""
-        return bool(self.call.looked)
+        """Whether a waiting request was looked at in this call, or may have been."""
+        return bool(self.call.looked) or self._is_blind
 
     def end_of_nobody(self) -> None:
         """Nobody waits, was looked at or left out: nothing of the call is asked for."""
@@ -67,6 +72,8 @@ class WatchedCall:
         call.input_left = most - total - self._slots * (count + 1)
         call.preempted = preempted
         call.scheduled = output.num_scheduled_tokens
+        if self._is_blind:
+            return [each for each in scheduler.running if each.request_id not in self._ran]
         return [each.request for each in call.looked if each.request.status.name == "RUNNING"]
 
     def _looked_at(self, request: Any) -> None:
@@ -77,6 +84,11 @@ class WatchedCall:
         looked.append(Looked(request))
         if self._allocate is not None:
             vars(self._manager)["allocate_slots"] = self._allocate_watched
+
+    def _taken_out(self, request: Any) -> None:
+        """Who was looked at is out of the queue: admitted, or passed by until the call ends."""
+        if self.call.looked and self.call.looked[-1].request is request:
+            self.call.looked[-1].was_taken_out = True
 
     def _looked_up(self, _: object, request: Any) -> None:
         if self.call.looked and self.call.looked[-1].request is request:
@@ -97,7 +109,8 @@ class WatchedCall:
         try:
             given = self._allocate(request, *args, **kwargs) if self._allocate else None
         finally:
-            vars(self._coordinator).pop("get_num_blocks_to_allocate", None)
+            if real_count is not None:
+                vars(self._coordinator).pop("get_num_blocks_to_allocate", None)
         self._hooks.safely(self._tried, request, given, counted, kwargs)
         return given
 
