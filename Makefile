@@ -3,12 +3,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 VLLM := .venv-vllm/bin/python
+SGLANG := .venv-sglang/bin/python
 DEMO := out/demo
 PAGE := tests/app/web/scripts
 
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test test-vllm check bench bench-vllm fuzz sanitize matrix random samples screenshots docs clean
+.PHONY: demo test test-vllm test-sglang check bench bench-vllm fuzz sanitize matrix random samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -28,6 +29,9 @@ test: .venv/dev.stamp  ## every test; the web ones need Debian's chromium, and s
 
 test-vllm: .venv-vllm/ready.stamp  ## record a whole vLLM on a CPU, and hold every step against its own scheduler
 	$(VLLM) -m pytest -p no:cacheprovider -p no:dash -q --durations=10 tests/vllm
+
+test-sglang: .venv-sglang/ready.stamp  ## record SGLang's own event loop on a CPU, and hold every step against its scheduler
+	$(SGLANG) -m pytest -p no:cacheprovider -p no:dash -q --durations=5 tests/sglang
 
 check: .venv/dev.stamp .venv/node.stamp  ## format, lint, types, import contract; the page's scripts where node is there
 	$(BIN)/ruff format --check .
@@ -85,6 +89,10 @@ clean:
 
 .venv-vllm/ready.stamp: tests/vllm/install.sh tests/vllm/requirements.txt
 	bash tests/vllm/install.sh $(PYTHON)
+	@touch $@
+
+.venv-sglang/ready.stamp: tests/sglang/install.sh tests/sglang/requirements.txt
+	bash tests/sglang/install.sh $(PYTHON)
 	@touch $@
 
 .venv/node.stamp: $(PAGE)/package-lock.json

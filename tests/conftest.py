@@ -23,8 +23,8 @@ settings.load_profile("house")
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Engines that we did not write are run where they are installed alone: `make test-vllm`.
-collect_ignore = [] if find_spec("vllm") else ["vllm"]
+# Engines that we did not write are run where they are installed: make test-vllm, test-sglang.
+collect_ignore = [name for name in ("vllm", "sglang") if find_spec(name) is None]
 
 # No test reads or writes the cache of whoever runs it; those of the cache name one of their own.
 os.environ["STEPSCOPE_CACHE"] = "off"
@@ -32,10 +32,9 @@ os.environ["STEPSCOPE_CACHE"] = "off"
 
 def pytest_report_header() -> str:
     """Say what is not collected, and how it is run."""
-    return (
-        f"not collected, as vLLM is not installed here: tests/{collect_ignore[0]} (make test-vllm)"
-        if collect_ignore
-        else "vLLM is installed here: tests/vllm runs it"
+    return "; ".join(
+        f"not collected, as it is not installed here: tests/{name} (make test-{name})"
+        for name in collect_ignore
     )
 
 

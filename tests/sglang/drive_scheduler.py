@@ -1,10 +1,10 @@
-"""Drives SGLang's real scheduler, a tiny random Llama on the CPU behind it, and writes its truth.
+"""Runs SGLang's own event loop over a tiny random Llama on the CPU, recorded and witnessed.
 
-    PYTHON drive_scheduler.py FOLDER SETTINGS
+    PYTHON drive_scheduler.py FOLDER [NAME...]
 
-`FOLDER/truth.json` gets the scheduler's own state at each step: batch, queue, tokens that
-each request of the batch has. `SETTINGS` is JSON of server arguments. Not imported by tests: it
-runs in the environment that has SGLang.
+Each situation is run in a process of its own, which begins with SGLang imported:
+`FOLDER/NUMBER/truth.jsonl` gets the witness's lines, `FOLDER/NUMBER/traces` the trace. Plug-ins are
+loaded as SGLang loads them; requests come as from its tokenizer, and its loop ends when told to.
 """
 
 # ruff: noqa: PLC0415 - what is SGLang's is imported when its plug-ins can be hooked
@@ -13,11 +13,19 @@ runs in the environment that has SGLang.
 from __future__ import annotations
 
 import json
-import random
+import logging
+import os
 import sys
+import threading
+import traceback
 from array import array
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.sglang.situations import SITUATIONS
+from tests.sglang.witness import Witness
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
@@ -26,85 +34,147 @@ CONFIG = {
     "rms_norm_eps": 1e-5, "torch_dtype": "float32", "bos_token_id": 1, "eos_token_id": 2,
     "tie_word_embeddings": False, "hidden_act": "silu",
 }  # fmt: skip
+DEFAULTS = {"disable_overlap_schedule": True, "max_running_requests": 16}
 
 
-def scheduler_of(folder: Path, settings: dict[str, Any]) -> Any:
-    """Make a scheduler as its process does, hooks of plug-ins applied."""
-    (folder / "model").mkdir()
-    (folder / "model" / "config.json").write_text(json.dumps(CONFIG))
+class Feed:
+    """Stands where requests come from: gives those that are due, then tells the loop to end."""
+
+    def __init__(self, situation: dict[str, Any], witness: Witness) -> None:
+        self._requests = list(situation["requests"])
+        self._aborts = list(situation["aborts"])
+        self._witness = witness
+        self._is_idle = False
+
+    def due(self, local_reqs: Any = None) -> list[Any]:
+        """What has come by now; when nobody is left, what ends the loop."""
+        now = self._witness.num_formed
+        if self._is_idle and not self._aborts:
+            now = min((each["at"] for each in self._requests), default=now)
+        due = [_made(each) for each in self._requests if each["at"] <= now]
+        gone = [_abort(each) for each in self._aborts if each["at"] <= now]
+        self._requests = [each for each in self._requests if each["at"] > now]
+        self._aborts = [each for each in self._aborts if each["at"] > now]
+        return [*due, *gone, *(local_reqs or ())]
+
+    def idle(self, is_fully_idle: bool) -> list[Any]:
+        """Note that nobody runs or waits."""
+        from sglang.srt.managers.io_struct import ShutdownReq
+
+        self._is_idle = is_fully_idle
+        return [ShutdownReq()] if is_fully_idle and not self._requests else []
+
+
+def scheduler_of(folder: Path, settings: dict[str, Any], witness_at: Path) -> tuple[Any, Any, Any]:
+    """Make a scheduler as its process does, and listen where its tokenizer would."""
     from sglang.srt.managers import scheduler as module
-    from sglang.srt.plugins.hook_registry import HookRegistry
+    from sglang.srt.plugins import load_plugins
     from sglang.srt.server_args import PortArgs, ServerArgs
 
-    from stepscope.ingest.attach.sglang.registering import register
-
-    register()
-    HookRegistry.apply_hooks()
+    load_plugins()
+    (folder / "model").mkdir()
+    (folder / "model" / "config.json").write_text(json.dumps(CONFIG))
     args = ServerArgs(
         model_path=str(folder / "model"), device="cpu", attention_backend="torch_native",
         sampling_backend="pytorch", load_format="dummy", skip_tokenizer_init=True,
-        disable_overlap_schedule=True, dtype="float32", mem_fraction_static=0.1,
-        max_running_requests=16, disable_cuda_graph=True, grammar_backend="none", **settings,
+        dtype="float32", mem_fraction_static=0.1, disable_cuda_graph=True, grammar_backend="none",
+        **(DEFAULTS | settings),
     )  # fmt: skip
     module.publish(
         args, role="scheduler", ranks=module.SpawnRanks(world_rank=0, dp_rank=None, gpu_id=0)
     )
-    return module.Scheduler(args, PortArgs.init_new(args))
+    ports = PortArgs.init_new(args)
+    witness = Witness(module.Scheduler, witness_at)
+    return module.Scheduler(args, ports), witness, ports
 
 
-def add(scheduler: Any, name: str, prompt: list[int], max_tokens: int) -> None:
-    """Give the scheduler a request."""
+def drain(address: str) -> None:
+    """Take what the scheduler sends, as its tokenizer does: else its socket would fill up."""
+    import zmq
+
+    socket: Any = zmq.Context.instance().socket(zmq.PULL)
+    socket.bind(address)
+
+    def take() -> None:
+        while True:
+            socket.recv_multipart()
+
+    threading.Thread(target=take, daemon=True).start()
+
+
+def _made(row: dict[str, Any]) -> Any:
     from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
     from sglang.srt.sampling.sampling_params import SamplingParams
 
-    sampling = SamplingParams(max_new_tokens=max_tokens, temperature=0, ignore_eos=True)
+    sampling = SamplingParams(
+        max_new_tokens=row["max_tokens"], temperature=0, ignore_eos=row.get("ignore_eos", False)
+    )
     sampling.normalize(None)
-    scheduler.handle_generate_request(
-        TokenizedGenerateReqInput(
-            rid=name, input_text=None, input_ids=array("q", prompt), input_embeds=None,
-            mm_inputs=None, token_type_ids=None, sampling_params=sampling, return_logprob=False,
-            logprob_start_len=-1, top_logprobs_num=0, token_ids_logprob=None, stream=False,
-        )
+    return TokenizedGenerateReqInput(
+        rid=row["id"], input_text=None, input_ids=array("q", row["prompt"]), input_embeds=None,
+        mm_inputs=None, token_type_ids=None, sampling_params=sampling, return_logprob=False,
+        logprob_start_len=-1, top_logprobs_num=0, token_ids_logprob=None, stream=False,
+        priority=row.get("priority"),
     )  # fmt: skip
 
 
-def run(scheduler: Any, most: int) -> list[dict[str, Any]]:
-    """Run steps as the scheduler's own loop does, until nobody waits or runs."""
-    truth = []
-    for _ in range(most):
-        plan = scheduler.get_next_batch_to_run(
-            running_batch=scheduler.running_batch, last_batch=scheduler.last_batch
-        )
-        scheduler.running_batch, batch = plan.running_batch, plan.batch_to_run
-        queue = [req.rid for req in scheduler.waiting_queue]
-        if batch:
-            scheduler.process_batch_result(batch, scheduler.run_batch(batch))
-            tokens = {req.rid: len(req.output_ids) for req in batch.reqs}
-            truth.append({"batch": [*tokens], "waiting": queue, "tokens": tokens})
-        scheduler.last_batch = batch
-        if not batch and not queue:
-            break
-    return truth
+def _abort(row: dict[str, Any]) -> Any:
+    from sglang.srt.managers.io_struct import AbortReq
+
+    return AbortReq(rid=row["id"])
+
+
+def run(folder: Path, situation: dict[str, Any]) -> None:
+    """Run a situation, until everybody has been served."""
+    from sglang.srt.managers.scheduler_components.request_receiver import SchedulerRequestReceiver
+
+    scheduler, witness, ports = scheduler_of(folder, situation["settings"], folder / "truth.jsonl")
+    drain(ports.tokenizer_ipc_name)
+    feed = Feed(situation, witness)
+    idle = scheduler.on_idle
+
+    def on_idle() -> None:
+        idle()
+        scheduler.process_input_requests(feed.idle(scheduler.is_fully_idle()))
+
+    scheduler.on_idle = on_idle
+    SchedulerRequestReceiver.recv_requests = feed.due
+    scheduler.run_event_loop()
+    scheduler.release_host_resources()
+    witness.close()
+
+
+def start(folder: Path, situation: dict[str, Any]) -> int:
+    """Run a situation in a process forked from this one, which has SGLang imported; its pid."""
+    folder.mkdir()
+    if pid := os.fork():
+        return pid
+    os.environ["STEPSCOPE_TRACE"] = str(folder / "traces")
+    log = os.open(folder / "log", os.O_CREAT | os.O_WRONLY)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    code = 1
+    try:
+        run(folder, situation)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        logging.shutdown()
+        os._exit(code)
 
 
 def main() -> None:
-    """Run two bursts of requests that share a prefix, and abort one that waits."""
-    from sglang.srt.managers.io_struct import AbortReq
+    """Run the situations that were named, or all; exits 1 where one has failed."""
+    import sglang.srt.managers.scheduler  # noqa: F401 - once, for all that are forked
 
-    folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
-    scheduler, draw = scheduler_of(folder, settings), random.Random(3)  # noqa: S311 - no secret
-    shared, truth = [5 + at for at in range(24)], []
-    for number in range(14):
-        if number == 8:
-            truth += run(scheduler, 12)
-            if scheduler.waiting_queue:
-                scheduler.abort_request(AbortReq(rid=scheduler.waiting_queue[-1].rid))
-        length = draw.randrange(6, 40)
-        own = [3 + (11 * number + at) % 240 for at in range(length - length // 2)]
-        add(scheduler, f"r{number:02}", shared[: length // 2] + own, draw.randrange(10, 60))
-    truth += run(scheduler, 900)
-    scheduler._stepscope.close()
-    (folder / "truth.json").write_text(json.dumps(truth))
+    folder, names = Path(sys.argv[1]), sys.argv[2:]
+    codes = [
+        os.waitpid(start(folder / str(number), situation), 0)[1]
+        for number, situation in enumerate(SITUATIONS)
+        if not names or situation["name"] in names
+    ]
+    sys.exit(any(codes))
 
 
 if __name__ == "__main__":

@@ -1,91 +1,188 @@
-"""What is recorded of SGLang's real scheduler, held against its own state at every step.
-
-`STEPSCOPE_SGLANG_PYTHON` names a Python that has SGLang 0.5.23 (docs/attach.md).
-"""
+"""SGLang's own event loop, recorded: every step is what its scheduler's state says it was."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import polars as pl
 import pytest
 
+from stepscope.analyzers.check.run import check
+from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.trace import Trace
-from tests.conftest import ROOT
+from tests.sglang import judges
+from tests.sglang.situations import SITUATIONS
 
-PYTHON = os.environ.get("STEPSCOPE_SGLANG_PYTHON", "")
-SITUATIONS: dict[str, dict[str, Any]] = {
-    "a small pool": {"max_total_tokens": 128},
-    "chunks": {
-        "max_total_tokens": 160, "chunked_prefill_size": 16, "enable_mixed_chunk": True,
-        "schedule_policy": "lpm",
-    },
-    "retractions": {
-        "max_total_tokens": 200, "schedule_policy": "lpm", "schedule_conservativeness": 0.01,
-    },
-}  # fmt: skip
-Run = tuple[Trace, list[dict[str, Any]]]
-
-pytestmark = pytest.mark.skipif(not PYTHON, reason="STEPSCOPE_SGLANG_PYTHON names no SGLang")
+NAMES = [each["name"] for each in SITUATIONS]
 
 
-@pytest.fixture(scope="module", params=SITUATIONS)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A recorded run and its truth."""
+class Run(NamedTuple):
+    """A recorded situation, and what its witness wrote."""
+
+    situation: dict[str, Any]
+    trace: Trace
+    truth: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """Every situation, run once by a process that imports SGLang once."""
     folder = tmp_path_factory.mktemp("sglang")
-    where = os.pathsep.join((str(ROOT / "src"), os.environ.get("PYTHONPATH", "")))
-    environment = {
-        **os.environ, "STEPSCOPE_TRACE": str(folder / "traces"), "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": where, "STEPSCOPE_START": "",
-        "SGLANG_TEST_RETRACT": str(request.param == "retractions").lower(),
-    }  # fmt: skip
     driver = Path(__file__).with_name("drive_scheduler.py")
-    command = [PYTHON, str(driver), str(folder), json.dumps(SITUATIONS[request.param])]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    (trace,) = (folder / "traces").iterdir()
-    return Trace.open(trace), json.loads((folder / "truth.json").read_text())
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "STEPSCOPE_START": ""}
+    done = subprocess.run([sys.executable, str(driver), str(folder)], env=env, check=False)
+    logs = {each.name: each.read_text()[-2000:] for each in folder.glob("*/log")}
+    assert done.returncode == 0, logs
+    return dict(zip(NAMES, _found(folder), strict=True))
 
 
-def test_batches_and_outputs_are_the_schedulers_at_every_step(run: Run) -> None:
-    trace, truth = run
-    rows = trace.batch_rows.sort("step", "row").collect()
-    batches = [each["request"].to_list() for each in rows.partition_by("step")]
-    assert batches == [step["batch"] for step in truth]
-    tokens: Counter[str] = Counter()
-    for number, step in enumerate(truth, 1):
-        given = trace.outputs.collect().filter(step=number)
-        for request, position in given.select("request", "position").rows():
-            assert position == tokens[request]
-            tokens[request] += 1
-        assert {name: tokens[name] for name in step["batch"]} == step["tokens"]
-    assert trace.manifest.closed
-    assert trace.manifest.dropped == {}
+def _found(folder: Path) -> Iterator[Run]:
+    for number, situation in enumerate(SITUATIONS):
+        (trace,) = (folder / str(number) / "traces").iterdir()
+        truth = (folder / str(number) / "truth.jsonl").read_text().splitlines()
+        yield Run(situation, Trace.open(trace), [json.loads(line) for line in truth])
 
 
-def test_every_request_that_waits_has_a_reason(run: Run) -> None:
-    trace, truth = run
-    decided = trace.decisions.collect().select("step", "subject", "resource").rows()
-    told: dict[str, dict[int, str | None]] = {}
-    for number, subject, resource in decided:
-        told.setdefault(subject, {})[number] = resource
-    unknown = [
-        (number, name)
-        for number, step in enumerate(truth, 1)
-        for name in step["waiting"]
-        if not any(at <= number for at in told.get(name, ()))
-    ]
-    assert unknown == []
+@pytest.fixture(params=NAMES)
+def run(request: pytest.FixtureRequest, runs: dict[str, Run]) -> Run:
+    return runs[request.param]
+
+
+def test_queue_batch_pages_owners_and_ratio_are_the_schedulers_own_at_every_step(run: Run) -> None:
+    assert judges.num_missing(run.trace, run.truth) == 0
+    assert judges.differences(run.trace, run.truth) == []
+    assert run.trace.manifest.closed
+    assert run.trace.manifest.dropped == {}
+
+
+@pytest.mark.parametrize("what", ["waiting", "running", "batch", "pages", "evictable", "ratio"])
+def test_the_witness_sees_every_difference(what: str, runs: dict[str, Run]) -> None:
+    run = runs["pages of a shared prefix"]
+    lines = [dict(line) for line in run.truth]
+    middle = [line for line in lines if line["after"] == "schedule"][30]
+    others = {
+        "waiting": [*middle["waiting"], "nobody"],
+        "running": middle["running"][1:],
+        "batch": dict(reversed(middle["batch"].items())),
+        "pages": {**middle["pages"], "nobody": [999]},
+        "evictable": middle["evictable"] + 64,
+        "ratio": 0.5,
+    }
+    assert others[what] != middle[what] or what == "batch"
+    middle[what] = others[what]
+
+    found = judges.differences(run.trace, lines)
+
+    assert {line.partition(":")[0] for line in found} == {"step 31"}
+
+
+def test_tokens_of_each_step_are_those_that_the_scheduler_gave(run: Run) -> None:
+    assert judges.wrong_tokens(run.trace, run.truth) == []
+
+
+def test_whoever_waits_has_a_reason_at_every_step(run: Run) -> None:
+    assert judges.unexplained(run.trace, run.truth) == []
+
+
+def test_reasons_are_what_the_schedulers_state_bears_out(run: Run) -> None:
+    assert judges.unfounded(run.trace, run.truth) == []
 
 
 def test_what_came_of_each_request_is_told(run: Run) -> None:
-    trace, _ = run
-    events = Counter(trace.lifecycle.collect()["event"].to_list())
+    events = Counter(run.trace.lifecycle.collect()["event"].to_list())
+    ends = ("finish", "abort", "error", "reject")
 
-    assert events["arrive"] == 14
-    assert events["finish"] + events["abort"] == 14
-    assert events["preempt"] == events["resume"]
+    assert events["arrive"] == len(run.situation["requests"])
+    assert sum(events[end] for end in ends) == events["arrive"]
+    assert events["resume"] == events["preempt"]
+
+
+def test_a_full_pool_retracts_and_says_how_much_was_needed(runs: dict[str, Run]) -> None:
+    rows = runs["retractions"].trace.decisions.collect().rows(named=True)
+    taken = [row for row in rows if row["verdict"] == "preempted"]
+
+    assert taken
+    assert all(row["resource"] == "kv-token" for row in taken)
+    assert all(row["needed"] > row["available"] for row in taken)
+
+
+def test_whoever_is_put_back_for_a_higher_priority_names_who_took_its_place(
+    runs: dict[str, Run],
+) -> None:
+    trace = runs["priorities"].trace
+    told = trace.lifecycle.collect().rows(named=True)
+    priorities = {row["request"]: row["priority"] for row in told if row["event"] == "arrive"}
+    preempted = [row for row in told if row["event"] == "preempt"]
+
+    assert preempted
+    assert all(priorities[row["by_request"]] < priorities[row["request"]] for row in preempted)
+
+
+def test_who_finds_the_queue_full_is_rejected(runs: dict[str, Run]) -> None:
+    told = runs["few running slots, and a queue that takes no more"].trace.lifecycle.collect()
+    rejected = told.filter(event="reject")
+
+    assert len(rejected)
+    assert set(rejected["cause"]) == {"The request queue is full."}
+
+
+def test_nobody_is_held_back_for_prefills_longer_than_prefills_ran(run: Run) -> None:
+    told = blame(run.trace).requests
+    steps = run.trace.steps.collect()
+    most = steps.filter(pl.col("kind") == "prefill")["dur_ns"].sum()
+    running = told.filter(pl.col("preempted_ns") == 0)["phase_ns"]
+
+    if run.situation["settings"].get("prefill_decode_interval") is None:
+        # Until the next batch is formed, the scheduler itself takes its time.
+        assert all(each <= 2 * most for each in running)
+
+
+def test_nothing_is_found_but_what_the_situation_makes(run: Run) -> None:
+    found = {each.code for each in check(run.trace).findings}
+
+    assert found <= FINDINGS.get(run.situation["name"], set())
+
+
+def test_whoever_is_put_back_is_passed_by_younger_ones_as_often_as_the_rows_say(
+    runs: dict[str, Run],
+) -> None:
+    trace = runs["retractions"].trace
+    found = [each for each in check(trace).findings if each.code == "STV002"]
+    told = {each.request or "": each.evidence for each in found}
+
+    assert told
+    for request, evidence in told.items():
+        assert evidence["passed over"] == _passed_by(trace, request)
+
+
+def _passed_by(trace: Trace, request: str) -> int:
+    """How many that came later were admitted in steps in which it waited, by the rows alone."""
+    rows = trace.lifecycle.sort("ts_ns", maintain_order=True).collect().rows(named=True)
+    arrived = {row["request"]: row["ts_ns"] for row in rows if row["event"] == "arrive"}
+    waits, steps = False, set()
+    for row in rows:
+        if row["request"] == request:
+            waits = row["event"] in ("arrive", "preempt")
+        elif waits and row["event"] in ("admit", "resume"):
+            steps |= {row["step"]} if arrived[row["request"]] > arrived[request] else set()
+    return len(steps)
+
+
+def test_28_rules_can_judge(run: Run) -> None:
+    assert len(check(run.trace).coverage.judged) >= 28
+
+
+FINDINGS = {
+    "retractions": {"STV001", "STV002", "STV004"},
+    "overlap": {"STV001", "STV002", "STV004"},
+    "priorities": {"STV001", "STV002", "STV004"},
+    "few running slots, and a queue that takes no more": {"STV002"},
+}
+"""Who is put back stands behind all who wait; the longest outputs go first on purpose."""

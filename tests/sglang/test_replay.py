@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +14,38 @@ import pytest
 from stepscope.analyzers.replay.rank_by_rank import replay
 from stepscope.app.replay.launch import run as launched
 from stepscope.ingest.trace import Trace
-from tests.sglang.test_real_scheduler import PYTHON, run
+from tests.conftest import ROOT
 
+PYTHON = sys.executable
+SITUATIONS: dict[str, dict[str, Any]] = {
+    "a small pool": {"max_total_tokens": 128},
+    "chunks": {
+        "max_total_tokens": 160, "chunked_prefill_size": 16, "enable_mixed_chunk": True,
+        "schedule_policy": "lpm",
+    },
+    "retractions": {
+        "max_total_tokens": 200, "schedule_policy": "lpm", "schedule_conservativeness": 0.01,
+    },
+}  # fmt: skip
 Run = tuple[Trace, list[dict[str, Any]]]
-recorded = run
-"""The fixture of the recorded situations: each is recorded anew for this module."""
 
-pytestmark = pytest.mark.skipif(not PYTHON, reason="STEPSCOPE_SGLANG_PYTHON names no SGLang")
+
+@pytest.fixture(scope="module", params=SITUATIONS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A recorded run and its truth."""
+    folder = tmp_path_factory.mktemp("sglang")
+    where = os.pathsep.join((str(ROOT / "src"), os.environ.get("PYTHONPATH", "")))
+    environment = {
+        **os.environ, "STEPSCOPE_TRACE": str(folder / "traces"), "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": where, "STEPSCOPE_START": "",
+        "SGLANG_TEST_RETRACT": str(request.param == "retractions").lower(),
+    }  # fmt: skip
+    driver = Path(__file__).with_name("drive_to_replay.py")
+    command = [PYTHON, str(driver), str(folder), json.dumps(SITUATIONS[request.param])]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (trace,) = (folder / "traces").iterdir()
+    return Trace.open(trace), json.loads((folder / "truth.json").read_text())
 
 
 def test_the_same_version_decides_the_same_at_every_step(run: Run, tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def _evicted(trace: Trace) -> pl.LazyFrame:
             change=change.sum(),
             by=pl.col("by_request").filter(event == "preempt").min(),
             was_preempted=(event == "preempt").any(),
+            preempted_ns=pl.col("ts_ns").filter(event == "preempt").min(),
         )
         .sort(*REQUEST, "step")
         .with_columns(in_queue=pl.col("change").cum_sum().over(REQUEST))
@@ -131,6 +132,7 @@ def _evicted(trace: Trace) -> pl.LazyFrame:
     )
     return (
         waits_after.join(scheduled, on=[*REQUEST, "step"])
+        .filter((pl.col("preempted_ns") > pl.col("ts_ns")).fill_null(value=False).not_())
         .with_columns(num_rows=pl.lit(1, pl.Int64), what=pl.lit("evicted"))
         .select(_COLUMNS)
     )

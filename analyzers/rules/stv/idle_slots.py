@@ -16,6 +16,8 @@ from stepscope.analyzers.views.left_out import (
 from stepscope.ingest.trace import Trace
 
 _IS_QUEUED = pl.col("resource") == "queue"
+_LACKS_TOKENS = (pl.col("told_resource") == "kv-token").fill_null(value=False)
+"""Of a pool of tokens more is kept for those who run than they hold: what is left is not told."""
 _POOLS = ("kv-block", "kv-token")
 _IS_SHORT = pl.col("resource").is_in([*_POOLS, "token-budget"])
 _IS_BARRED = is_passed_by() | pl.col("resource").is_in([*BARS, "encoder-budget"]).fill_null(
@@ -78,7 +80,8 @@ def is_idle(free_share: float) -> pl.Expr:
     that is not told of is not short; what is reserved for decodes is not left. Where the number of
     tokens in the batch is not known, it is not known whether the budget was spent, and the step is
     not counted. Nor is one whose first in the queue is not ready (its grammar is being compiled,
-    say), or in which blocks had to be taken from somebody who ran.
+    say), or in which blocks had to be taken from somebody who ran; nor one in which a request was
+    told last that a pool of tokens is short, in which the engine keeps room for outputs to come.
     """
     taken = pl.max_horizontal("num_tokens", pl.col("reserved_tokens").fill_null(0))
     tokens_left = pl.when(pl.col("num_tokens").is_not_null()).then(pl.col("token_budget") - taken)
@@ -89,6 +92,7 @@ def is_idle(free_share: float) -> pl.Expr:
         & (pl.col("num_prefill_tokens") == 0)
         & pl.col("num_taken").is_null()
         & blocks_left
+        & ~_LACKS_TOKENS
         & _is_left("token-budget", tokens_left, "token_budget", free_share)
         & _somebody_is_ready()
     )

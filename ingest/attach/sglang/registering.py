@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepscope.ingest.attach.sglang.followed import SGLangScheduler
 
 _SCHEDULER = "sglang.srt.managers.scheduler.Scheduler."
 _ADDER = "sglang.srt.managers.schedule_policy.PrefillAdder."
+_POLICY = "sglang.srt.managers.schedule_policy.SchedulePolicy."
+_BATCH = "sglang.srt.managers.schedule_batch.ScheduleBatch."
+_TOLD = ("_add_request_to_queue", "process_batch_result", "send_abort_output", "pause_generation")
+Hook = Callable[..., Any]
 
 
 def register() -> None:
@@ -30,21 +37,14 @@ def hook() -> None:
 
     if not os.environ.get(START):
         new_start()
-
-    def around(target: str, hook: Callable[..., Any]) -> None:
+    for target, hook in HOOKS.items():
         HookRegistry.register(target, hook, HookType.AROUND)
 
-    for name in ("_add_request_to_queue", "process_batch_result", "abort_request"):
-        around(_SCHEDULER + name, _told(name.lstrip("_")))
-    around(_SCHEDULER + "get_next_batch_to_run", _forming)
-    around(_SCHEDULER + "_should_defer_prefill", _told("should_defer_prefill"))
-    around(_SCHEDULER + "release_host_resources", _closing)
-    around(_ADDER + "add_one_req", _tried)
-    around(_ADDER + "budget_state", _looked_at_budget)
 
+def _told(moment: str) -> Hook:
+    """Tell what a scheduler has done, by what it gave back and what it was given."""
 
-def _told(moment: str) -> Callable[..., Any]:
-    def hook(original: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+    def hook(original: Hook, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(scheduler, *args, **kwargs)
         if attached := _attached(scheduler):
             attached.hooks.safely(getattr(attached, moment), result, *args, **kwargs)
@@ -53,7 +53,7 @@ def _told(moment: str) -> Callable[..., Any]:
     return hook
 
 
-def _forming(original: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+def _forming(original: Hook, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     attached = _attached(scheduler)
     if not attached:
         return original(scheduler, *args, **kwargs)
@@ -63,31 +63,99 @@ def _forming(original: Callable[..., Any], scheduler: Any, *args: Any, **kwargs:
     return plan
 
 
-def _tried(original: Callable[..., Any], adder: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
-    from stepscope.ingest.attach.sglang.followed import asking  # noqa: PLC0415
+def _asked_after(note: Callable[..., None]) -> Hook:
+    """Note what was asked while a batch is formed, and the answer."""
 
-    result = original(adder, req, *args, **kwargs)
-    if attached := asking():
-        attached.hooks.safely(attached.tried, adder, req, result)
-    return result
+    def hook(original: Hook, asked: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(asked, *args, **kwargs)
+        if attached := _asking():
+            attached.hooks.safely(note, attached, result, asked, *args, **kwargs)
+        return result
 
-
-def _looked_at_budget(original: Callable[..., Any], adder: Any) -> Any:
-    from stepscope.ingest.attach.sglang.followed import asking  # noqa: PLC0415
-
-    result = original(adder)
-    if attached := asking():
-        attached.hooks.safely(attached.looked_at_budget, result)
-    return result
+    return hook
 
 
-def _closing(original: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+def _asked_before(note: Callable[..., None]) -> Hook:
+    """Note what is asked while a batch is formed, as things stand before it is answered."""
+
+    def hook(original: Hook, asked: Any, *args: Any, **kwargs: Any) -> Any:
+        if attached := _asking():
+            attached.hooks.safely(note, attached, asked, *args, **kwargs)
+        return original(asked, *args, **kwargs)
+
+    return hook
+
+
+def _held_back(to: SGLangScheduler, is_held_back: bool, *_: object, **__: object) -> None:
+    to.reasons.is_deferred = is_held_back
+
+
+def _looked(to: SGLangScheduler, plan: Any, *_: object, **__: object) -> None:
+    to.reasons.looked(plan.running_batch.batch_is_full)
+
+
+def _adapter(to: SGLangScheduler, fits: bool, _: object, req: Any, *__: object) -> None:
+    if not fits:
+        to.reasons.lacks_adapter(req.rid)
+
+
+def _sorted(to: SGLangScheduler, *_: object, **__: object) -> None:
+    to.reasons.sorted()
+
+
+def _checked(to: SGLangScheduler, adder: Any, *_: object, total_tokens: int, **__: object) -> None:
+    to.reasons.checked(adder, total_tokens)
+
+
+def _tried(
+    to: SGLangScheduler, result: Any, adder: Any, req: Any, *_: object, **__: object
+) -> None:
+    to.reasons.tried(adder, req, result)
+
+
+def _budget(to: SGLangScheduler, result: Any, adder: Any) -> None:
+    to.reasons.looked_at_budget(adder, result)
+
+
+def _preempted(to: SGLangScheduler, _: object, adder: Any, req: Any) -> None:
+    to.preempted_for(req.rid, adder.preempt_list)
+
+
+def _retracting(to: SGLangScheduler, batch: Any) -> None:
+    available = batch.token_to_kv_pool_allocator.available_size()
+    to.short_of(int(batch.new_tokens_required_next_decode()), int(available))
+
+
+def _closing(original: Hook, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     if attached := _attached(scheduler):
         attached.close()
     return original(scheduler, *args, **kwargs)
 
 
-def _attached(scheduler: Any) -> Any:
-    from stepscope.ingest.attach.sglang.followed import attached_to  # noqa: PLC0415
+def _attached(scheduler: Any) -> SGLangScheduler | None:
+    from stepscope.ingest.attach.sglang.attached_to import attached_to  # noqa: PLC0415
 
     return attached_to(scheduler)
+
+
+def _asking() -> SGLangScheduler | None:
+    from stepscope.ingest.attach.sglang.followed import asking  # noqa: PLC0415
+
+    return asking()
+
+
+HOOKS: dict[str, Hook] = {
+    **{_SCHEDULER + name: _told(name.lstrip("_")) for name in _TOLD},
+    _SCHEDULER + "get_next_batch_to_run": _forming,
+    _SCHEDULER + "_should_defer_prefill": _asked_after(_held_back),
+    _SCHEDULER + "get_new_batch_prefill": _asked_after(_looked),
+    _SCHEDULER + "can_schedule_lora_req": _asked_after(_adapter),
+    _SCHEDULER + "release_host_resources": _closing,
+    _POLICY + "calc_priority": _asked_after(_sorted),
+    _ADDER + "_check_prefill_budget": _asked_before(_checked),
+    _ADDER + "add_one_req": _asked_after(_tried),
+    _ADDER + "budget_state": _asked_after(_budget),
+    _ADDER + "preempt_to_schedule": _asked_after(_preempted),
+    _BATCH + "retract_decode": _asked_before(_retracting),
+}
+"""What is hooked in SGLang, by its name there."""

@@ -32,11 +32,22 @@ _ENVIRONMENT = (
 
 
 def config_of(scheduler: Any) -> dict[str, Any]:
-    """Give the settings of a scheduler, as JSON can hold them."""
+    """Give the settings of a scheduler, as JSON can hold them.
+
+    `engine` and `scheduler` are what rules look up of any engine, by our names.
+    """
     from sglang.srt import runtime_context  # noqa: PLC0415
 
     return {
         **{name: getattr(scheduler, name, None) for name in _OF_SCHEDULER},
+        "engine": {
+            "max_num_seqs": scheduler.max_running_requests,
+            "block_size": scheduler.token_to_kv_pool_allocator.page_size,
+        },
+        "scheduler": {
+            "mixed": bool(scheduler.is_mixed_chunk),
+            "decode_rounds": getattr(scheduler, "prefill_decode_interval", None) or 0,
+        },
         "context_len": getattr(getattr(scheduler, "model_config", None), "context_len", None),
         "schedule": _said(runtime_context, "get_schedule", SCHEDULE),
         "memory": _said(runtime_context, "get_memory", MEMORY),

@@ -1,19 +1,55 @@
-"""Why requests wait in an SGLang scheduler: what came of those that were to be admitted."""
+"""Why requests wait in an SGLang scheduler: what came of those that were to be admitted.
+
+SGLang stores no reason. It looks at its queue in order, and stops at the first that it cannot
+admit; what it asked and was answered on the way tells where it stopped, and why.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.telling import LeftOut
 
 NO_ROOM = "the KV cache has no room for its tokens and what those that run may still generate"
-NO_BUDGET = "the batch has taken as many tokens or requests of prefill as it may"
+ROOM_TAKEN = "those that were admitted took the room that the KV cache had"
+NO_BUDGET = "the batch has taken as many tokens of prefill as it may"
+MOST_PREFILLS = "the batch has taken as many requests of prefill as it may"
+CHUNK_FIRST = "the chunk of a longer prompt takes what the batch may take of prefill"
 BEHIND = "it stands behind a request that was not admitted"
 HELD_BACK = "prefills are held back between decodes"
+FEW_SLOTS = "prefills are held back until more requests may be run at once"
 ALL_RUN = "as many requests run as may"
 STILL_FULL = "the KV cache had no room for a request, and nobody who runs has left since"
+NO_ADAPTER = "its adapter does not fit beside those that are in use"
+PREFETCH = "its prefix is being loaded"
+OTHER_POOLING = "the batch is of requests that are read out in another way"
+PREFILLS_FIRST = "the batch is of prefills, which go before decodes"
+NO_ROOM_MIXED = "the prefills left no room for its next token"
+UNDER_WAY = "its last token is under way"
+PAUSED = "the engine is paused"
 UNKNOWN = "SGLang does not say why"
+
+
+class Short(NamedTuple):
+    """What a request that was tried, or the whole batch, was short of."""
+
+    resource: str | None
+    reason: str
+    needed: int | None = None
+    available: int | None = None
+    holder: str | None = None
+
+    def of(self, name: str) -> LeftOut:
+        """The same, said of a request."""
+        return LeftOut(name, *self)
+
+
+FULL = Short("kv-token", STILL_FULL)
+RUNNING_FULL = Short("seat", ALL_RUN, 1, 0)
+DEFERRED = Short("phase", HELD_BACK)
+QUEUED = ("kv-token", "token-budget", "seat")
+"""What the first in the queue is short of, and makes the others wait behind it."""
 
 
 class Reasons:
@@ -22,61 +58,164 @@ class Reasons:
     def __init__(self, scheduler: Any) -> None:
         self._scheduler = scheduler
         self._told: dict[str, LeftOut] = {}
-        self._refused: dict[str, tuple[str, int | None]] = {}
-        self._was_full = self._lacked_room = self.is_spent = False
-        self.is_deferred = False
+        self._put_back: dict[str, Short] = {}
+        self._full_of = Short(None, UNKNOWN)
+        self.begin()
 
     def begin(self) -> None:
         """Begin a call."""
-        self._was_full = self._scheduler.running_batch.batch_is_full
-        self._refused.clear()
-        self.is_deferred = self.is_spent = False
+        self._refused: dict[str, Short] = {}
+        self._asked: tuple[int, int] | None = None
+        self._stopped: Short | None = None
+        self._last_tried: str | None = None
+        self._is_looked_at = self._was_asked = self._is_full = False
+        self._chunk = self._scheduler.chunked_req
+        self.is_deferred = False
+
+    # ── what SGLang asked, and was answered ──────────────────────────────────────────────────
+
+    def sorted(self) -> None:
+        """The queue was sorted: the scheduler looks at it."""
+        self._is_looked_at = True
+
+    def checked(self, adder: Any, total_tokens: int) -> None:
+        """The room for a request was asked for, its cached prefix kept: it needs more than that."""
+        self._asked = total_tokens + 1, int(adder.rem_total_tokens)
 
     def tried(self, adder: Any, req: Any, result: Any) -> None:
         """Note what came of a request."""
-        if result.name == "NO_TOKEN":
-            self._refused[req.rid] = "kv-token", int(adder.rem_total_tokens)
-            self._lacked_room = True
-        elif result.name == "OTHER":
-            self._refused[req.rid] = "token-budget", None
+        asked, self._asked = self._asked, None
+        self._last_tried = req.rid
+        if result.name == "CONTINUE":
+            return
+        is_admitted = any(req is each for each in adder.can_run_list[-1:])
+        is_room = result.name == "NO_TOKEN"
+        short = _room(adder, asked, is_admitted) if is_room else self._budget(adder)
+        if is_admitted:
+            self._stopped = short
+        else:
+            self._refused[req.rid] = short
+
+    def looked_at_budget(self, adder: Any, result: Any) -> None:
+        """Note whether the batch may take more prefills."""
+        if result.name == "OTHER" and self._stopped is None:
+            self._stopped = self._budget(adder)
+
+    def lacks_adapter(self, name: str) -> None:
+        """Note whose adapter does not fit."""
+        self._refused[name] = Short("lora", NO_ADAPTER)
+
+    def looked(self, is_full: bool) -> None:
+        """It has looked for prefills; `is_full`: it looks for no more until somebody leaves."""
+        self._was_asked, self._is_full = True, is_full
+        if self._is_looked_at and is_full:
+            short_of = {each.resource for each in (*self._refused.values(), self._stopped) if each}
+            self._full_of = FULL if "kv-token" in short_of else RUNNING_FULL
+        elif is_full and self._full_of.resource is None:
+            self._full_of = RUNNING_FULL
+
+    def put_back(self, name: str, short: Short) -> None:
+        """A request that ran waits again, for this."""
+        self._told.pop(name, None)
+        self._put_back[name] = short
 
     def forget(self, name: str) -> None:
-        """A request waits no more, or anew."""
+        """A request waits no more."""
         self._told.pop(name, None)
+        self._put_back.pop(name, None)
 
-    def of(self, queue: list[Any], running: Any) -> Iterator[LeftOut]:
-        """Give why each request waits, where it is another reason than was told before."""
-        behind: str | None = None
-        for req in queue:
-            found = self._of(req.rid, running, behind)
-            if behind is None and found.resource in ("kv-token", "token-budget", "seat"):
-                behind = req.rid
-            last = self._told.get(req.rid)
+    def went_on(self, in_batch: Iterable[str]) -> list[str]:
+        """Of those who are in the batch, whoever was told of before: that holds no longer."""
+        return [name for name in in_batch if self._told.pop(name, None) is not None]
+
+    # ── what follows ─────────────────────────────────────────────────────────────────────────
+
+    def new(self, left: Iterable[LeftOut]) -> Iterator[LeftOut]:
+        """Of these reasons, those that were not told of a request before."""
+        for found in left:
+            last = self._told.get(found.request)
             if last is None or _said(last) != _said(found):
                 yield found
-            self._told[req.rid] = found
+            self._told[found.request] = found
 
-    def _of(self, name: str, running: Any, behind: str | None) -> LeftOut:
+    def of_waiting(self, queue: list[Any]) -> Iterator[LeftOut]:
+        """Why each request of the queue waits."""
+        behind: str | None = None
+        names = [req.rid for req in queue]
+        passed = set(names[: names.index(last)]) if (last := self._last_tried) in names else set()
+        for name in names:
+            found = self._of(name, behind, is_passed_by=name in passed)
+            if behind is None and name not in self._put_back and found.resource in QUEUED:
+                behind = name
+            yield found
+        self._put_back.clear()
+
+    def of_running(self, requests: Iterable[Any], plan: Any) -> Iterator[LeftOut]:
+        """Why those that run are not in the batch."""
+        decoding = plan.running_batch
+        for req in requests:
+            if req is self._scheduler.chunked_req:
+                yield (DEFERRED if self.is_deferred else Short(None, UNKNOWN)).of(req.rid)
+            elif any(req is each for each in decoding.reqs):
+                yield self._of_decoding(decoding, plan.batch_to_run).of(req.rid)
+            elif self._scheduler.enable_overlap:
+                yield LeftOut(req.rid, "last-token", UNDER_WAY)
+            else:
+                yield LeftOut(req.rid, None, UNKNOWN)
+
+    def _of_decoding(self, decoding: Any, batch: Any) -> Short:
+        """Why those that decode are not in a batch of prefills."""
+        is_mixed = self._scheduler.is_mixed_chunk
+        if is_mixed and not (batch.return_logprob or decoding.return_logprob):
+            return Short("kv-token", NO_ROOM_MIXED)
+        return Short("phase", PREFILLS_FIRST)
+
+    def _of(self, name: str, behind: str | None, *, is_passed_by: bool) -> LeftOut:
+        if (short := self._put_back.get(name)) is not None:
+            return short.of(name)
         if self.is_deferred:
-            return LeftOut(name, "phase", HELD_BACK)
-        if name in self._refused:
-            resource, available = self._refused[name]
-            reason = NO_ROOM if resource == "kv-token" else NO_BUDGET
-            return LeftOut(name, resource, reason, available=available)
+            return DEFERRED.of(name)
+        if (short := self._refused.get(name)) is not None:
+            return short.of(name)
+        if is_passed_by:
+            return self._of_passed_by().of(name)
         if behind is not None:
             return LeftOut(name, "queue", BEHIND, holder=behind)
-        return self._of_first(name, running)
+        return self._of_first().of(name)
 
-    def _of_first(self, name: str, running: Any) -> LeftOut:
+    def _budget(self, adder: Any) -> Short:
+        """What there is no more of, where the room would have been enough."""
+        most, admitted = adder.prefill_max_requests, adder.can_run_list
+        if most is not None and len(admitted) >= most:
+            return Short("seat", MOST_PREFILLS, 1, 0)
+        left = (adder.rem_input_tokens, adder.rem_chunk_tokens)
+        available = max(int(min(each for each in left if each is not None)), 0)
+        if self._chunk is not None and any(self._chunk is each for each in admitted):
+            return Short("token-budget", CHUNK_FIRST, None, available, self._chunk.rid)
+        return Short("token-budget", NO_BUDGET, None, available)
+
+    def _of_passed_by(self) -> Short:
+        """Why others behind it were looked at, and it was not."""
+        scheduler = self._scheduler
+        if scheduler.enable_hicache_storage or getattr(scheduler, "enable_lmcache", False):
+            return Short("prefetch", PREFETCH)
+        return Short("selection", OTHER_POOLING)
+
+    def _of_first(self) -> Short:
         """Why the first in the queue was not looked at."""
-        if self.is_spent:
-            return LeftOut(name, "token-budget", NO_BUDGET)
-        scheduler, num_running = self._scheduler, len(running.reqs)
-        if scheduler.get_num_allocatable_reqs(num_running, running_batch=running) <= 0:
-            return LeftOut(name, "seat", ALL_RUN, 1, 0)
-        if self._was_full and self._lacked_room:
-            return LeftOut(name, "kv-token", STILL_FULL)
-        return LeftOut(name, None, UNKNOWN)
+        if self._is_looked_at and self._stopped is not None:
+            return self._stopped
+        if self._is_full:
+            return self._full_of
+        if self._was_asked and not self._is_looked_at and self._scheduler.min_free_slots_delayer:
+            return Short("seat", FEW_SLOTS)
+        return Short(None, UNKNOWN)
+
+
+def _room(adder: Any, asked: tuple[int, int] | None, is_admitted: bool) -> Short:
+    if is_admitted:
+        return Short("kv-token", ROOM_TAKEN)
+    return Short("kv-token", NO_ROOM, *(asked or (None, int(adder.rem_total_tokens))))
 
 
 def _said(left: LeftOut) -> tuple[str | None, str, str | None]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.ingest.attach.recorded import RecordedScheduler
-from stepscope.ingest.attach.sglang.followed import ATTACHED, SGLangScheduler, version
+from stepscope.ingest.attach.sglang.attached_to import ATTACHED, version
+from stepscope.ingest.attach.sglang.followed import SGLangScheduler
 from stepscope.ingest.attach.sglang.settings import config_of
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.replay.script import Script

@@ -29,6 +29,7 @@ class SglangScheduler:
         self.scheduler, self.unknown = build(config)
         self.scheduler.model_worker = TellingWorker(self.scheduler.model_worker, self._next_token)
         self._has_priorities = bool(config.get("enable_priority_scheduling"))
+        self._sign = 1 if config.get("schedule_low_priority_values_first") else -1
         self._tokens: dict[str, list[int]] = {}
         self._reqs: dict[str, Any] = {}
         self._stopping: set[str] = set()
@@ -48,7 +49,7 @@ class SglangScheduler:
             input_embeds=None, mm_inputs=None, token_type_ids=None, sampling_params=sampling,
             return_logprob=False, logprob_start_len=-1, top_logprobs_num=0,
             token_ids_logprob=None, stream=False,
-            priority=asked.priority if self._has_priorities else None,
+            priority=self._sign * asked.priority if self._has_priorities else None,
         ))  # fmt: skip
         self._reqs |= {req.rid: req for req in self.scheduler.waiting_queue[-1:]}
 

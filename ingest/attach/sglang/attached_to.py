@@ -1,0 +1,66 @@
+"""Which SGLang schedulers are followed, and what the manifest says of their settings."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from typing import Any
+
+from stepscope.ingest.attach.hooks import log
+from stepscope.ingest.attach.recorded import RecordedScheduler
+from stepscope.ingest.attach.sglang.followed import SGLangScheduler
+from stepscope.ingest.attach.sglang.settings import config_of
+from stepscope.ingest.recorder import Recorder
+
+ATTACHED = "_stepscope"
+
+
+def attached_to(scheduler: Any) -> SGLangScheduler | None:
+    """Give what follows a scheduler, from its first call on; None where it cannot be followed."""
+    found = scheduler.__dict__.get(ATTACHED, scheduler)
+    if found is not scheduler:
+        return found  # type: ignore[no-any-return]
+    attached: SGLangScheduler | None = None
+    try:
+        attached = _attach(scheduler)
+    except Exception:
+        log.warning("stepscope cannot record this scheduler", exc_info=True)
+    setattr(scheduler, ATTACHED, attached)
+    return attached
+
+
+def _attach(scheduler: Any) -> SGLangScheduler | None:
+    from sglang.srt.runtime_context import get_parallel  # noqa: PLC0415
+
+    if get_parallel().attn_tp_rank or get_parallel().pp_rank:
+        return None  # the first of those that decide alike is recorded
+    if (why := _unknown(scheduler)) is not None:
+        log.warning("stepscope does not record SGLang's %s", why)
+        return None
+    recorder = Recorder.under(
+        os.environ["STEPSCOPE_TRACE"], producer="sglang", producer_version=version(),
+        rank=get_parallel().dp_rank or 0,
+        config=config_of(scheduler),
+    )  # fmt: skip
+    attached = SGLangScheduler(scheduler, RecordedScheduler(recorder))
+    atexit.register(attached.telling.close)
+    return attached
+
+
+def _unknown(scheduler: Any) -> str | None:
+    """What of SGLang's this scheduler does that is not known here."""
+    if not scheduler.spec_algorithm.is_none():
+        return "speculative decoding"
+    if scheduler.disaggregation_mode.value != "null":
+        return "disaggregated prefill and decode"
+    return "diffusion models" if scheduler.dllm_config is not None else None
+
+
+def version() -> str:
+    """Give SGLang's version, or an empty text."""
+    try:
+        return version_of("sglang")
+    except PackageNotFoundError:
+        return ""

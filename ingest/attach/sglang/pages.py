@@ -1,0 +1,89 @@
+"""Which request holds which page of SGLang's KV pool, where that can be read at no cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from stepscope.ingest.attach.telling import BlockChange
+
+
+class Held(NamedTuple):
+    """The pages of a request, and by what it is known that they have changed."""
+
+    row: int | None
+    num_shared: int
+    pages: list[int]
+
+
+NOTHING = Held(None, 0, [])
+
+
+class Pages:
+    """Compares the pages that requests hold with those that they held when last looked at.
+
+    SGLang keeps their numbers in a table on the device. To read that of a GPU would make the
+    scheduler wait for it, so nothing is told there: `are_told` is False.
+    """
+
+    def __init__(self, scheduler: Any) -> None:
+        self._table = scheduler.req_to_token_pool.req_to_token
+        self._size = scheduler.token_to_kv_pool_allocator.page_size
+        self._held: dict[str, Held] = {}
+        self._owners: Counter[int] = Counter()
+        self.are_told = self._table.device.type == "cpu"
+
+    def changes(self, requests: Iterable[Any]) -> list[BlockChange]:
+        """Give what has changed hands since, what is given back before what is taken."""
+        if not self.are_told:
+            return []
+        each_once = {req.rid: req for req in requests}
+        looked = [
+            (name, self._held.get(name, NOTHING), self._of(req)) for name, req in each_once.items()
+        ]
+        changed = [each for each in looked if each[1] is not each[2]]
+        given_back = [_left(name, before, now) for name, before, now in changed]
+        for change in given_back:
+            self._owners.subtract(change.ids)
+        taken = [each for looked in changed for each in self._taken(*looked)]
+        self._keep(changed)
+        return [change for change in (*given_back, *taken) if change.ids]
+
+    def _keep(self, changed: list[tuple[str, Held, Held]]) -> None:
+        for name, _, now in changed:
+            if now.pages:
+                self._held[name] = now
+            else:
+                self._held.pop(name, None)
+
+    def _of(self, req: Any) -> Held:
+        """What a request holds; the very same where nothing has changed."""
+        kv, before = req.kv, self._held.get(req.rid, NOTHING)
+        if kv.req_pool_idx is None:
+            return NOTHING
+        num_shared = kv.cache_protected_len // self._size
+        since = 0
+        if (before.row, before.num_shared) == (kv.req_pool_idx, num_shared):
+            since = len(before.pages)
+            if since * self._size >= kv.kv_allocated_len:
+                return before
+        first = since * self._size
+        row = self._table[kv.req_pool_idx, first : kv.kv_allocated_len : self._size]
+        pages = [*before.pages[:since], *(row // self._size).tolist()]
+        return Held(kv.req_pool_idx, num_shared, pages)
+
+    def _taken(self, name: str, before: Held, now: Held) -> list[BlockChange]:
+        """What a request has now and had not: of the radix tree, or new to everybody."""
+        had, changes = set(before.pages), []
+        for place, page in enumerate(now.pages):
+            if page not in had:
+                is_shared = place < now.num_shared or self._owners[page] > 0
+                self._owners[page] += 1
+                changes.append(BlockChange("share" if is_shared else "claim", [page], name))
+        return changes
+
+
+def _left(name: str, before: Held, now: Held) -> BlockChange:
+    has = set(now.pages)
+    return BlockChange("release", [page for page in before.pages if page not in has], name)

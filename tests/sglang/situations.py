@@ -1,0 +1,91 @@
+"""How SGLang's scheduler is started, who comes when, and what comes of it; imports nothing of ours.
+
+Each request comes before the step that `at` names, which counts calls that form a batch.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+Row = dict[str, Any]
+SHARED = [5 + at for at in range(24)]
+
+
+def _burst(seed: int, number: int, at: int, **more: Any) -> list[Row]:
+    """Requests that share parts of a prefix; `ignore_eos` keeps them from ending early."""
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    rows = []
+    for each in range(number):
+        length = draw.randrange(6, 40)
+        own = [3 + (11 * each + 7 * seed + place) % 240 for place in range(length - length // 2)]
+        prompt = SHARED[: length // 2] + own
+        rows.append({"id": f"{at}-{each:02}", "at": at, "prompt": prompt,
+                     "max_tokens": draw.randrange(10, 60), **more})  # fmt: skip
+    return rows
+
+
+def _situation(
+    name: str, settings: Row, requests: list[Row], aborts: list[Row] | None = None
+) -> Row:
+    return {"name": name, "settings": settings, "requests": requests, "aborts": aborts or []}
+
+
+def _priorities(rows: list[Row]) -> list[Row]:
+    return [{**row, "priority": number % 4} for number, row in enumerate(rows)]
+
+
+SITUATIONS: tuple[Row, ...] = (
+    _situation(
+        "a small pool",
+        {"max_total_tokens": 128},
+        [*_burst(1, 8, 0, ignore_eos=True), *_burst(2, 6, 12)],
+        [{"id": "12-05", "at": 13}, {"id": "0-00", "at": 5}],
+    ),
+    _situation(
+        "pages of a shared prefix",
+        {"max_total_tokens": 512, "page_size": 8, "schedule_policy": "lpm"},
+        [*_burst(3, 10, 0), *_burst(4, 10, 30)],
+    ),
+    _situation(
+        "chunks in mixed batches",
+        {"max_total_tokens": 320, "chunked_prefill_size": 16, "enable_mixed_chunk": True,
+         "schedule_policy": "lpm", "page_size": 4},
+        [*_burst(5, 8, 0), *_burst(6, 8, 20)],
+    ),
+    _situation(
+        "retractions",
+        {"max_total_tokens": 240, "schedule_conservativeness": 0.01},
+        [{**row, "max_tokens": 90} for row in (*_burst(7, 8, 0), *_burst(8, 6, 25))],
+    ),
+    _situation(
+        "overlap",
+        {"max_total_tokens": 240, "disable_overlap_schedule": False, "page_size": 4,
+         "schedule_conservativeness": 0.01, "schedule_policy": "lpm"},
+        [{**row, "max_tokens": 60} for row in (*_burst(9, 8, 0), *_burst(10, 8, 25))],
+        [{"id": "25-07", "at": 26}, {"id": "0-00", "at": 9}],
+    ),
+    _situation(
+        "priorities",
+        {"max_total_tokens": 200, "enable_priority_scheduling": True,
+         "priority_scheduling_preemption_threshold": 0, "max_running_requests": 4},
+        _priorities([*_burst(11, 8, 0), *_burst(12, 8, 10)]),
+    ),
+    _situation(
+        "few running slots, and a queue that takes no more",
+        {"max_total_tokens": 2000, "max_running_requests": 3, "max_queued_requests": 5,
+         "schedule_policy": "lof"},
+        [*_burst(13, 7, 0), *_burst(14, 7, 15)],
+    ),
+    _situation(
+        "prefills held back between decodes",
+        {"max_total_tokens": 400, "prefill_decode_interval": 4, "prefill_max_requests": 2},
+        [*_burst(15, 8, 0), *_burst(16, 8, 9)],
+    ),
+    _situation(
+        "no cache, and a budget of prefill",
+        {"max_total_tokens": 400, "disable_radix_cache": True, "max_prefill_tokens": 48,
+         "chunked_prefill_size": -1},
+        [*_burst(17, 8, 0, ignore_eos=True), *_burst(18, 8, 9)],
+    ),
+)  # fmt: skip
