@@ -159,7 +159,7 @@ def test_whoever_is_put_back_is_passed_by_younger_ones_as_often_as_the_rows_say(
 
     assert told
     for request, evidence in told.items():
-        assert evidence["passed over"] == _passed_by(trace, request)
+        assert evidence["times passed over"] == _passed_by(trace, request)
 
 
 def _passed_by(trace: Trace, request: str) -> int:
