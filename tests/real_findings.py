@@ -64,7 +64,7 @@ COUNTED: dict[tuple[str, str], Callable[..., None]] = {
     ("kineto", "TRC005"): test_real_profiles
     .test_trc005_finds_the_four_steps_that_recompute_what_was_preempted,
     ("logs", "COR001"): test_real_runtime_logs
-    .test_cor001_finds_the_blocks_of_which_one_part_is_parked_and_the_others_run,
+    .test_cor001_finds_the_blocks_of_which_one_part_is_pending_and_the_others_run,
     ("logs", "COR010"): test_real_runtime_logs
     .test_cor010_tells_the_stall_that_the_runtime_gave_up_on,
     ("logs", "COR011"): test_real_runtime_logs

@@ -42,7 +42,7 @@ from stepscope.analyzers.rules.cor.cor001_mix_on_occupied_group import MixOnOccu
 from stepscope.analyzers.rules.cor.cor002_core_double_booked import CoreDoubleBooked
 from stepscope.analyzers.rules.cor.cor003_mix_parts_skewed import MixPartsSkewed
 from stepscope.analyzers.rules.cor.cor004_mix_starved import MixStarved
-from stepscope.analyzers.rules.cor.cor005_parked_behind_busy import ParkedBehindBusy
+from stepscope.analyzers.rules.cor.cor005_pending_behind_busy import PendingBehindBusy
 from stepscope.analyzers.rules.cor.cor006_idle_core_ready_work import IdleCoreReadyWork
 from stepscope.analyzers.rules.cor.cor007_dependency_violated import DependencyViolated
 from stepscope.analyzers.rules.cor.cor008_sync_start_split import SyncStartSplit
@@ -96,7 +96,7 @@ RULES: tuple[Rule, ...] = (
     CoreDoubleBooked(),
     MixPartsSkewed(),
     MixStarved(),
-    ParkedBehindBusy(),
+    PendingBehindBusy(),
     IdleCoreReadyWork(),
     DependencyViolated(),
     SyncStartSplit(),

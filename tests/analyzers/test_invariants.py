@@ -19,7 +19,7 @@ from stepscope.analyzers.rules.cor.cor001_mix_on_occupied_group import MixOnOccu
 from stepscope.analyzers.rules.cor.cor002_core_double_booked import CoreDoubleBooked
 from stepscope.analyzers.rules.cor.cor003_mix_parts_skewed import MixPartsSkewed
 from stepscope.analyzers.rules.cor.cor004_mix_starved import MixStarved
-from stepscope.analyzers.rules.cor.cor005_parked_behind_busy import ParkedBehindBusy
+from stepscope.analyzers.rules.cor.cor005_pending_behind_busy import PendingBehindBusy
 from stepscope.analyzers.rules.cor.cor006_idle_core_ready_work import IdleCoreReadyWork
 from stepscope.analyzers.rules.cor.cor008_sync_start_split import SyncStartSplit
 from stepscope.analyzers.rules.cor.cor009_dispatch_bound import DispatchBound
@@ -46,7 +46,7 @@ TURNED_DOWN: tuple[Rule, ...] = (
     CoreDoubleBooked(limit=2),
     MixPartsSkewed(max_share=0.0),
     MixStarved(max_turns=0.0, max_wait_ns=0),
-    ParkedBehindBusy(max_share=0.0, grace_ns=0),
+    PendingBehindBusy(max_share=0.0, grace_ns=0),
     IdleCoreReadyWork(max_share=0.0, grace_ns=0),
     SyncStartSplit(grace_ns=0, per_part_ns=0),
     DispatchBound(max_ratio=0.0),

@@ -36,7 +36,7 @@ def of(found: list[Finding], code: str) -> list[Finding]:
 
 
 @pytest.mark.parametrize("name", [STALLED])
-def test_cor001_finds_the_blocks_of_which_one_part_is_parked_and_the_others_run(
+def test_cor001_finds_the_blocks_of_which_one_part_is_pending_and_the_others_run(
     text: str, found: list[Finding]
 ) -> None:
     parts: dict[tuple[str, str], set[tuple[str, str]]] = {}

@@ -32,7 +32,9 @@ def test_rules_that_measure_time_do_not_apply_to_an_order(tmp_path: Path) -> Non
     assert result.counts["COR001"] == result.counts["COR002"] == 0
 
 
-def test_a_mix_parked_behind_its_aic_while_its_aivs_run_is_admitted_in_part(tmp_path: Path) -> None:
+def test_a_mix_pending_behind_its_aic_beside_idle_aivs_is_admitted_in_part(
+    tmp_path: Path,
+) -> None:
     result = check(open_log(tmp_path, STALLED))
 
     (partial,) = found(result, "COR001")

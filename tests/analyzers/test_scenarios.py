@@ -107,11 +107,11 @@ def test_cor002_finds_the_shift_that_wraps_on_the_23rd_group(checked: CheckVaria
     assert faulty.counts["COR002"] > 0
 
 
-def test_cor005_finds_blocks_parked_beside_idle_groups(checked: CheckVariant) -> None:
-    _, parked = checked("mix-admission", "per-core-slot", workload="mix-starvation")
+def test_cor005_finds_blocks_pending_beside_idle_groups(checked: CheckVariant) -> None:
+    _, pending = checked("mix-admission", "per-core-slot", workload="mix-starvation")
     _, clean = checked("mix-admission", "after", workload="mix-starvation")
 
-    assert parked.counts["COR005"] > 0
+    assert pending.counts["COR005"] > 0
     assert clean.counts["COR005"] == 0
 
 

@@ -55,7 +55,7 @@ def test_blocks_end_where_later_dispatches_to_their_core_say_that_they_had(tmp_p
 
     spans = trace.core_spans.sort("dispatch_ns").collect()
     lines = spans.select("core", "dispatch_ns", "ts_ns", "end_ns").rows()
-    # One that is parked tells that the one parked before it runs; an idle core, that all ended.
+    # One that is pending tells that the one pending before it runs; an idle core, that all ended.
     assert [tuple(n if i == 0 else n // ORDER for i, n in enumerate(row)) for row in lines] == [
         (0, 1, 1, 4), (0, 2, 4, 9), (3, 3, 3, 8), (0, 4, 9, 9),
         (1, 5, 5, 9), (4, 6, 6, 9), (5, 7, 7, 9), (3, 8, 8, 9),

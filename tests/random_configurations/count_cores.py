@@ -60,7 +60,7 @@ def overtaken(tables: Tables, found: Finding) -> bool:
     return num_younger >= int(found.evidence["overtaken by at least"] or 0) > 0
 
 
-def parked_beside_idle(tables: Tables, found: Finding) -> bool:
+def pending_beside_idle(tables: Tables, found: Finding) -> bool:
     """COR005: so much time of cores was lost to blocks in pending slots."""
     shape = _shape(found)
     waits = [
@@ -266,7 +266,7 @@ COUNTS: Mapping[str, Callable[[Tables, Finding], bool]] = {
     "COR001": split_mix,
     "COR003": skewed_parts,
     "COR004": overtaken,
-    "COR005": parked_beside_idle,
+    "COR005": pending_beside_idle,
     "COR006": ready_beside_idle,
     "COR009": dispatched_long,
     "COR010": stalled,

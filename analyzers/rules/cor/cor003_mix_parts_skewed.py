@@ -19,8 +19,8 @@ cores are held and do nothing, most often the AIC, the scarcest of them.
     qk_pv L* b*: parts of 31 of 96 blocks start apart, by 5.0 us of 24.1 us at worst
 
 ## How to fix
-Start the parts together: run a MIX only on a group that is wholly free, or park it only behind
-blocks that end together. When it has to be parked, behind the group that frees up first.
+Start the parts together: run a MIX only on a group that is wholly free, or make it pending only
+behind blocks that end together. When it has to be pending, behind the group that frees up first.
 
 ## References
 Two-phase dispatch (idle, then pending slots chosen core by core) in the `tensormap_and_ringbuffer`
@@ -46,7 +46,7 @@ from stepscope.ingest.trace import Trace
 
 FIX = (
     "run a MIX only on a group that is wholly free, "
-    "or park all of it behind blocks that end together"
+    "or make all of it pending behind blocks that end together"
 )
 
 

@@ -15,7 +15,7 @@ Cores wait for the scheduler. More cores, or faster kernels, would change nothin
 
 ## How to fix
 Give each block more to do: fuse small kernels, use fewer and longer blocks. Hide the way to the
-core: park the next block in the pending slot while one runs, or dispatch early, before the last
+core: put the next block into the pending slot while one runs, or dispatch early, before the last
 predecessor has ended. Where most of it is the wait for a dispatch, use more scheduler threads, or
 fewer cores to poll for each.
 
@@ -43,7 +43,7 @@ from stepscope.ingest.trace import Trace
 
 FIX = (
     "give each block more to do, or hide its way to the core: "
-    "park the next block while one runs, or dispatch early"
+    "make the next block pending while one runs, or dispatch early"
 )
 
 

@@ -1,8 +1,8 @@
 """Blocks on cores out of a core-group runtime's log, in order: what began and ended before what.
 
-A dispatch says which core gets a block, and whether the core was idle or the block was parked
+A dispatch says which core gets a block, and whether the core was idle or the block is pending
 behind another. When a block began and ended is not said, but an order follows: what a core was
-given before it was found idle had ended; of two blocks that are parked one after the other, the
+given before it was found idle had ended; of two blocks that are pending one after the other, the
 first had begun. So times of blocks are in the right order and their lengths say nothing. A block of
 which nothing says that it ended has no end, and one that never began has no start.
 """

@@ -184,17 +184,17 @@ class RuntimeTables:
     # -- decisions -----------------------------------------------------------------------------
 
     def _decisions(self) -> pl.DataFrame:
-        made = [*self._parked(), *self._waiting(), *self._refused()]
+        made = [*self._pending(), *self._waiting(), *self._refused()]
         return _frame("decisions", sorted(made, key=lambda row: int(row["ts_ns"])))
 
-    def _parked(self) -> Iterator[Row]:
+    def _pending(self) -> Iterator[Row]:
         held = {(run, core): task for run, _, core, task, _ in self.log.running}
         never = self._blocks.filter(pl.col("began").is_null()).sort("line")
         for row in never.iter_rows(named=True):
             run, core = row["run"], row["core"]
             holder = held.get((run, core))
             yield self._decision(run, row["line"], row["task"], "deferred") | {
-                "reason": f"block {row['block']} was parked in a pending slot and did not begin",
+                "reason": f"block {row['block']} was put into a pending slot and did not begin",
                 "resource": f"core {core}",
                 "holder": None if holder is None else str(shown(run, holder)),
                 "thread": row["thread"],

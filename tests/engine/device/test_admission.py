@@ -151,7 +151,7 @@ def test_one_layer_alone_shows_no_conflict(policy: str) -> None:
     assert run_of(graph, admission(policy), groups=8).conflicts == []
 
 
-def test_parts_that_started_hold_their_cores_until_the_parked_one_starts() -> None:
+def test_parts_that_started_hold_their_cores_until_the_pending_one_starts() -> None:
     graph = TaskGraph()
     graph.submit("vector", 2, [40_000])
     graph.submit("short", 1, [1_000], writes=[whole("x")])

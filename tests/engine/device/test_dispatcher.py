@@ -105,7 +105,7 @@ def test_an_all_or_nothing_task_stops_the_world_until_it_fits() -> None:
     assert head.retired_ns < long.end_ns < sync[0].dispatch_ns < behind.dispatch_ns
 
 
-def test_blocks_are_not_parked_while_another_thread_has_an_idle_core() -> None:
+def test_blocks_are_not_made_pending_while_another_thread_has_an_idle_core() -> None:
     graph = TaskGraph()
     graph.submit("cube", 1, [9_000] * 3)
 

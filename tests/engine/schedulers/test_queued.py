@@ -113,7 +113,7 @@ def test_a_loop_that_ends_with_the_budget_promotes_nobody_while_one_prompt_runs(
     assert when(rows, "json", "admit") == when(served(*NOT_READY), "json", "admit") == [11]
 
 
-def test_who_is_parked_is_no_obstacle_to_those_behind_and_lacks_nothing() -> None:
+def test_who_is_skipped_is_no_obstacle_to_those_behind_and_lacks_nothing() -> None:
     rows = served(request("json", 2, 2, prepare_ns=9), request("plain", 2, 2))
 
     assert when(rows, "plain", "admit") == [1]
@@ -195,7 +195,7 @@ def test_what_can_never_fit_is_turned_away_or_tried_in_every_step(fault: str | N
         assert when(rows, "short", "admit") == [1]
 
 
-def test_engines_that_do_not_park_serve_such_requests_like_any_other() -> None:
+def test_engines_that_do_not_skip_serve_such_requests_like_any_other() -> None:
     rows = served(*NOT_READY[:2], async_dependencies=False)
 
     assert len(rows.of("lifecycle", event="finish")) == 2

@@ -16,11 +16,11 @@ from tests.traces import trace_of
 
 STEPS = [decode(n, 1, num_waiting=1) for n in range(1, 21)]  # at 10 to 200, 10 ns each
 COMPILING = "its grammar is being compiled"
-PARKED = decision("request", "a", "deferred", 10, reason=COMPILING, step=1)
+SKIPPED = decision("request", "a", "deferred", 10, reason=COMPILING, step=1)
 ARRIVED = [event("a", "arrive", 5), event("a", "ready", 35)]
 
 
-def unnoticed(*more: Row, told: tuple[Row, ...] = (PARKED,)) -> list[Finding]:
+def unnoticed(*more: Row, told: tuple[Row, ...] = (SKIPPED,)) -> list[Finding]:
     trace = trace_of(steps=STEPS, lifecycle=[*ARRIVED, *more], decisions=told)
     return ReadyNotNoticed().check(trace)
 
@@ -52,7 +52,7 @@ def test_the_one_that_was_ready_for_longest_stands_for_all() -> None:
 def test_to_be_told_of_ones_place_in_the_queue_is_not_to_be_looked_at() -> None:
     behind = decision("request", "a", "deferred", 60, step=6, reason="r0", resource="queue")
 
-    assert len(unnoticed(event("a", "admit", 150), told=(PARKED, behind))) == 1
+    assert len(unnoticed(event("a", "admit", 150), told=(SKIPPED, behind))) == 1
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_to_be_told_of_ones_place_in_the_queue_is_not_to_be_looked_at() -> None:
 )
 def test_who_is_looked_at_in_time_is_clean(noticed: Row) -> None:
     if "verdict" in noticed:
-        assert unnoticed(told=(PARKED, noticed)) == []
+        assert unnoticed(told=(SKIPPED, noticed)) == []
     else:
         assert unnoticed(noticed) == []
 
@@ -75,7 +75,7 @@ def test_who_is_looked_at_in_time_is_clean(noticed: Row) -> None:
 @pytest.mark.parametrize(
     "tables",
     [
-        {"lifecycle": [ARRIVED[0]], "decisions": [PARKED]},
+        {"lifecycle": [ARRIVED[0]], "decisions": [SKIPPED]},
         {"lifecycle": ARRIVED},
     ],
     ids=["nobody is told to be ready", "no decision is recorded"],

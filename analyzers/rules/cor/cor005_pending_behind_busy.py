@@ -1,27 +1,28 @@
-"""parked-behind-busy: blocks wait in pending slots while cores that could run them stand idle.
+"""pending-behind-busy: blocks wait in pending slots while cores that could run them stand idle.
 
 ## What it finds
 A block in a core's pending slot waits for the one block before it, whatever else becomes free. The
 rule adds up, per shape, how many cores (for MIX: whole groups) stood idle while as many blocks of
-that shape were parked, and fires when that is more than a share of the cores' time in the steps
+that shape were pending, and fires when that is more than a share of the cores' time in the steps
 that have such blocks.
 
 A scheduler thread needs a pass to see that a core is free, some 0.1 us per core that it polls and
-0.14 us per block that it dispatches. So a core counts as idle, and a block as parked, only after
-`grace_ns`. What little is lost when a core elsewhere frees up early is the price of parking, which
-hides the dispatch; below `max_share`, and below `min_lost_ns` of all cores together, which is about
-one kernel's time, the rule says nothing.
+0.14 us per block that it dispatches. So a core counts as idle, and a block as pending, only after
+`grace_ns`. What little is lost when a core elsewhere frees up early is the price of a pending slot,
+which hides the dispatch; below `max_share`, and below `min_lost_ns` of all cores together, which is
+about one kernel's time, the rule says nothing.
 
 ## Why it hurts
 The block's own start is late, and so is everything that depends on it, with cores idle beside it.
 
 ## Example
-    MIX blocks were parked while core groups stood idle: 2.7% of their time,
-    at worst 1 of 8 idle with 3 parked for 9.8 us (mix 2 3/4 first)
+    MIX blocks were pending while core groups stood idle: 2.7% of their time,
+    at worst 1 of 8 idle with 3 pending for 9.8 us (mix 2 3/4 first)
 
 ## How to fix
-Park only when no core of the kind, on any scheduler thread, is idle; choose the core that frees up
-first; put a MIX back in its queue rather than behind a busy core while a whole group is free.
+Make a block pending only when no core of the kind, on any scheduler thread, is idle; choose the
+core that frees up first; put a MIX back in its queue rather than behind a busy core while a whole
+group is free.
 
 ## References
 Choosing pending slots core by core in the `tensormap_and_ringbuffer` runtime of
@@ -45,17 +46,17 @@ from stepscope.analyzers.rules.cor.occupancy import BLOCK, POOL, holds
 from stepscope.ingest.trace import Trace
 
 FIX = (
-    "park a block only when no core that could run it is idle on any scheduler thread, "
+    "make a block pending only when no core that could run it is idle on any scheduler thread, "
     "and behind the core that frees up first"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ParkedBehindBusy:
-    """Blocks were parked while cores for them stood idle, for more than a share of their time."""
+class PendingBehindBusy:
+    """Blocks were pending while cores for them stood idle, for more than a share of their time."""
 
     code: ClassVar[str] = "COR005"
-    name: ClassVar[str] = "parked-behind-busy"
+    name: ClassVar[str] = "pending-behind-busy"
     severity: ClassVar[Severity] = Severity.WARNING
     needs: ClassVar[tuple[str, ...]] = (
         "core_spans.slot",
@@ -74,35 +75,35 @@ class ParkedBehindBusy:
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and shape, placed at the worst moment."""
         spans = holds(trace)
-        parked = _parked(spans, self.grace_ns)
-        lost = idle_while(trace, parked, spans, self.grace_ns).filter(
+        pending = _pending(spans, self.grace_ns)
+        lost = idle_while(trace, pending, spans, self.grace_ns).filter(
             pl.col("share") > self.max_share, pl.col("lost_ns") >= self.min_lost_ns
         )
         found = lost.collect().lazy()
-        named = with_label(_with_first(found, parked).collect().lazy(), trace)
+        named = with_label(_with_first(found, pending).collect().lazy(), trace)
         rows = named.sort(*POOL).collect()
         return [self._finding(row) for row in rows.iter_rows(named=True)]
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         member, lasts_ns = MEMBERS[row["shape"]], row["end_ns"] - row["ts_ns"]
         message = (
-            f"{row['shape']} blocks were parked while {member}s stood idle: {row['share']:.1%} of "
+            f"{row['shape']} blocks were pending while {member}s stood idle: {row['share']:.1%} of "
             f"their time, at worst {row['num_idle']} of {row['members']} idle with "
-            f"{row['num_waiting']} parked for {duration(lasts_ns)} ({row['label']} first)"
+            f"{row['num_waiting']} pending for {duration(lasts_ns)} ({row['label']} first)"
         )
         evidence: Evidence = {
             "idle_share": round(row["share"], 4),
             "lost_ns": row["lost_ns"],
             f"{member}s": row["members"],
             "idle at worst": row["num_idle"],
-            "parked at worst": row["num_waiting"],
+            "pending at worst": row["num_waiting"],
             "worst_ns": lasts_ns,
-            "parked first": row["label"],
+            "pending first": row["label"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence)
 
 
-def _parked(spans: pl.LazyFrame, grace_ns: int) -> pl.LazyFrame:
+def _pending(spans: pl.LazyFrame, grace_ns: int) -> pl.LazyFrame:
     """Blocks with a part in a pending slot, from `grace_ns` after they were put there."""
     since, place = pl.col("dispatch_ns"), ("core", "group")
     mixes = (
@@ -110,12 +111,12 @@ def _parked(spans: pl.LazyFrame, grace_ns: int) -> pl.LazyFrame:
         .group_by(*BLOCK, "shape")
         .agg(
             pl.col(place).min(),
-            is_parked=(pl.col("slot") == "pending").any(),
+            is_pending=(pl.col("slot") == "pending").any(),
             from_ns=since.min() + grace_ns,
             to_ns=pl.col("ts_ns").max(),
         )
-        .filter("is_parked")
-        .drop("is_parked")
+        .filter("is_pending")
+        .drop("is_pending")
     )
     # Other blocks have one part, and need no grouping.
     alone = spans.filter(pl.col("shape").is_in(["AIC", "AIV"]), pl.col("slot") == "pending").select(
@@ -124,10 +125,10 @@ def _parked(spans: pl.LazyFrame, grace_ns: int) -> pl.LazyFrame:
     return pl.concat([mixes, alone]).filter(pl.col("from_ns") < pl.col("to_ns"))
 
 
-def _with_first(lost: pl.LazyFrame, parked: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the block that had been parked longest at the worst moment of each pool."""
+def _with_first(lost: pl.LazyFrame, pending: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the block that had been pending longest at the worst moment of each pool."""
     was_there = (pl.col("from_ns") <= pl.col("ts_ns")) & (pl.col("ts_ns") < pl.col("to_ns"))
-    there = parked.join(lost.select(*POOL, "ts_ns"), on=POOL).filter(was_there)
+    there = pending.join(lost.select(*POOL, "ts_ns"), on=POOL).filter(was_there)
     first = (
         there.sort("from_ns", "task", "block")
         .group_by(*POOL)
