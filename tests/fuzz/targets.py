@@ -44,6 +44,7 @@ from tests.ingest import rocpd_files
 from tests.ingest.log_files import LOGS
 from tests.ingest.nsys_files import TABLES, exported, two_steps
 from tests.ingest.perfetto_files import LEGACY, event, pack
+from tests.ingest.request_lists import LISTS
 from tests.ingest.rocprofv3_files import process, written
 from tests.ingest.runtime_logs import RUNTIME_LOGS
 from tests.ingest.test_forward_pass import CAPTURE as PASSES
@@ -52,7 +53,6 @@ from tests.ingest.test_kineto_damage import LAYOUTS
 from tests.ingest.test_kv_events import CAPTURE
 from tests.ingest.test_otlp import SERVED, span
 from tests.ingest.test_otlp import exported as spans_exported
-from tests.ingest.test_requests import LISTS
 from tests.ingest.test_samples import SAMPLES
 from tests.ingest.test_swimlane import deps, records
 from tests.ingest.xplane_files import two_steps as two_xla_steps

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import json
-from collections import Counter
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,32 +19,18 @@ from stepscope.ingest.readers.requests.reader import ODD, RequestsReader
 from stepscope.ingest.readers.text.split import NO_END
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
-from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import open_log, report_of
-
-HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
-AZURE = HEADER + "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
-MOONCAKE = """\
-{"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2]}
-{"timestamp": 27.5, "input_length": 7322, "output_length": 490, "hash_ids": [0, 14], "more": 1}
-"""
-SERVING_SIM = """\
-{"input_toks": 27369, "output_toks": 1626, "arrival_time_ns": 101537000}
-{"input_toks": 1390, "output_toks": 527, "arrival_time_ns": 144370000, "more": 1}
-"""
-BRIX = """\
-{"timestamp": 21, "requests": [{"Prompt Length": 909, "Output Length": 22, "prompt": "Here is"}]}
-{"timestamp": 26.5, "requests": [{"Prompt Length": null, "Output Length": 7}]}
-"""
-MEASURED = """\
-{"request_id": "bench-0", "input_toks": 2358, "output_toks": 531, "arrival_time": 1787267980.08, \
-"queued_ts": 27536.5, "scheduled_ts": 27536.625, "first_token_ts": 27537.25, "last_token_ts": 27554}
-{"request_id": "bench-1", "input_toks": 1034, "output_toks": 769, "queued_ts": 27537.0, \
-"scheduled_ts": null, "first_token_ts": null, "last_token_ts": null}
-"""
-LISTS = (AZURE, MOONCAKE, SERVING_SIM, BRIX, MEASURED)
-ARRIVAL = ("request", "event", "ts_ns", "prompt_len", "max_tokens")
+from tests.ingest.request_lists import (
+    ARRIVAL,
+    AZURE,
+    BRIX,
+    HEADER,
+    LISTS,
+    MEASURED,
+    MOONCAKE,
+    SERVING_SIM,
+)
 
 
 def test_a_line_of_azure_s_is_an_arrival_at_its_time(tmp_path: Path) -> None:
@@ -236,75 +218,3 @@ def test_junk_raises_nothing_but_our_errors(
     except TraceError:
         return
     assert Trace.from_tables(tables, manifest).lifecycle.collect().width
-
-
-# -- real ones -----------------------------------------------------------------------------------
-
-
-def test_the_real_csv_says_what_the_csv_module_reads(shared_data: Path) -> None:
-    file = shared_data / "requests" / "azure_conv.csv"
-    with file.open(newline="") as opened:
-        told = list(csv.DictReader(opened))
-
-    lifecycle = Trace.open(file).lifecycle.collect()
-
-    assert lifecycle["prompt_len"].to_list() == [int(row["ContextTokens"]) for row in told]
-    assert lifecycle["max_tokens"].to_list() == [int(row["GeneratedTokens"]) for row in told]
-    times = lifecycle["ts_ns"].cast(pl.Datetime("ns")).dt.to_string("%Y-%m-%d %H:%M:%S.%9f")
-    assert times.to_list() == [f"{row['TIMESTAMP']}00" for row in told]
-
-
-def test_the_real_json_lines_say_what_the_json_module_reads(shared_data: Path) -> None:
-    file = shared_data / "requests" / "mooncake_conversation_trace.jsonl"
-    told = [json.loads(line) for line in file.read_text().splitlines()]
-
-    trace = Trace.open(file)
-
-    names = ("timestamp", "input_length", "output_length")
-    found = [
-        (ts_ns / 1e6, prompt, output)
-        for ts_ns, prompt, output in rows(trace, "lifecycle", *ARRIVAL[2:])
-    ]
-    assert found == [tuple(row[name] for name in names) for row in told]
-    assert report_of(trace).skipped == {HASHES: sum(len(row["hash_ids"]) for row in told)}
-
-
-@pytest.mark.parametrize(
-    ("name", "columns"),
-    [
-        ("llmservingsim_workload.jsonl", ("arrival_time_ns", "input_toks", "output_toks")),
-        ("aibrix_5s_workload.jsonl", ("timestamp", "Prompt Length", "Output Length")),
-    ],
-)
-def test_a_real_workload_is_counted_whole_by_the_json_module(
-    name: str, columns: tuple[str, ...]
-) -> None:
-    file = ROOT.parent / "shared" / "foreign" / name
-    if not file.is_file():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    told = [{**line, **each} for line in lines for each in line.get("requests", [{}])]
-
-    trace = Trace.open(file)
-
-    unit = 1 if columns[0].endswith("_ns") else 1_000_000
-    assert rows(trace, "lifecycle", *ARRIVAL[2:]) == [
-        (row[columns[0]] * unit, row[columns[1]], row[columns[2]]) for row in told
-    ]
-
-
-def test_a_real_measurement_is_counted_whole_by_the_json_module() -> None:
-    file = ROOT.parent / "shared" / "foreign" / "llmservingsim_vllm_requests.jsonl"
-    if not file.is_file():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
-    told = [json.loads(line) for line in file.read_text().splitlines()]
-    times = {"queued_ts": "arrive", "scheduled_ts": "admit", "first_token_ts": "first-token",
-             "last_token_ts": "finish"}  # fmt: skip
-
-    trace = Trace.open(file)
-
-    assert Counter(rows(trace, "lifecycle", "request", "event", "ts_ns")) == Counter(
-        (row["request_id"], event, round(row[time] * 1e9))
-        for row in told for time, event in times.items()
-    )  # fmt: skip
-    assert report_of(trace).read == {"requests": len(told)}

@@ -34,10 +34,10 @@ from stepscope.ingest.recording.segments import HEADER_BYTES
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import slice_
+from tests.ingest.request_lists import AZURE, BRIX, MOONCAKE, SERVING_SIM
 from tests.ingest.runtime_logs import dispatched
 from tests.ingest.test_forward_pass import JSON_LINES, RECORDS, pack
 from tests.ingest.test_kv_events import message, stored
-from tests.ingest.test_requests import AZURE, BRIX, MOONCAKE, SERVING_SIM
 from tests.ingest.test_swimlane import records
 from tests.zstd_frames import in_blocks
 

@@ -3,69 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from stepscope.analyzers.check.coverage import coverage
-from stepscope.analyzers.check.registry import RULES, by_code, of_others, select
+from stepscope.analyzers.check.registry import RULES, by_code, select
 from stepscope.analyzers.check.run import check
-from stepscope.ingest.entry_points import tell_once
-from stepscope.ingest.errors import ConfigError, StepscopeError
-from tests.packages import stepscope, write_package
+from stepscope.ingest.errors import ConfigError
+from tests.analyzers.check.rules_of_others import RULE, Install
+from tests.packages import stepscope
 from tests.traces import trace_of
-
-RULE = '''"""QUE001: steps are slow.
-
-## What it finds
-Steps of a second and more.
-"""
-
-from dataclasses import dataclass
-from typing import ClassVar
-
-import polars as pl
-
-from stepscope.analyzers.findings.finding import Severity
-from stepscope.analyzers.findings.rule import finding
-
-
-@dataclass(frozen=True, slots=True)
-class SlowStep:
-    code: ClassVar[str] = "QUE001"
-    name: ClassVar[str] = "slow-step"
-    severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("steps.dur_ns",)
-
-    min_dur_ns: int = 1_000_000_000
-
-    def check(self, trace):
-        slow = trace.steps.filter(pl.col("dur_ns") >= self.min_dur_ns)
-        rows = slow.collect().iter_rows(named=True)
-        return [finding(self, f"step {row['step']} is slow", "be quick", at=row) for row in rows]
-'''
-Install = Callable[..., Path]
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install a package with a module of rules, as pip would, into a folder on the path."""
-    made = []
-
-    def installed(package: str, source: str, *points: str) -> Path:
-        points = points or (f"one = {package.replace('-', '_')}:SlowStep",)
-        made.append(write_package(tmp_path, package, source, "stepscope.rules", *points))
-        of_others.cache_clear()
-        return tmp_path
-
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield installed
-    of_others.cache_clear()
-    tell_once.cache_clear()
-    for module in made:
-        sys.modules.pop(module, None)
 
 
 def test_a_rule_of_an_installed_package_is_checked_explained_and_selected(
@@ -115,173 +62,12 @@ def test_its_thresholds_are_stated_as_those_of_ours(
     assert (run.code, "min_dur_ns" in run.out, "7" in run.out) == (0, True, True)
 
 
-BROKEN = {
-    "fails as it is imported": ("1 / 0", "ZeroDivisionError: division by zero"),
-    "ends the program as it is imported": ("raise SystemExit(0)", "SystemExit: 0"),
-    "is no Python": ("def (", "SyntaxError"),
-    "has no such name": ("", "has no attribute 'SlowStep'"),
-    "is no rule at all": ("SlowStep = 7", "it is not a frozen dataclass"),
-    "is not frozen": (RULE.replace("frozen=True, ", ""), "it is not a frozen dataclass"),
-    "wants arguments": (RULE.replace("int = 1_000_000_000", "int"), "TypeError"),
-    "has no code": (RULE.replace('code: ClassVar[str] = "QUE001"', "codes = 1"), "AttributeError"),
-    "has a code that hides": (RULE.replace('"QUE001"', '"\\x1b[2J"'), "is not the code of a rule"),
-    "has a name that is markup": (RULE.replace('"slow-step"', '"<b>slow"'), "the name of a rule"),
-    "has a severity of its own": (RULE.replace("Severity.ERROR", '"fatal"'), "is no Severity"),
-    "needs what no trace has": (RULE.replace("steps.dur_ns", "steps.joy"), "it needs 'steps.joy'"),
-    "has no check": (RULE.replace("def check", "def chek"), "AttributeError"),
-    "has a threshold that cannot be stated": (
-        RULE.replace("min_dur_ns: int", "min_dur_ns: complex"), "Expected `complex`",
-    ),
-    "has no page": (RULE.replace('"""QUE001: steps are slow.', '_ = """', 1), "no docstring"),
-    "does not say when it applies": (
-        f"{RULE}\n    def applies(self, trace):\n        return True\n",
-        "does not begin with 'Tell whether'",
-    ),
-    "has an error that fails": (
-        "class Bad(Exception):\n    def __str__(self):\n        1 / 0\nraise Bad()",
-        "Bad: it cannot say what",
-    ),
-    "takes a code of ours": (RULE.replace("QUE001", "COR001"), "COR001 begins as codes of"),
-    "takes a family of ours": (RULE.replace("QUE001", "COR777"), "COR777 begins as codes of"),
-    "takes a name of ours": (RULE.replace("slow-step", "mix-starved"), "taken by stepscope"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("how", BROKEN)
-def test_what_is_no_rule_is_refused_in_one_line_that_names_its_package(
-    install: Install, how: str
-) -> None:
-    source, why = BROKEN[how]
-    install("acme-rules", source)
-
-    with pytest.raises(ConfigError) as caught:
-        select()
-
-    said = str(caught.value)
-    module = "acme_rules:SlowStep"
-    assert said.startswith(f"acme-rules: its rule one ({module}) cannot be used: ")
-    assert why in said
-    assert said.endswith("; mend or uninstall acme-rules")
-    assert len(said.splitlines()) == 1
-
-
 def test_two_packages_with_one_code_are_refused_with_both_names(install: Install) -> None:
     install("acme", RULE)
     install("beta", RULE.replace("slow-step", "slower-step"))
 
     with pytest.raises(ConfigError, match=r"^beta: .* QUE001 is taken by acme; mend or uninstall"):
         select()
-
-
-def test_a_check_of_all_rules_does_not_run_without_one_and_ours_are_explained_all_the_same(
-    install: Install, sample_traces: Path
-) -> None:
-    folder = install("acme-rules", "import no_such_module")
-
-    run = stepscope(folder, "check", sample_traces / "mix-admission-after.trace")
-
-    assert (run.code, run.out) == (2, "")
-    assert run.err.startswith("stepscope: acme-rules: its rule one")
-    assert run.err.count("\n") == 1
-    assert stepscope(folder, "explain", "COR001").code == 0
-
-
-LOOKS = {
-    "info": ("info", "{trace}"),
-    "info in JSON": ("info", "--format", "json", "{trace}"),
-    "diff": ("diff", "{trace}", "{trace}"),
-    "rules": ("rules",),
-    "explain": ("explain",),
-    "one of ours among the broken": ("explain", "COR001"),
-}
-
-
-@pytest.mark.parametrize("how", LOOKS)
-def test_what_only_looks_goes_on_without_a_broken_rule_and_says_so_in_one_line(
-    install: Install, sample_traces: Path, how: str
-) -> None:
-    folder = install("acme-rules", "import no_such_module")
-    trace = sample_traces / "mix-admission-after.trace"
-    words = [word.format(trace=trace) for word in LOOKS[how]]
-
-    run = stepscope(folder, *words)
-
-    assert (run.code, run.out) == (stepscope(folder.parent, *words).code, run.out)
-    assert run.out == stepscope(folder.parent, *words).out
-    if how != "one of ours among the broken":
-        assert run.err.startswith(
-            "stepscope: acme-rules: its rule one (acme_rules:SlowStep) cannot"
-        )
-        assert run.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("body", ["raise KeyError('layout')", "raise SystemExit(0)"])
-def test_a_rule_of_others_that_fails_is_not_applicable_to_who_only_looks(
-    install: Install, body: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    head, _, _ = RULE.partition("        slow =")
-    install("acme", f"{head}        {body}\n")
-
-    result = check(trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}]))
-
-    assert result.lacking["QUE001"] == ("only where it does not fail",)
-    assert capsys.readouterr().err.startswith("stepscope: trace: rule QUE001 failed: ")
-    assert set(result.counts) >= {"TRC001", "TRC002", "TRC003"}
-
-
-def test_a_rule_of_others_that_cannot_say_whether_it_applies_does_not_stop_who_looks(
-    install: Install, capsys: pytest.CaptureFixture[str]
-) -> None:
-    applies = '    def applies(self, trace):\n        """Tell whether it does."""\n        1 / 0\n'
-    install("acme", f"{RULE}\n{applies}")
-    trace = trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}])
-
-    assert coverage(trace).lacking["QUE001"] == ("only where it does not fail",)
-    assert "rule QUE001 failed: ZeroDivisionError" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", ["blame", "sql"])
-def test_what_needs_no_rule_runs_beside_a_package_that_is_broken(
-    install: Install, sample_traces: Path, command: str
-) -> None:
-    folder = install("acme-rules", "import no_such_module")
-    query = ["select count(*) from steps"] if command == "sql" else []
-
-    run = stepscope(folder, command, sample_traces / "mix-admission-after.trace", *query)
-
-    assert (run.code, run.err) == (0, "")
-
-
-FAILS = {
-    "raises": ("raise KeyError('layout')", "KeyError"),
-    "ends the program": ("raise SystemExit(0)", "SystemExit: 0"),
-    "finds nothing that can be gone through": ("return 7", "TypeError"),
-    "finds what is not a finding": ("return ['wrong']", "AttributeError"),
-    "finds in the name of another rule": (
-        "from stepscope.analyzers.check.registry import by_code; "
-        "return [finding(by_code('COR001'), 'wrong', 'mend it')]", "it found COR001",
-    ),
-    "finds with a place that is none": (
-        "return [finding(self, 'wrong', 'mend it', at={'ts_ns': 'soon'})]", "ts_ns",
-    ),
-    "finds with evidence that cannot be written": (
-        "return [finding(self, 'wrong', 'mend it', evidence={'what': object()})]", "evidence",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("how", FAILS)
-def test_a_rule_of_others_that_fails_is_one_line_and_never_clean(
-    install: Install, how: str
-) -> None:
-    body, why = FAILS[how]
-    head, _, _ = RULE.partition("        slow =")
-    install("acme", f"{head}        {body}\n")
-
-    with pytest.raises(StepscopeError, match=r"^.*rule QUE001 failed: ") as caught:
-        check(trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}]), (by_code("QUE001"),))
-
-    assert why in str(caught.value)
 
 
 def test_findings_that_come_one_by_one_are_all_told(install: Install) -> None:
