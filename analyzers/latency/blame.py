@@ -21,8 +21,9 @@ from stepscope.analyzers.latency.attribution import attributions, run_attributio
 from stepscope.analyzers.latency.behind import passed_on, with_heads
 from stepscope.analyzers.latency.causes import CAUSES, Cause
 from stepscope.analyzers.latency.gpu_time import executed
-from stepscope.analyzers.latency.intervals import intervals, lines, scheduled, steps
+from stepscope.analyzers.latency.intervals import intervals
 from stepscope.analyzers.latency.notes import notes
+from stepscope.analyzers.latency.request_lines import lines, scheduled, steps
 from stepscope.analyzers.latency.run_line import run_lines, run_scheduled
 from stepscope.analyzers.views.requests import external_ids
 from stepscope.ingest.derive.states import is_list_of_arrivals

@@ -1,0 +1,108 @@
+"""The line of each request: from when to when it lasts, its first token, and its batches.
+
+These are what `intervals.py` cuts. Times are nanoseconds of the trace's clock.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analyzers.latency.intervals import CODE, NUMBER_OF
+from stepscope.analyzers.views.requests import REQUEST, ends, events, last_moment
+from stepscope.ingest.derive import states
+from stepscope.ingest.times import FAR_NS
+from stepscope.ingest.trace import Trace
+
+
+def steps(trace: Trace) -> pl.LazyFrame:
+    """`step_times`; a last step that does not say how long it took lasts for ever."""
+    return states.step_times(trace).with_columns(pl.col("to_ns").fill_null(FAR_NS))
+
+
+def scheduled(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
+    """When each request was in a batch, and for what.
+
+    Columns: rank, request, step, formed_ns (when the batch was formed), from_ns, to_ns, work.
+    """
+    work = (
+        pl.when(pl.col("is_recompute").fill_null(value=False))
+        .then(NUMBER_OF["recompute"])
+        .when(pl.col("phase") == "prefill")
+        .then(NUMBER_OF["prefill"])
+        .when(pl.col("phase") == "decode")
+        .then(NUMBER_OF["decode"])
+        .otherwise(NUMBER_OF["unknown"])
+    )
+    rows = trace.batch_rows.filter(pl.col("request").is_not_null())
+    times = steps.select("rank", "step", "formed_ns", "from_ns", "to_ns")
+    return rows.select(*REQUEST, "step", work=work.cast(CODE)).join(times, on=["rank", "step"])
+
+
+def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
+    """One row per request, in order of arrival: where its line begins and ends.
+
+    Columns: line (its number), rank, request, from_ns, to_ns, sampled_ns, first_token_ns, outcome,
+    and whether its arrival was recorded. Where a front end tells of it, the line begins when that
+    received it and ends when the client had all of it; first_token_ns is then when the client had
+    the first token, and sampled_ns when the last of those was sampled that came with it. A request
+    that ranks share is told by those that have its lifecycle, or else by the lowest.
+    """
+    at, brings = pl.col("ts_ns"), _brings_tokens()
+    told = events(trace).group_by(REQUEST).agg(
+        came_ns=at.filter(pl.col("event") == "arrive").min(),
+        told_ns=at.min(),
+        received_ns=at.filter(pl.col("event") == "receive").min(),
+        sampled_ns=at.filter(pl.col("event") == "first-token").min(),
+        first_out_ns=at.filter(brings).min(),
+        num_first=pl.col("num_generated").filter(brings).sort_by(at.filter(brings)).first(),
+        last_out_ns=at.filter(pl.col("event") == "deliver").max(),
+    )  # fmt: skip
+    left = pl.col("to_ns").filter(pl.col("to_ns") < FAR_NS).max()
+    seen = scheduled.group_by(REQUEST).agg(seen_ns=pl.col("from_ns").min(), left_ns=left)
+    is_told = pl.col("told_ns").is_not_null()
+    is_lowest = pl.col("rank") == pl.col("rank").min().over("request")
+    still_there = pl.when(is_told).then("trace_end_ns")
+    arrived = pl.min_horizontal("came_ns", "received_ns")
+    began = pl.coalesce(arrived, pl.min_horizontal("told_ns", "seen_ns"))
+    out_ns = pl.when(pl.col("ended_ns").is_not_null()).then("last_out_ns")
+    return (
+        told.join(seen, on=REQUEST, how="full", coalesce=True)
+        .filter(is_told | (~is_told.any().over("request") & is_lowest))
+        .join(ends(trace), on=REQUEST, how="left")
+        .join(last_moment(trace), on="rank", how="left")
+        .with_columns(from_ns=began)
+        .with_columns(to_ns=pl.coalesce("ended_ns", still_there, "left_ns", "from_ns"))
+        .with_columns(pl.max_horizontal("from_ns", "to_ns", out_ns).alias("to_ns"))
+        .pipe(_with_all_sampled, trace)
+        .select(
+            *REQUEST, "from_ns", "to_ns", "sampled_ns", "outcome",
+            first_token_ns=pl.coalesce("first_out_ns", "sampled_ns"),
+            has_arrival=arrived.is_not_null(),
+        )
+        .sort("from_ns", "rank", "request")
+        .with_row_index("line")
+    )  # fmt: skip
+
+
+def _with_all_sampled(lines: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """Set sampled_ns to when the last of `num_first` tokens was, which the client got at once.
+
+    Where tokens have no times that was at the request's end, or when the client got them.
+    """
+    several = lines.filter(pl.col("num_first") > 1).select(*REQUEST, "num_first")
+    last = (
+        trace.outputs.join(several, on=REQUEST)
+        .filter(pl.col("position") == pl.col("num_first") - 1)
+        .group_by(REQUEST)
+        .agg(last_ns=pl.col("ts_ns").min())
+    )
+    told = pl.coalesce("last_ns", "ended_ns", "first_out_ns")
+    is_one = pl.col("num_first").fill_null(1) <= 1
+    sampled = pl.when(is_one).then("sampled_ns").otherwise(pl.min_horizontal(told, "first_out_ns"))
+    return lines.join(last, on=REQUEST, how="left").with_columns(sampled_ns=sampled)
+
+
+def _brings_tokens() -> pl.Expr:
+    """What the front end gave the client held tokens, as far as it says."""
+    has_some = (pl.col("num_generated") > 0).fill_null(value=True)
+    return (pl.col("event") == "deliver") & has_some
