@@ -49,7 +49,7 @@ def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool 
     place = _place(path, [path], limits) if cached else None
     if place and (found := place.found()):
         return found
-    from stepscope.ingest.readers import reader_of  # noqa: PLC0415
+    from stepscope.ingest.readers import reader_of  # noqa: PLC0415 - what is cached needs none
 
     reader = reader_of(path)
     sources = reader.sources(path) if cached else []
@@ -71,7 +71,7 @@ def _place(path: Path, sources: Sequence[Path], limits: Limits) -> _Place | None
     if _num_bytes(sources) <= WORTH_BYTES:
         return None
     from stepscope.ingest.storage.cache import users_cache  # noqa: PLC0415 - a small file needs none
-    from stepscope.ingest.storage.cache_key import key_of  # noqa: PLC0415
+    from stepscope.ingest.storage.cache_key import key_of  # noqa: PLC0415 - the same
 
     cache = users_cache()
     key = key_of(path, sources, limits) if cache and not cache.unusable() else None

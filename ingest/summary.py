@@ -43,7 +43,7 @@ def _lengths(tokens: pl.LazyFrame) -> Lengths | None:
     if of.is_empty():
         return None
     total = int(of.sum())
-    return Lengths(len(of), total / len(of), int(of.max() or 0), total)  # type: ignore[arg-type]
+    return Lengths(len(of), total / len(of), int(of.max() or 0), total)  # type: ignore[arg-type]  # of whole numbers
 
 
 def extents(trace: Trace) -> dict[str, tuple[int, int]]:

@@ -37,8 +37,8 @@ class StepscopeApp(App[None]):
     CSS_PATH = "stepscope.tcss"
     ENABLE_COMMAND_PALETTE = False
     # Textual declares these as lists of the instance, not of the class.
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (LEAST_WIDTH, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_HEIGHT, "-low"), (HIGH, "-high")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (LEAST_WIDTH, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's lists
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_HEIGHT, "-low"), (HIGH, "-high")]  # noqa: RUF012 - Textual's lists
 
     def __init__(self, trace: Trace, result: CheckResult | None, page: str = "") -> None:
         super().__init__()

@@ -131,4 +131,4 @@ def _hand_over(app: Dash) -> None:
     ):
         act = ClientsideFunction("stepscope", function)
         # Dash gives this one method no types.
-        app.clientside_callback(act, Input(source, prop))  # type: ignore[no-untyped-call]
+        app.clientside_callback(act, Input(source, prop))  # type: ignore[no-untyped-call]  # Dash has no types

@@ -30,7 +30,7 @@ def graphs_in(path: Path) -> Graphs | None:
         if _looks_so(raw[:_HEAD_BYTES]):
             return _ours(raw, path)
     from stepscope.engine.workloads.graph_traces import graphs_of  # noqa: PLC0415 - needs Polars
-    from stepscope.ingest.trace import Trace  # noqa: PLC0415
+    from stepscope.ingest.trace import Trace  # noqa: PLC0415 - the same
 
     try:
         trace = Trace.open(path)

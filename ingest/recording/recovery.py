@@ -165,7 +165,7 @@ def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recover
     if header is None:
         return None
     # Only a journal needs numpy, and a finished trace has none.
-    from stepscope.ingest.recording.forms.reading import read_rows  # noqa: PLC0415
+    from stepscope.ingest.recording.forms.reading import read_rows  # noqa: PLC0415 - it needs numpy
 
     try:
         found = read_rows(raw, header, strings, rank)

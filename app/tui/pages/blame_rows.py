@@ -60,8 +60,8 @@ class BlameRows:
         self._told = told
         self._bars = bars
         # Of the least of a column polars' stubs say only that it is a value of some type.
-        self._first = int(told["arrive_ns"].min() or 0)  # type: ignore[arg-type]
-        self._last = int(told["ended_ns"].max() or 0)  # type: ignore[arg-type]
+        self._first = int(told["arrive_ns"].min() or 0)  # type: ignore[arg-type]  # a time, or None
+        self._last = int(told["ended_ns"].max() or 0)  # type: ignore[arg-type]  # a time, or None
 
     def __len__(self) -> int:
         return len(self._told)

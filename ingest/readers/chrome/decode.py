@@ -18,7 +18,7 @@ from stepscope.ingest.readers.chrome.times import EMPTY, nanoseconds
 try:
     from stepscope.ingest.readers.chrome import _scan
 except ImportError:  # no compiler was at hand
-    _scan = None  # type: ignore[assignment]
+    _scan = None  # type: ignore[assignment]  # None where it was not compiled
 
 IS_COMPILED = _scan is not None
 _events = msgspec.json.Decoder(list[Event])

@@ -82,7 +82,7 @@ class EngineLog:
 class EngineLogReader(OneFile):
     """Reads steps, counters and what is told of requests; names every log line it is from."""
 
-    name = f"log of an engine ({', '.join(made.name for made in LINE_FORMATS)})"  # type: ignore[misc]
+    name = f"log of an engine ({', '.join(made.name for made in LINE_FORMATS)})"  # type: ignore[misc]  # a name may be a field too
     one_per_rank = False
 
     def sniff(self, head: bytes, path: Path) -> bool:

@@ -45,8 +45,8 @@ class PerfettoReader(OneFile):
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read spans, flows and counters, and infer steps and collectives; raises `TraceError`."""
         # The messages take longer to import than a small file to read.
-        from stepscope.ingest.readers.perfetto.decode import Events  # noqa: PLC0415
-        from stepscope.ingest.readers.perfetto.tables import perfetto_tables  # noqa: PLC0415
+        from stepscope.ingest.readers.perfetto.decode import Events  # noqa: PLC0415 - slow to import
+        from stepscope.ingest.readers.perfetto.tables import perfetto_tables  # noqa: PLC0415 - the same
 
         blocks = blocks_of(path, progress, limits)
         stream = PacketStream(blocks, limits)

@@ -194,7 +194,7 @@ def number(value: object) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 <= value <= LAST_NUMBER else None  # type: ignore[operator,return-value]
+    return value if is_number and 0 <= value <= LAST_NUMBER else None  # type: ignore[operator,return-value]  # `is_number` says it
 
 
 def _list(of: Json, name: str) -> list[Any]:

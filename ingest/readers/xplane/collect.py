@@ -65,7 +65,7 @@ class Plane:
     def numbers(self) -> dict[str, int]:
         """Its own arguments that are whole numbers, by name."""
         told = map(first_fields, self.stats)
-        found = {self.keys.get(said.get(1, 0)): said.get(3, said.get(4)) for said in told}  # type: ignore[arg-type]
+        found = {self.keys.get(said.get(1, 0)): said.get(3, said.get(4)) for said in told}  # type: ignore[arg-type]  # field 1 is a number
         return {key: value for key, value in found.items() if key and isinstance(value, int)}
 
 
