@@ -141,8 +141,7 @@ LIFECYCLE = _table(
     _int("deadline_ns", "time by which it should have finished (on arrive)"),
     _text("external_id", "the client's own id of the request (on receive or arrive)"),
     _text("lora", "the LoRA adapter that it asks for (on arrive)"),
-    _text("alike", "another request that its prompt begins like (on arrive), or its prompt and "
-          "output (on its end)"),
+    _text("alike", "the request that its prompt, or at its end all of it, begins like"),
     _int("num_alike", "how many of its first tokens are the first of that request"),
 )  # fmt: skip
 

@@ -35,25 +35,15 @@ def _settings(
 
 @click.command()
 @click.argument("scenario", required=False)
-@click.option(
-    "--list",
-    "list_all",
-    is_flag=True,
-    help="List the scenarios, variants, faults and settings, and exit.",
-)
-@click.option(
-    "--variant",
-    help="The variant of the scenario, or `all` to record each into a folder  "
-    "[default: before; with --fault, the one that has no conflict without it]",
-)
+@click.option("--list", "list_all", is_flag=True,
+              help="List the scenarios, variants, faults and settings, and exit.")  # fmt: skip
+@click.option("--variant",
+              help="The variant of the scenario, or `all` to record each into a folder  "
+                   "[default: before; with --fault, the one without conflicts]")  # fmt: skip
 @click.option("--fault", "faults", multiple=True, metavar="NAME",
               help="Switch on a known bug; may be repeated.")  # fmt: skip
-@click.option(
-    "--executor", help="The executor that runs the batches  [default: the scenario's first]"
-)
-@click.option(
-    "--profile", is_flag=True, help="Also write a torch.profiler trace, tied to the steps."
-)
+@click.option("--executor", help="What runs the batches  [default: the scenario's first]")
+@click.option("--profile", is_flag=True, help="Also write a torch.profiler trace, with the steps.")
 @click.option("--seed", default=0, show_default=True, help="The random seed of the workload.")
 @click.option("--set", "settings", multiple=True, callback=_settings, metavar="KEY=VALUE",
               help="Change a setting of the scenario; may be repeated.")  # fmt: skip
