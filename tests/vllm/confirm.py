@@ -127,6 +127,52 @@ def _longest(times: Sequence[int]) -> int:
     return max((later - sooner for sooner, later in pairwise(sorted(times))), default=0)
 
 
+def _blocked(found: Finding, tables: Tables, lines: Sequence[Row]) -> Counted:
+    """For how many milliseconds a request that was never preempted stood behind a head that lacked
+    KV blocks, with as many free as its own prompt needs; and how many that is."""
+    name, size = found.request or "", tables.config["engine"]["block_size"]
+    need = -(-tables.arrivals[name]["prompt_len"] // size)
+    stood = sum(
+        max(0, min(until, head_until) - max(since, head_since))
+        for since, until, why in _left_out(tables, name) if why["resource"] == "queue"
+        for head_since, head_until, lacks in _left_out(tables, why["holder"])
+        if lacks["resource"] == "kv-block" and need <= lacks["available"] < lacks["needed"]
+    )  # fmt: skip
+    told = int(found.evidence["worst_blocked_ns"] or 0), int(found.evidence["needed"] or 0)
+    own, seen = (stood // MS, need), (_seen_blocked(lines, name, need, tables) // MS, need)
+    is_same = abs(seen[0] - own[0]) <= max(10, own[0] // 10)  # it looks once in a step
+    return (told[0] // MS, told[1]), own, own if is_same else seen
+
+
+def _left_out(tables: Tables, name: str) -> list[tuple[int, int, Row]]:
+    """From when until when a decision held a request back: until anything else is told of it."""
+    about = [row for row in tables["decisions"] if row["subject"] == name]
+    moves = [row["ts_ns"] for row in tables.events.get(name, ()) if row["event"] != "deliver"]
+    times = sorted({*moves, *(row["ts_ns"] for row in about)})
+    return [
+        (row["ts_ns"], next((each for each in times if each > row["ts_ns"]), row["ts_ns"]), row)
+        for row in about if row["verdict"] == "deferred"
+    ]  # fmt: skip
+
+
+def _seen_blocked(lines: Sequence[Row], name: str, need: int, tables: Tables) -> int:
+    """The same from the scheduler: one waits in front, a slot and the budget are left, and room.
+
+    In a step in which it preempts somebody it lets nobody in.
+    """
+    engine, scheduler = tables.config["engine"], tables.config["scheduler"]
+    schedules = [line for line in lines if line["after"] == "schedule"]
+    return sum(
+        int(later["t"] - line["t"])
+        for before, line, later in zip(schedules, schedules[1:], schedules[2:], strict=False)
+        if name in line["waiting"][1:]
+        and not {*before["running"]} & {*line["waiting"]}
+        and line["free"] >= need
+        and len(line["running"]) < engine["max_num_seqs"]
+        and sum(line["batch"].values()) < scheduler["max_num_scheduled_tokens"]
+    )
+
+
 def _not_closed(found: Finding, tables: Tables, _: Sequence[Row]) -> Counted:
     """Requests that had come and not ended."""
     came = {row["request"] for row in tables["lifecycle"]}
@@ -147,6 +193,7 @@ COUNTS: dict[str, Callable[[Finding, Tables, Sequence[Row]], Counted]] = {
     "KVB004": _computed_again,
     "STV012": _ended_in_error,
     "STV004": _stalled,
+    "STV006": _blocked,
     "TRC001": _not_closed,
 }
 

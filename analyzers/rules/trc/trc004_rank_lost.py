@@ -6,7 +6,7 @@ Ranks whose last sign of life, a step or a collective, came before the end of th
 others gave more than `max_missed` times as many signs as in any silence of the rank until then: a
 lull in which nobody did anything is no measure. And ranks that the manifest names and that recorded
 nothing at all. A rank with fewer than `min_signs` signs has no rhythm to go by, and is judged by
-that of the others.
+that of the others. A data-parallel rank whose own requests had all ended by then had nothing to do.
 
 Profiles do not end at one moment: there a silence of less than `min_share` of the whole says
 nothing, nor does any of a rank whose clock could not be compared with the others'.
@@ -40,6 +40,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.views.declared import is_one_run
+from stepscope.analyzers.views.requests import requests
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
@@ -83,7 +84,9 @@ class RankLost:
         )
         by_time = silent_ns > (self.max_gaps * pl.col("gap_ns")).clip(lower_bound=1)
         by_signs = pl.col("missed") > self.max_missed * pl.col("gap_signs").clip(lower_bound=1)
-        return pl.when("is_profile").then(False).otherwise(by_time) | (by_signs & is_long)
+        is_silent = pl.when("is_profile").then(False).otherwise(by_time) | (by_signs & is_long)
+        had_nothing = pl.col("idle_ns") <= pl.col("ts_ns") + pl.col("gap_ns")
+        return is_silent & ~had_nothing.fill_null(value=False)
 
     def _stopped(self, row: Mapping[str, Any], trace: Trace) -> Finding:
         step = row["step"]
@@ -135,8 +138,15 @@ def _ranks(trace: Trace, min_signs: int) -> pl.LazyFrame:
             for name in ("gap_ns", "gap_signs")
         )
         .with_columns(silent_ns=pl.col("end_ns") - pl.col("ts_ns"))
+        .join(_idle_since(trace), on="rank", how="left")
         .sort("rank")
     )
+
+
+def _idle_since(trace: Trace) -> pl.LazyFrame:
+    """When the last request of each rank that has any ended; null where one never did."""
+    all_ended = pl.when(pl.col("outcome").is_not_null().all()).then(pl.col("ended_ns").max())
+    return requests(trace).group_by("rank").agg(idle_ns=all_ended)
 
 
 def _signs(trace: Trace) -> pl.LazyFrame:

@@ -31,6 +31,25 @@ def test_a_rank_that_stops_before_the_others_is_found() -> None:
     )
 
 
+def a_request(rank: int, *events: tuple[int, str]) -> list[Row]:
+    return [
+        {"rank": rank, "request": f"r{rank}", "ts_ns": ts_ns, "event": name, "step": 0}
+        for ts_ns, name in events
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ended", "num_found"), [((1_000, "finish"), 0), ((2_500, "abort"), 1), ((0, "admit"), 1)]
+)
+def test_a_rank_whose_own_requests_had_all_ended_by_then_had_nothing_to_do(
+    ended: tuple[int, str], num_found: int
+) -> None:
+    came = [*a_request(0, (0, "arrive"), (3_000, "finish")), *a_request(1, (0, "arrive"), ended)]
+    trace = trace_of(steps=steps(0, 30) + steps(1, 10), lifecycle=came, ranks=(0, 1))
+
+    assert len(RankLost().check(trace)) == num_found
+
+
 def after_a_lull(rank: int, count: int) -> list[Row]:
     """Steps with a lull behind the second, in which nobody did anything."""
     return [row | {"ts_ns": row["ts_ns"] + 900 * (row["step"] > 1)} for row in steps(rank, count)]
