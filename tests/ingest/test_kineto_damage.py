@@ -20,6 +20,7 @@ from stepscope.ingest.readers.chrome import decode, split
 from stepscope.ingest.readers.chrome.frames import Events
 from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.chrome.split import EventStream
+from stepscope.ingest.readers.encodings import buffers
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import num_accounted, open_bytes, rows, slice_
 
@@ -201,7 +202,7 @@ def test_what_must_be_read_one_by_one_does_not_change_what_is_read_beside_it(
 def test_an_event_larger_than_the_limit_is_an_error_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(buffers, "BLOCK_BYTES", 1_000)
     file = tmp_path / "huge.json"
     file.write_text(json.dumps([slice_("x" * 100_000, 1, 1)]))
 

@@ -15,8 +15,8 @@ from polars.testing import assert_frame_equal
 
 from stepscope.ingest.errors import ConfigError, LimitExceeded
 from stepscope.ingest.limits import DEFAULTS, NAMES, Limits, limits_of
-from stepscope.ingest.readers.chrome import split
 from stepscope.ingest.readers.chrome.bounded import depth_of
+from stepscope.ingest.readers.encodings import buffers
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import Event, rows, slice_
@@ -112,7 +112,7 @@ def test_events_beyond_the_limit_are_not_read(tmp_path: Path) -> None:
 def test_what_is_before_an_event_too_large_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(buffers, "BLOCK_BYTES", 1_000)
     small = [slice_("a", at, 1) for at in range(30)]
 
     trace = opened(tmp_path, events(*small, slice_("x" * 100_000, 1, 1)), event=5_000)

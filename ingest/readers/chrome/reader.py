@@ -94,7 +94,7 @@ class ChromeReader(OneFile):
         if not events.num_events and cut_off:
             if stream.beyond:
                 raise LimitExceeded(stream.beyond, where=str(path))
-            ended = f"{held.damage or 'cut off'} after {stream.num_bytes} bytes"
+            ended = f"{held.damage or 'cut off'} after {stream.buffers.num_bytes} bytes"
             what = f"{ended}, before the first whole event"
             raise TruncatedTrace(what, where=str(path), todo="record or copy it again")
         notes = (*stream.notes, *_damage(stream, held), *_left_out(stream.metadata))
@@ -188,9 +188,10 @@ def _rank(metadata: Metadata, path: Path) -> int:
 
 
 def _damage(stream: EventStream[Any], held: Contents) -> list[str]:
+    num_bytes = stream.buffers.num_bytes
     if ended := held.damage or stream.beyond:
-        return [f"{ended} after {stream.num_bytes} bytes of content; all before is kept"]
-    return [f"cut off after {stream.num_bytes} bytes; all whole events are kept"] * stream.cut_off
+        return [f"{ended} after {num_bytes} bytes of content; all before is kept"]
+    return [f"cut off after {num_bytes} bytes; all whole events are kept"] * stream.cut_off
 
 
 def _left_out(metadata: Metadata) -> list[str]:

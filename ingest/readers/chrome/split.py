@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.chrome.cuts import (
@@ -36,7 +34,7 @@ from stepscope.ingest.readers.chrome.cuts import (
 from stepscope.ingest.readers.chrome.decode import events_in
 from stepscope.ingest.readers.chrome.event import Event, EventReader
 from stepscope.ingest.readers.chrome.frames import Events, events_of
-from stepscope.ingest.readers.encodings.compressed import BLOCK_BYTES
+from stepscope.ingest.readers.encodings.buffers import Buffers
 from stepscope.ingest.readers.encodings.inflate import Contents
 
 CUT_OFF = "cut off by the end of the file"
@@ -70,6 +68,7 @@ class EventStream(Generic[T]):
 
     What else the file holds is known afterwards.
 
+    buffers     what was read of its contents
     metadata    the top-level fields beside the events
     reader      what was skipped and repaired, by reason
     cut_off     the file ends before its events do
@@ -89,13 +88,11 @@ class EventStream(Generic[T]):
         self.cut_off = False
         self.beyond: str | None = None
         self.notes: list[str] = []
-        self.num_bytes = 0
-        self._contents = contents
+        self.buffers = Buffers(contents)
         self._where = where
         self._limits = limits
         self._digest = digest
         self._is_array = False
-        self._ended = False
 
     def __iter__(self) -> Iterator[T]:
         left = self._limits.events
@@ -120,21 +117,22 @@ class EventStream(Generic[T]):
             while window is not None:
                 window = yield from self._ahead(window, pool)
                 batches, window = self._take(window)
-                for events in batches:
-                    if len(events):
-                        yield _Digested(len(events), self._digest(events), partial(_same, events))
+                for events in filter(len, batches):
+                    again = partial(events.head, len(events))
+                    yield _Digested(len(events), self._digest(events), again)
 
     def _ahead(
         self, text: bytes | memoryview, pool: ThreadPoolExecutor
     ) -> Generator[_Digested[T], None, bytes]:
         """Read whole windows, several at a time; gives the text at which that ends."""
         sent: deque[_Sent[T]] = deque()
+        num_bytes = min(WINDOW_BYTES, self._limits.event)
         while True:
             while len(sent) < NUM_THREADS + 1 and (end := _last_border(text)):
                 window = memoryview(text)
                 future = pool.submit(self._whole, window[: end.start() + 1])
                 sent.append((window[: end.end()], future))
-                text = self._more(min(WINDOW_BYTES, self._limits.event), window[end.end() :])
+                text = self.buffers.more(num_bytes, window[end.end() :])
             if not sent:
                 return bytes(text)
             digested = sent[0][-1].result()
@@ -154,22 +152,10 @@ class EventStream(Generic[T]):
         self.reader.repaired[NOT_UTF8] += num_mended
         return events
 
-    def _more(self, num_bytes: int = 1, before: bytes | memoryview = b"") -> memoryview:
-        """What was before and what comes next, so many bytes of it or more if there are any."""
-        begin = end = len(before)
-        buffer = np.empty(begin + max(num_bytes, BLOCK_BYTES), np.uint8).data
-        buffer[:begin] = before
-        while end < begin + num_bytes and not self._ended:
-            num = self._contents.readinto(buffer[end:])
-            self.num_bytes += num
-            self._ended = not num
-            end += num
-        return buffer[:end]
-
     # -- before the events -------------------------------------------------------------------
 
     def _head(self) -> bytes:
-        window = bytes(self._more()).removeprefix(b"\xef\xbb\xbf").lstrip()
+        window = bytes(self.buffers.more()).removeprefix(b"\xef\xbb\xbf").lstrip()
         if window.startswith(b"["):
             self._is_array = True
             return window[1:]
@@ -183,8 +169,7 @@ class EventStream(Generic[T]):
             if len(window) > self._limits.event:
                 what = f"no traceEvents in the first {self._limits.event:,} bytes"
                 raise LimitExceeded(what, where=self._where, todo=raised_by("event"))
-            block = self._more()
-            if not block:
+            if not (block := self.buffers.more()):
                 raise self._without_events(window)
             window += block
 
@@ -197,7 +182,7 @@ class EventStream(Generic[T]):
 
     def _without_events(self, window: bytes) -> TraceError:
         if window.startswith(b"{") and first_object(window) is None:
-            what = f"cut off after {self.num_bytes} bytes, before the first event"
+            what = f"cut off after {self.buffers.num_bytes} bytes, before the first event"
             return TruncatedTrace(what, where=self._where, todo="record or copy it again")
         return TraceError("it has no traceEvents array", where=self._where)
 
@@ -210,12 +195,12 @@ class EventStream(Generic[T]):
             return self._pieces(window)
         if cut.end is not None:
             return self._last(window, cut.end, cut.commas)
-        if self._ended:
+        if self.buffers.has_ended:
             return self._cut_off(window, cut.commas)
         if not cut.commas:
             return self._grow(window)
         texts = between(window, cut.commas)
-        return self._each(texts[:-1]), texts[-1] + self._more()
+        return self._each(texts[:-1]), texts[-1] + self.buffers.more()
 
     def _each(self, texts: list[bytes]) -> list[Events]:
         events = events_in(b",".join(texts))
@@ -234,22 +219,17 @@ class EventStream(Generic[T]):
         """Double a window in which no event ends."""
         if len(window) > self._limits.event:
             return self._pieces(window)
-        parts = [window]
-        wanted = max(len(window), 1)
-        while wanted > 0 and (block := self._more()):
-            parts.append(bytes(block))
-            wanted -= len(block)
-        return [], b"".join(parts)
+        return [], bytes(self.buffers.more(max(len(window), 1), window))
 
     def _pieces(self, window: bytes) -> tuple[list[Events], bytes | None]:
         found = pieces(window)
-        if not self._ended and len(found) == 1:
+        if not self.buffers.has_ended and len(found) == 1:
             if len(window) > self._limits.event:
-                at = self.num_bytes - len(window)
+                at = self.buffers.num_bytes - len(window)
                 self._stop(f"an event of more than {self._limits.event:,} bytes at {at:,}", "event")
                 return [], None
             return self._grow(window)
-        rest = None if self._ended else found.pop() + self._more()
+        rest = None if self.buffers.has_ended else found.pop() + self.buffers.more()
         return [self._framed(self._events_of(found))], rest
 
     def _events_of(self, found: list[bytes]) -> list[Event]:
@@ -262,7 +242,7 @@ class EventStream(Generic[T]):
     ) -> tuple[list[Events], bytes | None]:
         """Everything up to the bracket that ends the events, if it truly ends them."""
         tail = window[end + 1 :]
-        while len(tail) < self._limits.event and (block := self._more()):
+        while len(tail) < self._limits.event and (block := self.buffers.more()):
             tail += block
         if not self._close(tail):
             return self._pieces(window[: end + 1] + tail)
@@ -304,10 +284,6 @@ class EventStream(Generic[T]):
         closed = last.lstrip()[len(first) :].lstrip().startswith(b"]")
         self.cut_off = not closed and (not self._is_array or CUT_OFF in self.reader.skipped)
         return [*self._each(whole), self._framed(found)], None
-
-
-def _same(events: Events) -> Events:
-    return events
 
 
 def _joined(sent: Iterable[_Sent[T]]) -> bytes:
