@@ -78,7 +78,7 @@ def test_names_out_of_a_trace_are_text_in_the_picture(name: str) -> None:
 def test_a_trace_with_nothing_in_it_says_so() -> None:
     told = said(blame_pane(loaded_of(trace_of(counters=[{"name": "x", "value": 1.0}])), View()))
 
-    assert "no time to be blamed for" in told
+    assert "there is no latency to explain" in told
 
 
 def test_only_what_took_time_is_in_a_bar() -> None:
