@@ -1,4 +1,4 @@
-"""Writes what an adapter tells into a trace: `Telling` over a `Recorder`."""
+"""Writes what an adapter tells into a trace: `SchedulerRecording` over a `Recorder`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
-from stepscope.ingest.attach.telling import BlockChange, Counts, Gave, LeftOut, Step
+from stepscope.ingest.attach.scheduler_recording import BlockChange, Counts, Gave, LeftOut, Step
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.lasting import BatchRow
 

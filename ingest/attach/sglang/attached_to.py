@@ -45,7 +45,7 @@ def _attach(scheduler: Any) -> SGLangScheduler | None:
         config=config_of(scheduler),
     )  # fmt: skip
     attached = SGLangScheduler(scheduler, RecordedScheduler(recorder))
-    atexit.register(attached.telling.close)
+    atexit.register(attached.recording.close)
     return attached
 
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.recorded import RecordedScheduler
+from stepscope.ingest.attach.scheduler_recording import LeftOut, Step
 from stepscope.ingest.attach.sglang.alike import Alike
 from stepscope.ingest.attach.sglang.formed_rows import Rows, counts_of
 from stepscope.ingest.attach.sglang.pages import Pages
 from stepscope.ingest.attach.sglang.waits import PAUSED, Reasons, Short
-from stepscope.ingest.attach.telling import LeftOut, Step
 
 RETRACTED = "retracted: the KV cache has no room for the next tokens of those that run"
 PREEMPTED = "preempted: a request of higher priority takes its room"
@@ -39,9 +39,9 @@ def asking() -> SGLangScheduler | None:
 class SGLangScheduler:
     """Follows one scheduler; everything here is called by the thread that runs it."""
 
-    def __init__(self, scheduler: Any, telling: RecordedScheduler) -> None:
-        self.telling = telling
-        self.hooks = Hooks(telling.failed)
+    def __init__(self, scheduler: Any, recording: RecordedScheduler) -> None:
+        self.recording = recording
+        self.hooks = Hooks(recording.failed)
         self.reasons = Reasons(scheduler)
         self._scheduler = scheduler
         self._rows = Rows()
@@ -59,9 +59,9 @@ class SGLangScheduler:
         self._under_way: deque[Formed] = deque()
 
     def close(self) -> None:
-        """Stop telling, and close the recording."""
+        """Stop following it, and close the recording."""
         self.hooks.is_stopped = True
-        self.telling.close()
+        self.recording.close()
 
     # ── requests come and go ─────────────────────────────────────────────────────────────────
 
@@ -69,7 +69,7 @@ class SGLangScheduler:
         """Tell that a request came to the queue, or came back to it."""
         if not any(req is each for each in self._scheduler.waiting_queue[-1:]):
             return  # refused, or waiting elsewhere
-        ts_ns, name = self.telling.now_ns(), req.rid
+        ts_ns, name = self.recording.now_ns(), req.rid
         self._waiting[name] = req
         self._order.append(name)
         if name not in self._rows:
@@ -86,7 +86,7 @@ class SGLangScheduler:
         self._rows.arrived(req.rid)
         alike, num_alike = self._alike.of(req.rid, req.origin_input_ids)
         is_told = req.priority is not None and abs(req.priority) <= LARGEST
-        self.telling.event(
+        self.recording.event(
             "arrive", req.rid, ts_ns, queue_index=place, prompt_len=len(req.origin_input_ids),
             max_tokens=req.sampling_params.max_new_tokens, num_generated=0,
             priority=self._lower_first(req.priority) if is_told else None,
@@ -103,11 +103,11 @@ class SGLangScheduler:
         self._look_at_pages(ts_ns, [req for req, _, _ in self._came_back])
         for req, place, short in self._came_back:
             self.reasons.put_back(req.rid, short)
-            self.telling.event(
+            self.recording.event(
                 "preempt", req.rid, ts_ns, cause=short.reason, queue_index=place,
                 num_generated=len(req.output_ids), by_request=short.holder,
             )  # fmt: skip
-            self.telling.decided(ts_ns, "preempted", short.of(req.rid))
+            self.recording.decided(ts_ns, "preempted", short.of(req.rid))
         self._came_back.clear()
 
     def _why_back(self, name: str, is_retracted: bool) -> Short:
@@ -128,7 +128,7 @@ class SGLangScheduler:
 
     def send_abort_output(self, _: object, abort: Any, req: Any) -> None:
         """Tell that a request has ended outside of any batch, or was not let in at all."""
-        ts_ns, told = self.telling.now_ns(), abort.finished_reason or {}
+        ts_ns, told = self.recording.now_ns(), abort.finished_reason or {}
         cause = told.get("message") or "aborted"
         if req.rid not in self._rows:
             self._arrived(ts_ns, req, None)
@@ -139,7 +139,7 @@ class SGLangScheduler:
     def pause_generation(self, *_: object) -> None:
         """Tell those who wait that the engine is paused: it forms no batch, and looks at nobody."""
         left = [LeftOut(name, "pause", PAUSED) for name in self._order]
-        self.telling.left_out(self.telling.now_ns(), self.reasons.new(left))
+        self.recording.left_out(self.recording.now_ns(), self.reasons.new(left))
 
     # ── a batch is formed ────────────────────────────────────────────────────────────────────
 
@@ -153,7 +153,7 @@ class SGLangScheduler:
         """Tell the batch, who was admitted, and why others were not."""
         _asking.pop()
         self._is_forming = False
-        ts_ns, batch = self.telling.now_ns(), plan.batch_to_run
+        ts_ns, batch = self.recording.now_ns(), plan.batch_to_run
         queue = [req.rid for req in self._scheduler.waiting_queue]
         admitted = {name: self._waiting.pop(name) for name in [*self._waiting] if name not in queue}
         self._running |= admitted
@@ -167,40 +167,40 @@ class SGLangScheduler:
         for req in admitted.values():
             self._tell_admitted(ts_ns, req)
         if queue != self._order:
-            self.telling.queue_order(ts_ns, queue)
+            self.recording.queue_order(ts_ns, queue)
             self._order = queue
         self._tell_left_out(ts_ns, plan, in_batch)
 
     def _tell_left_out(self, ts_ns: int, plan: Any, in_batch: set[str] | None) -> None:
         waiting = self.reasons.of_waiting(self._scheduler.waiting_queue)
-        self.telling.left_out(ts_ns, self.reasons.new(waiting))
+        self.recording.left_out(ts_ns, self.reasons.new(waiting))
         if in_batch is not None:
             for name in self.reasons.went_on(in_batch):
-                self.telling.decided(ts_ns, "chosen", LeftOut(name, None, GOES_ON))
+                self.recording.decided(ts_ns, "chosen", LeftOut(name, None, GOES_ON))
             out = [req for name, req in self._running.items() if name not in in_batch]
-            self.telling.left_out(ts_ns, self.reasons.new(self.reasons.of_running(out, plan)))
+            self.recording.left_out(ts_ns, self.reasons.new(self.reasons.of_running(out, plan)))
 
     def _tell_admitted(self, ts_ns: int, req: Any) -> None:
         event = "resume" if req.rid in self._put_back else "admit"
         self._put_back.discard(req.rid)
         self.reasons.forget(req.rid)
-        self.telling.event(event, req.rid, ts_ns, num_generated=len(req.output_ids))
+        self.recording.event(event, req.rid, ts_ns, num_generated=len(req.output_ids))
 
     def _tell_batch(self, ts_ns: int, batch: Any, admitted: dict[str, Any]) -> set[str]:
         rows = self._rows.of(batch, admitted, self._put_back)
         names = [row.request for row in rows]
         counts = counts_of(self._scheduler, rows, len(self._running))
         if counts.kind == "decode" and names == self._last:
-            step = self.telling.formed_again(ts_ns, counts)
+            step = self.recording.formed_again(ts_ns, counts)
         else:
-            step = self.telling.formed(ts_ns, rows, counts)
+            step = self.recording.formed(ts_ns, rows, counts)
         positions = [row.position for row in rows]
         self._last = None if None in positions else names
         self._under_way.append(Formed(step, list(batch.reqs), positions))
         return set(names)
 
     def _look_at_pages(self, ts_ns: int, requests: Iterable[Any]) -> None:
-        self.telling.blocks(ts_ns, self._pages.changes(requests))
+        self.recording.blocks(ts_ns, self._pages.changes(requests))
 
     # ── outputs ──────────────────────────────────────────────────────────────────────────────
 
@@ -208,13 +208,13 @@ class SGLangScheduler:
         """Tell which requests gave an output, and which have ended."""
         if not batch.reqs or not self._under_way:
             return
-        ts_ns, formed = self.telling.now_ns(), self._under_way.popleft()
+        ts_ns, formed = self.recording.now_ns(), self._under_way.popleft()
         told = zip(formed.requests, formed.positions, strict=True)
         without = [
             req.rid for req, position in told
             if position is not None and len(req.output_ids) <= position
         ]  # fmt: skip
-        self.telling.ended(formed.step, ts_ns, without)
+        self.recording.ended(formed.step, ts_ns, without)
         if without:
             self._last = None
         known = [req for req in formed.requests if req.rid in self._rows]
@@ -234,7 +234,7 @@ class SGLangScheduler:
         self._rows.forget(name)
         self._look_at_pages(ts_ns, [req])
         alike, num_alike = self._alike.of(name, [*req.origin_input_ids, *req.output_ids])
-        self.telling.event(
+        self.recording.event(
             event, name, ts_ns, cause=cause, num_generated=len(req.output_ids), alike=alike,
             num_alike=num_alike,
         )  # fmt: skip

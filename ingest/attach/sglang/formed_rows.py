@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from stepscope.ingest.attach.telling import Counts
+from stepscope.ingest.attach.scheduler_recording import Counts
 from stepscope.ingest.recording.lasting import BatchRow
 
 _KINDS = (("idle", "decode"), ("prefill", "mixed"))

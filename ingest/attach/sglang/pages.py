@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from stepscope.ingest.attach.telling import BlockChange
+from stepscope.ingest.attach.scheduler_recording import BlockChange
 
 
 class Held(NamedTuple):

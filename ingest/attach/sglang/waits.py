@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from stepscope.ingest.attach.telling import LeftOut
+from stepscope.ingest.attach.scheduler_recording import LeftOut
 
 NO_ROOM = "the KV cache has no room for its tokens and what those that run may still generate"
 ROOM_TAKEN = "those that were admitted took the room that the KV cache had"

@@ -8,7 +8,7 @@ from typing import Any
 
 from stepscope.ingest.attach.hooks import Hooks, engine_frame
 from stepscope.ingest.attach.recorded import RecordedScheduler
-from stepscope.ingest.attach.telling import LeftOut
+from stepscope.ingest.attach.scheduler_recording import LeftOut
 from stepscope.ingest.attach.vllm.batch_outputs import tell_outputs, tell_several
 from stepscope.ingest.attach.vllm.batch_rows import BatchRows, Formed, Prefilling
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
@@ -26,15 +26,15 @@ ENDS = {"FINISHED_ABORTED": "abort", "FINISHED_ERROR": "error"}
 class AttachedScheduler:
     """Follows one scheduler; everything here is called by the thread that runs it."""
 
-    def __init__(self, scheduler: Any, telling: RecordedScheduler) -> None:
-        self.telling = telling
-        self.hooks = Hooks(telling.failed)
+    def __init__(self, scheduler: Any, recording: RecordedScheduler) -> None:
+        self.recording = recording
+        self.hooks = Hooks(recording.failed)
         self.watchdog: Watchdog | None = None
         self._scheduler = scheduler
         self._line = WaitingLine(scheduler)
         self._blocks = KVBlocks(scheduler.kv_cache_manager, self.hooks)
-        self._batches = BatchRows(scheduler, telling)
-        self._left = LeftBehind(scheduler, self._line, telling)
+        self._batches = BatchRows(scheduler, recording)
+        self._left = LeftBehind(scheduler, self._line, recording)
         self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks)
         self._under_way: deque[Formed] = deque()
         self._num_disturbed, self._is_new, self._is_inside = 0, False, False
@@ -47,15 +47,15 @@ class AttachedScheduler:
         self._hook()
 
     def close(self) -> None:
-        """Stop telling, and close the recording."""
+        """Stop following it, and close the recording."""
         self.hooks.is_stopped = True
         if self.watchdog is not None:
             self.watchdog.stop()
-        self.telling.close()
+        self.recording.close()
 
     def ran_dummy(self, began_ns: int) -> None:
         """Tell a step of nothing, which a rank ran so that others need not wait for it."""
-        self.telling.dummy(began_ns, self.telling.now_ns())
+        self.recording.dummy(began_ns, self.recording.now_ns())
 
     # ── hooks ────────────────────────────────────────────────────────────────────────────────
 
@@ -97,10 +97,10 @@ class AttachedScheduler:
         if not self._is_new or request.request_id not in self._scheduler.requests:
             self._flushed()
             return
-        self.telling.event(
+        self.recording.event(
             "arrive",
             request.request_id,
-            self.telling.now_ns(),
+            self.recording.now_ns(),
             queue_index=self._line.enter(request),
             prompt_len=request.num_prompt_tokens,
             max_tokens=request.max_tokens,
@@ -154,7 +154,7 @@ class AttachedScheduler:
             self._put_back.append((request, self._line.enter(request)))
 
     def _paused(self, _: object) -> None:
-        self._left.tell_paused(self.telling.now_ns())
+        self._left.tell_paused(self.recording.now_ns())
 
     # ── a call of schedule() ─────────────────────────────────────────────────────────────────
 
@@ -163,7 +163,7 @@ class AttachedScheduler:
         self._watched.begin(bool(throttles))
 
     def _scheduled(self, output: Any, _: object) -> None:
-        ts_ns = self.telling.now_ns()
+        ts_ns = self.recording.now_ns()
         self._is_inside = False
         num_waiting = len(self._line)
         if self._is_going_on(output, num_waiting):
@@ -211,16 +211,18 @@ class AttachedScheduler:
         self._is_inside = True
 
     def _updated(self, result: Any, output: Any, model_output: Any) -> None:
-        ts_ns = self.telling.now_ns()
+        ts_ns = self.recording.now_ns()
         self._is_inside = False
         formed = self._taken(output)
         if formed is not None:
             sent, how = list((result or {}).values()), ran(model_output)
             is_as_expected = formed.num_disturbed == self._num_disturbed
             if formed.has_drafts:
-                tell_several(self.telling, ts_ns, formed, sent, how, self._find)
+                tell_several(self.recording, ts_ns, formed, sent, how, self._find)
             else:
-                tell_outputs(self.telling, ts_ns, formed, sent, how, is_as_expected=is_as_expected)
+                tell_outputs(
+                    self.recording, ts_ns, formed, sent, how, is_as_expected=is_as_expected
+                )
         if self._ended or self._put_back or self._blocks.changes:
             self._tell_ended(ts_ns)
             self._tell_put_back(ts_ns)
@@ -238,29 +240,29 @@ class AttachedScheduler:
         gone = (each for each, _ in self._ended if each.request_id == name)
         return self._scheduler.requests.get(name) or next(gone, None)
 
-    # ── telling ──────────────────────────────────────────────────────────────────────────────
+    # ── what is recorded ─────────────────────────────────────────────────────────────────────
 
     def _flushed(self, _: object = None) -> None:
         """Tell what happened outside of a step's two calls."""
         if self._is_inside:
             return
-        ts_ns = self.telling.now_ns()
+        ts_ns = self.recording.now_ns()
         self._tell_preempted(ts_ns)
         self._tell_ended(ts_ns)
         self._tell_blocks(ts_ns)
 
     def _tell_blocks(self, ts_ns: int) -> None:
         if self._blocks.changes:
-            self.telling.blocks(ts_ns, self._blocks.changes)
+            self.recording.blocks(ts_ns, self._blocks.changes)
             self._blocks.changes.clear()
 
     def _tell_preempted(self, ts_ns: int) -> None:
         for reason, by_request, place in self._preempted:
-            self.telling.event(
+            self.recording.event(
                 "preempt", reason.request, ts_ns, cause=reason.reason, by_request=by_request,
                 queue_index=place, num_generated=self._num_generated(reason.request),
             )  # fmt: skip
-            self.telling.decided(ts_ns, "preempted", reason)
+            self.recording.decided(ts_ns, "preempted", reason)
         self._preempted.clear()
 
     def _num_generated(self, name: str) -> int | None:
@@ -271,10 +273,10 @@ class AttachedScheduler:
         name = request.request_id
         self._line.leave(name)
         if self._left.was_unready(name):
-            self.telling.event("ready", name, ts_ns)
+            self.recording.event("ready", name, ts_ns)
         self._left.left(name)
         event = "resume" if self._lost.pop(name, None) is not None else "admit"
-        self.telling.event(event, name, ts_ns, num_generated=request.num_output_tokens)
+        self.recording.event(event, name, ts_ns, num_generated=request.num_output_tokens)
 
     def _tell_order(self, ts_ns: int) -> None:
         """Where there are two queues, requests move between them, and the line is told whole.
@@ -287,7 +289,7 @@ class AttachedScheduler:
         names = [request.request_id for request in self._line]
         as_ever = names[: len(passed)] == passed and not is_several and self._order is None
         if names != self._order and not as_ever:
-            self.telling.queue_order(ts_ns, names)
+            self.recording.queue_order(ts_ns, names)
         self._order = names if is_several else None
 
     def _tell_ended(self, ts_ns: int) -> None:
@@ -299,7 +301,7 @@ class AttachedScheduler:
             self._batches.prefilling.pop(name, None)
             self._lost.pop(name, None)
             cause = status.removeprefix("FINISHED_").lower()
-            self.telling.event(
+            self.recording.event(
                 event, name, ts_ns, cause=cause, num_generated=request.num_output_tokens
             )
         self._ended.clear()
@@ -308,7 +310,7 @@ class AttachedScheduler:
         for request, place in self._put_back:
             name = request.request_id
             self._batches.prefilling.pop(name, None)
-            self.telling.event(
+            self.recording.event(
                 "defer", name, ts_ns, cause="it waits for the next part of its input",
                 queue_index=len(self._line) - 1 if place is None else place,
             )  # fmt: skip

@@ -59,7 +59,7 @@ def attach(scheduler: Any) -> AttachedScheduler | None:
             config=config_of(scheduler),
         )
         attached = attach_to(scheduler, recorder)
-        attached.watchdog = _watched(scheduler, attached.telling)
+        attached.watchdog = _watched(scheduler, attached.recording)
         return attached
     except Exception:
         log.warning("stepscope cannot record this scheduler", exc_info=True)
@@ -69,14 +69,14 @@ def attach(scheduler: Any) -> AttachedScheduler | None:
 def attach_to(scheduler: Any, recorder: Any) -> AttachedScheduler:
     """Record a scheduler into a recorder that is there already."""
     stages = getattr(scheduler.vllm_config.parallel_config, "pipeline_parallel_size", 1)
-    telling = RecordedScheduler(recorder, overlaps=stages > 1)
+    recording = RecordedScheduler(recorder, overlaps=stages > 1)
     try:
-        attached = AttachedScheduler(scheduler, telling)
+        attached = AttachedScheduler(scheduler, recording)
     except Exception as error:
-        telling.failed(error)
+        recording.failed(error)
         raise
     setattr(scheduler, ATTACHED, attached)
-    atexit.register(attached.telling.close)
+    atexit.register(attached.recording.close)
     for name in attached.hooks.missing:
         log.warning("this vLLM has no %s: what it would tell is not recorded", name)
     logging.getLogger("vllm.stepscope").info("stepscope records into %s", recorder.path)
@@ -93,7 +93,7 @@ def _recorder_beside(client: Any, rank: int) -> Recorder | None:
     attached = getattr(getattr(core, "scheduler", None), ATTACHED, None)
     if attached is None:
         return None
-    return Recorder(attached.telling.recorder.path, **_said(client, rank))
+    return Recorder(attached.recording.recorder.path, **_said(client, rank))
 
 
 def _said(client: Any, rank: int) -> dict[str, Any]:
@@ -103,13 +103,13 @@ def _said(client: Any, rank: int) -> dict[str, Any]:
     return {"producer": "vllm", "producer_version": version(), "rank": rank, "part": part}
 
 
-def _watched(scheduler: Any, telling: RecordedScheduler) -> Watchdog:
+def _watched(scheduler: Any, recording: RecordedScheduler) -> Watchdog:
     """Have the scheduler's state told where it stands still; it is not kept alive for that."""
     scheduler = weakref.proxy(scheduler)
     watchdog = Watchdog(
-        num_steps=lambda: telling.num_steps,
+        num_steps=lambda: recording.num_steps,
         num_open=lambda: len(scheduler.requests),
-        dump=dumper(telling.recorder, scheduler, lambda: telling.num_steps),
+        dump=dumper(recording.recorder, scheduler, lambda: recording.num_steps),
         stall_s=stall_seconds(),
     )
     watchdog.start()
@@ -137,7 +137,7 @@ def _watch_engine_cores(module: ModuleType) -> None:
     @wraps(run)
     def run_and_told(self: Any, *args: Any, **kwargs: Any) -> Any:
         attached = getattr(self.scheduler, ATTACHED, None)
-        began_ns = attached.telling.now_ns() if attached else 0
+        began_ns = attached.recording.now_ns() if attached else 0
         result = run(self, *args, **kwargs)
         if attached:
             attached.hooks.safely(attached.ran_dummy, began_ns)

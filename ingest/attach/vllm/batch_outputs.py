@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stepscope.ingest.attach.telling import Gave, Telling
+from stepscope.ingest.attach.scheduler_recording import Gave, SchedulerRecording
 from stepscope.ingest.attach.vllm.batch_rows import Formed
 from stepscope.ingest.attach.vllm.model_runs import Ran
 
 
-def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[Any],
+def tell_outputs(recording: SchedulerRecording, ts_ns: int, formed: Formed, sent: Sequence[Any],
                  how: Ran, *, is_as_expected: bool) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows give one each, or none.
 
@@ -22,13 +22,13 @@ def tell_outputs(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[An
         given = (each for some in sent for each in some.outputs)
         names = {each.request_id for each in given if each.new_token_ids}
         without = set(formed.output.num_scheduled_tokens) - names
-    telling.ended(formed.step, ts_ns, without, *how)
+    recording.ended(formed.step, ts_ns, without, *how)
     for row in formed.rows:
         if row.position == 0 and row.request not in without:
-            telling.event("first-token", row.request, ts_ns, num_generated=1)
+            recording.event("first-token", row.request, ts_ns, num_generated=1)
 
 
-def tell_several(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[Any],
+def tell_several(recording: SchedulerRecording, ts_ns: int, formed: Formed, sent: Sequence[Any],
                  how: Ran, find: Callable[[str], Any]) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows may give several; `find` gives a request by its id."""
     drafts = {row.request: row.num_draft for row in formed.rows}
@@ -41,5 +41,5 @@ def tell_several(telling: Telling, ts_ns: int, formed: Formed, sent: Sequence[An
         accepted = count - 1 if drafts.get(each.request_id) else None
         told.append(Gave(each.request_id, first, count, accepted))
         if first == 0:
-            telling.event("first-token", each.request_id, ts_ns, num_generated=count)
-    telling.ended_drafts(formed.step, ts_ns, told, *how)
+            recording.event("first-token", each.request_id, ts_ns, num_generated=count)
+    recording.ended_drafts(formed.step, ts_ns, told, *how)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepscope.ingest.attach.telling import Counts, Step, Telling
+from stepscope.ingest.attach.scheduler_recording import Counts, SchedulerRecording, Step
 from stepscope.ingest.recording.lasting import BatchRow
 
 
@@ -37,7 +37,7 @@ class BatchRows:
     """Tells batches, most of them as "that of the step before, one token on"."""
 
     scheduler: Any
-    telling: Telling
+    recording: SchedulerRecording
     prefilling: dict[str, Prefilling] = field(default_factory=dict)
     _names: list[str] | None = None
     _has_drafts: bool = field(init=False)
@@ -60,14 +60,14 @@ class BatchRows:
             # Most steps are such: what follows would come to the same, in twice the time.
             num = len(names)
             counts = Counts("decode", 0, num, 0, output.total_num_scheduled_tokens, *room)
-            step = self.telling.formed_again(ts_ns, counts)
+            step = self.recording.formed_again(ts_ns, counts)
             return Formed(output, step, [], num, num_disturbed, has_drafts=False)
         in_prefill = [name for name in self.prefilling if name in scheduled]
         counts = _counts(output, in_prefill, room)
         rows: list[BatchRow] = []
         if has_drafts:
             rows = [self._row(name, output) for name in names]
-            step = self.telling.formed_drafts(ts_ns, rows, counts)
+            step = self.recording.formed_drafts(ts_ns, rows, counts)
         else:
             rows, step = self._changed(ts_ns, output, names, in_prefill, counts)
         self._names = None if has_drafts or not names else names
@@ -89,10 +89,10 @@ class BatchRows:
         stayed = [name for name in before if name in scheduled] if gone else before
         if not before or [*stayed, *fresh] != names:
             rows = [self._row(name, output) for name in names]
-            return rows, self.telling.formed(ts_ns, rows, counts)
+            return rows, self.recording.formed(ts_ns, rows, counts)
         told = dict.fromkeys([*(name for name in in_prefill if name in known), *fresh])
         rows = [self._row(name, output) for name in told]
-        return rows, self.telling.formed_from(ts_ns, gone, rows, counts)
+        return rows, self.recording.formed_from(ts_ns, gone, rows, counts)
 
     def _row(self, name: str, output: Any) -> BatchRow:
         num_tokens = output.num_scheduled_tokens[name]

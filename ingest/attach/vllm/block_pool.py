@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 from stepscope.ingest.attach.hooks import CALLER, Hooks
-from stepscope.ingest.attach.telling import BlockChange
+from stepscope.ingest.attach.scheduler_recording import BlockChange
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 
 NOBODY = "nobody"

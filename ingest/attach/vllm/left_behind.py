@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import dropwhile, islice
 from typing import Any
 
-from stepscope.ingest.attach.telling import LeftOut, Telling
+from stepscope.ingest.attach.scheduler_recording import LeftOut, SchedulerRecording
 from stepscope.ingest.attach.vllm.told_reasons import (
     SKIPPED,
     Call,
@@ -28,10 +28,10 @@ class LeftBehind:
     are behind the head, which was told of them when they came.
     """
 
-    def __init__(self, scheduler: Any, line: WaitingLine, telling: Telling) -> None:
+    def __init__(self, scheduler: Any, line: WaitingLine, recording: SchedulerRecording) -> None:
         self._scheduler = scheduler
         self._line = line
-        self._telling = telling
+        self._recording = recording
         self._told: dict[str, LeftOut] = {}
         self._fresh: dict[str, None] = {}
         self._heads: dict[str, None] = {}
@@ -107,7 +107,7 @@ class LeftBehind:
             if self._skipped_running.get(name) != reason:
                 self._skipped_running[name] = reason
                 left.append(reason)
-        self._telling.left_out(ts_ns, left)
+        self._recording.left_out(ts_ns, left)
 
     def _tell(self, ts_ns: int, now: dict[str, LeftOut]) -> None:
         changed = [reason for name, reason in now.items() if self._told.get(name) != reason]
@@ -118,7 +118,7 @@ class LeftBehind:
             else:
                 self._heads[name] = None
         if changed:
-            self._telling.left_out(ts_ns, changed)
+            self._recording.left_out(ts_ns, changed)
 
     def _head(self, now: dict[str, LeftOut]) -> Any:
         """The first in line that is not passed by because it is not ready."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepscope.ingest.attach.telling import LeftOut
+from stepscope.ingest.attach.scheduler_recording import LeftOut
 from stepscope.ingest.schema import NOT_READY
 
 PREEMPTION = "somebody was preempted in this step: nobody is admitted"

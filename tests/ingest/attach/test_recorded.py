@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from stepscope.ingest.attach.recorded import RecordedScheduler
-from stepscope.ingest.attach.telling import BlockChange, Counts, Gave, LeftOut
+from stepscope.ingest.attach.scheduler_recording import BlockChange, Counts, Gave, LeftOut
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.lasting import BatchRow
 from stepscope.ingest.trace import Trace

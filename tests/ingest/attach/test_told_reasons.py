@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.ingest.attach.telling import LeftOut
+from stepscope.ingest.attach.scheduler_recording import LeftOut
 from stepscope.ingest.attach.vllm.left_behind import BEHIND, NEAR, LeftBehind
 from stepscope.ingest.attach.vllm.told_reasons import (
     Allocation,

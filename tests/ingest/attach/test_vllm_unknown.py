@@ -126,9 +126,9 @@ def test_an_engine_in_which_something_is_renamed_runs_as_ever_and_what_is_lost_i
     if attached is None:
         assert "cannot record this scheduler" in caplog.text
         return
-    trace = Trace.open(attached.telling.recorder.path)
+    trace = Trace.open(attached.recording.recorder.path)
     said = [*trace.manifest.config["not_found"], *rows(trace, "spans", "name")]
-    is_whole = content(trace) == content(Trace.open(whole.telling.recorder.path))
+    is_whole = content(trace) == content(Trace.open(whole.recording.recorder.path))
     assert is_whole or (any(name in each for each in said) and caplog.messages)
     assert trace.manifest.closed
 
@@ -139,7 +139,7 @@ def test_what_is_not_told_by_a_renamed_function_is_recorded_as_ever(
 ) -> None:
     batches, attached = ran(another(name), name)
 
-    trace = Trace.open(attached.telling.recorder.path)
+    trace = Trace.open(attached.recording.recorder.path)
     told: dict[int, dict[str, int]] = {}
     for step, request, num_tokens in rows(trace, "batch_rows", "step", "request", "num_tokens"):
         told.setdefault(step, {})[request] = num_tokens

@@ -68,7 +68,7 @@ class Step(Protocol):
     formed_ns: int
 
 
-class Telling(Protocol):
+class SchedulerRecording(Protocol):
     """What is told of one scheduler, by one thread."""
 
     def now_ns(self) -> int:
