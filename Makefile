@@ -63,7 +63,7 @@ matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
 random: .venv/dev.stamp  ## draw settings and jobs that no test uses, and count again what is said of them
 	$(BIN)/python -m tests.random_configurations
 	$(BIN)/python -m tests.random_configurations --faults
-	$(BIN)/python -m tests.ingest.random_jobs
+	$(BIN)/python -m tests.ingest.derive.collectives.random_jobs
 
 samples: .venv/dev.stamp  ## make sample_traces/ again
 	$(BIN)/python sample_traces/make.py

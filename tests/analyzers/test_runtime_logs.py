@@ -11,7 +11,7 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.ingest.trace import Trace
 from tests.ingest.log_files import open_log
-from tests.ingest.runtime_logs import DEADLOCK, STALLED, WHOLE, WRONG_CORE
+from tests.ingest.readers.core_runtime.logs import DEADLOCK, STALLED, WHOLE, WRONG_CORE
 
 LENGTHS = {"COR003", "COR005", "COR006", "COR009"}
 

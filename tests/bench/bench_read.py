@@ -33,7 +33,7 @@ REAL = ROOT.parent / "shared" / "data" / "kineto"
 FILES = {"pretty": "hta_nccl_data.json.gz", "compact": "sglang_qwen3_8b_prefilldecode.json.gz"}
 SAMPLE = ROOT / "sample_traces" / "torch_profiler_cpu.json.gz"
 PEERS = ROOT / "out" / "peers"
-ENGINE = ROOT / "tests" / "ingest" / "perfetto_engine.mjs"
+ENGINE = ROOT / "tests" / "ingest" / "writers" / "perfetto_engine.mjs"
 
 OURS = """
 import sys

@@ -128,7 +128,7 @@ class StepListReader:
 ''',
     '"step_list.reader.StepListReader",',
     tests={
-        "tests/ingest/test_step_list.py": '''
+        "tests/ingest/readers/step_list/test_reader.py": '''
 from stepscope.ingest.trace import Trace
 
 
@@ -172,7 +172,7 @@ class StepListWriter:
 ''',
     '"step_list.StepListWriter",',
     tests={
-        "tests/ingest/test_step_list_writer.py": """
+        "tests/ingest/writers/test_step_list.py": """
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers import writer_of
 
@@ -186,5 +186,5 @@ def test_its_ending_writes_a_line_for_each_step(sample_traces, tmp_path):
 """
     },
     document=("docs/formats.md", "| `out.trace`", "| `out.steps` | the length of each step |"),
-    runs=("tests/ingest/test_writers.py",),
+    runs=("tests/ingest/writers/test_every_writer.py",),
 )

@@ -20,11 +20,12 @@ from tests.conftest import ROOT
 
 SANITIZED = "STEPSCOPE_SANITIZED_SCAN"
 """In the environment of the other Python: where the other build is."""
+_CHROME = "tests/ingest/readers/chrome/test_"
 TESTED = (
-    "tests/ingest/test_event_windows.py", "tests/ingest/test_chrome_batch.py",
-    "tests/ingest/test_chrome_numbers.py", "tests/ingest/test_chrome_flows.py",
-    "tests/ingest/test_json_file.py", "tests/ingest/test_kineto.py",
-    "tests/ingest/test_kineto_damage.py", "tests/ingest/test_kineto_repairs.py",
+    *(f"{_CHROME}{name}.py" for name in (
+        "event_windows", "batch", "numbers", "flows", "events", "damage", "repairs"
+    )),
+    "tests/ingest/readers/swimlane/test_split.py",
 )  # fmt: skip
 """What reads Chrome JSON, whole and damaged."""
 _SOURCE = ROOT / "ingest" / "readers" / "chrome" / "_scan.c"

@@ -40,22 +40,22 @@ from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording import background, segments
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
-from tests.ingest import rocpd_files
 from tests.ingest.log_files import LOGS
-from tests.ingest.nsys_files import TABLES, exported, two_steps
 from tests.ingest.perfetto_files import LEGACY, event, pack
-from tests.ingest.request_lists import LISTS
-from tests.ingest.rocprofv3_files import process, written
-from tests.ingest.runtime_logs import RUNTIME_LOGS
-from tests.ingest.test_forward_pass import CAPTURE as PASSES
-from tests.ingest.test_forward_pass import JSON_LINES
-from tests.ingest.test_kineto_damage import LAYOUTS
-from tests.ingest.test_kv_events import CAPTURE
-from tests.ingest.test_otlp import SERVED, span
-from tests.ingest.test_otlp import exported as spans_exported
-from tests.ingest.test_samples import SAMPLES
-from tests.ingest.test_swimlane import deps, records
-from tests.ingest.xplane_files import two_steps as two_xla_steps
+from tests.ingest.readers.chrome.test_damage import LAYOUTS
+from tests.ingest.readers.core_runtime.logs import RUNTIME_LOGS
+from tests.ingest.readers.forward_pass.test_reader import CAPTURE as PASSES
+from tests.ingest.readers.forward_pass.test_reader import JSON_LINES
+from tests.ingest.readers.kv_events.test_reader import CAPTURE
+from tests.ingest.readers.nsys.files import TABLES, exported, two_steps
+from tests.ingest.readers.otlp.test_reader import SERVED, span
+from tests.ingest.readers.otlp.test_reader import exported as spans_exported
+from tests.ingest.readers.requests.lists import LISTS
+from tests.ingest.readers.rocpd import files as rocpd_files
+from tests.ingest.readers.rocprofv3.files import process, written
+from tests.ingest.readers.samples.test_reader import SAMPLES
+from tests.ingest.readers.swimlane.test_reader import deps, records
+from tests.ingest.readers.xplane.files import two_steps as two_xla_steps
 from tests.zstd_frames import framed
 
 # Small enough that what a limit leaves out is met, too.

@@ -13,7 +13,7 @@ from tests.fuzz.sanitizers import SANITIZED, TESTED, can_sanitize, run_tests, sa
 pytestmark = pytest.mark.skipif(
     not (IS_COMPILED and can_sanitize()), reason="there is no gcc with libasan"
 )
-QUICK = "tests/ingest/test_chrome_batch.py"
+QUICK = "tests/ingest/readers/chrome/test_batch.py"
 FAULTS = {
     "heap-use-after-free": "char *room = malloc(at); free(room); return room[0];",
     "signed integer overflow": "return 2147483647 + at;",

@@ -21,8 +21,8 @@ from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import Event, rows, slice_
 from tests.ingest.log_files import LOGS, report_of
-from tests.ingest.test_kv_events import CAPTURE
-from tests.ingest.test_swimlane import folder as swimlane
+from tests.ingest.readers.kv_events.test_reader import CAPTURE
+from tests.ingest.readers.swimlane.test_reader import folder as swimlane
 from tests.zstd_frames import framed
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT
-from tests.ingest.test_swimlane import deps, records
+from tests.ingest.readers.swimlane.test_reader import deps, records
 
 _REAL = ROOT.parent / "shared" / "data" / "swimlane"
 _CASES = ("TestMixedExample_case1", "TestSpmdStarvation_Case1", "TestBenchmarkBgemm_Case1")

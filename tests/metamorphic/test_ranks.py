@@ -15,7 +15,7 @@ import pytest
 
 from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.trace import Trace
-from tests.ingest.rank_jobs import Look, job, write_job
+from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
 from tests.metamorphic.contents import (
     Told,
     blamed,

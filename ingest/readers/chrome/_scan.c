@@ -1,8 +1,8 @@
 /* Trace events, one behind the other, as columns: one pass over their JSON in C.
 
-   What is read here is held against decoding each event (tests/ingest/test_event_windows.py,
-   tests/fuzz). Whatever is unusual is not for this file: `scan` then gives None, and the caller
-   decodes. No row is written but within its room. */
+   What is read here is held against decoding each event by tests/fuzz and
+   tests/ingest/readers/chrome/test_event_windows.py. Whatever is unusual is not for this file:
+   `scan` then gives None, and the caller decodes. No row is written but within its room. */
 
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN

@@ -24,8 +24,8 @@ from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Run
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
-from tests.ingest.test_forward_pass import pack, record
-from tests.ingest.test_kv_events import stored
+from tests.ingest.readers.forward_pass.test_reader import pack, record
+from tests.ingest.readers.kv_events.test_reader import stored
 
 zmq = pytest.importorskip("zmq", reason="pyzmq is not installed")
 

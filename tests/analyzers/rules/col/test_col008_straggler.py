@@ -12,7 +12,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import collective
 from tests.analyzers.rows import Row
-from tests.ingest.rank_jobs import Look, job, write_job
+from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
 from tests.traces import trace_of
 
 MS = 1_000_000

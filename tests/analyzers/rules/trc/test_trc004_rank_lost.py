@@ -10,7 +10,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.trc.trc004_rank_lost import RankLost
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
-from tests.ingest.rank_jobs import Look, job, write_job
+from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
 from tests.traces import trace_of
 
 

@@ -15,11 +15,11 @@ from tests.analyzers.rows import event
 from tests.analyzers.serving_rows import step, token
 from tests.app.cli.conftest import Command
 from tests.ingest.log_files import LOGS
-from tests.ingest.request_lists import AZURE
-from tests.ingest.runtime_logs import DEADLOCK
-from tests.ingest.test_kv_events import CAPTURE
-from tests.ingest.test_swimlane import folder as swimlane
-from tests.ingest.test_swimlane_files import SCOPES
+from tests.ingest.readers.core_runtime.logs import DEADLOCK
+from tests.ingest.readers.kv_events.test_reader import CAPTURE
+from tests.ingest.readers.requests.lists import AZURE
+from tests.ingest.readers.swimlane.test_files import SCOPES
+from tests.ingest.readers.swimlane.test_reader import folder as swimlane
 from tests.traces import trace_of
 
 
