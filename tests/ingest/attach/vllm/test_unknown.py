@@ -13,14 +13,14 @@ import pytest
 
 from stepscope.ingest.attach.vllm.attaching import attach
 from stepscope.ingest.trace import Trace
-from tests.ingest.attach import vllm_kv_stand_in, vllm_stand_in
-from tests.ingest.attach.vllm_recorded import Recorded
-from tests.ingest.attach.vllm_stand_in import Request
+from tests.ingest.attach.vllm import kv_stand_in, stand_in
+from tests.ingest.attach.vllm.recorded import Recorded
+from tests.ingest.attach.vllm.stand_in import Request
 from tests.ingest.kineto_files import rows
 from tests.vllm.state import differences
 
 TOLD = ("steps", "batch_rows", "lifecycle", "decisions", "allocations", "outputs")
-MODULES = (vllm_kv_stand_in, vllm_stand_in)
+MODULES = (kv_stand_in, stand_in)
 HOOKED = (
     "_free_request", "finish_requests", "shutdown", "allocate_slots",
     "get_computed_blocks", "get_new_blocks", "free_blocks", "touch", "peek_request", "pop_request",
@@ -57,7 +57,7 @@ def another(monkeypatch: pytest.MonkeyPatch) -> Any:
             source = Path(str(module.__file__)).read_text(encoding="utf-8")
             text = re.sub(rf"\b{name}\b", NEW, source)
             exec(compile(text, str(module.__file__), "exec"), vars(made))  # noqa: S102 - our own text, with a name replaced
-        return sys.modules[vllm_stand_in.__name__]
+        return sys.modules[stand_in.__name__]
 
     return make
 
@@ -151,7 +151,7 @@ def test_preemptions_amid_schedule_are_told_where_no_function_does_them(
     another: Any, tmp_path: Path
 ) -> None:
     module = another("_preempt_request")
-    source = Path(str(vllm_stand_in.__file__)).read_text(encoding="utf-8")
+    source = Path(str(stand_in.__file__)).read_text(encoding="utf-8")
     call = "self._preempt_request(preempted_req, 0.0)"
     inline = (
         "self.kv_cache_manager.free(preempted_req); "

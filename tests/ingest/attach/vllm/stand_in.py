@@ -1,7 +1,7 @@
 """vLLM's scheduler in small: the objects, names and order of calls that its adapter follows.
 
 Where each is in vLLM 0.32, below `vllm/v1/core`: `sched/scheduler.py`, `sched/request_queue.py`;
-the pool of blocks and who hands them out are in `vllm_kv_stand_in.py`. A request is a plain object
+the pool of blocks and who hands them out are in `kv_stand_in.py`. A request is a plain object
 that says itself what it is short of; nothing is computed.
 """
 
@@ -15,7 +15,7 @@ from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
-from tests.ingest.attach.vllm_kv_stand_in import KVCacheManager
+from tests.ingest.attach.vllm.kv_stand_in import KVCacheManager
 
 Status = Enum(
     "Status",

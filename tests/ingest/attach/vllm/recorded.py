@@ -10,7 +10,7 @@ from stepscope.ingest.attach.vllm.attaching import attach_to
 from stepscope.ingest.attach.vllm.engine_config import config_of
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
-from tests.ingest.attach.vllm_stand_in import Request, Scheduler
+from tests.ingest.attach.vllm.stand_in import Request, Scheduler
 
 
 class Recorded:

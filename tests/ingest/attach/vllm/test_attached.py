@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from stepscope.ingest.trace import Trace
-from tests.ingest.attach.vllm_recorded import Recorded
-from tests.ingest.attach.vllm_stand_in import Request, Status
+from tests.ingest.attach.vllm.recorded import Recorded
+from tests.ingest.attach.vllm.stand_in import Request, Status
 from tests.ingest.kineto_files import rows
 from tests.vllm.state import differences
 

@@ -16,8 +16,8 @@ import pytest
 from stepscope.ingest.attach.vllm import attached
 from stepscope.ingest.schema import WHAT_BLOCKS
 from stepscope.ingest.trace import Trace
-from tests.ingest.attach.vllm_recorded import Recorded
-from tests.ingest.attach.vllm_stand_in import LoRARequest, Pause, Request, Status
+from tests.ingest.attach.vllm.recorded import Recorded
+from tests.ingest.attach.vllm.stand_in import LoRARequest, Pause, Request, Status
 
 ABSENT = SimpleNamespace(ensure_cache_available=lambda _: False)
 UNDECIDED = SimpleNamespace(is_undecided=lambda _: True)
