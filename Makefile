@@ -69,12 +69,12 @@ samples: .venv/dev.stamp  ## make sample_traces/ again
 	$(BIN)/python sample_traces/make.py
 
 screenshots: .venv/dev.stamp  ## take the README's pictures again
-	$(BIN)/python -m tests.screenshots
+	$(BIN)/python -m tests.docs.screenshots
 
 docs: .venv/dev.stamp  ## write again the pages that are made from code, and build the site in out/site
-	$(BIN)/python -m tests.rule_pages
+	$(BIN)/python -m tests.docs.rule_pages
 	$(BIN)/python -m tests.pages
-	$(BIN)/python -m tests.site
+	$(BIN)/python -m tests.docs.site
 
 clean:
 	rm -rf .venv out build dist

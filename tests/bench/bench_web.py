@@ -26,7 +26,7 @@ from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.trace import Trace
-from tests.browser import ABSENT, chromium
+from tests.app.web.in_browser.browser import ABSENT, chromium
 
 NUM_SPANS = 1_000_000
 NUM_TRACKS = 40

@@ -56,7 +56,7 @@ from tests.ingest.readers.rocprofv3.files import process, written
 from tests.ingest.readers.samples.test_reader import SAMPLES
 from tests.ingest.readers.swimlane.test_reader import deps, records
 from tests.ingest.readers.xplane.files import two_steps as two_xla_steps
-from tests.zstd_frames import framed
+from tests.ingest.zstd_frames import framed
 
 # Small enough that what a limit leaves out is met, too.
 LIMITS = Limits(inflated=8 << 20, event=256 << 10, message=64 << 10, text=4 << 10, line=8 << 10,

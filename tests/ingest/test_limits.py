@@ -23,7 +23,7 @@ from tests.ingest.kineto_files import Event, rows, slice_
 from tests.ingest.log_files import LOGS, report_of
 from tests.ingest.readers.kv_events.test_reader import CAPTURE
 from tests.ingest.readers.swimlane.test_reader import folder as swimlane
-from tests.zstd_frames import framed
+from tests.ingest.zstd_frames import framed
 
 
 def test_each_limit_is_set_by_its_name_in_numbers_or_bytes() -> None:

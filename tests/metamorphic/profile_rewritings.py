@@ -10,6 +10,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from tests.ingest.zstd_frames import framed
 from tests.metamorphic.documents import (
     Document,
     Event,
@@ -19,7 +20,6 @@ from tests.metamorphic.documents import (
     text_of,
     written,
 )
-from tests.zstd_frames import framed
 
 COMPACT = {"separators": (",", ":")}
 PRETTY = {"indent": 1}

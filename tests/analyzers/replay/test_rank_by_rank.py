@@ -11,7 +11,7 @@ from stepscope.analyzers.replay.rank_by_rank import Replay, replay
 from stepscope.analyzers.replay.step_costs import FittedCosts
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import Manifest
-from tests.small_scheduler import CONFIG, COSTS, recorded, run_small
+from tests.analyzers.replay.small_scheduler import CONFIG, COSTS, recorded, run_small
 
 
 def replayed(trace: Path, out: Path, **settings: Any) -> Replay:

@@ -15,7 +15,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.trace import Trace
-from tests import browser
+from tests.app.web.in_browser import browser
 
 PATIENCE_MS = 30_000  # a machine may be busy with other things; nothing here waits this long
 ABORTED = "net::ERR_ABORTED"

@@ -39,7 +39,7 @@ from tests.ingest.readers.forward_pass.test_reader import JSON_LINES, RECORDS, p
 from tests.ingest.readers.kv_events.test_reader import message, stored
 from tests.ingest.readers.requests.lists import AZURE, BRIX, MOONCAKE, SERVING_SIM
 from tests.ingest.readers.swimlane.test_reader import records
-from tests.zstd_frames import in_blocks
+from tests.ingest.zstd_frames import in_blocks
 
 TIMES = "ts_ns"
 

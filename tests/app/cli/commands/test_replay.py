@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from stepscope.app.cli.main import cli, main
 from stepscope.app.replay import launch
 from stepscope.ingest.replay.script import Script
-from tests.small_scheduler import recorded, run_small
+from tests.analyzers.replay.small_scheduler import recorded, run_small
 
 
 @pytest.fixture

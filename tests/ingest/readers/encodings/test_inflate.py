@@ -18,7 +18,7 @@ from stepscope.ingest.readers.encodings import inflate
 from stepscope.ingest.readers.encodings.compressed import BLOCK_BYTES
 from stepscope.ingest.readers.encodings.inflate import Inflater, inflated
 from stepscope.ingest.readers.encodings.unzstd import unzstd
-from tests.zstd_frames import framed, streamed
+from tests.ingest.zstd_frames import framed, streamed
 
 TEXT = b"".join(b'{"ph":"X","name":"%d"},' % number for number in range(60_000))
 NOISE = hashlib.shake_256(b"noise").digest(300_000)

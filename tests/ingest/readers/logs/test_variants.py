@@ -15,7 +15,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import LOGS, STATISTICS, VLLM, open_log, report_of
 from tests.ingest.readers.core_runtime.logs import RUNTIME_LOGS
-from tests.zstd_frames import framed
+from tests.ingest.zstd_frames import framed
 
 ITERATION = (
     "Iteration(7): 1 context requests, 8 context tokens, 2 generation requests, "

@@ -14,7 +14,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.perfetto_files import event, open_packets, pack
 from tests.ingest.readers.perfetto.test_reader import NAMED, SLICE, report_of
-from tests.zstd_frames import framed
+from tests.ingest.zstd_frames import framed
 
 
 @pytest.mark.parametrize("kind", ["compressed_packets", "zstd_compressed_packets"])

@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.rule import Rule
-from tests.rule_pages import PAGES, PICTURES, fault_of, index, page, picture, shown_by
+from tests.docs.rule_pages import PAGES, PICTURES, fault_of, index, page, picture, shown_by
 
 AGAIN = "make docs"
 WITHOUT_A_PICTURE = frozenset({"TRC001", "TRC002", "TRC003", "TRC004", "TRC005"})

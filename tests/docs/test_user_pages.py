@@ -14,9 +14,9 @@ import pytest
 from stepscope import Recorder, Trace
 from stepscope.analyzers.check.registry import RULES
 from stepscope.app.cli.main import COMMANDS
-from tests.command_server import ready_commands
 from tests.conftest import ROOT
-from tests.transcripts import console
+from tests.docs.command_server import ready_commands
+from tests.docs.transcripts import console
 
 DOCS = ROOT / "docs"
 TUTORIAL = (DOCS / "tutorial.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_server import ready_commands
+from tests.docs.command_server import ready_commands
 
 CONSOLE = Path(sysconfig.get_path("scripts")) / "stepscope"
 

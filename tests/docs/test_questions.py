@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_server import ready_commands
 from tests.conftest import ROOT
-from tests.transcripts import console
+from tests.docs.command_server import ready_commands
+from tests.docs.transcripts import console
 
 PAGES = (
     "why-is-my-request-waiting", "what-did-preemption-cost", "did-the-upgrade-change-my-schedule",

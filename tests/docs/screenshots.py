@@ -20,7 +20,7 @@ from stepscope.app.tui.app import StepscopeApp
 from stepscope.app.web.listen import Quiet
 from stepscope.app.web.server import create_app
 from stepscope.ingest.trace import Trace
-from tests.browser import ABSENT, chromium
+from tests.app.web.in_browser.browser import ABSENT, chromium
 from tests.conftest import ROOT
 
 IMAGES = ROOT / "docs" / "images"

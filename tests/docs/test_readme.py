@@ -10,9 +10,9 @@ import pytest
 
 from stepscope.analyzers.check.registry import FAMILIES
 from stepscope.app.cli.main import COMMANDS
-from tests.command_server import ready_commands
 from tests.conftest import ROOT
-from tests.transcripts import Command
+from tests.docs.command_server import ready_commands
+from tests.docs.transcripts import Command
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OPEN_A_SCREEN = ("tui", "web")

@@ -37,7 +37,7 @@ import stepscope.engine.scenarios  # noqa: F401
 from stepscope.app.cli.main import COMMANDS
 from stepscope.app.cli.main import main as run_command
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SOCKET = "socket"
 LISTENS = b"listening\n"
 CLIENT = """#!{python} -IS
@@ -63,7 +63,7 @@ def ready_commands() -> Iterator[Path]:
         client.write_text(CLIENT.format(python=sys.executable, socket=SOCKET), encoding="utf-8")
         client.chmod(0o755)
         server = subprocess.Popen(
-            [sys.executable, "-m", "tests.command_server", str(folder / SOCKET)],
+            [sys.executable, "-m", "tests.docs.command_server", str(folder / SOCKET)],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         with server:

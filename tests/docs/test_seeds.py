@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_server import ready_commands
 from tests.conftest import ROOT
-from tests.transcripts import Command, Entry, entries
+from tests.docs.command_server import ready_commands
+from tests.docs.transcripts import Command, Entry, entries
 
 ENTRIES = entries((ROOT / "docs" / "seeds.md").read_text(encoding="utf-8"))
 NOT_HERE = "**Not on a simulated device.**"

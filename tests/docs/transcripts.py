@@ -1,6 +1,6 @@
 """Console transcripts in a page: which commands it shows, and whether they still print that.
 
-    python -m tests.transcripts docs/seeds.md 004
+    python -m tests.docs.transcripts docs/seeds.md 004
 
 prints what the commands of the entries whose number begins so print now.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from tests.command_server import ready_commands
+from tests.docs.command_server import ready_commands
 
 _HEADING = re.compile(r"^### (\d{3}\.\d+) (.+)$", flags=re.MULTILINE)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)

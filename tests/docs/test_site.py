@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.site import BrokenSite, broken, build, lay_out, nav, unlisted
+from tests.docs.site import BrokenSite, broken, build, lay_out, nav, unlisted
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=[\"']?(?:https?:)?//[^\"' >]+")
 
@@ -52,7 +52,7 @@ def test_a_link_that_leads_nowhere_breaks_the_build(
         with (pages / "README.md").open("a", encoding="utf-8") as page:
             page.write(f"\n{link}\n")
 
-    monkeypatch.setattr("tests.site.lay_out", with_a_broken_link)
+    monkeypatch.setattr("tests.docs.site.lay_out", with_a_broken_link)
 
     with pytest.raises(BrokenSite, match="README"):
         build(tmp_path)
