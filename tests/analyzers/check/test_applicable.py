@@ -9,7 +9,7 @@ from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.views.known import NUM_FIRST, knows
 from stepscope.ingest.schema import BY_NAME
-from tests.analyzers.least_faults import LEAST_FAULTS, LeastFault
+from tests.analyzers.check.least_faults import LEAST_FAULTS, LeastFault
 from tests.traces import trace_of
 
 # The schema wants these, and readers of other formats cannot always give them.

@@ -11,7 +11,7 @@ import pytest
 
 from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.trace import Trace
-from tests.analyzers.raw_gpu import Event, Run, length, run_of, shares
+from tests.analyzers.latency.raw_gpu import Event, Run, length, run_of, shares
 from tests.ingest.kineto_files import slice_
 
 TAGS = ("execute_context_{}(9)_generation_1(1)", "step[DECODE bs={}]", "step[EXTEND bs={} toks=9]")

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.analyzers.latency.blame import COLUMNS, blame
 from stepscope.ingest.trace import Trace
-from tests.analyzers.raw_gpu import Run, length, run_of, shares
+from tests.analyzers.latency.raw_gpu import Run, length, run_of, shares
 
 ON_GPU = (
     "sglang_qwen3_8b_prefilldecode", "vllm_prefilldecode_mi300", "h100_qwen15_05b_chat",

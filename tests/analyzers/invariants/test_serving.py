@@ -24,7 +24,7 @@ from stepscope.analyzers.rules.stv.stv009_idle_capacity import IdleCapacity
 from stepscope.analyzers.rules.stv.stv010_silent_stall import SilentStall
 from stepscope.analyzers.rules.stv.stv011_decode_starved import DecodeStarved
 from tests.analyzers.absurd import Rows
-from tests.analyzers.faulty_serving import faulty_serving, serving_trace
+from tests.analyzers.invariants.faulty_serving import faulty_serving, serving_trace
 
 # Thresholds turned down, so that nearly every trace has findings of some rules.
 TURNED_DOWN: tuple[Rule, ...] = (

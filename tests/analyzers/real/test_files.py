@@ -1,7 +1,7 @@
 """Which rules the files of other people's programs say anything to, and which they cannot.
 
 What a rule says of a file is checked against figures counted by hand, without readers and without
-Polars: test_real_swimlanes.py, test_real_profiles.py, test_real_logs.py. The others are in LACKS.
+Polars: test_swimlanes.py, test_profiles.py, test_logs.py. The others are in LACKS.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import pytest
 
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import check
-from tests.analyzers import test_real_logs, test_real_profiles, test_real_swimlanes
 from tests.analyzers.conftest import Real
-from tests.analyzers.real_files import FILES, LACKS
+from tests.analyzers.real import test_logs, test_profiles, test_swimlanes
+from tests.analyzers.real.files import FILES, LACKS
 
-TESTED = (test_real_swimlanes, test_real_profiles, test_real_logs)
+TESTED = (test_swimlanes, test_profiles, test_logs)
 
 
 def test_every_rule_is_tried_on_a_real_file_or_it_is_said_what_these_lack() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.finding import Severity
-from tests.analyzers.real_files import FILES
-from tests.real_findings import COUNTED, FOUND, counts, row, said
+from tests.analyzers.real.files import FILES
+from tests.analyzers.real.findings import COUNTED, FOUND, counts, row, said
 
 
 @pytest.mark.parametrize("name", FILES)

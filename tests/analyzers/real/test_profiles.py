@@ -14,9 +14,9 @@ import pytest
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.ingest.trace import Trace
-from tests.analyzers import raw_profile as raw
 from tests.analyzers.conftest import Real
-from tests.analyzers.real_files import PROFILES
+from tests.analyzers.real import raw_profile as raw
+from tests.analyzers.real.files import PROFILES
 
 TRIED = frozenset({"COL001", "COL007", "COL008", "TRC001", "TRC002", "TRC003", "TRC004", "TRC005"})
 VLLM = "vllm_cpu_tiny_llama_preemptions"

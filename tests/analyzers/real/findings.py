@@ -1,7 +1,7 @@
 """What `check` says of every real file, and where each finding is counted again from raw data.
 
-`python -m tests.real_findings` prints the table. FOUND is all that may be found; COUNTED has, for
-every rule that found something, the test that counts it without readers and without Polars.
+`python -m tests.analyzers.real.findings` prints the table. FOUND is all that may be found; COUNTED
+has, for every rule that found something, the test that counts it without readers and Polars.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.ingest.trace import Trace
-from tests.analyzers import (
-    test_real_logs,
-    test_real_profiles,
-    test_real_runtime_logs,
-    test_real_swimlanes,
+from tests.analyzers.real import (
+    test_logs,
+    test_profiles,
+    test_runtime_logs,
+    test_swimlanes,
 )
-from tests.analyzers.real_files import FILES
+from tests.analyzers.real.files import FILES
 from tests.conftest import ROOT
 
 SHARED = ROOT.parent / "shared" / "data"
@@ -51,25 +51,25 @@ FOUND: dict[str, dict[str, int]] = {
 """By file and rule, how often it is found."""
 
 COUNTED: dict[tuple[str, str], Callable[..., None]] = {
-    ("swimlane", "COR001"): test_real_swimlanes
+    ("swimlane", "COR001"): test_swimlanes
     .test_cor001_finds_the_mixes_of_which_a_part_found_its_core_held,
-    ("swimlane", "COR003"): test_real_swimlanes
+    ("swimlane", "COR003"): test_swimlanes
     .test_cor003_finds_the_mixes_whose_parts_start_apart,
-    ("swimlane", "COR006"): test_real_swimlanes
+    ("swimlane", "COR006"): test_swimlanes
     .test_cor006_adds_up_what_idle_cores_lost_with_work_ready,
-    ("swimlane", "COR009"): test_real_swimlanes
+    ("swimlane", "COR009"): test_swimlanes
     .test_cor009_adds_up_what_dispatching_cost_beside_running,
-    ("kineto", "TRC003"): test_real_profiles
+    ("kineto", "TRC003"): test_profiles
     .test_trc003_counts_the_steps_that_were_read_from_tags,
-    ("kineto", "TRC005"): test_real_profiles
+    ("kineto", "TRC005"): test_profiles
     .test_trc005_finds_the_four_steps_that_recompute_what_was_preempted,
-    ("logs", "COR001"): test_real_runtime_logs
+    ("logs", "COR001"): test_runtime_logs
     .test_cor001_finds_the_blocks_of_which_one_part_is_pending_and_the_others_run,
-    ("logs", "COR010"): test_real_runtime_logs
+    ("logs", "COR010"): test_runtime_logs
     .test_cor010_tells_the_stall_that_the_runtime_gave_up_on,
-    ("logs", "COR011"): test_real_runtime_logs
+    ("logs", "COR011"): test_runtime_logs
     .test_cor011_finds_the_aic_part_on_the_core_that_the_report_calls_an_aiv,
-    ("logs", "KVB009"): test_real_logs.test_kvb009_finds_the_retractions_line_by_line,
+    ("logs", "KVB009"): test_logs.test_kvb009_finds_the_retractions_line_by_line,
 }  # fmt: skip
 """By kind of file and rule, the test that counts its findings again."""
 

@@ -14,7 +14,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.rules.col.col008_straggler import Straggler
 from tests.analyzers.absurd import Rows
-from tests.analyzers.faulty_ranks import faulty_ranks, ranks_trace
+from tests.analyzers.invariants.faulty_ranks import faulty_ranks, ranks_trace
 
 TURNED_DOWN: dict[str, Rule] = {
     "COL008": Straggler(min_late_ns=0, min_times=1, min_share=0.0, min_cost=0.0)

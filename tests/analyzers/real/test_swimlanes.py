@@ -12,8 +12,8 @@ from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding
 from tests.analyzers.conftest import Real
-from tests.analyzers.raw_swimlane import Part, RawSwimlane
-from tests.analyzers.real_files import SWIMLANES
+from tests.analyzers.real.files import SWIMLANES
+from tests.analyzers.real.raw_swimlane import Part, RawSwimlane
 
 TRIED = frozenset(
     {
