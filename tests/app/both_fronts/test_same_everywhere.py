@@ -16,7 +16,7 @@ from stepscope.app.tui.pages.step_blocks import right_blocks
 from stepscope.app.tui.pages.step_view import look_at_step
 from stepscope.ingest.schema import WHAT_BLOCKS
 from stepscope.ingest.writers.engine_slices import engine_slices
-from tests.app.looked import Looked
+from tests.app.both_fronts.looked import Looked
 
 BATCH = {palette.PREFILL: "batch", palette.DECODE: "batch", palette.RECOMPUTE: "batch"}
 SHOWN = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.app.timeline import Timeline
-from tests.app.drawn_lanes import drawn
+from tests.app.timeline.drawn_lanes import drawn
 from tests.traces import trace_of
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.engine.scenarios import SCENARIOS, Options, scenario
 from stepscope.ingest.trace import Trace
-from tests.app.looked import Looked
+from tests.app.both_fronts.looked import Looked
 
 
 def real_files(folder: Path) -> list[Path]:

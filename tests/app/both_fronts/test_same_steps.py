@@ -22,8 +22,8 @@ from stepscope.app.units import duration, moment
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.step import step_pane
 from stepscope.app.web.view import View
-from tests.app.looked import Looked, Row
-from tests.app.test_same_everywhere import (
+from tests.app.both_fronts.looked import Looked, Row
+from tests.app.both_fronts.test_same_everywhere import (
     Told,
     cores_at,
     is_workload,

@@ -12,7 +12,7 @@ from stepscope.app.debug import Session
 from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.lanes.lane import natural
 from stepscope.ingest.trace import Trace
-from tests.app.drawn_lanes import drawn, spans_of
+from tests.app.timeline.drawn_lanes import drawn, spans_of
 from tests.traces import trace_of
 
 

@@ -12,7 +12,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane
 from stepscope.app.web.loaded import LoadedTrace
-from tests.app.looked import Looked, Row
+from tests.app.both_fronts.looked import Looked, Row
 from tests.traces import trace_of
 
 
