@@ -85,7 +85,7 @@ def test_its_address_names_it_and_it_says_how_much_there_is():
     assert "1 steps in all" in said(pane_of(view.tab)(loaded, view))
 '''
     },
-    runs=("tests/app/web/test_tabs.py::"
+    runs=("tests/app/web/in_browser/test_tabs.py::"
           "test_every_pane_draws_an_empty_trace_and_is_spelled_by_its_name[size]",),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from stepscope.ingest.trace import Trace
-from tests.app.web.hands import Open, press
+from tests.app.web.in_browser.hands import Open, press
 from tests.app.web.small_traces import HOSTILE, LINK, SCRIPT, conflict_trace
 from tests.traces import trace_of
 

@@ -10,7 +10,15 @@ from playwright.sync_api import expect
 
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
-from tests.app.web.hands import SMALL, Open, address, colours_in, press, shown_range, view
+from tests.app.web.in_browser.hands import (
+    SMALL,
+    Open,
+    address,
+    colours_in,
+    press,
+    shown_range,
+    view,
+)
 from tests.app.web.small_traces import NUM_STEPS, STEP_NS, US
 
 pytestmark = pytest.mark.web

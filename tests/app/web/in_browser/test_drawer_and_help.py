@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.app.web.hands import SMALL, Open, address, press
+from tests.app.web.in_browser.hands import SMALL, Open, address, press
 
 pytestmark = pytest.mark.web
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.app.web.hands import SMALL, Open, address, colours_in, press, shown_range, view
+from tests.app.web.in_browser.hands import (
+    SMALL,
+    Open,
+    address,
+    colours_in,
+    press,
+    shown_range,
+    view,
+)
 from tests.app.web.small_traces import NUM_STEPS, STEP_NS
 from tests.traces import trace_of
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Page
 
 from stepscope.ingest.trace import Trace
-from tests.app.web.conftest import Visit
+from tests.app.web.in_browser.conftest import Visit
 from tests.app.web.small_traces import conflict_trace
 
 Open = Callable[[Trace], Visit]

@@ -18,7 +18,7 @@ from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.actions import textual
 from stepscope.app.web.loaded import LoadedTrace
 from tests.app.tui import stage
-from tests.app.web.hands import Open, press, rows, view
+from tests.app.web.in_browser.hands import Open, press, rows, view
 
 pytestmark = pytest.mark.web
 State = dict[str, Any]

@@ -18,7 +18,7 @@ from stepscope.app.web.layout import layout
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.view import View
-from tests.app.web.hands import SMALL, Open, address, press
+from tests.app.web.in_browser.hands import SMALL, Open, address, press
 from tests.app.web.small_traces import conflict_trace, loaded_of
 from tests.traces import trace_of
 
