@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from stepscope.engine.batch import DECODE, PREFILL
 from stepscope.engine.executors.segments.split import TOKEN_FIELDS, split
 from stepscope.engine.executors.segments.staging import CopyQueue
+from tests.engine.executors.split_batches import CHUNK, LAST_CHUNK, TOKEN, batch, prepared, reads_of
 from tests.engine.rows import Row, Rows
-from tests.engine.split_batches import CHUNK, LAST_CHUNK, TOKEN, batch, prepared, reads_of
 
 ALL_FIELDS = ("cu_seqlens_q", *TOKEN_FIELDS, "block_tables", "compress_plan_4")
 

@@ -7,8 +7,8 @@ import pytest
 from stepscope.engine.batch import DECODE, PREFILL
 from stepscope.engine.executors import ExecutionFailed
 from stepscope.engine.executors.segments.split import Split
+from tests.engine.executors.split_batches import CHUNK, LAST_CHUNK, TOKEN, batch, prepared, reads_of
 from tests.engine.rows import Rows
-from tests.engine.split_batches import CHUNK, LAST_CHUNK, TOKEN, batch, prepared, reads_of
 
 
 @pytest.mark.parametrize(("backend", "num_bodies"), [("v4", 2), ("mla", 1)])

@@ -20,7 +20,7 @@ from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.serving.engine import Engine
 from stepscope.engine.workloads.workload import RequestSpec, Workload
 from tests.engine.decoding import COMPRESSED, CONFIGS, DENSE
-from tests.engine.drawing import Drawn
+from tests.engine.executors.drawing import Drawn
 from tests.engine.rows import Row, Rows
 from tests.engine.small_engines import request
 

@@ -17,8 +17,8 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
-from tests.engine.cores_of_rows import core_states
 from tests.engine.rows import Rows
+from tests.engine.scenarios.cores_of_rows import core_states
 from tests.engine.state_of_rows import state_at
 
 SCENARIO = MixAdmission()

@@ -24,8 +24,8 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.mixed_runs import MIXED, SMALL, faulty, kinds, rows_of, sound
-from tests.engine.prefill_first import PrefillFirst
 from tests.engine.rows import Rows
+from tests.engine.scenarios.prefill_first import PrefillFirst
 from tests.engine.schedulers.test_paged_properties import sizes, specs
 from tests.engine.small_engines import serve
 

@@ -14,7 +14,7 @@ from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.rows import Row, Rows
-from tests.engine.slot_runs import (
+from tests.engine.scenarios.slot_runs import (
     LARGE,
     MIB,
     SCENARIO,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.engine.faults import Fault, faults_of
-from tests.engine.slot_runs import LARGE, MIB, counts, read_of_others, recorded, went_back
+from tests.engine.scenarios.slot_runs import LARGE, MIB, counts, read_of_others, recorded, went_back
 
 
 def test_without_its_refresh_a_commit_takes_live_slots_back_in_time(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.engine.workloads.graph_files import graphs_in
 from stepscope.ingest.errors import ConfigError
-from tests.engine.graph_runs import ATTEND, PUSH, graph, written
+from tests.engine.workloads.graph_runs import ATTEND, PUSH, graph, written
 
 WRONG = {
     "a cycle": (

@@ -22,7 +22,7 @@ from stepscope.engine.workloads.graphs import GraphSpec, TaskSpec, graph_of
 from stepscope.ingest.errors import ConfigError, StepscopeError
 from tests.conftest import ROOT
 from tests.engine.asked import asked
-from tests.engine.graph_runs import ATTEND, PUSH, SCENARIO, graph, run, written
+from tests.engine.workloads.graph_runs import ATTEND, PUSH, SCENARIO, graph, run, written
 from tests.random_configurations.tables import Row
 
 
