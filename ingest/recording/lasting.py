@@ -144,14 +144,19 @@ class Lasting:
             return  # the batch was dropped, and counted
         step, counter, batch, requests = formed
         places = 0
-        if without and (absent := _places(requests, without)):
+        if without:
             try:
                 with self._journal.lock:
-                    places = self._journal.strings.written(array("I", absent).tobytes())
+                    places = self._absent(_places(requests, without))
             except Exception as error:
                 self._drop("outputs", len(requests), error)
                 return
         self._outputs.record(step, ts_ns, counter, batch, places, len(requests))
+
+    def _absent(self, places: list[int]) -> int:
+        """Write the places of rows that gave no output; 0 where there are none."""
+        raw = array("I", places).tobytes()
+        return self._journal.strings.written(raw) if raw else 0
 
     def _told(
         self, step: int, ts_ns: int, left: Iterable[str], rows: Iterable[BatchRow]

@@ -155,7 +155,7 @@ class Rows(Segments):
                 self._struct.pack_into(segment, at, *values, *self._empty, at)
             except Exception as error:
                 self._drop(segment, at, row, error)
-                if MISSING in row:
+                if any(value is MISSING for value in row):
                     raise
                 return None
             return segment, at

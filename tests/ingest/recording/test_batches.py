@@ -139,3 +139,14 @@ def test_a_batch_after_the_close_is_dropped_with_all_its_rows(rec: Recorder) -> 
     batches.formed(2, 2, left="a")
 
     assert rec.dropped == {"outputs": 3, "batch_rows": 3 + 2}
+
+
+def test_outputs_without_what_is_no_list_of_requests_cost_their_step_alone(rec: Recorder) -> None:
+    batches = rec.batches()
+    formed = batches.whole(0, 0, [prefill("a")])
+
+    batches.outputs(formed, 1, without=7)  # type: ignore[arg-type]  # on purpose
+
+    rec.close()
+    assert rec.dropped == {"outputs": 1}
+    assert batch_rows(rec.path, "step", "request") == [(0, "a")]
