@@ -127,7 +127,8 @@ def _recovered(was: object) -> str:
         return "recovered"
     rows = was.get("rows")
     num_rows = sum(n for n in rows.values() if isinstance(n, int)) if isinstance(rows, dict) else 0
-    extra = "".join(f"; {note}" for note in was.get("notes") or ())
+    notes = was.get("notes")
+    extra = "".join(f"; {note}" for note in (notes if isinstance(notes, list) else ()))
     return f"recovered {num_rows:,} rows, discarded {was.get('discarded_bytes', 0)} bytes{extra}"
 
 

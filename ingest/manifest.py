@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -117,8 +117,16 @@ class Manifest:
         )
 
     def to_json(self) -> str:
-        """Give the manifest as JSON text, the same for the same manifest."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False, default=str) + "\n"
+        """Give the manifest as JSON text, the same for the same manifest.
+
+        What JSON has no form for is written as its text. Raises `ValueError` where the
+        configuration holds itself or is nested too deeply, `TypeError` where a key is no text.
+        """
+        try:
+            text = json.dumps(self, indent=1, ensure_ascii=False, default=_plain)
+        except RecursionError:
+            raise ValueError("what a manifest says is nested too deeply") from None
+        return text.encode("utf-8", "replace").decode() + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "manifest.json") -> Manifest:
@@ -135,6 +143,13 @@ class Manifest:
             if not _SHAPES[name](value):
                 raise SchemaMismatch(f"{name!r} has the wrong type", where=where)
         return _manifest(known, where)
+
+
+def _plain(value: Any) -> Any:
+    """Give the fields of what a manifest is made of, and of all else its text."""
+    if isinstance(value, Manifest | ClockInfo | ReadReport):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    return str(value)
 
 
 def manifest_name(writer: Writer) -> str:

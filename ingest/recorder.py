@@ -198,8 +198,9 @@ class Recorder:
         self._background.finish()
         try:
             write_manifest(self._closed_manifest(), self._manifest_file)
-        except OSError as error:
-            self._journal.fail(f"the manifest cannot be written: {error.strerror or error}")
+        except (OSError, TypeError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            self._journal.fail(f"the manifest cannot be written: {why}")
         self._journal.let_go()
         self._compact()
 

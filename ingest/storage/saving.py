@@ -32,8 +32,9 @@ def save_trace(trace: Trace, out: str | Path) -> None:
         _write_tables(trace, draft)
         write_manifest(trace.manifest, draft / "manifest.json")
         _swap(draft, out)
-    except OSError as error:
-        raise WriteError(f"cannot be written: {error.strerror}", where=str(out)) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise WriteError(f"cannot be written: {why}", where=str(out)) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -23,7 +23,7 @@ import polars as pl
 from stepscope.ingest.columns import Table
 from stepscope.ingest.errors import SchemaMismatch, TraceError
 from stepscope.ingest.frames import Frame, conform, polars_schema
-from stepscope.ingest.manifest import Writer
+from stepscope.ingest.manifest import Writer, manifest_files
 from stepscope.ingest.schema import TABLES
 
 ROW_GROUP_ROWS = 256 << 10
@@ -35,8 +35,8 @@ GROWING = ("num_computed", "position")
 
 def holds_trace(folder: Path) -> bool:
     """Tell whether a directory holds a manifest, a journal or a table of ours."""
-    patterns = ("manifest*.json", "journal.rank=*", *(f"{table.name}/rank=*" for table in TABLES))
-    return any(any(folder.glob(pattern)) for pattern in patterns)
+    patterns = ("journal.rank=*", *(f"{table.name}/rank=*" for table in TABLES))
+    return bool(manifest_files(folder)) or any(any(folder.glob(each)) for each in patterns)
 
 
 def writers_in(folder: Path, pattern: str) -> list[Writer]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
@@ -116,3 +118,22 @@ def test_times_of_a_table_are_measured_unless_only_their_order_is_right() -> Non
     assert [manifest.is_measured(each) for each in ("tasks", "core_spans", "steps")] == [
         True, False, True,
     ]  # fmt: skip
+
+
+def test_what_json_has_no_form_for_is_written_as_its_text(tmp_path: Path) -> None:
+    manifest = Manifest("engine", config={"path": tmp_path, "lone": "a \ud800", "lock": Lock()})
+
+    write_manifest(manifest, tmp_path / "manifest.json")
+
+    found = read_manifest(tmp_path / "manifest.json").config
+    assert (found["path"], found["lone"]) == (str(tmp_path), "a ?")
+    assert found["lock"].startswith("<unlocked")
+
+
+@pytest.mark.parametrize("depth", [3_000, 0])
+def test_what_is_nested_without_end_is_no_manifest(depth: int) -> None:
+    around: list[object] = []
+    around.append(around if not depth else reduce(lambda inner, _: [inner], range(depth), []))
+
+    with pytest.raises(ValueError, match=r"too deeply|Circular"):
+        Manifest("engine", config={"around": around}).to_json()

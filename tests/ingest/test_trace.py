@@ -161,6 +161,12 @@ def test_text_of_a_trace_is_never_markup_or_terminal_control(hostile: str) -> No
     assert "\nb" not in repr(trace)
 
 
+def test_what_a_manifest_cannot_mean_by_recovered_is_left_out() -> None:
+    trace = trace_of(closed=False, recovered={"0": {"rows": 3, "notes": 5}, "1": "?"})
+
+    assert "rank 0: recovered 0 rows, discarded 0 bytes" in repr(trace)
+
+
 @pytest.mark.parametrize("name", ["notes.txt", "notes.txt.gz", "picture.png"])
 def test_an_unknown_format_is_answered_with_those_that_are_known(tmp_path: Path, name: str) -> None:
     text = b"dear diary"

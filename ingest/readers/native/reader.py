@@ -106,7 +106,7 @@ def _manifests(trace: Path, journals: list[Found], frames: Mapping[str, Frame]) 
     by_writer = {journal.writer: journal for journal in journals}
     missing = by_writer.keys() - found.keys()
     if not found and not missing:
-        missing = {*writers_in(trace, "*/rank=*")}
+        missing = {*writers_in(trace, "*/rank=*")} or {*files} or {Writer()}
     found |= {writer: unknown(writer) for writer in missing}
     return [_with_journal(found[who], who, by_writer.get(who), frames) for who in sorted(found)]
 

@@ -7,11 +7,12 @@ import threading
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from stepscope.ingest.columns import Type
-from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.errors import ConfigError, RecordingError
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.schema import BY_NAME, TABLES
 from stepscope.ingest.trace import Trace
@@ -110,6 +111,7 @@ def test_a_missing_required_argument_is_a_type_error_at_the_call(rec: Recorder) 
         {"kind": None},
         {"kind": ["decode"]},
         {"tag": object()},
+        {"ts_ns": np.array([2, 3])},
     ],
 )
 def test_a_bad_value_costs_its_row_and_is_counted(rec: Recorder, bad: dict[str, object]) -> None:
@@ -194,3 +196,25 @@ def test_several_threads_record_at_once(rec: Recorder) -> None:
         own = rows.filter(pl.col("name") == f"thread {number}")
         assert own["ts_ns"].to_list() == list(range(3_000))
     assert rec.dropped == {}
+
+
+def test_a_configuration_that_became_unwritable_is_told_and_costs_no_row(tmp_path: Path) -> None:
+    config: dict[str, object] = {"layers": [1]}
+    rec = Recorder(tmp_path / "run.trace", producer="test", config={"model": config})
+    rec.counters(ts_ns=1, name="n", value=2.0)
+    config["layers"] = {(1, 2): 3}
+
+    rec.close()
+
+    trace = Trace.open(rec.path)
+    assert trace.counters.collect()["value"].to_list() == [2.0]
+    assert not trace.manifest.closed
+    assert str(rec.failed).startswith("the manifest cannot be written: keys must be")
+
+
+def test_a_configuration_that_holds_itself_is_refused_in_one_line(tmp_path: Path) -> None:
+    around: list[object] = []
+    around.append(around)
+
+    with pytest.raises(RecordingError, match="cannot be recorded into: Circular reference"):
+        Recorder(tmp_path / "run.trace", producer="test", config={"around": around})

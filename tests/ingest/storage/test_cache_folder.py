@@ -245,3 +245,14 @@ def test_a_size_that_is_none_is_wrong_configuration(monkeypatch: pytest.MonkeyPa
 
     with pytest.raises(ConfigError, match="write it like 2GiB"):
         users_cache()
+
+
+@pytest.mark.usefixtures("kept")
+def test_what_is_said_too_deeply_to_be_kept_is_read_all_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "deep.json"
+    deep = "[" * 800 + "]" * 800
+    file.write_text(f'{{"said": {deep}, "traceEvents": [{{"ph": "X", "ts": 1, "dur": 2}}]}}')
+
+    trace = Trace.open(file)
+
+    assert trace.num_rows("spans") == 1

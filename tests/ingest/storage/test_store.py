@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from stepscope.ingest import frames
-from stepscope.ingest.errors import SchemaMismatch, TraceError, WriteError
+from stepscope.ingest.errors import SchemaMismatch, TraceError, UnknownFormat, WriteError
 from stepscope.ingest.frames import polars_schema
-from stepscope.ingest.manifest import ReadReport
+from stepscope.ingest.manifest import Manifest, ReadReport
 from stepscope.ingest.schema import COUNTERS
 from stepscope.ingest.storage import saving, store
 from stepscope.ingest.storage.saving import save_trace
@@ -181,3 +181,37 @@ def test_text_of_a_few_values_is_written_and_found_as_text(
         for chosen in (pl.col("name") == name, pl.col("name") < name, pl.col("name") > name):
             expected = rows.filter(chosen)["ts_ns"].to_list()
             assert found.filter(chosen).collect()["ts_ns"].to_list() == expected
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "manifest.rank=3.json"])
+def test_a_trace_of_nothing_but_an_empty_manifest_opens_and_says_that_it_is_missing(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).touch()
+
+    manifest = Trace.open(tmp_path).manifest
+
+    assert (manifest.producer, manifest.closed) == ("unknown", False)
+    assert manifest.report == ReadReport(notes=(f"{name} is missing",))
+
+
+def test_a_folder_with_a_file_that_is_called_like_a_manifest_is_no_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "images.trace"
+    folder.mkdir()
+    (folder / "manifest_list.json").write_text("[1]")
+
+    with pytest.raises(UnknownFormat):
+        Trace.open(folder)
+    with pytest.raises(WriteError, match="something that is not a trace"):
+        save_trace(some_trace(), folder)
+
+
+def test_what_cannot_be_said_in_a_manifest_is_no_trace_and_leaves_nothing(tmp_path: Path) -> None:
+    around: list[object] = []
+    around.append(around)
+    trace = some_trace().replacing({}, Manifest("engine", config={"around": around}))
+
+    with pytest.raises(WriteError, match="cannot be written: Circular reference"):
+        save_trace(trace, tmp_path / "out.trace")
+
+    assert not [*tmp_path.iterdir()]
