@@ -16,6 +16,8 @@ from stepscope.ingest.errors import LimitExceeded
 from stepscope.ingest.limits import Limits, raised_by
 
 STATISTIC = "iterLatencyMS"
+_ITERATION_LOG = b"'num_ctx_requests': "
+"""In a log of iterations statistics are lines among its own."""
 LIMIT_DEPTH = 6
 MOST_TORN = 1_000
 """Brackets that are never closed are looked into; so many of them, and then no more."""
@@ -25,6 +27,8 @@ def is_spread(head: bytes) -> bool:
     """Tell JSON that holds iterations and is not an object or array a line."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] not in (b"{", b"[") or f'"{STATISTIC}"'.encode() not in start:
+        return False
+    if _ITERATION_LOG in start:
         return False
     try:
         return not msgspec.json.decode(start.splitlines()[0])
@@ -55,10 +59,17 @@ def documents(blocks: Iterable[bytes], limits: Limits) -> Iterator[tuple[bytes, 
         except (ValueError, RecursionError):
             found, end, num_torn = None, at + 1, num_torn + 1
         for each in statistics_in(found):
-            yield msgspec.json.encode(each), True
+            yield _line(each), True
         at = text.find("{", end)
     if num_torn:
         yield STATISTIC.encode(), False
+
+
+def _line(statistics: dict[str, object]) -> bytes:
+    try:
+        return msgspec.json.encode(statistics)
+    except UnicodeEncodeError:  # half of a pair that stands for one letter, escaped
+        return json.dumps(statistics, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _text(blocks: Iterable[bytes], limits: Limits) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 TIMES = ("t", "time", "time_s", "seconds", "elapsed", "elapsed_s")
 _HEADER = re.compile(rb"[ \w,.()%/\"-]{1,4096}")
@@ -40,7 +42,7 @@ def series_of(header: bytes) -> list[Series]:
         return []
     first, *names = cells(line)
     is_known = first.lower() in TIMES and all(name[:1].isalpha() for name in names)
-    return [_series(name) for name in names] if is_known else []
+    return _told_apart(map(_series, names)) if is_known else []
 
 
 def cells(line: bytes) -> list[str]:
@@ -55,3 +57,14 @@ def cells(line: bytes) -> list[str]:
 def _series(column: str) -> Series:
     name, unit = _KNOWN.get(column, (column[:_LIMIT_CHARS], None))
     return Series(name, unit)
+
+
+def _told_apart(columns: Iterable[Series]) -> list[Series]:
+    """Series of which no two have one name: the second column of it is `name 2`."""
+    num_of: Counter[str] = Counter()
+    found = []
+    for each in columns:
+        num_of[each.name] += 1
+        num = num_of[each.name]
+        found.append(each if num == 1 else replace(each, name=f"{each.name} {num}"))
+    return found

@@ -21,14 +21,20 @@ from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.text.fields import Number
 from stepscope.ingest.readers.text.times import UNDATED, Stamp, stamp_of
 from stepscope.ingest.schema import BY_NAME
+from stepscope.ingest.times import FAR_NS
 
 POSITION_NS = 1_000
 """How far a line without a time is placed behind the line before."""
+TOO_LARGE = "numbers that no column can hold, left out"
 YEAR_BEFORE = "years of times that say none, from a time before"
 YEAR_ASSUMED = f"years of times that say none: {UNDATED.year} where the log begins"
 LIMIT_TAG_CHARS = 1_024
 _CHUNK_ROWS = 32_768
 _LAST_STEP = 1 << 53
+_HELD: dict[pl.DataType, range] = {
+    pl.Int64(): range(-(1 << 63), 1 << 63),
+    pl.Int32(): range(-(1 << 31), 1 << 31),
+}
 _COLUMNS = {name: table.names for name, table in BY_NAME.items()}
 Value = int | float | str | bool | None
 
@@ -171,7 +177,7 @@ class LogRows:
         """
         stamp = at or self.time(source, line)
         begins = self._placed(source, stamp, dur_ns or 0, is_end=is_end and dur_ns is not None)
-        source.begins_ns, source.ends_ns = begins, begins + (dur_ns or 0)
+        source.begins_ns, source.ends_ns = begins, min(begins + (dur_ns or 0), FAR_NS)
         source.step = self._numbered(source, number)
         tag = line.text.strip()[-LIMIT_TAG_CHARS:]
         said = {"dur_ns": dur_ns, "tag": tag, "inferred": inferred, **columns}
@@ -218,8 +224,12 @@ class LogRows:
             self._close(table)
 
     def _close(self, table: str) -> None:
-        rows = self._open.pop(table)
-        frame = pl.DataFrame(rows, schema=polars_schema(BY_NAME[table]), orient="row")
+        rows, schema = self._open.pop(table), polars_schema(BY_NAME[table])
+        try:
+            frame = pl.DataFrame(rows, schema=schema, orient="row")
+        except (pl.exceptions.ComputeError, OverflowError):
+            self.repaired[TOO_LARGE] += _without_too_large(rows, schema)
+            frame = pl.DataFrame(rows, schema=schema, orient="row")
         self._full.setdefault(table, []).append(frame)
 
     def tables(self) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -228,3 +238,15 @@ class LogRows:
             self._close(table)
         for table, frames in self._full.items():
             yield table, pl.concat(frames)
+
+
+def _without_too_large(rows: list[list[Value]], schema: pl.Schema) -> int:
+    """Make null of whole numbers that their columns cannot hold; gives how many these were."""
+    ranges = [(at, _HELD[kind]) for at, kind in enumerate(schema.dtypes()) if kind in _HELD]
+    num = 0
+    for row in rows:
+        for at, held in ranges:
+            if isinstance(value := row[at], int) and value not in held:
+                row[at] = None
+                num += 1
+    return num

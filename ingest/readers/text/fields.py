@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 
 LAST_COUNT = (1 << 31) - 1
+_LAST_EXACT = 1 << 53
+"""Up to here every whole number is a float of its own."""
 _NUMBER = re.compile(
     r"(-?\d{1,15}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,3})?)(?:\s?(%|[A-Za-z][\w/]{0,31}))?"
 )
@@ -23,7 +25,8 @@ class Number:
     @property
     def count(self) -> int | None:
         """The number as a count of things; None where it cannot be one."""
-        return int(self.value) if self.value.is_integer() and self.value >= 0 else None
+        is_count = self.value.is_integer() and 0 <= self.value <= _LAST_EXACT
+        return int(self.value) if is_count else None
 
 
 def fields(text: str, sign: str, *, is_whole: bool = True) -> dict[str, str]:

@@ -108,6 +108,7 @@ def _is_even(counts: list[int]) -> bool:
 
 
 def _numbers(text: str) -> list[int]:
-    """The numbers of a list; none of them if one is absurd."""
+    """The numbers of a list; none of them if one is absurd or no number."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    return [int(part) for part in parts] if all(len(part) <= 15 for part in parts) else []
+    are_numbers = all(part.isdecimal() and len(part) <= 15 for part in parts)
+    return [int(part) for part in parts] if are_numbers else []

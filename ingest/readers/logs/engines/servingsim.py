@@ -45,7 +45,6 @@ class ServingSimLines:
 
     def take(self, line: Line, rows: LogRows) -> str | None:
         """Read an interval line, or one of those below it."""
-        rows.notes[SIMULATED] = None
         if match := _AT.search(line.text):
             self._at_ns = round(float(match[1]) * SECOND)
             said = samples(fields(line.text[match.end() :], ": ", is_whole=line.is_whole))
@@ -73,6 +72,7 @@ class ServingSimLines:
     ) -> str | None:
         if not said:
             return None
+        rows.notes[SIMULATED] = None
         label = label or "0"
         source = rows.source(self.name, line, label, int(label))
         source.stamps["simulated"] += 1

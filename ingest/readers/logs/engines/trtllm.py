@@ -134,8 +134,13 @@ class TrtllmLines:
 
 
 def _decoded(text: str) -> object:
-    """What a line holds from its first bracket on: JSON, or an object as Python prints it."""
-    begin = min((at for at in map(text.find, "[{") if at >= 0), default=0)
+    """What a line holds from its first bracket on, or from the next, where that is a stamp's."""
+    places = sorted(at for at in map(text.find, "[{") if at >= 0)
+    return next(filter(None, (_decoded_from(text, at) for at in places)), None)
+
+
+def _decoded_from(text: str, begin: int) -> object:
+    """What begins there: JSON, or an object as Python prints it; None where it is neither."""
     try:
         if f"'{STATISTIC}'" not in text:
             return msgspec.json.decode(text[begin:])

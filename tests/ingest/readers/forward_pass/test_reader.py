@@ -297,3 +297,11 @@ def test_records_with_fields_that_nobody_would_write_raise_nothing_but_our_error
     said = record(0) | fields
 
     read_or_refuse(folder, json.dumps(said).encode("utf-8", "replace"))
+
+
+def test_more_requests_than_a_column_can_hold_are_unknown(tmp_path: Path) -> None:
+    queued = {"num_prefill_requests": 2**31 - 1, "num_decode_requests": 2**31 - 1}
+
+    trace = open_file(tmp_path, json.dumps(record(0, queued_requests=queued)))
+
+    assert rows(trace, "steps", "step", "num_waiting") == [(0, None)]

@@ -119,3 +119,11 @@ def test_real_measurements_are_counted_whole_by_the_csv_module() -> None:
     ]
     assert len(header) == 6
     assert report_of(trace).skipped == {}
+
+
+def test_two_columns_of_one_name_are_two_counters(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, "t,gen_throughput,generation_throughput\n0.5,1,2\n")
+
+    assert rows(trace, "counters", "name", "value") == [
+        ("Avg generation throughput", 1.0), ("Avg generation throughput 2", 2.0),
+    ]  # fmt: skip
