@@ -180,7 +180,7 @@ def _apart(ours: Sequence, theirs: Sequence, found: Match) -> Apart:
 def _numbered(theirs: Sequence, found: Match) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """The ordinals of a rank by those of the group's first, and which of them are known.
 
-    The first that differs is: it shows where ranks part.
+    The first that differs is: it shows where ranks diverge.
     """
     places = np.arange(len(theirs))
     if theirs.is_numbered and found.is_known:

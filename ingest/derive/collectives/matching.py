@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.ingest.derive.collectives.clocks import Ints
+from stepscope.ingest.derive.collectives.pairings import TOLERANCE_NS, Pairing, find_pairing
 from stepscope.ingest.derive.collectives.sequences import (
     Sequence,
     bounds,
@@ -21,7 +22,6 @@ from stepscope.ingest.derive.collectives.sequences import (
     said_of,
     that_block,
 )
-from stepscope.ingest.derive.collectives.ways import TOLERANCE_NS, Told, find_shift
 
 MOST_DRIFT = 2e-4
 """How much of the time clocks may drift apart: both by a hundred in a million."""
@@ -33,7 +33,7 @@ class Match:
     """The places in two sequences that face each other, in order, as far as that is beyond doubt.
 
     `how` says what tells so, or why nothing does. Of the other's places those from `since` up to
-    `until` are known, of which the last `differs` if ranks part there.
+    `until` are known, of which the last `differs` if ranks diverge there.
     """
 
     how: str
@@ -54,38 +54,38 @@ def match(ours: Sequence, theirs: Sequence) -> Match:
         return _until_differs(ours, theirs, mine, others, BY_NUMBER)
     if ours.is_numbered or theirs.is_numbered:
         return Match("only one of them has sequence numbers")
-    found = find_shift(ours, theirs)
+    found = find_pairing(ours, theirs)
     if isinstance(found, str):
         return Match(found)
     first, last = overlap(len(ours), len(theirs), found.shift)
     others = np.arange(first, _until(ours, theirs, found, first, last))
-    kept = _until_differs(ours, theirs, others + found.shift, others, found.how, found.shift)
-    return replace(kept, unless_apart_ns=found.unless_apart_ns)
+    known = _until_differs(ours, theirs, others + found.shift, others, found.how, found.shift)
+    return replace(known, unless_apart_ns=found.unless_apart_ns)
 
 
-def _until(ours: Sequence, theirs: Sequence, found: Told, first: int, last: int) -> int:
+def _until(ours: Sequence, theirs: Sequence, found: Pairing, first: int, last: int) -> int:
     """Behind which of their places nothing is known: the first that differs is, if steps do not."""
-    if found.parts_at is None:
+    if found.first_difference is None:
         return last
     mine_said, others_said = said_of(ours, theirs)
-    at = first + found.parts_at
+    at = first + found.first_difference
     return at + bool(mine_said[at + found.shift] != others_said[at])
 
 
 def _until_differs(
     ours: Sequence, theirs: Sequence, mine: Ints, others: Ints, how: str, shift: int = 0
 ) -> Match:
-    """Keep what comes before ranks part, and of that what they were in at one moment."""
+    """Keep what comes before ranks diverge, and of that what they were in at one moment."""
     mine_said, others_said = said_of(ours, theirs)
     same = first_true(mine_said[mine] != others_said[others])
     first, last = _longest(_meet(ours, theirs, mine[:same], others[:same]))
     if (same and 2 * (last - first) < same) or _drifts(ours, theirs, mine, others, first, last):
         return Match("their times are not those of one difference between clocks")
-    parts = last == same < len(others)
+    diverges = last == same < len(others)
     since, until = (
-        (int(others[0]) + first, int(others[0]) + last + parts) if len(others) else (0, 0)
+        (int(others[0]) + first, int(others[0]) + last + diverges) if len(others) else (0, 0)
     )
-    return Match(how, mine[first:last], others[first:last], True, shift, since, until, parts)
+    return Match(how, mine[first:last], others[first:last], True, shift, since, until, diverges)
 
 
 def _drifts(

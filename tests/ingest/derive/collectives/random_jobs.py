@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from stepscope.ingest.derive.collectives.clocks import AGREE_NS
-from stepscope.ingest.derive.collectives.ways import BY_CLOCK
+from stepscope.ingest.derive.collectives.pairings import BY_CLOCK
 from stepscope.ingest.trace import Trace
 from tests.ingest.derive.collectives.rank_jobs import (
     NOISE_US,

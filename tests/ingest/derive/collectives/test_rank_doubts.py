@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stepscope.ingest.derive.collectives.clocks import AGREE_NS
-from stepscope.ingest.derive.collectives.ways import BY_CLOCK
+from stepscope.ingest.derive.collectives.pairings import BY_CLOCK
 from tests.ingest.derive.collectives.rank_jobs import (
     NOISE_US,
     Look,
