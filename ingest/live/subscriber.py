@@ -44,7 +44,7 @@ class Heard:
 
     num_messages: int = 0
     num_bytes: int = 0
-    num_odd: int = 0
+    num_malformed: int = 0
     ended: str = ""
 
 
@@ -168,7 +168,7 @@ class _Watch:
 def _take(frames: list[bytes], heard: Heard, captures: Callable[[bytes], FileIO]) -> str:
     """Put a message of one to three frames behind the last one; gives why it could not be."""
     if len(frames) > 3:
-        heard.num_odd += 1
+        heard.num_malformed += 1
         return ""
     *head, payload = frames
     topic, seq = [*head, None, None][:2]

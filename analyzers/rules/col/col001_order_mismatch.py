@@ -84,7 +84,7 @@ class OrderMismatch:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group, at the first position that differs, in order of time."""
-        if not _may_part(trace):
+        if not _may_diverge(trace):
             return []
         diverged = _diverged(trace).sort("first_ns", *MEETING).head(self.limit).collect()
         near = _near(trace, diverged.lazy()).collect().to_dicts()
@@ -94,11 +94,11 @@ class OrderMismatch:
     def _finding(self, diverged: Row, near: list[Row]) -> Finding:
         ordinal = diverged["ordinal"]
         facing = [row for row in near if row["ordinal"] == ordinal]
-        odd = _odd_one(facing)
-        others = [row for row in facing if _signature(row) != _signature(odd)] or [
-            row for row in facing if row["rank"] != odd["rank"]
+        outlier = _outlier(facing)
+        others = [row for row in facing if _signature(row) != _signature(outlier)] or [
+            row for row in facing if row["rank"] != outlier["rank"]
         ]
-        shown = sorted([odd, others[0]], key=lambda row: int(row["rank"]))
+        shown = sorted([outlier, others[0]], key=lambda row: int(row["rank"]))
         faces = " faces ".join(f"{told(row)} on rank {row['rank']}" for row in shown)
         message = f"at operation {ordinal}{of_group(diverged)} {faces} ({diverged['verdict']})"
         evidence: Evidence = {
@@ -107,10 +107,10 @@ class OrderMismatch:
             "ranks": len(facing),
             **_sequences(near, ordinal, {row["rank"] for row in shown}),
         }
-        return finding(self, message, FIX, at=odd, evidence=evidence)
+        return finding(self, message, FIX, at=outlier, evidence=evidence)
 
 
-def _may_part(trace: Trace) -> bool:
+def _may_diverge(trace: Trace) -> bool:
     """Whether anything at all differs, or never ended, which is cheaper to say than what."""
     said = pl.struct("kind", "dtype", "num_elements", "command", "slot").hash()
     rows = operations(trace).select(
@@ -180,7 +180,7 @@ def _signature(row: Row) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _odd_one(facing: list[Row]) -> Row:
+def _outlier(facing: list[Row]) -> Row:
     """The first rank with what fewest ranks came with; of two, the later one."""
     signatures = [_signature(row) for row in facing]
     return min(facing, key=lambda row: (signatures.count(_signature(row)), -row["rank"]))

@@ -86,9 +86,10 @@ def _folder(out: Path) -> Path:
 
 
 def _about(heard: Heard) -> str:
-    odd = f", {heard.num_odd:,} of more than three frames left out" if heard.num_odd else ""
+    malformed = heard.num_malformed
+    left_out = f", {malformed:,} of more than three frames left out" if malformed else ""
     messages = "message" if heard.num_messages == 1 else "messages"
-    return f"{heard.num_messages:,} {messages} came{odd}, until {heard.ended}"
+    return f"{heard.num_messages:,} {messages} came{left_out}, until {heard.ended}"
 
 
 def _with_what_was_kept(error: StepscopeError, folder: Path) -> StepscopeError:

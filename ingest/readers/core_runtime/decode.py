@@ -34,7 +34,7 @@ SPANS, DISPATCHES, STALLS, MESSAGES, TIMINGS, ANCHORS = (
     "host spans", "dispatches", "lines of stall reports", "messages", "host timings",
     "clock anchors",
 )  # fmt: skip
-OTHER, ODD = (
+OTHER, MALFORMED = (
     "lines that are not the runtime's",
     "lines of the runtime that do not read as any known",
 )
@@ -121,7 +121,7 @@ class RuntimeLog:
         else:
             self.num_untimed += 1
         kind = kind or self._kind(said, level, "host" if timed else "device")
-        (self.read if kind != ODD else self.skipped)[kind] += 1
+        (self.read if kind != MALFORMED else self.skipped)[kind] += 1
         return kind
 
     @property
@@ -146,7 +146,7 @@ class RuntimeLog:
     def _span(self, said: str) -> str:
         match = _SPAN.search(said)
         if not match:
-            return ODD
+            return MALFORMED
         pid, tid, inv, hid, depth = map(int, match.groups()[:5])
         name, ts_ns, dur_ns = match[6], int(match[7]), int(match[8])
         self.spans.append((ts_ns, dur_ns, name, pid, tid, inv, hid, depth))
@@ -157,13 +157,13 @@ class RuntimeLog:
 
     def _anchor(self, said: str) -> str:
         if not (match := _ANCHOR.search(said)):
-            return ODD
+            return MALFORMED
         self.epoch_ns = self.epoch_ns or max(0, int(match[2]) - int(match[1]))
         return ANCHORS
 
     def _timing(self, said: str) -> str:
         if not (match := _TIMING.search(said)):
-            return ODD
+            return MALFORMED
         self.counters.append((self._line, "host timings", match[1], match[3], float(match[2])))
         return TIMINGS
 
@@ -197,7 +197,7 @@ class RuntimeLog:
     def _dispatch(self, said: str) -> str:
         match = _DISPATCH.search(said)
         if not match or int(match[4]) > LAST_NUMBER:
-            return ODD
+            return MALFORMED
         self._within_run(needs_open=True)
         thread, slot, part, task, *rest = match.groups()
         numbers = [int(number) for number in rest]
@@ -211,7 +211,7 @@ class RuntimeLog:
     def _stall(self, said: str) -> str:
         match = _STALL.search(said)
         if not match:
-            return ODD
+            return MALFORMED
         thread, what, rest = match.groups()
         run = self._within_run()
         run.report_line = run.report_line or self._line
@@ -230,7 +230,7 @@ class RuntimeLog:
     def _task(self, said: str) -> str:
         match = _TASK.match(said)
         if not match or int(match[1]) > LAST_NUMBER:
-            return ODD
+            return MALFORMED
         task, state, have, need, *kernels = match.groups()
         number, run = len(self.runs) - 1, int(task)
         self.tasks.append(
@@ -243,7 +243,7 @@ class RuntimeLog:
     def _cluster(self, said: str) -> str:
         match, cores = _CLUSTER.match(said), _CORE.findall(said)
         if not match or not cores:
-            return ODD
+            return MALFORMED
         for part, core, _, task in cores:
             self.clusters[int(core)] = part.upper(), int(match[1])
             number = len(self.runs) - 1

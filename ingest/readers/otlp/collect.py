@@ -14,7 +14,7 @@ from stepscope.ingest.readers.otlp import decode
 from stepscope.ingest.readers.otlp.decode import RESOURCE, Json, Request, Span
 from stepscope.ingest.readers.text.json_records import Record
 
-ODD, TIMELESS = "spans that are not objects", "spans without a time"
+MALFORMED, TIMELESS = "spans that are not objects", "spans without a time"
 EVENTS, TIMELESS_EVENTS = "events of spans", "events of spans without a time"
 _COLUMNS: dict[str, type[pl.DataType]] = {
     "resource": pl.Int64, "scope": pl.Int64, "name": pl.String, "form": pl.String,
@@ -70,7 +70,7 @@ class Collected:
         said = decode.decoded(record.text)
         span = decode.span_of(said) if said else None
         if said is None or span is None:
-            self.skipped[ODD if said is None else TIMELESS] += 1
+            self.skipped[MALFORMED if said is None else TIMELESS] += 1
             return
         self.read["spans"] += 1
         within = _around(record, _RESOURCE), _around(record, _SCOPE)

@@ -24,7 +24,7 @@ from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.split import NO_END, Lines
 
 HEADERS = "headers"
-ODD = "lines that are not a request"
+MALFORMED = "lines that are not a request"
 _BOM = b"\xef\xbb\xbf"
 _CHUNK_LINES = 1 << 16
 
@@ -68,7 +68,7 @@ class _List:
     def _add(self, lines: list[bytes]) -> None:
         """Keep those lines that are a request: from 1970, no length below 0."""
         if self.kind is None:
-            self.skipped[ODD] += len(lines)
+            self.skipped[MALFORMED] += len(lines)
             return
         found = self.kind.rows(lines, self.skipped)
         kept = found.filter(pl.col("ts_ns").is_not_null())
@@ -76,7 +76,7 @@ class _List:
         self._frames.append(kept.head(room))
         self.num += min(len(kept), room)
         self.read[self.kind.unit] = self.num
-        self.skipped[ODD] += len(found) - len(kept)
+        self.skipped[MALFORMED] += len(found) - len(kept)
         if len(kept) > room:
             raise LimitExceeded(f"more than {self.limit:,} requests", todo=raised_by("rows"))
 

@@ -22,7 +22,7 @@ from stepscope.ingest.readers.rocprofv3.decode import (
 )
 from stepscope.ingest.readers.text.json_records import Record
 
-ODD, TIMELESS = "records that are not objects", "records without a time"
+MALFORMED, TIMELESS = "records that are not objects", "records without a time"
 NOT_READ, VALUELESS = "records that are not read", "records without a value"
 _NAMES = ("formatted_kernel_name", "demangled_kernel_name", "kernel_name")
 _COLUMNS: dict[str, type[pl.DataType]] = {
@@ -83,7 +83,7 @@ class Collected:
         said = decode.decoded(record.text)
         found = timed(said) if said else None
         if found is None:
-            self.skipped[f"{category}: {ODD if said is None else TIMELESS}"] += 1
+            self.skipped[f"{category}: {MALFORMED if said is None else TIMELESS}"] += 1
             return
         self.read[category] += 1
         args = found.args and found.args[: self.limits.text]
@@ -93,7 +93,7 @@ class Collected:
         category = record.path[2]
         said = decode.decoded(record.text) if category == COUNTED else None
         if said is None:
-            self.skipped[f"{category}: {ODD if category == COUNTED else NOT_READ}"] += 1
+            self.skipped[f"{category}: {MALFORMED if category == COUNTED else NOT_READ}"] += 1
             return
         found = counted(said)
         if not found.values:

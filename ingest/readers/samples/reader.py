@@ -19,7 +19,7 @@ from stepscope.ingest.times import SECOND
 
 NAME = "measurements"
 LINES, HEADERS = "lines of measurements", "headers"
-ODD = "lines without a time, or of another number of cells"
+MALFORMED = "lines without a time, or of another number of cells"
 NO_NUMBER = "cells that are not a number"
 _BOM = b"\xef\xbb\xbf"
 _LAST_S = 1 << 32
@@ -64,7 +64,7 @@ def _read(rows: LogRows, lines: Lines) -> None:
         if not is_whole:
             rows.repaired[NO_END] += 1
         if seconds is None or not 0 <= seconds.value < _LAST_S or len(others) != len(series):
-            rows.skipped[ODD] += 1
+            rows.skipped[MALFORMED] += 1
             continue
         rows.read[LINES] += 1
         told = {each.name: _sample(each, cell) for each, cell in zip(series, others, strict=True)}

@@ -18,7 +18,7 @@ from stepscope.ingest.readers.xplane.decode import (
 )
 from stepscope.ingest.readers.xplane.split import LINE, PLANE, Events, Field, Opened
 
-ODD = "events that cannot be decoded"
+MALFORMED = "events that cannot be decoded"
 COUNTED = "events that only say how often something happened"
 PROGRAMS = "bytes of programs (HLO)"
 _SPACE_NOTES = {(2,): "error", (3,): "warning"}
@@ -100,7 +100,7 @@ class Collected:
     def _add_events(self, found: Events) -> None:
         told = decoded(found)
         line = self.planes[-1].lines[-1]
-        self.skipped[ODD] += told.num_odd
+        self.skipped[MALFORMED] += told.num_malformed
         self.skipped[COUNTED] += told.num_counted
         room = self.limits.events - self.num_events
         events = told.events.head(room)

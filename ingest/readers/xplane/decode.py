@@ -48,7 +48,7 @@ class Decoded:
 
     events: pl.DataFrame
     stats: pl.DataFrame
-    num_odd: int
+    num_malformed: int
     num_counted: int
     """Events that only say how often something happened, and not when."""
 
@@ -57,11 +57,11 @@ def decoded(found: Events) -> Decoded:
     """Read all events at once."""
     num = len(found.begin)
     columns = {tag: np.zeros(num, np.int64) for tag in (_NAME, _OFFSET, _DURATION)}
-    is_odd, is_counted = np.zeros(num, np.bool_), np.zeros(num, np.bool_)
+    is_malformed, is_counted = np.zeros(num, np.bool_), np.zeros(num, np.bool_)
     stats: list[tuple[Places, Places, Places]] = []
     for fields in found.content.fields(found.begin, found.end, MOST_FIELDS):
         if not isinstance(fields, Fields):
-            is_odd[fields] = True
+            is_malformed[fields] = True
             continue
         for tag, column in columns.items():
             own = fields.tag == tag
@@ -71,13 +71,13 @@ def decoded(found: Events) -> Decoded:
         if own.any():
             stats.append((fields.rows[own], fields.begin[own], fields.end[own]))
     is_far = (columns[_OFFSET] > _FAR) | (columns[_OFFSET] < -_FAR)
-    is_odd |= (columns[_DURATION] < 0) | (columns[_DURATION] > _FAR) | is_far
-    kept = ~(is_odd | is_counted)
+    is_malformed |= (columns[_DURATION] < 0) | (columns[_DURATION] > _FAR) | is_far
+    kept = ~(is_malformed | is_counted)
     row = np.where(kept, np.cumsum(kept) - 1, -1)
     named = zip(EVENT_COLUMNS, columns.values(), strict=True)
     events = pl.DataFrame({name: column[kept] for name, column in named}, schema=EVENT_COLUMNS)
     told = _stats(found.content, stats, row)
-    return Decoded(events, told, int(is_odd.sum()), int((is_counted & ~is_odd).sum()))
+    return Decoded(events, told, int(is_malformed.sum()), int((is_counted & ~is_malformed).sum()))
 
 
 def _stats(

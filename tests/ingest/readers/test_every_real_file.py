@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from stepscope.ingest.errors import UnknownFormat
-from stepscope.ingest.readers.core_runtime.decode import ODD as ODD_LINES
+from stepscope.ingest.readers.core_runtime.decode import MALFORMED as MALFORMED_LINES
 from stepscope.ingest.readers.core_runtime.decode import OTHER
 from stepscope.ingest.readers.logs.reader import OTHER_LINES
-from stepscope.ingest.readers.requests.reader import ODD
+from stepscope.ingest.readers.requests.reader import MALFORMED
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import report_of
@@ -72,7 +72,7 @@ def test_every_file_opens_and_every_record_is_read_or_counted(shared_data: Path,
     report = report_of(trace)
     skipped = {what: num for what, num in report.skipped.items() if not UNKEPT.search(what)}
     assert set(skipped) <= {OTHER_LINES, OTHER}
-    assert not {ODD, ODD_LINES} & set(report.skipped)
+    assert not {MALFORMED, MALFORMED_LINES} & set(report.skipped)
     assert sum(report.read.values()) + sum(skipped.values()) == COUNTS[Path(name).parts[0]](file)
     assert sum(map(trace.num_rows, trace.manifest.tables)) > 0
     assert all(trace.has(table) for table in trace.manifest.tables)

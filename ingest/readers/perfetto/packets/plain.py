@@ -280,9 +280,9 @@ def _annotations(
     kind[value_bits == 0] = -1
     value = told.values[np.maximum(kind, 0), np.arange(len(event))]
     is_iid = told.has("name_iid")
-    is_odd = told.is_broken | told.says_more | has_several | (is_iid == told.has("name"))
+    is_malformed = told.is_broken | told.says_more | has_several | (is_iid == told.has("name"))
     name = np.where(is_iid, told["name_iid"], told["name"])
-    return Annotations(event, kind, value, name, is_iid), event[is_odd]
+    return Annotations(event, kind, value, name, is_iid), event[is_malformed]
 
 
 def _templates(content: Content, events: _Told, sequence: Numbers) -> Columns:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers.core_runtime.decode import ODD, RuntimeLog
+from stepscope.ingest.readers.core_runtime.decode import MALFORMED, RuntimeLog
 from stepscope.ingest.readers.core_runtime.reader import RuntimeLogReader
 from stepscope.ingest.readers.text.split import NO_END, Lines
 from stepscope.ingest.trace import Trace
@@ -176,7 +176,7 @@ def test_a_number_at_the_end_of_a_torn_line_is_not_believed(tmp_path: Path) -> N
     torn = open_log(tmp_path, whole + span("chip.run.runner_run", 9000, 123_456)[:-4])
 
     assert rows(torn, "spans", "name") == ["chip.run.bind"]
-    assert report_of(torn).skipped == {ODD: 1}
+    assert report_of(torn).skipped == {MALFORMED: 1}
     assert report_of(torn).repaired == {NO_END: 1}
 
 

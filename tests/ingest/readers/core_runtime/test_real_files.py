@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stepscope.ingest.readers.core_runtime.decode import ODD, OTHER
+from stepscope.ingest.readers.core_runtime.decode import MALFORMED, OTHER
 from stepscope.ingest.trace import Trace
 from tests.ingest.log_files import report_of
 
@@ -32,7 +32,7 @@ def test_every_line_of_a_real_log_is_read_or_counted(shared_data: Path, name: st
     said = [re.search(r"\[(TIMING|DEBUG|INFO|WARN|ERROR)\] ", line) for line in lines]
     assert report.skipped.get(OTHER, 0) == said.count(None)
     assert sum(report.read.values()) == len(lines) - said.count(None)
-    assert ODD not in report.skipped
+    assert MALFORMED not in report.skipped
     assert report.read.get("dispatches", 0) == sum(": Dispatched " in line for line in lines)
     assert report.read.get("host spans", 0) == sum("[STRACE]" in line for line in lines)
     assert {name: trace.num_rows(name) for name in REAL[name]} == REAL[name]

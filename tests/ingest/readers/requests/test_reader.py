@@ -15,7 +15,7 @@ from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.requests.collect import HASHES
-from stepscope.ingest.readers.requests.reader import ODD, RequestsReader
+from stepscope.ingest.readers.requests.reader import MALFORMED, RequestsReader
 from stepscope.ingest.readers.text.split import NO_END
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
@@ -123,7 +123,7 @@ def test_a_line_that_is_no_request_is_counted(tmp_path: Path, line: str) -> None
     report = report_of(open_log(tmp_path, f"{MEASURED}{line}\n"))
 
     assert report.read == {"requests": 2}
-    assert report.skipped.get(ODD, 0) == bool(line)
+    assert report.skipped.get(MALFORMED, 0) == bool(line)
 
 
 @pytest.mark.parametrize("text", LISTS)
@@ -151,7 +151,7 @@ def test_however_it_was_saved_it_holds_the_same(tmp_path: Path, text: str, how: 
 def test_a_line_of_azure_s_that_is_no_request_is_counted(tmp_path: Path, line: str) -> None:
     trace = open_log(tmp_path, AZURE + line + "\n")
 
-    assert report_of(trace).skipped == {ODD: 1}
+    assert report_of(trace).skipped == {MALFORMED: 1}
     assert report_of(trace).read["arrivals"] == 2
 
 
@@ -159,7 +159,7 @@ def test_a_line_of_azure_s_that_is_no_request_is_counted(tmp_path: Path, line: s
 def test_a_line_of_mooncake_s_that_is_no_request_is_counted(tmp_path: Path, line: str) -> None:
     trace = open_log(tmp_path, MOONCAKE + line + "\n")
 
-    assert report_of(trace).skipped[ODD] == 1
+    assert report_of(trace).skipped[MALFORMED] == 1
     assert report_of(trace).read["arrivals"] == 2
 
 
