@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from stepscope.app.debug.batch_members import batch_heading, left_out_heading
 from stepscope.app.debug.changes import Change, changes_between
 from stepscope.app.debug.detail import StepDetail
 from stepscope.app.debug.engine_state import BatchEntry, CoreSlots, State, cores_line
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import Names
 from stepscope.app.debug.session import Session
-from stepscope.app.debug.told import batch_told, left_out_told
 from stepscope.app.debug.why import LeftOut
 
 __all__ = [
@@ -22,8 +22,8 @@ __all__ = [
     "Session",
     "State",
     "StepDetail",
-    "batch_told",
+    "batch_heading",
     "changes_between",
     "cores_line",
-    "left_out_told",
+    "left_out_heading",
 ]

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from stepscope.app.debug.batch_members import known_left_out
 from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
 from stepscope.app.debug.empty import has_only_empty_batches, has_only_free_blocks
@@ -22,7 +23,6 @@ from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
 from stepscope.app.debug.step_batches import Batches
-from stepscope.app.debug.told import known_left_out
 from stepscope.app.debug.why import LeftOut, Reasons
 from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.derive.states import is_list_of_arrivals

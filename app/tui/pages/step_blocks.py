@@ -8,10 +8,10 @@ from typing import Any
 from stepscope.app.debug import (
     CoreSlots,
     State,
-    batch_told,
+    batch_heading,
     changes_between,
     cores_line,
-    left_out_told,
+    left_out_heading,
 )
 from stepscope.app.palette import (
     AIC,
@@ -77,7 +77,7 @@ def step_line(view: StepView) -> str:
 
 def _batch(view: StepView) -> Iterator[Shown]:
     rows = view.detail.rows
-    heading, unsaid = batch_told(view.detail)
+    heading, unsaid = batch_heading(view.detail)
     yield Heading(heading)
     if unsaid:
         yield Paragraph(unsaid, Tone.MUTED)
@@ -123,7 +123,7 @@ def _so_far(row: Mapping[str, Any]) -> str:
 
 def _left_out(view: StepView) -> Iterator[Shown]:
     left_out = view.detail.left_out
-    heading, unsaid = left_out_told(view.detail)
+    heading, unsaid = left_out_heading(view.detail)
     yield Heading(heading)
     if unsaid:
         yield Paragraph(unsaid, Tone.MUTED)

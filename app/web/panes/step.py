@@ -14,9 +14,9 @@ from stepscope.app.debug import (
     Names,
     State,
     StepDetail,
-    batch_told,
+    batch_heading,
     cores_line,
-    left_out_told,
+    left_out_heading,
 )
 from stepscope.app.present.blocks import Table
 from stepscope.app.present.where import step_of, when
@@ -70,7 +70,7 @@ def _controls(loaded: LoadedTrace, view: View, step: int) -> Component:
 def _columns(detail: StepDetail) -> Component:
     titled = {table.title: table for table in detail.tables()}
     held = list(_held(detail.after, detail.names))
-    told = {"batch": batch_told(detail), "left out": left_out_told(detail)}
+    told = {"batch": batch_heading(detail), "left out": left_out_heading(detail)}
     shown = [
         _section(title, titled.get(title), *told.get(title, (title, "")))
         for title in ORDER

@@ -31,8 +31,8 @@ def known_left_out(detail: StepDetail) -> tuple[LeftOut, ...]:
     return tuple(left for left in detail.left_out if known or not left.is_running)
 
 
-def batch_told(detail: StepDetail) -> tuple[str, str]:
-    """How many are in the batch, and what the trace does not tell of them, empty if nothing."""
+def batch_heading(detail: StepDetail) -> tuple[str, str]:
+    """How many are in the batch, and what the trace does not record of them, empty if nothing."""
     told, named = num_batched(detail), len(detail.rows)
     if detail.after.step is None and detail.after.batch is None:
         return "batch", "The trace does not record batches."
@@ -47,8 +47,8 @@ def batch_told(detail: StepDetail) -> tuple[str, str]:
     return heading, "" if named else "No request is in this step's batch."
 
 
-def left_out_told(detail: StepDetail) -> tuple[str, str]:
-    """How many were left out, and what the trace does not tell of them, empty if nothing."""
+def left_out_heading(detail: StepDetail) -> tuple[str, str]:
+    """How many were left out, and what the trace does not record of them, empty if nothing."""
     waiting, num_waiting = detail.after.waiting, detail.step.get("num_waiting")
     if waiting is None:
         unsaid = "The trace does not record who waits."
