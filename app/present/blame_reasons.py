@@ -31,14 +31,14 @@ def reasons(trace: Trace, waits: pl.DataFrame) -> list[str]:
     if waits.is_empty():
         return []
     rank, request = waits.row(0)[:2]
-    told = _Told(trace, rank, request)
+    decisions = _Decisions(trace, rank, request)
     return [
-        "" if cause in UNTOLD else told.because(from_ns, is_passed_on=cause != HEAD)
+        "" if cause in UNTOLD else decisions.because(from_ns, is_passed_on=cause != HEAD)
         for from_ns, cause in waits.select("from_ns", "cause").iter_rows()
     ]
 
 
-class _Told:
+class _Decisions:
     """What was decided about a request of a rank, and about the heads that others stood behind."""
 
     def __init__(self, trace: Trace, rank: int, request: str | None) -> None:
