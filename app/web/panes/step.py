@@ -70,11 +70,11 @@ def _controls(loaded: LoadedTrace, view: View, step: int) -> Component:
 def _columns(detail: StepDetail) -> Component:
     titled = {table.title: table for table in detail.tables()}
     held = list(_held(detail.after, detail.names))
-    told = {"batch": batch_heading(detail), "left out": left_out_heading(detail)}
+    headings = {"batch": batch_heading(detail), "left out": left_out_heading(detail)}
     shown = [
-        _section(title, titled.get(title), *told.get(title, (title, "")))
+        _section(title, titled.get(title), *headings.get(title, (title, "")))
         for title in ORDER
-        if title in titled or title in told
+        if title in titled or title in headings
     ]
     if held:
         shown.insert(1, html.Section(held))
