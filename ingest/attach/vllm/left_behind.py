@@ -6,7 +6,8 @@ from itertools import dropwhile, islice
 from typing import Any
 
 from stepscope.ingest.attach.scheduler_recording import LeftOut, SchedulerRecording
-from stepscope.ingest.attach.vllm.told_reasons import (
+from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
+from stepscope.ingest.attach.vllm.why_left_out import (
     SKIPPED,
     Call,
     of_considered,
@@ -14,7 +15,6 @@ from stepscope.ingest.attach.vllm.told_reasons import (
     of_pause,
     of_running,
 )
-from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 
 BEHIND = "behind the head of the queue"
 NEAR = 8

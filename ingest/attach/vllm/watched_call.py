@@ -7,8 +7,8 @@ from typing import Any
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
-from stepscope.ingest.attach.vllm.told_reasons import Allocation, Call, Looked
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
+from stepscope.ingest.attach.vllm.why_left_out import Allocation, Call, Looked
 
 
 class WatchedCall:

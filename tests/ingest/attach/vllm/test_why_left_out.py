@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.ingest.attach.scheduler_recording import LeftOut
 from stepscope.ingest.attach.vllm.left_behind import BEHIND, NEAR, LeftBehind
-from stepscope.ingest.attach.vllm.told_reasons import (
+from stepscope.ingest.attach.vllm.why_left_out import (
     Allocation,
     Call,
     Looked,
