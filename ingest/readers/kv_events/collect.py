@@ -14,7 +14,7 @@ from typing import Any
 
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.readers.encodings.published import Numbers, published
-from stepscope.ingest.readers.kv_events.decode import CLEARED, STORED, is_batch, told
+from stepscope.ingest.readers.kv_events.decode import CLEARED, STORED, cache_event, is_batch
 from stepscope.ingest.readers.text.collect import POSITION_NS, Line, LogRows, Source
 from stepscope.ingest.readers.text.fields import Number, whole
 
@@ -74,7 +74,7 @@ class KvEvents:
         self.rows.repaired[AGAIN] += is_again
 
     def _event(self, event: Any, ts_ns: int, source: Source, cache: _Cache) -> None:
-        kind, hashes, medium = told(event)
+        kind, hashes, medium = cache_event(event)
         if kind is None:
             self.rows.skipped[NO_EVENT] += 1
             return

@@ -20,7 +20,7 @@ _MEDIUM_AT = {STORED: 6, REMOVED: 2, CLEARED: -1}
 LIMIT_MEDIUM_CHARS = 64
 
 
-class Told(NamedTuple):
+class CacheEvent(NamedTuple):
     """An event: its kind, None where it is none that is known, its hashes, and where they lie."""
 
     kind: str | None
@@ -35,7 +35,7 @@ def is_batch(value: Any) -> bool:
     return isinstance(value[0], int | float) and not isinstance(value[0], bool)
 
 
-def told(event: Any) -> Told:
+def cache_event(event: Any) -> CacheEvent:
     """What an event says."""
     if isinstance(event, dict):
         kind, hashes, medium = event.get("type"), event.get("block_hashes"), event.get("medium")
@@ -45,8 +45,8 @@ def told(event: Any) -> Told:
         at = _MEDIUM_AT.get(kind, -1) if isinstance(kind, str) else -1
         medium = event[at] if 0 < at < len(event) else None
     else:
-        return Told(None, [], "")
+        return CacheEvent(None, [], "")
     medium = medium[:LIMIT_MEDIUM_CHARS] if isinstance(medium, str) else ""
     if kind in (STORED, REMOVED) and isinstance(hashes, list):
-        return Told(str(kind), hashes, medium)
-    return Told(CLEARED if kind == CLEARED else None, [], medium)
+        return CacheEvent(str(kind), hashes, medium)
+    return CacheEvent(CLEARED if kind == CLEARED else None, [], medium)

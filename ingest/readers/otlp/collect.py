@@ -25,7 +25,7 @@ _RESOURCE, _SCOPE = 2, 4
 
 
 @dataclass(slots=True)
-class Told:
+class RequestSpan:
     """What a span tells of a request, and when it began and ended."""
 
     request: Request
@@ -42,7 +42,7 @@ class Collected:
     rows: Rows = field(default_factory=lambda: Rows(_COLUMNS))
     services: dict[int, str] = field(default_factory=dict)
     scopes: dict[int, str] = field(default_factory=dict)
-    requests: dict[str, Told] = field(default_factory=dict)
+    requests: dict[str, RequestSpan] = field(default_factory=dict)
     read: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     beyond: str | None = None
@@ -51,8 +51,8 @@ class Collected:
         """Take records up to the limit of events."""
         for record in records:
             if record.path == RESOURCE:
-                told = decode.attributes(decode.decoded(record.text) or {})
-                self._name(self.services, _around(record, _RESOURCE), told.get("service.name"))
+                said = decode.attributes(decode.decoded(record.text) or {})
+                self._name(self.services, _around(record, _RESOURCE), said.get("service.name"))
             elif record.path[-1] == "spans":
                 self._add(record)
             else:
@@ -99,8 +99,8 @@ class Collected:
         known = self.requests.get(request.name)
         if known is None and len(self.requests) >= self.limits.rows:
             self.skipped[f"requests beyond {self.limits.rows:,} ({raised_by('rows')})"] += 1
-        elif known is None or known.request.num_told < request.num_told:
-            self.requests[request.name] = Told(request, span.begins, span.ends, failed)
+        elif known is None or known.request.num_known < request.num_known:
+            self.requests[request.name] = RequestSpan(request, span.begins, span.ends, failed)
 
     def _text(self, text: str) -> str:
         return text[: self.limits.text]

@@ -61,7 +61,7 @@ class Request(NamedTuple):
     priority: int | None
 
     @property
-    def num_told(self) -> int:
+    def num_known(self) -> int:
         """How much of it is told."""
         return sum(value is not None for value in self)
 
@@ -117,11 +117,11 @@ def span_of(said: Json) -> Span | None:
     )
     if not begins:
         return None
-    told = attributes(said)
+    args = attributes(said)
     ids = {name: said[name] for name in _SPAN_FIELDS if name in said}
     name = said.get("name")
     shown = name if isinstance(name, str) else "(no name)"
-    return Span(shown, begins, ends or None, as_args({**told, **ids}), told)
+    return Span(shown, begins, ends or None, as_args({**args, **ids}), args)
 
 
 def as_args(said: Json) -> str:

@@ -47,9 +47,9 @@ class OtlpReader(OneFile):
         found.add_all(records)
         ended = found.beyond or blocks.damage or records.ended
         if not found.read:
-            told = f": {ended} after {records.num_bytes:,} bytes" if ended else ""
+            where = f": {ended} after {records.num_bytes:,} bytes" if ended else ""
             raise (TruncatedTrace if ended else TraceError)(
-                f"no span of it can be read{told}", where=str(path), todo="export it again"
+                f"no span of it can be read{where}", where=str(path), todo="export it again"
             )
         spans, num_backwards = spans_of(found)
         profile = profile_tables(spans)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from stepscope.ingest.frames import polars_schema
-from stepscope.ingest.readers.otlp.collect import Collected, Told
+from stepscope.ingest.readers.otlp.collect import Collected, RequestSpan
 from stepscope.ingest.readers.profile_tables import FORM, span_frame
 from stepscope.ingest.schema import LIFECYCLE
 
@@ -39,28 +39,28 @@ def spans_of(found: Collected) -> tuple[pl.DataFrame, int]:
 
 def lifecycle_of(found: Collected) -> pl.DataFrame:
     """What happened to requests, in order of time."""
-    rows = [row for told in found.requests.values() for row in _events(told)]
+    rows = [row for span in found.requests.values() for row in _events(span)]
     schema = polars_schema(LIFECYCLE)
     return pl.DataFrame(rows, schema=schema).sort("ts_ns", maintain_order=True)
 
 
-def _events(told: Told) -> Iterator[Row]:
-    request = told.request
+def _events(span: RequestSpan) -> Iterator[Row]:
+    request = span.request
     said: Row = {"rank": 0, "request": request.name}
     lengths = {"prompt_len": request.prompt_len, "max_tokens": request.max_tokens}
     yield said | lengths | {
-        "event": "arrive", "ts_ns": told.begins, "priority": request.priority
+        "event": "arrive", "ts_ns": span.begins, "priority": request.priority
     }  # fmt: skip
-    ends = told.ends if request.took_ns is None else told.begins + request.took_ns
+    ends = span.ends if request.took_ns is None else span.begins + request.took_ns
     since = {"admit": request.queued_ns, "first-token": request.first_token_ns}
     for event, after in since.items():
         # A latency that is longer than all of it took is of something else.
-        if after is not None and (ends is None or told.begins + after <= ends):
-            yield said | {"event": event, "ts_ns": told.begins + after}
+        if after is not None and (ends is None or span.begins + after <= ends):
+            yield said | {"event": event, "ts_ns": span.begins + after}
     if ends is not None:
-        ended = "finish" if told.failed is None else "abort"
+        ended = "finish" if span.failed is None else "abort"
         yield said | {
-            "event": ended, "ts_ns": max(ends, told.begins), "cause": told.failed,
+            "event": ended, "ts_ns": max(ends, span.begins), "cause": span.failed,
             "num_generated": request.num_generated,
         }  # fmt: skip
 

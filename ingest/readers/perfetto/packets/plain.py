@@ -83,7 +83,7 @@ _ANNOTATION = _Kind("DebugAnnotation", *VALUES, "name_iid", "name")
 
 
 @dataclass(slots=True)
-class _Told:
+class _Messages:
     """What messages say: values by column and message, and which columns each message has.
 
     `says_more` of a message that says something else, or something twice; `is_broken` of one of
@@ -160,13 +160,13 @@ class Plain:
 def plain(packets: Packets) -> Plain:
     """What packets say."""
     content = packets.content
-    told = _read(content, packets.begin, packets.end, _PACKET)
-    is_event = ~told.is_broken & told.has("timestamp") & told.has("track_event")
-    is_cleared = (told["sequence_flags"] & np.uint64(_STATE_CLEARED)) != 0
-    is_border = told.is_broken | told.has(*_BORDERS) | is_cleared
-    is_plain = is_event & ~is_border & ~told.says_more
-    sequence = told["trusted_packet_sequence_id"] & _UINT32
-    events = _read(content, *_extent(np.where(is_plain, told["track_event"], 0)), _EVENT)
+    messages = _read(content, packets.begin, packets.end, _PACKET)
+    is_event = ~messages.is_broken & messages.has("timestamp") & messages.has("track_event")
+    is_cleared = (messages["sequence_flags"] & np.uint64(_STATE_CLEARED)) != 0
+    is_border = messages.is_broken | messages.has(*_BORDERS) | is_cleared
+    is_plain = is_event & ~is_border & ~messages.says_more
+    sequence = messages["trusted_packet_sequence_id"] & _UINT32
+    events = _read(content, *_extent(np.where(is_plain, messages["track_event"], 0)), _EVENT)
     annotations, not_read = _annotations(content, events.many)
     is_plain &= _is_plain(events)
     is_plain[not_read] = False
@@ -175,8 +175,8 @@ def plain(packets: Packets) -> Plain:
         is_plain,
         is_border,
         sequence,
-        told["timestamp_clock_id"] & _UINT32,
-        told["timestamp"],
+        messages["timestamp_clock_id"] & _UINT32,
+        messages["timestamp"],
         _templates(content, events, sequence),
         events["type"],
         _sampled(events),
@@ -186,7 +186,7 @@ def plain(packets: Packets) -> Plain:
     )
 
 
-def _is_plain(events: _Told) -> Flags:
+def _is_plain(events: _Messages) -> Flags:
     """Which events say what they are and nothing else; samples of counters have a value."""
     is_known = ~events.is_broken & ~events.says_more & np.isin(events["type"], _TYPES)
     is_sample = events["type"] == SAMPLE
@@ -194,7 +194,7 @@ def _is_plain(events: _Told) -> Flags:
     return found
 
 
-def _sampled(events: _Told) -> npt.NDArray[np.float64]:
+def _sampled(events: _Messages) -> npt.NDArray[np.float64]:
     whole = events["counter_value"].view(np.int64)
     double = events["double_counter_value"].view(np.float64)
     return np.where(events.has("double_counter_value"), double, whole)
@@ -220,9 +220,9 @@ def _varies(column: pl.Series) -> bool:
     return not column.dtype.is_integer() or bool(column.min() != column.max())
 
 
-def _read(content: Content, begin: Places, end: Places, kind: _Kind) -> _Told:
+def _read(content: Content, begin: Places, end: Places, kind: _Kind) -> _Messages:
     num = len(begin)
-    told = _Told(
+    messages = _Messages(
         kind,
         np.zeros((len(kind.names), num), np.uint64),
         np.zeros(num, np.uint64),
@@ -232,26 +232,26 @@ def _read(content: Content, begin: Places, end: Places, kind: _Kind) -> _Told:
     )
     for found in content.fields(begin, end, _MOST_FIELDS):
         if isinstance(found, Fields):
-            _take(told, found)
+            _take(messages, found)
         else:
-            told.is_broken[found] = True
-    return told
+            messages.is_broken[found] = True
+    return messages
 
 
-def _take(told: _Told, found: Fields) -> None:
-    columns = told.kind.columns(found)
+def _take(messages: _Messages, found: Fields) -> None:
+    columns = messages.kind.columns(found)
     value = np.where(found.tag & 7 == BYTES, _place(found), found.number)
-    told.says_more[found.rows[columns < 0]] = True
+    messages.says_more[found.rows[columns < 0]] = True
     for column in np.flatnonzero(np.bincount(columns + 1)[1:]):
         is_its = columns == column
         rows, its = found.rows[is_its], value[is_its]
-        if column == told.kind.many:
-            told.many.append((rows, its))
+        if column == messages.kind.many:
+            messages.many.append((rows, its))
             continue
         bit = np.uint64(1 << int(column))
-        told.says_more[rows] |= told.bits[rows] & bit != 0
-        told.bits[rows] |= bit
-        told.values[column][rows] = its
+        messages.says_more[rows] |= messages.bits[rows] & bit != 0
+        messages.bits[rows] |= bit
+        messages.values[column][rows] = its
 
 
 def _place(found: Fields) -> Numbers:
@@ -273,20 +273,20 @@ def _annotations(
     order = np.argsort(events, kind="stable")
     event = events[order]
     places = np.concatenate([np.empty(0, np.uint64), *(places for _, places in many)])[order]
-    told = _read(content, *_extent(places), _ANNOTATION)
-    value_bits = told.bits & np.uint64(told.kind.bits(*VALUES))
+    found = _read(content, *_extent(places), _ANNOTATION)
+    value_bits = found.bits & np.uint64(found.kind.bits(*VALUES))
     has_several = value_bits & (value_bits - np.uint64(1)) & value_bits != 0
     kind = np.bitwise_count(value_bits - np.uint64(1)).astype(np.int64)
     kind[value_bits == 0] = -1
-    value = told.values[np.maximum(kind, 0), np.arange(len(event))]
-    is_iid = told.has("name_iid")
-    is_malformed = told.is_broken | told.says_more | has_several | (is_iid == told.has("name"))
-    name = np.where(is_iid, told["name_iid"], told["name"])
-    return Annotations(event, kind, value, name, is_iid), event[is_malformed]
+    value = found.values[np.maximum(kind, 0), np.arange(len(event))]
+    is_iid = found.has("name_iid")
+    is_other = found.is_broken | found.says_more | has_several | (is_iid == found.has("name"))
+    name = np.where(is_iid, found["name_iid"], found["name"])
+    return Annotations(event, kind, value, name, is_iid), event[is_other]
 
 
-def _templates(content: Content, events: _Told, sequence: Numbers) -> Columns:
+def _templates(content: Content, events: _Messages, sequence: Numbers) -> Columns:
     columns = {name: events[name] for name in _TEMPLATE if name not in _TEXTS}
-    told = {"sequence": sequence, "bits": events.bits & np.uint64(events.kind.bits(*_TEMPLATE))}
+    key = {"sequence": sequence, "bits": events.bits & np.uint64(events.kind.bits(*_TEMPLATE))}
     written = {name: texts(content, events[name]) for name in _TEXTS if events.has(name).any()}
-    return numbered(pl.DataFrame({**told, **columns, **written}))[1]
+    return numbered(pl.DataFrame({**key, **columns, **written}))[1]

@@ -34,7 +34,7 @@ _INT = VALUES.index("int_value")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Arguments:
     """What arguments say.
 
     event   events that have any, in order, and `args` those of each
@@ -49,9 +49,9 @@ class Told:
     unread: Places
 
 
-def told_by(
+def read_arguments(
     found: Annotations, content: Content, sequence: Numbers, sequence_of: Sequences
-) -> Told:
+) -> Arguments:
     """Read arguments; `sequence` has the number of that of each event."""
     of = sequence[found.event]
     names, key = _names(found, content, of, sequence_of)
@@ -63,7 +63,7 @@ def told_by(
     shown = is_read & ~is_ours
     keys = pl.Series(map(key_of, names), dtype=pl.String).gather(key)
     args = (keys + _values(found, content, of, sequence_of)).filter(pl.Series(shown))
-    return Told(
+    return Arguments(
         *_by_event(found.event[shown], args),
         found.event[steps],
         pl.Series("step", found.value[steps].view(np.int64)),
@@ -84,9 +84,9 @@ def _names(
     if not found.is_iid.all():
         said["written"] = _written(content, found.name, ~found.is_iid)
     first, number = numbered(columns := pl.DataFrame(said))
-    told = [name(*row) for row in columns[first].rows()]
+    shown = [name(*row) for row in columns[first].rows()]
     places: dict[str, int] = {}
-    place = [places.setdefault(each, len(places)) for each in told]
+    place = [places.setdefault(each, len(places)) for each in shown]
     return [*places], np.array(place, np.int64)[number]
 
 
@@ -102,12 +102,12 @@ def _values(found: Annotations, content: Content, of: Numbers, sequence_of: Sequ
     values = pl.repeat(NULL, len(of), dtype=pl.String, eager=True)
     for kind in np.unique(found.kind[found.kind >= 0]):
         at = np.flatnonzero(found.kind == kind)
-        told = _told(VALUES[kind], found.value[at], content, of[at], sequence_of)
-        values = values.scatter(at, told)
+        shown = _texts_of(VALUES[kind], found.value[at], content, of[at], sequence_of)
+        values = values.scatter(at, shown)
     return values
 
 
-def _told(
+def _texts_of(
     kind: str, value: Numbers, content: Content, of: Numbers, sequence_of: Sequences
 ) -> pl.Series:
     if kind in _WHOLE:
@@ -130,20 +130,22 @@ def _told(
 
 def _quoted(strings: pl.Series) -> pl.Series:
     """Strings as JSON; few have anything that is written another way there."""
-    told = pl.repeat(None, len(strings), dtype=pl.String, eager=True)
+    shown = pl.repeat(None, len(strings), dtype=pl.String, eager=True)
     with suppress(pl.exceptions.PolarsError):  # not all of it is UTF-8
         plain = strings.cast(pl.String)
-        told = pl.select(pl.when(~plain.str.contains(_ESCAPED)).then('"' + plain + '"')).to_series()
-    others = told.is_null().arg_true()
-    return told.scatter(others, _each(SCALARS["string_value"], value=strings.gather(others)))
+        shown = pl.select(
+            pl.when(~plain.str.contains(_ESCAPED)).then('"' + plain + '"')
+        ).to_series()
+    others = shown.is_null().arg_true()
+    return shown.scatter(others, _each(SCALARS["string_value"], value=strings.gather(others)))
 
 
 def _each(text_of_row: Callable[..., str], **columns: object) -> pl.Series:
     """A text for each row, made once of rows that are the same."""
     rows = pl.DataFrame(columns)
     first, number = numbered(rows)
-    told = pl.Series([text_of_row(*row) for row in rows[first].rows()], dtype=pl.String)
-    return told.gather(number)
+    shown = pl.Series([text_of_row(*row) for row in rows[first].rows()], dtype=pl.String)
+    return shown.gather(number)
 
 
 def _is_step(found: Annotations) -> Flags:

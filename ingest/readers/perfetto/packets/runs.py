@@ -14,7 +14,7 @@ from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.encodings.protobuf_columns import Numbers, Places
 from stepscope.ingest.readers.perfetto.packets.messages import Messages, track_of
 from stepscope.ingest.readers.perfetto.packets.plain import SAMPLE, Columns, Flags, Plain, numbered
-from stepscope.ingest.readers.perfetto.packets.plain_arguments import told_by
+from stepscope.ingest.readers.perfetto.packets.plain_arguments import read_arguments
 from stepscope.ingest.readers.perfetto.packets.sequence import Sequence
 from stepscope.ingest.readers.perfetto.packets.snapshots import SAME, Clock
 from stepscope.ingest.readers.perfetto.packets.track_event import (
@@ -143,9 +143,9 @@ class Runs:
         is_read = np.zeros(len(run.packets), np.bool_)
         is_read[rows] = True
         annotations = found.annotations.of(is_read)
-        told = told_by(annotations, found.content, found.sequence, self._state.sequence)
-        self._read_each(run, told.unread)
-        rows = rows[~np.isin(rows, told.unread)]
+        read = read_arguments(annotations, found.content, found.sequence, self._state.sequence)
+        self._read_each(run, read.unread)
+        rows = rows[~np.isin(rows, read.unread)]
         correlation = pl.Series(found.correlation[rows].view(np.int64))
         events = pl.DataFrame(
             {
@@ -155,9 +155,9 @@ class Runs:
                 "correlation": correlation.set(correlation <= 0, None),
             }
         )
-        for event, said in ((told.event, told.args), (told.step_event, told.step)):
-            told_of = pl.repeat(None, len(rows), dtype=said.dtype, eager=True)
-            column = told_of.scatter(np.searchsorted(rows, event), said)
+        for event, said in ((read.event, read.args), (read.step_event, read.step)):
+            column_of = pl.repeat(None, len(rows), dtype=said.dtype, eager=True)
+            column = column_of.scatter(np.searchsorted(rows, event), said)
             events = events.with_columns(column.alias(said.name))
         self._messages.events.extend(self._within_limit(events))
 
