@@ -8,11 +8,11 @@ as were when it was recorded.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
-from stepscope.ingest.replay.following import Followed
+from stepscope.ingest.replay.following import Followed, Progress
 from stepscope.ingest.replay.scheduler_calls import Formed, Row, Scheduler
 from stepscope.ingest.replay.script import (
     ABORT,
@@ -27,7 +27,6 @@ from stepscope.ingest.replay.script import (
 )  # fmt: skip
 from stepscope.ingest.replay.virtual_clock import Clock
 
-Told = Callable[[int, int], None]
 MAX_EMPTY = 1000
 """So many batches of nobody in a row, with nobody left to come, and nobody ever will run."""
 
@@ -59,7 +58,7 @@ class CarryingOn:
         self.num_steps = 0
         self.is_stuck = False
 
-    def run(self, told: Told) -> None:
+    def run(self, progress: Progress) -> None:
         """Run until everybody has ended, or nobody can."""
         total = len(self._coming) + len(self._scheduler.open_requests())
         num_empty = 0
@@ -80,7 +79,7 @@ class CarryingOn:
             self._wait_or_give_up(num_empty)
             if self.num_steps % 256 == 0:
                 left = len(self._coming) + len(self._scheduler.open_requests())
-                told(max(0, total - left), total)
+                progress(max(0, total - left), total)
 
     def _wait_or_give_up(self, num_empty: int) -> None:
         """A loop that forms batches of nobody waits for whoever comes next."""

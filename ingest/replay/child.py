@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from stepscope.ingest.replay.carrying_on import CarryingOn
-from stepscope.ingest.replay.following import Followed, follow
+from stepscope.ingest.replay.following import Followed, Progress, follow
 from stepscope.ingest.replay.script import Script, read_script
 from stepscope.ingest.replay.virtual_clock import Clock
 
@@ -26,11 +26,11 @@ def main(script: str, out: str) -> int:
     """Replay a script, record it into `out`, and say what came of it."""
     tell = _our_own_stdout()
 
-    def told(done: int, total: int) -> None:
+    def progress(done: int, total: int) -> None:
         _say(tell, {"done": done, "total": total})
 
     try:
-        _say(tell, {"result": _replay(read_script(Path(script)), Path(out), told)})
+        _say(tell, {"result": _replay(read_script(Path(script)), Path(out), progress)})
     except (
         Exception
     ) as error:  # whatever an engine raises is told in a line, whichever engine it is
@@ -41,21 +41,23 @@ def main(script: str, out: str) -> int:
     return 0
 
 
-def _replay(script: Script, out: Path, told: Any) -> Json:
+def _replay(script: Script, out: Path, progress: Progress) -> Json:
     clock = Clock()
     replayed_by = import_module(f"stepscope.ingest.replay.{script.engine}.replayed").Replayed
     with replayed_by(script, out, clock) as replayed, clock.for_everybody():
         followed, went_on = Followed(), {}
         if script.has_steps:
-            followed = follow(script, replayed.scheduler, clock, told)
+            followed = follow(script, replayed.scheduler, clock, progress)
         if script.costs is not None and (followed.diverged or not script.has_steps):
-            went_on = _carry_on(script, replayed, clock, followed, told)
+            went_on = _carry_on(script, replayed, clock, followed, progress)
     return {**replayed.said, **_as_json(followed), **went_on}
 
 
-def _carry_on(script: Script, replayed: Any, clock: Clock, followed: Followed, told: Any) -> Json:
+def _carry_on(
+    script: Script, replayed: Any, clock: Clock, followed: Followed, progress: Progress
+) -> Json:
     carrying = CarryingOn(script, replayed.scheduler, clock, followed)
-    carrying.run(told)
+    carrying.run(progress)
     return {"carried_on": carrying.num_steps, "is_stuck": carrying.is_stuck}
 
 

@@ -19,7 +19,7 @@ from stepscope.ingest.replay.script import (
 )  # fmt: skip
 from stepscope.ingest.replay.virtual_clock import Clock
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
 @dataclass
@@ -38,10 +38,10 @@ class Followed:
     generated: dict[str, int] = field(default_factory=dict)
 
 
-def follow(script: Script, scheduler: Scheduler, clock: Clock, told: Told) -> Followed:
+def follow(script: Script, scheduler: Scheduler, clock: Clock, progress: Progress) -> Followed:
     """Make the calls of the script until a batch is another one than was recorded, or to the end.
 
-    `told(done, total)` is called now and then.
+    `progress(done, total)` is called now and then.
     """
     followed = Followed()
     asked = {each.request: each for each in script.requests}
@@ -52,7 +52,7 @@ def follow(script: Script, scheduler: Scheduler, clock: Clock, told: Told) -> Fo
         if followed.diverged is not None:
             break
         if at % 256 == 0:
-            told(at, len(script.calls))
+            progress(at, len(script.calls))
     return followed
 
 

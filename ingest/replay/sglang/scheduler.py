@@ -10,7 +10,7 @@ from typing import Any
 from stepscope.ingest.replay.scheduler_calls import Formed, Row
 from stepscope.ingest.replay.script import ABORT, STOP, Asked
 from stepscope.ingest.replay.sglang.building import build
-from stepscope.ingest.replay.sglang.worker import TellingWorker
+from stepscope.ingest.replay.sglang.worker import ScriptedWorker
 
 LAST = 1
 """The token that ends a request; those of `Asked.runs` begin above it."""
@@ -27,7 +27,7 @@ class SglangScheduler:
 
     def __init__(self, config: Json) -> None:
         self.scheduler, self.unknown = build(config)
-        self.scheduler.model_worker = TellingWorker(self.scheduler.model_worker, self._next_token)
+        self.scheduler.model_worker = ScriptedWorker(self.scheduler.model_worker, self._next_token)
         self._has_priorities = bool(config.get("enable_priority_scheduling"))
         self._sign = 1 if config.get("schedule_low_priority_values_first") else -1
         self._tokens: dict[str, list[int]] = {}

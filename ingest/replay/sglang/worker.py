@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class TellingWorker:
+class ScriptedWorker:
     """What a scheduler calls to run a batch; all else it asks is asked of the real worker."""
 
     def __init__(self, real: Any, next_token: Callable[[str], int]) -> None:
