@@ -97,7 +97,6 @@ from stepscope.engine.parallel.shares.models import PLAIN, TORCH
 from stepscope.engine.runs.metrics import known, serving_metrics
 from stepscope.engine.runs.outcome import outcome
 from stepscope.engine.runs.ranks import Group, answers_alone, serve
-from stepscope.engine.runs.ranks_parted import ranks_parted
 from stepscope.engine.runs.scenario import (
     DEFAULTS,
     PRODUCER,
@@ -110,6 +109,7 @@ from stepscope.engine.runs.scenario import (
     recorder_for,
     settled,
 )
+from stepscope.engine.runs.stopped_at import stopped_at
 from stepscope.engine.schedulers.multiplexed import Multiplexed
 from stepscope.engine.serving.engine import Engine
 from stepscope.engine.workloads.workload import Workload, distinct
@@ -206,7 +206,7 @@ class EpMultiplexing:
         metrics = {
             "protocol": f"v{parallel.head_version}",
             **_metrics(engine, executor, asked),
-            "outcome": ranks_parted(executor.stopped, out)
+            "outcome": stopped_at(executor.stopped, out)
             or outcome(engine.ended, len(asked), engine.stopped),
         }
         return RunResult(self.name, variant, out, metrics, engine.stopped)

@@ -10,7 +10,7 @@ from stepscope.engine.runs.outcome import in_short
 from stepscope.ingest.trace import Trace
 
 
-def ranks_parted(stopped: str | None, journal: Path | None) -> str | None:
+def stopped_at(stopped: str | None, journal: Path | None) -> str | None:
     """Return what a run was `stopped` by in a collective, None where that was nothing.
 
     Real ranks that time out know only their own side: what faced what is in their journals.
@@ -18,12 +18,12 @@ def ranks_parted(stopped: str | None, journal: Path | None) -> str | None:
     if stopped is None:
         return None
     how = "timeout" if NOT_JOINED in stopped else DEADLOCK if DEADLOCK in stopped else None
-    diverged = told_by(journal) if journal and how else None
+    diverged = _divergence(journal) if journal and how else None
     return f"{how} {diverged}" if diverged else in_short(stopped)
 
 
-def told_by(journal: Path) -> str | None:
-    """Return where the ranks' operations first differ, as their journals have them."""
+def _divergence(journal: Path) -> str | None:
+    """Where the ranks' operations first differ, as their journals have them."""
     rows = Trace.open(journal).table("collectives").sort("rank", "ordinal").collect().to_dicts()
     histories: dict[int, list[Operation]] = {}
     for row in rows:
