@@ -20,10 +20,11 @@ from stepscope.engine.model.sampler import digest, greedy
 from stepscope.engine.parallel.costs import KINDS, Costs
 from stepscope.engine.parallel.links.transport import Disconnected
 from stepscope.engine.parallel.protocol import ProtocolError
-from stepscope.engine.parallel.rank_config import BATCHED, HOST_STAGING, ParallelConfig
+from stepscope.engine.parallel.rank_config import ParallelConfig
 from stepscope.engine.parallel.ranks.head import Head
 from stepscope.engine.parallel.ranks.head_slots import Placement
-from stepscope.engine.parallel.shares.logits import HOST_ROWS, LogitsRows
+from stepscope.engine.parallel.shares.decodes import Staging, decode_kind
+from stepscope.engine.parallel.shares.logits import LogitsRows
 from stepscope.engine.requests.content import prompt_tokens
 
 if TYPE_CHECKING:
@@ -70,11 +71,10 @@ class ExpertParallel:
         self._config = config
         self._faults = config.faults
         self._spend = spend
-        self._costs = costs
+        self._staging = decode_kind(config.decode).staging(logits, costs, config.faults)
         self._solo = solo
         self._prompts: dict[str, list[int]] = {}
         self._placement = Placement(head, config)
-        self._takes_row_0 = "every-row-samples-row-0" in config.faults
         self._paths: list[str] = []
         self._failed: dict[str, str] = {}
 
@@ -162,8 +162,8 @@ class ExpertParallel:
         return self._sample(row, self._logits.read(0, number))
 
     def _decode(self, rows: Sequence[tuple[int, Row]]) -> list[_Sampled]:
-        if len(rows) > 1 and self._config.decode != BATCHED:
-            return self._decode_one_by_one(rows)
+        if len(rows) > 1 and self._staging:
+            return self._decode_one_by_one(rows, self._staging)
         slots = [self._placement[row.request.id] for _, row in rows]
         tokens = [self._known(row)[-1] for _, row in rows]
         if len(rows) == 1:
@@ -176,41 +176,27 @@ class ExpertParallel:
             self._sample(row, self._logits.read(i, number)) for i, (number, row) in enumerate(rows)
         ]
 
-    def _decode_one_by_one(self, rows: Sequence[tuple[int, Row]]) -> list[_Sampled]:
-        """Decode each row into row 0, and move its logits to where the next one's do not go.
-
-        On the device the last is decoded first, so that the first can stay in row 0.
-        """
-        is_on_host = self._config.decode == HOST_STAGING
-        in_order = list(enumerate(rows)) if is_on_host else list(enumerate(rows))[::-1]
+    def _decode_one_by_one(
+        self, rows: Sequence[tuple[int, Row]], staging: Staging
+    ) -> list[_Sampled]:
+        """Decode each row into row 0, and move its logits to where the next one's do not go."""
+        in_order = [(row, *rows[row]) for row in staging.in_order(len(rows))]
         is_announced = "preambles-up-front" in self._faults
         if is_announced:
-            for _, (_, row) in in_order:
+            for _, _, row in in_order:
                 self._head.announce(self._placement[row.request.id], self._known(row)[-1])
-        for target, (number, row) in in_order:
+        for target, number, row in in_order:
             slot, token = self._placement[row.request.id], self._known(row)[-1]
             values = self._head.decode(slot, token, is_announced=is_announced)
             self._logits.write(0, values, number)
-            self._stage(target, number)
+            self._spend(staging.stage_ns(target))
+            staging.stage(target, number)
         self._paths.append(self._head.share.path)
         self._logits.wait()
         return [
-            self._sample(row, self._staged(target, number))
+            self._sample(row, staging.read(target, number))
             for target, (number, row) in enumerate(rows)
         ]
-
-    def _staged(self, target: int, number: int) -> Array:
-        if self._config.decode == HOST_STAGING:
-            return self._logits.read(target, number, HOST_ROWS)
-        return self._logits.read(0 if self._takes_row_0 else target, number)
-
-    def _stage(self, target: int, number: int) -> None:
-        if self._config.decode == HOST_STAGING:
-            self._spend(self._costs.host_staging_ns)
-            self._logits.to_host(0, target, number)
-        elif target and not self._takes_row_0:
-            self._spend(self._costs.device_staging_ns)
-            self._logits.move(0, target, number)
 
     def _verify(self, number: int, row: Row) -> tuple[_Sampled, ...]:
         """Check what prompt lookup guesses; where it has fewer guesses than the row, pad.

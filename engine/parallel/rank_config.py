@@ -6,24 +6,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from stepscope.engine.parallel.expert_choices import BY_WIDTH, expert_choice
 from stepscope.engine.parallel.protocol import VERSIONS, Codebook
+from stepscope.engine.parallel.shares.decodes import BATCHED, decode_kind
 from stepscope.ingest.errors import ConfigError
-
-# How the rows of a decode step are computed: together, or one after the other with each row of
-# logits moved out of the way of the next, through the host or on the device.
-BATCHED, HOST_STAGING, DEVICE_STAGING = "batched", "host-staging", "device-staging"
-DECODES = (BATCHED, HOST_STAGING, DEVICE_STAGING)
-BY_WIDTH, GROUPED_GEMM, GROUPED_ATTENTION = "by-width", "grouped-gemm", "grouped-attention"
-EXPERT_PATHS = (BY_WIDTH, GROUPED_GEMM, GROUPED_ATTENTION)
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelConfig:
     """Sizes and versions of a head and its workers; the same on each of them.
 
-    `decode` is how the rows of a step are computed, `experts` how the code path of the experts is
-    chosen for a decode: by its width, or always grouped, in all layers or in those with attention.
-    `model` names one of `shares.models`. Every so many prompts fails on the head once it is
+    `decode` names one of `shares.decodes`, how the rows of a step are computed, `experts` one of
+    `expert_choices`, how the code path of the experts is chosen for a decode, and `model` one of
+    `shares.models`. Every so many prompts fails on the head once it is
     computed, with `failing_prompts` above 0. Rank 0 speaks `head_version` of the protocol, the
     others `worker_version`.
     """
@@ -33,8 +28,8 @@ class ParallelConfig:
     slot_tokens: int = 128
     head_version: int = 2
     worker_version: int = 2
-    decode: str = BATCHED
-    experts: str = BY_WIDTH
+    decode: str = BATCHED.name
+    experts: str = BY_WIDTH.name
     model: str = "plain"
     failing_prompts: int = 0
     codebook: Codebook = field(default_factory=Codebook)
@@ -46,8 +41,8 @@ class ParallelConfig:
             raise ConfigError("there must be at least one rank, one slot, and one token in a slot")
         if not {self.head_version, self.worker_version} <= {*VERSIONS}:
             raise ConfigError(f"the protocol has the versions {VERSIONS} only")
-        if self.decode not in DECODES or self.experts not in EXPERT_PATHS:
-            raise ConfigError(f"decode={self.decode}, experts={self.experts}: no such path")
+        decode_kind(self.decode)
+        expert_choice(self.experts)
         if self.head_version == 1 and self.num_slots > 1:
             raise ConfigError(
                 "version 1 of the protocol sends no slots, so it runs one sequence only"

@@ -84,15 +84,11 @@ from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors import Executor
 from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.model import require_torch
+from stepscope.engine.parallel.expert_choices import GROUPED_ATTENTION, GROUPED_GEMM
 from stepscope.engine.parallel.protocol import Codebook
-from stepscope.engine.parallel.rank_config import (
-    DEVICE_STAGING,
-    GROUPED_ATTENTION,
-    GROUPED_GEMM,
-    HOST_STAGING,
-    ParallelConfig,
-)
+from stepscope.engine.parallel.rank_config import ParallelConfig
 from stepscope.engine.parallel.ranks.member import Journal
+from stepscope.engine.parallel.shares.decodes import DEVICE_STAGING, HOST_STAGING
 from stepscope.engine.parallel.shares.models import PLAIN, TORCH
 from stepscope.engine.runs.metrics import known, serving_metrics
 from stepscope.engine.runs.outcome import outcome
@@ -125,10 +121,10 @@ V1 = ParallelConfig(num_slots=1, head_version=1, worker_version=1)
 VARIANTS = {
     "before": V1,
     "after": ParallelConfig(),
-    "v2-host-staging": ParallelConfig(decode=HOST_STAGING),
-    "v2-device-staging": ParallelConfig(decode=DEVICE_STAGING),
-    "v2-grouped-gemm": ParallelConfig(experts=GROUPED_GEMM),
-    "v2-grouped-attention": ParallelConfig(experts=GROUPED_ATTENTION),
+    "v2-host-staging": ParallelConfig(decode=HOST_STAGING.name),
+    "v2-device-staging": ParallelConfig(decode=DEVICE_STAGING.name),
+    "v2-grouped-gemm": ParallelConfig(experts=GROUPED_GEMM.name),
+    "v2-grouped-attention": ParallelConfig(experts=GROUPED_ATTENTION.name),
 }
 COLUMNS = (
     "protocol", "requests", "finished", "late", "equal_to_solo", "ttft_min_s", "ttft_max_s",

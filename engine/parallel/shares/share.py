@@ -11,14 +11,11 @@ from collections.abc import Callable, Sequence
 
 from stepscope.engine.model.cache.row_tokens import RowTokens
 from stepscope.engine.model.numpy_decoder import Array
-from stepscope.engine.parallel.costs import ATTENTION, GROUPED, KINDS, PER_TOKEN, Costs, decode_path
+from stepscope.engine.parallel.costs import GROUPED, KINDS, PER_TOKEN, Costs, decode_path
+from stepscope.engine.parallel.expert_choices import expert_choice
 from stepscope.engine.parallel.links.link import Link
 from stepscope.engine.parallel.protocol import ProtocolError
-from stepscope.engine.parallel.rank_config import (
-    GROUPED_ATTENTION,
-    GROUPED_GEMM,
-    ParallelConfig,
-)
+from stepscope.engine.parallel.rank_config import ParallelConfig
 from stepscope.engine.parallel.shares.access_log import COMPUTE, AccessLog
 from stepscope.engine.parallel.shares.experts import Pass, ShardedExperts
 from stepscope.engine.parallel.shares.models import model_kind
@@ -54,9 +51,7 @@ class Share:
         self._log = log
         self._costs = costs
         self._spend = spend
-        self._grouped_kinds = {GROUPED_GEMM: KINDS, GROUPED_ATTENTION: (ATTENTION,)}.get(
-            config.experts, ()
-        )
+        self._choice = expert_choice(config.experts)
         self._slowness = 1 + ("slow-worker" in config.faults and link.rank > 0)
         self._is_unreached = "path-never-reached" in config.faults
         self._remembers = "state-not-cleared" in config.faults
@@ -119,8 +114,7 @@ class Share:
 
     def _pass(self, num_rows: int, segments: Sequence[int] | None, *, may_group: bool) -> Pass:
         usual = PER_TOKEN if self._is_unreached and may_group else decode_path(num_rows)
-        grouped = self._grouped_kinds if may_group else ()
-        paths = [GROUPED if kind in grouped else usual for kind in KINDS]
+        paths = [self._choice.path(kind, usual) if may_group else usual for kind in KINDS]
         return Pass(paths, self._costs.layers_ns(paths, num_rows), segments)
 
     def _forward(
