@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from stepscope.app.present.blocks import (
     Block,
@@ -40,8 +41,10 @@ def _lines(block: Block, width: int) -> Iterator[str]:
         case Links(choices):
             rules = [link.to.code for link in choices if isinstance(link.to, RulePage)]
             yield from (f"stepscope explain {plain(code)}" for code in rules)
-        case _:
+        case Title() | Heading() | Paragraph() | Runs():
             yield plain(_text(block)).rstrip()
+        case _:
+            assert_never(block)
 
 
 def table_lines(table: Table) -> Iterator[str]:

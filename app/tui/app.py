@@ -133,7 +133,9 @@ class StepscopeApp(App[None]):
     @property
     def open_page(self) -> Page:
         """The page that is open, once the trace is laid out."""
-        return self.query_one(f"#{self.page}", Page)
+        page = self.query_one(f"#{self.page}")
+        assert isinstance(page, Page)
+        return page
 
     def action_page(self, name: str) -> None:
         """Open a page."""
@@ -200,7 +202,8 @@ class StepscopeApp(App[None]):
 
     def action_help(self) -> None:
         """Open the help."""
-        self.push_screen(HelpScreen(self.page, list(self.query(Page)), self.shared))
+        pages = [each for each in self.query() if isinstance(each, Page)]
+        self.push_screen(HelpScreen(self.page, pages, self.shared))
 
     def action_clear(self) -> None:
         """Let go of the mark, the selection, the filter, or the request that is followed."""

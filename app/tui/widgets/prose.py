@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from itertools import zip_longest
-from typing import Any
+from typing import assert_never
 
 from textual import events
 from textual.geometry import Size
@@ -66,52 +65,69 @@ def lay_out(blocks: Sequence[Shown], width: int) -> list[Pieces]:
     return [line for block in blocks for line in _lines(block, width)]
 
 
-@singledispatch
-def _lines(block: Any, width: int) -> Iterator[Pieces]:
-    # A block that has no renderer here is a mistake of ours: a test runs over all of them.
-    raise NotImplementedError(type(block), width)
+def _lines(block: Shown, width: int) -> Iterator[Pieces]:
+    match block:
+        case Painted(pieces):
+            yield list(pieces)
+        case Flow():
+            yield from _flow(block, width)
+        case _:
+            yield from _block(block, width)
 
 
-@_lines.register
+def _block(block: Block, width: int) -> Iterator[Pieces]:
+    match block:
+        case Title():
+            yield from _title(block, width)
+        case Heading():
+            yield from _heading(block, width)
+        case Paragraph():
+            yield from _paragraph(block, width)
+        case Fact():
+            yield from _fact(block, width)
+        case Items():
+            yield from _items(block, width)
+        case Runs():
+            yield from _runs(block)
+        case Links():
+            yield from _links(block)
+        case Table():
+            yield from _table(block, width)
+        case _:
+            assert_never(block)
+
+
 def _title(block: Title, width: int) -> Iterator[Pieces]:
     style = ink(TONES[block.tone], PANEL, bold=True)
     yield from ([Piece(line, style)] for line in wrap(block.text, width))
 
 
-@_lines.register
 def _heading(block: Heading, width: int) -> Iterator[Pieces]:
     yield []
     head = Piece(fit(block.text.upper(), width), ink(MUTED, PANEL, bold=True))
     yield [head, Piece(fit(f" {block.note}", width - width_of(head.text)), ink(MUTED, PANEL))]
 
 
-@_lines.register
 def _paragraph(block: Paragraph, width: int) -> Iterator[Pieces]:
     style = ink(TONES[block.tone], PANEL)
     yield from ([Piece(line, style)] for line in wrap(block.text, width))
 
 
-@_lines.register
 def _items(block: Items, width: int) -> Iterator[Pieces]:
     for line in block.lines:
         yield from _paragraph(Paragraph(f"· {line}"), width)
 
 
-@_lines.register
-def _links(block: Links, width: int) -> Iterator[Pieces]:
-    del width
+def _links(block: Links) -> Iterator[Pieces]:
     yield []
     yield [piece for link in block.choices for piece in _link(link)]
 
 
-@_lines.register
-def _runs(block: Runs, width: int) -> Iterator[Pieces]:
-    del width
+def _runs(block: Runs) -> Iterator[Pieces]:
     action = action_of(block.to)
     yield [Piece(text, ink(TONES[tone], PANEL), action) for text, tone in block.parts]
 
 
-@_lines.register
 def _table(block: Table, width: int) -> Iterator[Pieces]:
     if block.title:
         yield from _heading(Heading(block.title), width)
@@ -126,13 +142,6 @@ def _mark(swatch: Swatch) -> Piece:
     return Piece(swatch.glyph, ink(readable_on(swatch.colour), swatch.colour))
 
 
-@_lines.register
-def _painted(block: Painted, width: int) -> Iterator[Pieces]:
-    del width
-    yield list(block.pieces)
-
-
-@_lines.register
 def _flow(block: Flow, width: int) -> Iterator[Pieces]:
     line: Pieces = []
     used = 0
@@ -146,7 +155,6 @@ def _flow(block: Flow, width: int) -> Iterator[Pieces]:
     yield line
 
 
-@_lines.register
 def _fact(fact: Fact, width: int) -> Iterator[Pieces]:
     room = max((width - LABEL_WIDTH) // max(len(fact.values), 1), 1)
     # Columns need a cell between them; one value alone may use the whole width.

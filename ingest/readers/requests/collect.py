@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
@@ -110,7 +111,7 @@ def _moment(time: pl.Expr) -> pl.Expr:
     return pl.coalesce(*naive, *(each.dt.replace_time_zone(None) for each in zoned)).cast(pl.Int64)
 
 
-class _JsonLines(Generic[Row]):
+class _JsonLines(ABC, Generic[Row]):
     """Lines that are each an object in JSON, of one or several requests."""
 
     clock, unit = "profiler", "arrivals"
@@ -146,9 +147,9 @@ class _JsonLines(Generic[Row]):
         for told in requests:
             yield told if _is_request(told) else (None,) * len(COLUMNS)
 
+    @abstractmethod
     def requests(self, row: Row, skipped: Counter[str]) -> Iterator[tuple[Any, ...]]:
         """The requests of a row, in the order of `COLUMNS`."""
-        raise NotImplementedError
 
 
 def _is_request(told: tuple[Any, ...]) -> bool:

@@ -98,7 +98,7 @@ async def test_tabs_keys_help_and_the_pages_themselves_are_those_of_the_tuple() 
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         app = app_of(pilot)
         tabs = text_of(app.query_one(Tabs))
-        assert [page.id for page in app.query(Page)] == [tab.name for tab in pages.PAGES]
+        assert [page.id for page in app.query("Page")] == [tab.name for tab in pages.PAGES]
         assert all(f" {key} {tab.label} " in tabs for key, tab in numbered(pages.PAGES))
         for key, tab in numbered(pages.PAGES):
             await press(pilot, key)
