@@ -38,7 +38,7 @@ def main() -> None:
     results: dict[str, list[dict[str, Any]]] = {}
     for name in arguments.names or BENCHMARKS:
         module = importlib.import_module(f"tests.bench.{name}")
-        print(f"\n{name}: {(module.__doc__ or '').splitlines()[0]}")  # noqa: T201
+        print(f"\n{name}: {(module.__doc__ or '').splitlines()[0]}")
         results[name] = rows = module.measure()
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     if arguments.json:

@@ -105,4 +105,4 @@ def _peak_mb() -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_run(sys.argv[1], int(sys.argv[2]))))  # noqa: T201 - to the process above
+    print(json.dumps(_run(sys.argv[1], int(sys.argv[2]))))

@@ -128,7 +128,7 @@ def _peers_python() -> Path | None:
     command = [str(python), "-m", "pip", "install", "--quiet", *wanted]
     found = subprocess.run([str(python), "-c", "import hta"], check=False, capture_output=True)
     if found.returncode and subprocess.run(command, check=False, capture_output=True).returncode:
-        print("HTA and pandas cannot be installed here: left out", file=sys.stderr)  # noqa: T201
+        print("HTA and pandas cannot be installed here: left out", file=sys.stderr)
         return None
     return python
 

@@ -161,10 +161,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     rows = measure()
     if parser.parse_args().json:
-        print(json.dumps(rows, indent=2))  # noqa: T201
+        print(json.dumps(rows, indent=2))
         return
     for row in rows:
-        print(f"{row['what']:<48} {row['ns']:>6} ns")  # noqa: T201
+        print(f"{row['what']:<48} {row['ns']:>6} ns")
 
 
 if __name__ == "__main__":

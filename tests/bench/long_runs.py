@@ -73,7 +73,7 @@ def _tables(trace: Trace) -> dict[str, pl.DataFrame]:
 
 
 def _most(number: str, rows: pl.DataFrame) -> int:
-    return int(rows[number].max() or 0) if number in rows.columns else 0  # type: ignore[arg-type]
+    return int(rows[number].max() or 0) if number in rows.columns else 0  # type: ignore[arg-type]  # a number, or None
 
 
 def _ends_ns(rows: pl.DataFrame) -> int:

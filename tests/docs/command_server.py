@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import stepscope.analyzers.check.registry  # commands import these two when they run
-import stepscope.engine.scenarios  # noqa: F401
+import stepscope.engine.scenarios  # noqa: F401 - the same
 from stepscope.app.cli.main import COMMANDS
 from stepscope.app.cli.main import main as run_command
 

@@ -33,7 +33,7 @@ def decoder(config: ModelConfig, *faults: str) -> Decoder:
 
 def prompt(num_tokens: int, seed: int = 0, vocab_size: int = 64) -> list[int]:
     """Token ids of which none is the end."""
-    random = Random(seed)  # noqa: S311 - it makes up a prompt
+    random = Random(seed)
     return [random.randrange(3, vocab_size) for _ in range(num_tokens)]
 
 

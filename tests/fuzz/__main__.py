@@ -28,10 +28,10 @@ def main() -> int:
     for name in arguments.targets or TARGETS:
         outcome = fuzz(name, arguments.folder, f"-max_total_time={arguments.seconds}")
         done = re.findall(r"^Done (\d+) runs", outcome.said, re.MULTILINE)
-        print(f"{name}: {'FAILED' if outcome.failed else f'{done[-1]} runs, fine'}", flush=True)  # noqa: T201
+        print(f"{name}: {'FAILED' if outcome.failed else f'{done[-1]} runs, fine'}", flush=True)
         if outcome.failed:
             failed = True
-            print(outcome.cause, *outcome.inputs, sep="\n")  # noqa: T201
+            print(outcome.cause, *outcome.inputs, sep="\n")
     return int(failed)
 
 

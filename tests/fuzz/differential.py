@@ -76,24 +76,24 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.sanitize:
         if not can_sanitize():
-            print("windows: not sanitized: there is no gcc with libasan here")  # noqa: T201
+            print("windows: not sanitized: there is no gcc with libasan here")
             return 0
         others = [argument for argument in sys.argv[1:] if argument != "--sanitize"]
         with TemporaryDirectory() as folder:
             run = sanitized(Path(folder), "-m", "tests.fuzz.differential", *others)
-        print(run.stdout + run.stderr, end="")  # noqa: T201
+        print(run.stdout + run.stderr, end="")
         return run.returncode
     built = use_sanitized()
     if not decode.IS_COMPILED:
-        print("windows: the pass in C is not compiled here")  # noqa: T201
+        print("windows: the pass in C is not compiled here")
         return 0
     tally = compare(windows_of(asked.seed), asked.windows, asked.seconds)
     build = " (address and undefined-behaviour sanitizers)" if built else ""
     outcome = "FAILED" if tally.difference is not None else "fine"
     counted = f"{tally.num_windows:,} made, {tally.num_scanned:,} read in one pass"
-    print(f"windows: {counted}, {outcome}{build}")  # noqa: T201
+    print(f"windows: {counted}, {outcome}{build}")
     if tally.difference is not None:
-        print(f"read otherwise: {tally.difference!r}")  # noqa: T201
+        print(f"read otherwise: {tally.difference!r}")
     return int(tally.difference is not None)
 
 

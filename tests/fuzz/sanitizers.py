@@ -93,11 +93,11 @@ def run_tests(folder: Path, *tests: str) -> subprocess.CompletedProcess[str]:
 def main() -> int:
     """Run the tests of all that reads Chrome JSON."""
     if not can_sanitize():
-        print("not sanitized: there is no gcc with libasan here")  # noqa: T201
+        print("not sanitized: there is no gcc with libasan here")
         return 0
     with TemporaryDirectory() as folder:
         run = run_tests(Path(folder), *TESTED)
-    print(run.stdout + run.stderr, end="")  # noqa: T201
+    print(run.stdout + run.stderr, end="")
     return run.returncode
 
 

@@ -94,7 +94,7 @@ class Windows:
 
     def __init__(self, events: Sequence[Tree], seed: int) -> None:
         self._events = events
-        self._random = Random(seed)  # noqa: S311 - nothing secret
+        self._random = Random(seed)
 
     def __iter__(self) -> Iterator[bytes]:
         return self

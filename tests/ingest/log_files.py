@@ -136,5 +136,5 @@ COUNTS = (
 
 
 def at(year: int, *rest: int) -> int:
-    moment = datetime(year, *rest, tzinfo=UTC)  # type: ignore[arg-type,misc]
+    moment = datetime(year, *rest, tzinfo=UTC)  # type: ignore[arg-type,misc]  # numbers, no timezone
     return round(moment.timestamp() * 1000) * 1_000_000

@@ -75,7 +75,7 @@ def _step(step: int, ts: int) -> list[Event]:
 
 
 def _at(pid: int, tid: int, **fields: Any) -> Event:
-    return json.loads(json.dumps({**fields, "pid": pid, "tid": tid}))  # type: ignore[no-any-return]
+    return json.loads(json.dumps({**fields, "pid": pid, "tid": tid}))  # type: ignore[no-any-return]  # an event again
 
 
 def write(folder: Path, content: bytes, name: str = "trace.json") -> Path:

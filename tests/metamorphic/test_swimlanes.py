@@ -44,7 +44,7 @@ def told(folder: Path, name: str) -> Told:
 
 
 def shuffled(found: Swimlane) -> Swimlane:
-    random = Random(7)  # noqa: S311  # the same order each time
+    random = Random(7)  # the same order each time
     lists = [found.records["aicore_tasks"], found.records["aicpu_tasks"], found.deps["edges"]]
     for each in [*lists, *(thread for phases in PHASES for thread in found.records[phases])]:
         random.shuffle(each)

@@ -235,7 +235,7 @@ NEAR: Mapping[str, Mapping[str, Draw]] = {
 
 def configuration(scenario: str, seed: int, executor: str | None = None) -> Configuration:
     """Draw one of a fixed variant; the same seed gives the same one."""
-    random = Random(f"{scenario} {seed}")  # noqa: S311 - it makes up settings
+    random = Random(f"{scenario} {seed}")
     sizes = DECODED.get(scenario, {}) if executor == "torch" else {}
     settings = {key: draw(random) for key, draw in {**RANGES[scenario], **sizes}.items()}
     variant = random.choice(FIXED[scenario])
@@ -247,7 +247,7 @@ def of_fault(fault: Fault, seed: int) -> Configuration:
 
     Half of the other settings are as drawn; sizes always are, where the usual ones take long.
     """
-    random = Random(f"{fault.name} {seed}")  # noqa: S311 - it makes up settings
+    random = Random(f"{fault.name} {seed}")
     drawn = {key: draw(random) for key, draw in RANGES[fault.scenario].items()}
     drawn |= {key: draw(random) for key, draw in NEAR.get(fault.name, {}).items()}
     sizes = {*SIZES.get(fault.scenario, ()), *NEAR.get(fault.name, ())}

@@ -92,7 +92,7 @@ def main() -> None:
     from sglang.srt.managers.io_struct import AbortReq
 
     folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
-    scheduler, draw = scheduler_of(folder, settings), random.Random(3)  # noqa: S311 - no secret
+    scheduler, draw = scheduler_of(folder, settings), random.Random(3)
     shared, truth = [5 + at for at in range(24)], []
     for number in range(14):
         if number == 8:

@@ -14,7 +14,7 @@ SHARED = [5 + at for at in range(24)]
 
 def _burst(seed: int, number: int, at: int, **more: Any) -> list[Row]:
     """Requests that share parts of a prefix; `ignore_eos` keeps them from ending early."""
-    draw = random.Random(seed)  # noqa: S311 - no secret
+    draw = random.Random(seed)
     rows = []
     for each in range(number):
         length = draw.randrange(6, 40)

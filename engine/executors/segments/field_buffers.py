@@ -30,7 +30,7 @@ class FieldBuffers:
         self._is_cuda = device != "cpu"
         self._copies: torch.cuda.Stream | None = None
         if self._is_cuda:
-            self._copies = torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch's own
+            self._copies = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
         self._pinned: dict[str, Tensor] = {}
         self._shared: dict[str, Tensor] = {}
 

@@ -19,10 +19,9 @@ ATTACHED = "_stepscope"
 
 def attached_to(scheduler: Any) -> SGLangScheduler | None:
     """Give what follows a scheduler, from its first call on; None where it cannot be followed."""
-    found = scheduler.__dict__.get(ATTACHED, scheduler)
-    if found is not scheduler:
-        return found  # type: ignore[no-any-return]
-    attached: SGLangScheduler | None = None
+    attached: SGLangScheduler | None = scheduler.__dict__.get(ATTACHED)
+    if ATTACHED in scheduler.__dict__:
+        return attached
     try:
         attached = _attach(scheduler)
     except Exception:
@@ -32,7 +31,7 @@ def attached_to(scheduler: Any) -> SGLangScheduler | None:
 
 
 def _attach(scheduler: Any) -> SGLangScheduler | None:
-    from sglang.srt.runtime_context import get_parallel  # noqa: PLC0415
+    from sglang.srt.runtime_context import get_parallel
 
     if get_parallel().attn_tp_rank or get_parallel().pp_rank:
         return None  # the first of those that decide alike is recorded

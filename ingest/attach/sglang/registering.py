@@ -28,12 +28,12 @@ def register() -> None:
 
 def hook() -> None:
     """Put our functions around SGLang's, through its own registry of hooks."""
-    from sglang.srt.plugins.hook_registry import (  # noqa: PLC0415
+    from sglang.srt.plugins.hook_registry import (
         HookRegistry,
         HookType,
     )
 
-    from stepscope.ingest.recording.starts import START, new_start  # noqa: PLC0415
+    from stepscope.ingest.recording.starts import START, new_start
 
     if not os.environ.get(START):
         new_start()
@@ -133,13 +133,13 @@ def _closing(original: Hook, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _attached(scheduler: Any) -> SGLangScheduler | None:
-    from stepscope.ingest.attach.sglang.attached_to import attached_to  # noqa: PLC0415
+    from stepscope.ingest.attach.sglang.attached_to import attached_to
 
     return attached_to(scheduler)
 
 
 def _asking() -> SGLangScheduler | None:
-    from stepscope.ingest.attach.sglang.followed import asking  # noqa: PLC0415
+    from stepscope.ingest.attach.sglang.followed import asking
 
     return asking()
 

@@ -36,7 +36,7 @@ def config_of(scheduler: Any) -> dict[str, Any]:
 
     `engine` and `scheduler` are what rules look up of any engine, by our names.
     """
-    from sglang.srt import runtime_context  # noqa: PLC0415
+    from sglang.srt import runtime_context
 
     return {
         **{name: getattr(scheduler, name, None) for name in _OF_SCHEDULER},

@@ -78,7 +78,7 @@ def test_a_rule_that_has_its_tables_says_where_alone_it_applies() -> None:
     "rule", [rule for rule in RULES if isinstance(rule, Particular)], ids=lambda rule: rule.code
 )
 def test_every_rule_can_say_why_it_does_not_apply(rule: Rule) -> None:
-    said = type(rule).applies.__doc__  # type: ignore[attr-defined]
+    said = type(rule).applies.__doc__  # type: ignore[attr-defined]  # `Particular` has it
 
     assert said.startswith(CONDITION)
 

@@ -154,12 +154,12 @@ def again(trace: Trace, rename: Rename) -> Trace:
 
 
 def suffixed(seed: int) -> Rename:
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     return lambda name: f"{name[:-8]}{rng.getrandbits(32):08x}"
 
 
 def made_up(seed: int) -> Rename:
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     return lambda _: f"chatcmpl-{UUID(int=rng.getrandbits(128))}"
 
 

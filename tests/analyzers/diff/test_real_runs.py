@@ -52,7 +52,7 @@ def compared(ours: list[Row], theirs: list[Row]) -> Difference:
 
 def again(trace: Trace, seed: int) -> Trace:
     """The trace as another run of the same engine would have it, which decides the same."""
-    draw = random.Random(seed)  # noqa: S311 - nothing here is a secret
+    draw = random.Random(seed)
     ids = trace.lifecycle.select(pl.col("request").drop_nulls().unique()).collect()["request"]
     suffixes = {each: f"{each[:-8]}{draw.getrandbits(32):08x}" for each in ids}
     blocks = trace.allocations.select(pl.col("id").unique()).collect()["id"].to_list()

@@ -23,7 +23,7 @@ UNTIL_US = 1_500
 
 def written(folder: Path, seed: int) -> Path:
     """A profile of up to 16 steps on two threads, and calls on three."""
-    random = Random(seed)  # noqa: S311 - it makes up a file
+    random = Random(seed)
     events = [*_tags(random), *_calls(random)]
     random.shuffle(events)
     file = folder / f"{seed}.json.gz"

@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 
 def fitted(noise: float, *, num_steps: int = 400) -> FittedCosts:
     """Costs of steps of 1 ms and 50 us a decode, each up to a share longer or shorter."""
-    draw = random.Random(5)  # noqa: S311 - no secret
+    draw = random.Random(5)
     steps, rows = [], []
     for step in range(num_steps):
         decodes = 1 + step // 50

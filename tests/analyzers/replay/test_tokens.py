@@ -35,7 +35,7 @@ def told(sequences: dict[str, list[int]], prompts: dict[str, int]) -> pl.DataFra
 
 
 def test_any_two_requests_have_as_many_first_tokens_in_common_as_they_had() -> None:
-    draw = random.Random(7)  # noqa: S311 - no secret
+    draw = random.Random(7)
     sequences: dict[str, list[int]] = {}
     for number in range(40):
         before = list(sequences.values())

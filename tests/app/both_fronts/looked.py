@@ -49,7 +49,7 @@ class Looked:
 
     def moments(self) -> Iterator[int]:
         """Random moments, half of them when something happens."""
-        at = random.Random(self.trace.name)  # noqa: S311 - places, not secrets
+        at = random.Random(self.trace.name)
         first, last = self.timeline.bounds
         happened = self.session.moments.event_ns.tolist() or [first]
         for _ in range(NUM_PLACES):

@@ -160,7 +160,7 @@ def requests_of(run: Looked) -> dict[str, Told]:
 def check_requests(run: Looked) -> int:
     told = requests_of(run)
     slices = exported(run)
-    places = random.Random(1)  # noqa: S311 - as above
+    places = random.Random(1)
     spread = places.sample(sorted(told), min(len(told), 40))
     causes = blamed_by(run)
     for ts_ns in run.moments():

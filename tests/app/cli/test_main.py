@@ -57,7 +57,7 @@ def test_a_command_is_a_module_and_a_line(
     stepscope: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = ModuleType("notes")
-    module.notes = click.Command("notes", callback=lambda: click.echo("noted"))  # type: ignore[attr-defined]
+    module.notes = click.Command("notes", callback=lambda: click.echo("noted"))  # type: ignore[attr-defined]  # a module that is made here
     monkeypatch.setitem(sys.modules, "stepscope.app.cli.commands.notes", module)
     monkeypatch.setitem(COMMANDS, "notes", "Show what was noted.")
 

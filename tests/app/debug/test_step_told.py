@@ -12,7 +12,7 @@ def told(**more: object) -> dict[str, str]:
     steps = [{**STEP, "step": 0, "ts_ns": 0}, {**STEP, **more}]
     session = Session(trace_of(steps=steps))
     session.goto(step=1)
-    return dict(session.detail().tables()[0].rows)  # type: ignore[arg-type]
+    return dict(session.detail().tables()[0].rows)  # type: ignore[arg-type]  # a row is a label and a value
 
 
 def test_a_step_tells_when_it_was_formed_and_what_of_its_free_blocks_is_cached() -> None:

@@ -32,7 +32,7 @@ def a_trace() -> Trace:
 
 
 def finding(**where: int | str) -> Finding:
-    return Finding("COR001", "mix", Severity.ERROR, "message", "fix", **where)  # type: ignore[arg-type]
+    return Finding("COR001", "mix", Severity.ERROR, "message", "fix", **where)  # type: ignore[arg-type]  # fields of two types
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_what_a_span_is_called_cannot_steer_a_terminal() -> None:
 
     shown = [text for lane in timeline.lanes for text in (lane.label, lane.group)]
     shown += [span.label for lane in timeline.lanes for span in spans_of(timeline, lane.id)]
-    shown += [timeline.at(lane.id, 0).label for lane in timeline.lanes if lane.kind == "counter"]  # type: ignore[union-attr]
+    shown += [timeline.at(lane.id, 0).label for lane in timeline.lanes if lane.kind == "counter"]  # type: ignore[union-attr]  # a counter has a value at 0
 
     assert all(text.isprintable() for text in shown)
     assert "·[2J[red]·" in shown

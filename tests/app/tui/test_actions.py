@@ -126,7 +126,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Tab:
     """A module with a page, and a line for it in the tuple."""
     tab = Tab("notes", "what was noted")
     module = ModuleType("notes")
-    module.NotesPage = NotesPage  # type: ignore[attr-defined]
+    module.NotesPage = NotesPage  # type: ignore[attr-defined]  # a module that is made here
     monkeypatch.setitem(sys.modules, "stepscope.app.tui.pages.notes", module)
     monkeypatch.setattr(pages, "PAGES", (*pages.PAGES, tab))
     return tab

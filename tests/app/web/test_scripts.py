@@ -67,7 +67,7 @@ def moved(draw: random.Random) -> dict[str, object]:
 
 
 def test_ranges_on_the_page_move_as_those_of_the_server_do() -> None:
-    draw = random.Random(1)  # noqa: S311 - nothing here is a secret
+    draw = random.Random(1)
     factors = {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS}
     vectors = {"factors": factors, "length": LENGTH_NS, "moves": [moved(draw) for _ in range(500)]}
 

@@ -26,7 +26,7 @@ STARTING_TOGETHER = ("all-free", "barrier", "reserve-group")
 def interleaved(policy: str, seed: int) -> Run:
     graph = TaskGraph()
     share = Share(num_reqs=12, num_tokens=12, context_len=256)
-    workload("moe-interleaved").lower(graph, share, Random(seed), 8)  # noqa: S311 - it simulates
+    workload("moe-interleaved").lower(graph, share, Random(seed), 8)
     return run_of(graph, admission(policy), groups=8)
 
 
@@ -146,7 +146,7 @@ def test_the_guard_costs_next_to_nothing() -> None:
 def test_one_layer_alone_shows_no_conflict(policy: str) -> None:
     graph = TaskGraph()
     share = Share(num_reqs=12, num_tokens=12, context_len=256)
-    workload("moe-layer").lower(graph, share, Random(0), 8)  # noqa: S311 - it simulates
+    workload("moe-layer").lower(graph, share, Random(0), 8)
 
     assert run_of(graph, admission(policy), groups=8).conflicts == []
 

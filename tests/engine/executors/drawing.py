@@ -17,7 +17,7 @@ class Drawn(Scheduler):
     name = "drawn"
 
     def __init__(self, seed: int, width: int = 0) -> None:
-        self._random = Random(seed)  # noqa: S311 - it makes up a schedule
+        self._random = Random(seed)
         self._width = width
 
     def schedule(self, state: State) -> Iterator[Action]:

@@ -34,7 +34,7 @@ prices = st.builds(
 
 def timed(cost: CostModel, seed: int, *, noise: float = 0.0, every_slow: int = 0) -> Trace:
     """80 steps that took what `cost` says, give or take; each `every_slow`-th 20 times as long."""
-    random = Random(seed)  # noqa: S311 - it simulates
+    random = Random(seed)
     steps, rows = [], []
     now = 0
     for step in range(1, 81):
@@ -93,7 +93,7 @@ def test_noise_moves_the_costs_by_no_more_than_itself() -> None:
 
 @given(st.integers(0, 20))
 def test_no_price_is_below_nothing(seed: int) -> None:
-    random = Random(seed)  # noqa: S311 - it simulates
+    random = Random(seed)
     steps = timed(CostModel(), 0)
     shorter = steps.steps.with_columns(
         dur_ns=(1_000_000 / pl.col("num_decode_reqs")).cast(pl.Int64)

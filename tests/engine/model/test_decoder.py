@@ -158,7 +158,7 @@ def test_what_nobody_wrote_is_not_a_number() -> None:
 )
 def test_impossible_sizes_are_refused(sizes_of: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        ModelConfig(**sizes_of)  # type: ignore[arg-type] # none of them is the ratios
+        ModelConfig(**sizes_of)  # type: ignore[arg-type]  # none of them is the ratios
 
 
 def test_nothing_but_the_model_and_its_executors_imports_torch() -> None:

@@ -43,7 +43,7 @@ def test_counters_of_a_vllm_log_are_the_numbers_of_its_lines(foreign: Path) -> N
     assert told == said
     first = next(line for line in lines if "Avg prompt throughput" in line)
     month, day, *clock = map(int, re.findall(r"\d\d", first.partition("INFO ")[2])[:5])
-    moment = datetime(2000, month, day, *clock, tzinfo=UTC)  # type: ignore[misc,arg-type]
+    moment = datetime(2000, month, day, *clock, tzinfo=UTC)  # type: ignore[misc,arg-type]  # three numbers
     assert min(rows(trace, "counters", "ts_ns")) == int(moment.timestamp()) * 10**9
 
 

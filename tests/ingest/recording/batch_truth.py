@@ -36,7 +36,7 @@ class Truth:
     """What a scheduler did, row by row, told to a recorder by what changed."""
 
     def __init__(self, rec: Recorder, seed: int) -> None:
-        self.random = random.Random(seed)  # noqa: S311 - nothing is kept secret with it
+        self.random = random.Random(seed)
         self.batches = rec.batches()
         self.rows: list[Row] = []
         self.outputs: list[tuple[Any, ...]] = []

@@ -265,7 +265,7 @@ def test_a_trace_that_is_being_closed_can_be_opened_at_every_moment(
     def looked(do: object, *arguments: object) -> object:
         found = rows_of(trace)
         seen.append(all(found[name].equals(expected[name]) for name in expected))
-        return do(*arguments)  # type: ignore[operator]
+        return do(*arguments)  # type: ignore[operator]  # what was replaced is a function
 
     for place, name in (
         (closing, "compact_journal"), (closing, "write_manifest"), (shutil, "rmtree"),

@@ -69,7 +69,7 @@ def test_a_kill_around_any_file_that_is_written_loses_and_doubles_nothing(
         is_last = next(calls) == call
         if is_last and moment == "before":
             raise Killed
-        write(*args)  # type: ignore[arg-type]
+        write(*args)  # type: ignore[arg-type]  # what the caller gave
         if is_last:
             raise Killed
 

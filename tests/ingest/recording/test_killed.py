@@ -117,7 +117,7 @@ def test_whatever_the_moment_of_a_sigkill_all_that_was_told_is_there(
 ) -> None:
     (tmp_path / "counter").write_bytes(bytes(8))
     engine = script(ENGINE, tmp_path / "run.trace", tmp_path / "counter", 1 << 40)
-    calls = int(10 ** random.Random(seed).uniform(0, 4.3))  # noqa: S311 - no secret
+    calls = int(10 ** random.Random(seed).uniform(0, 4.3))
 
     calls = killed_after(tmp_path, engine, calls)
 

@@ -85,7 +85,7 @@ def test_perfetto_shows_all_of_a_profile_and_its_launches(
 def test_perfetto_shows_spans_that_touch_nest_and_cross_at_any_time(
     ask: Ask, tmp_path: Path, start_ns: int
 ) -> None:
-    chance = random.Random(7)  # noqa: S311 - a seeded mix of spans, nothing secret
+    chance = random.Random(7)
     spans = []
     for number in range(2000):
         form = chance.choice(("slice",) * 8 + ("instant", "unfinished", "async"))

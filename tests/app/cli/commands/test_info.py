@@ -160,7 +160,7 @@ def test_counts_stand_under_each_other(stepscope: Command, tmp_path: Path) -> No
 
     begin = next(number for number, line in enumerate(lines) if line.startswith("read "))
     report = lines[begin : lines.index("", begin)]
-    ends = {re.match(r"\w* +[\d,]+", line).end() for line in report}  # type: ignore[union-attr]
+    ends = {re.match(r"\w* +[\d,]+", line).end() for line in report}  # type: ignore[union-attr]  # every line matches
     assert len(ends) == 1
     assert len(report) > 4
 

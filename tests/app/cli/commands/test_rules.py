@@ -130,12 +130,12 @@ def test_what_it_writes_is_formatted_and_its_test_passes(
         )  # fmt: skip
         assert ran.returncode == 0, ran.stdout
     space: dict[str, object] = {}
-    exec(compile(ast.parse(written[0].read_text()), "rule", "exec"), space)  # noqa: S102
+    exec(compile(ast.parse(written[0].read_text()), "rule", "exec"), space)  # noqa: S102 - what was just written
     imported = "from stepscope.analyzers.rules.bat.bat099_draft_never_accepted import"
     test = written[1].read_text().replace(f"{imported} DraftNeverAccepted", "")
     exec(compile(ast.parse(test), "test", "exec"), space)  # noqa: S102 - what was just written
     for name in [name for name in space if name.startswith("test_")]:
-        space[name]()  # type: ignore[operator]
+        space[name]()  # type: ignore[operator]  # a test is a function
 
 
 @pytest.mark.parametrize(

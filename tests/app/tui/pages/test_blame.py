@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.widgets import ContentSwitcher
 
 from stepscope.analyzers.latency.blame import blame
 from stepscope.app.tui.pages import blame as blame_page
@@ -69,7 +70,7 @@ async def test_enter_goes_to_the_arrival_of_the_request_in_the_timeline() -> Non
         await press(pilot, "enter")
 
         state = state_of(pilot)
-        assert pilot.app.query_one("#pages").current == "timeline"  # type: ignore[attr-defined]
+        assert pilot.app.query_one(ContentSwitcher).current == "timeline"
         assert state.cursor_ns == row["arrive_ns"]
         assert state.lane is not None
         assert state.timeline.lanes[state.lane].label == "req-4"
@@ -82,7 +83,7 @@ async def test_a_second_click_on_a_row_goes_there_too() -> None:
         await pilot.click("#blamed", offset=(4, 2))
         await press(pilot)
 
-        assert pilot.app.query_one("#pages").current == "timeline"  # type: ignore[attr-defined]
+        assert pilot.app.query_one(ContentSwitcher).current == "timeline"
 
 
 async def test_a_profile_without_requests_is_blamed_as_a_whole(sample_traces: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from stepscope.analyzers.check import run
@@ -23,10 +25,10 @@ async def test_progress_is_told_while_a_trace_is_laid_out(monkeypatch: pytest.Mo
     told: list[str] = []
     real = opening.read_models
 
-    def read(trace: Trace, progress: object) -> opening.Models:
+    def read(trace: Trace, progress: Callable[[str], None]) -> opening.Models:
         def tell(text: str) -> None:
             told.append(text)
-            progress(text)  # type: ignore[operator]
+            progress(text)
 
         return real(trace, tell)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual.widgets import Input
+
 from stepscope.app.tui.widgets.details_pane import Details
 from tests.app.tui.stage import (
     NARROW,
@@ -47,7 +49,7 @@ async def test_enter_may_come_before_the_hits_do() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await pilot.press("slash")
         await pilot.pause()
-        pilot.app.screen.query_one("Input").value = "step 5"  # type: ignore[attr-defined]
+        pilot.app.screen.query_one(Input).value = "step 5"
         await pilot.press("enter")
         await settle(pilot)
         assert state_of(pilot).cursor_ns == 4 * STEP_NS

@@ -81,7 +81,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Tab:
     """A module with a pane, and a line for it in the tuple."""
     tab = Tab("notes", "what was noted")
     module = ModuleType("notes")
-    module.notes_pane = notes_pane  # type: ignore[attr-defined]
+    module.notes_pane = notes_pane  # type: ignore[attr-defined]  # a module that is made here
     monkeypatch.setitem(sys.modules, "stepscope.app.web.panes.notes", module)
     monkeypatch.setattr(panes, "PANES", (*panes.PANES, tab))
     return tab

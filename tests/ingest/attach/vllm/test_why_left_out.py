@@ -170,7 +170,7 @@ class Told:
 
 def line_of(count: int) -> tuple[LeftBehind, list[Any], Told]:
     line, told = [request(f"r{number}") for number in range(count)], Told()
-    left: Any = LeftBehind(scheduler(), line, told)  # type: ignore[arg-type]
+    left: Any = LeftBehind(scheduler(), line, told)  # type: ignore[arg-type]  # stand-ins
     for each in line:
         left.came(each.request_id)
     return left, line, told

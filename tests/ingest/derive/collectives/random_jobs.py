@@ -50,7 +50,7 @@ class Drawn:
 
 def draw(number: int) -> Drawn:
     """The random job of that number, the same each time."""
-    chance = random.Random(number)  # noqa: S311  # the same draw each time
+    chance = random.Random(number)  # the same draw each time
     plan = _plan(chance)
     shared = chance.choice(("all", "some", "none"))
     first, second = _windows(chance, plan.num_steps, shared)

@@ -90,7 +90,7 @@ class Plan:
 
     def meetings(self) -> list[Meeting]:
         """Let it run."""
-        chance = random.Random(self.seed)  # noqa: S311
+        chance = random.Random(self.seed)
         groups = self.groups or {"tp": tuple(range(self.num_ranks))}
         places = product(range(self.num_steps), range(self.per_step), groups.items())
         numbers = dict.fromkeys(groups, 0)

@@ -68,7 +68,7 @@ def num_whole(content: bytes) -> int:
     decoder = json.JSONDecoder()
     num = 0
     while num < len(EVENTS):
-        start = re.compile(r"[\s,]*").match(text, start).end()  # type: ignore[union-attr]
+        start = re.compile(r"[\s,]*").match(text, start).end()  # type: ignore[union-attr]  # it matches nothing too
         try:
             _, start = decoder.raw_decode(text, start)
         except ValueError:
