@@ -51,8 +51,8 @@ class Collected:
         """Take records up to the limit of events."""
         for record in records:
             if record.path == RESOURCE:
-                said = decode.attributes(decode.decoded(record.text) or {})
-                self._name(self.services, _around(record, _RESOURCE), said.get("service.name"))
+                about = decode.attributes(decode.decoded(record.text) or {})
+                self._name(self.services, _around(record, _RESOURCE), about.get("service.name"))
             elif record.path[-1] == "spans":
                 self._add(record)
             else:
