@@ -8,7 +8,6 @@ from typing import Any
 
 from stepscope.engine.parallel.expert_choices import BY_WIDTH, expert_choice
 from stepscope.engine.parallel.protocol import VERSIONS, Codebook
-from stepscope.engine.parallel.shares.decodes import BATCHED, decode_kind
 from stepscope.ingest.errors import ConfigError
 
 
@@ -28,7 +27,7 @@ class ParallelConfig:
     slot_tokens: int = 128
     head_version: int = 2
     worker_version: int = 2
-    decode: str = BATCHED.name
+    decode: str = "batched"
     experts: str = BY_WIDTH.name
     model: str = "plain"
     failing_prompts: int = 0
@@ -41,7 +40,6 @@ class ParallelConfig:
             raise ConfigError("there must be at least one rank, one slot, and one token in a slot")
         if not {self.head_version, self.worker_version} <= {*VERSIONS}:
             raise ConfigError(f"the protocol has the versions {VERSIONS} only")
-        decode_kind(self.decode)
         expert_choice(self.experts)
         if self.head_version == 1 and self.num_slots > 1:
             raise ConfigError(

@@ -77,9 +77,13 @@ def test_a_rank_in_another_process_is_told_how_rows_are_decoded(kind: Decode) ->
     assert decode_kind(ParallelConfig.from_dict(config.as_dict()).decode) is kind
 
 
+def test_rows_are_decoded_together_where_nothing_else_is_said() -> None:
+    assert decode_kind(ParallelConfig().decode) is BATCHED
+
+
 def test_a_kind_that_is_not_known_is_refused_with_all_that_are() -> None:
     with pytest.raises(ConfigError) as refused:
-        ParallelConfig(decode="by-hand")
+        decode_kind("by-hand")
 
     assert refused.value.todo == f"choose one of {', '.join(each.name for each in DECODES)}"
 
