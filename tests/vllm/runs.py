@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.ingest.trace import Trace
-from tests.vllm.driver import ADAPTERS
+from tests.vllm.running.driver import ADAPTERS
 from tests.vllm.tiny_llama import make_adapter
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,7 +100,8 @@ def environment(
     (info / "METADATA").write_text("Name: stepscope-truth\nVersion: 1\n", encoding="utf-8")
     entry = "[vllm.general_plugins]\nzz_truth = stepscope_truth:install\n"
     (info / "entry_points.txt").write_text(entry, encoding="utf-8")
-    shutil.copy(Path(__file__).with_name("truth_hook.py"), plugin / "stepscope_truth.py")
+    witness = Path(__file__).with_name("running") / "truth_hook.py"
+    shutil.copy(witness, plugin / "stepscope_truth.py")
     for name in ("truth", "traces"):
         (folder / name).mkdir(exist_ok=True)
     return {
@@ -129,7 +130,7 @@ def run_all(situations: Sequence[Situation], model: Path, folder: Path) -> dict[
     for number in (1, 2):
         make_adapter(folder / f"lora-{number}", number)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.vllm.driver", *map(str, folders)],
+        [sys.executable, "-m", "tests.vllm.running.driver", *map(str, folders)],
         env=env, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     output = done.stdout + done.stderr

@@ -17,9 +17,9 @@ import pytest
 
 from stepscope.app.cli import main
 from stepscope.app.debug.session import Session
-from tests.vllm import judges, state
+from tests.vllm.judging import judges, state
+from tests.vllm.running.serving import Server, serving
 from tests.vllm.runs import Run
-from tests.vllm.serving import Server, serving
 from tests.vllm.tiny_llama import words
 
 Row = dict[str, Any]

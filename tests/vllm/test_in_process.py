@@ -7,8 +7,8 @@ import pytest
 
 from stepscope.app.debug.session import Session
 from stepscope.ingest.trace import Trace
-from tests.vllm import judges, state
-from tests.vllm.confirm import confirm
+from tests.vllm.judging import judges, state
+from tests.vllm.judging.confirm import confirm
 from tests.vllm.runs import Run
 from tests.vllm.situations import IN_PROCESS
 

@@ -17,8 +17,8 @@ from stepscope.analyzers.replay.rank_by_rank import Replay, replay
 from stepscope.app.replay.launch import run as launched
 from stepscope.ingest.replay.script import ADD, Asked, Call, Script, StepCosts
 from tests.conftest import ROOT
+from tests.vllm.running.serving import serving
 from tests.vllm.runs import Run
-from tests.vllm.serving import serving
 from tests.vllm.situations import IN_PROCESS
 from tests.vllm.tiny_llama import words
 

@@ -13,10 +13,10 @@ import pytest
 
 from stepscope.app.debug.session import Session
 from stepscope.ingest.trace import Trace
-from tests.vllm import judges, state
-from tests.vllm.confirm import confirm
+from tests.vllm.judging import judges, state
+from tests.vllm.judging.confirm import confirm
+from tests.vllm.running.serving import Server, serving
 from tests.vllm.runs import Run
-from tests.vllm.serving import Server, serving
 from tests.vllm.tiny_llama import words
 
 Row = dict[str, Any]

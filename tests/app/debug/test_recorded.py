@@ -8,7 +8,7 @@ import pytest
 
 from stepscope.app.debug.session import Session
 from tests.recorded import RUNS, RecordedRun
-from tests.vllm.state import differences, missing
+from tests.vllm.judging.state import differences, missing
 
 
 @pytest.mark.parametrize("name", RUNS)

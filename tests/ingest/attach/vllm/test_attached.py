@@ -12,7 +12,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.attach.vllm.recorded import Recorded
 from tests.ingest.attach.vllm.stand_in import Request, Status
 from tests.ingest.kineto_files import rows
-from tests.vllm.state import differences
+from tests.vllm.judging.state import differences
 
 
 def crowd(**more: Any) -> list[Request]:

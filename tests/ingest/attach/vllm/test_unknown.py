@@ -17,7 +17,7 @@ from tests.ingest.attach.vllm import kv_stand_in, stand_in
 from tests.ingest.attach.vllm.recorded import Recorded
 from tests.ingest.attach.vllm.stand_in import Request
 from tests.ingest.kineto_files import rows
-from tests.vllm.state import differences
+from tests.vllm.judging.state import differences
 
 TOLD = ("steps", "batch_rows", "lifecycle", "decisions", "allocations", "outputs")
 MODULES = (kv_stand_in, stand_in)

@@ -1,4 +1,6 @@
-"""Clients of a server's completions: `python -m tests.vllm.clients PORT < ASKED`, JSON both ways.
+"""Clients of a server's completions, JSON both ways.
+
+`python -m tests.vllm.running.clients PORT < ASKED` runs them.
 
 They are one loop in a process of its own, which the tests cannot hold up. When parts of an answer
 came the kernel says (`SO_TIMESTAMPNS`), so that no client is told to have waited for its own CPU.

@@ -63,7 +63,7 @@ class Server:
         """Ask all at once; a `number` of each, and what the API takes."""
         rows = [{"model": str(self.model), **row} for row in asked]
         done = subprocess.run(
-            [sys.executable, "-m", "tests.vllm.clients", str(self.port)], cwd=ROOT,
+            [sys.executable, "-m", "tests.vllm.running.clients", str(self.port)], cwd=ROOT,
             input=json.dumps(rows).encode(), capture_output=True, check=True,
         )  # fmt: skip
         return list(json.loads(done.stdout))

@@ -1,4 +1,4 @@
-"""Runs engines of vLLM, one after the other: `python -m tests.vllm.driver FOLDER...`.
+"""Runs engines of vLLM, one after the other: `python -m tests.vllm.running.driver FOLDER...`.
 
 Each folder has a `spec.json`: `engine` (arguments of `LLM`), `requests`, and how they come: all at
 once by `generate`, or at the step that each says. It gets the trace, the witness's lines, and

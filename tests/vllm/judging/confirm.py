@@ -1,4 +1,4 @@
-"""Counts again what `check` found in recorded runs: `python -m tests.vllm.confirm RUN...`.
+"""Counts again what `check` found in recorded runs: `python -m tests.vllm.judging.confirm RUN...`.
 
 Each finding is counted twice more, by plain Python that shares nothing with its rule: from the rows
 of the trace, and from what the witness saw of the scheduler, where that can tell.
