@@ -15,7 +15,7 @@ from stepscope.engine.device.lowering.workloads import workload
 from stepscope.engine.device.run_log import Run
 from stepscope.engine.device.topology import Device, Group, Part
 from stepscope.ingest.errors import ConfigError
-from tests.engine.device.device_graphs import blocks_of, run_of, split_blocks
+from tests.engine.device.drawn_graphs import blocks_of, run_of, split_blocks
 
 SEEDS = range(4)
 SPLITTING = ("aic-free", "all-idle-or-pending", "per-core-slot")

@@ -12,7 +12,7 @@ from stepscope.engine.device.graphs.tasks import TaskGraph
 from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.run_log import Run
 from stepscope.engine.device.topology import Device, Part
-from tests.engine.device.device_graphs import run_of
+from tests.engine.device.drawn_graphs import run_of
 
 COSTS = Costs()
 GUARD = admission("all-free")

@@ -23,7 +23,7 @@ from stepscope.engine.scenarios.mix_admission import MixAdmission
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
-from tests.engine.device.device_graphs import (
+from tests.engine.device.drawn_graphs import (
     Launch,
     blocks_of,
     graph_of,

@@ -11,7 +11,7 @@ from stepscope.engine.device.admission import Admission, admission
 from stepscope.engine.device.rings import Rings, RingSizes
 from stepscope.engine.device.run_log import Run
 from stepscope.engine.device.topology import Device
-from tests.engine.device.device_graphs import (
+from tests.engine.device.drawn_graphs import (
     Launch,
     blocks_of,
     graph_of,

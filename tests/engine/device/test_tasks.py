@@ -9,7 +9,7 @@ from stepscope.engine.device.graphs.kernels import row, whole
 from stepscope.engine.device.graphs.tasks import Region, TaskGraph, shape_of
 from stepscope.engine.device.rings import Ring, Rings, RingSizes
 from stepscope.ingest.errors import ConfigError
-from tests.engine.device.device_graphs import run_of
+from tests.engine.device.drawn_graphs import run_of
 
 GUARD = admission("all-free")
 
