@@ -1,4 +1,7 @@
-"""Our modules as they lie in folders, and what each imports: late and for types alone, too."""
+"""Modules and tests as they lie in folders, and what each imports: late and for types alone, too.
+
+Tests lie as the code does: what tests `ingest/readers/nsys/` is in `tests/ingest/readers/nsys/`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOMS = ("app", "ingest", "analyzers", "engine")
-_RULE = re.compile(r"[a-z]{3}\d{3}_")
+TESTS = "tests"
+_KIND = re.compile(r"(test|bench)_(?=.)")
+_RULE = re.compile(r"(test_)?[a-z]{3}\d{3}_")
 _COMMANDS = "app/cli/commands"
 
 
@@ -17,6 +22,13 @@ def modules(root: Path) -> dict[str, Path]:
     """The file of each module, by its name."""
     files = (file for room in ROOMS for file in (root / room).rglob("*.py"))
     return {_name(file.relative_to(root)): file for file in files}
+
+
+def files(root: Path) -> list[Path]:
+    """Where each module and each test lies, but for those that are there for their folder."""
+    found = (file for room in (*ROOMS, TESTS) for file in (root / room).rglob("*.py"))
+    ours = (file.relative_to(root) for file in found if "node_modules" not in file.parts)
+    return sorted(file for file in ours if file.stem not in {"__init__", "__main__", "conftest"})
 
 
 def _name(file: Path) -> str:
@@ -68,34 +80,42 @@ def _reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
 
 
 def crowded(root: Path, most: int) -> dict[str, int]:
-    """Folders in which more modules lie beside each other, and how many.
+    """Folders in which more modules or tests lie beside each other, and how many.
 
-    Neither __init__ nor a rule nor a command is one of them: of these there are as many as needed.
+    Neither a rule nor a command is one of them, nor the test of one: there are as many as needed.
     """
-    files = (file.relative_to(root) for file in modules(root).values())
-    beside = (file for file in files if file.stem != "__init__" and not _is_of_a_seam(file))
-    lying = Counter(file.parent.as_posix() for file in beside)
+    lying = Counter(file.parent.as_posix() for file in files(root) if not _is_of_a_seam(file))
     return {folder: num for folder, num in sorted(lying.items()) if num > most}
 
 
 def _is_of_a_seam(file: Path) -> bool:
-    return bool(_RULE.match(file.stem)) or file.parent.as_posix() == _COMMANDS
+    folder = file.parent.as_posix().removeprefix(f"{TESTS}/")
+    return bool(_RULE.match(file.stem)) or folder == _COMMANDS
+
+
+def without_code(root: Path) -> list[str]:
+    """Folders of a room's tests that lie where the room has no folder."""
+    folders = {file.parent for file in files(root) if file.parts[:1] == (TESTS,)}
+    of_rooms = (folder for folder in folders if folder.parts[1:2] and folder.parts[1] in ROOMS)
+    lost = (each for each in of_rooms if not (root / each.relative_to(TESTS)).is_dir())
+    return sorted(folder.as_posix() for folder in lost)
 
 
 def same_names(root: Path, explaining: Iterable[str]) -> dict[str, list[str]]:
-    """File names that occur in several folders, and where; those in `explaining` ones aside."""
+    """Names of modules that occur in several folders, and where; in `explaining` ones they may."""
     places: defaultdict[str, list[str]] = defaultdict(list)
-    for file in sorted(file.relative_to(root) for file in modules(root).values()):
+    for file in files(root):
         is_explained = any(file.is_relative_to(folder) for folder in explaining)
-        if file.stem not in {"__init__", "__main__"} and not is_explained:
+        if file.parts[0] != TESTS and not is_explained:
             places[file.stem].append(file.as_posix())
-    return {name: files for name, files in sorted(places.items()) if len(files) > 1}
+    return {name: found for name, found in sorted(places.items()) if len(found) > 1}
 
 
 def said_twice(root: Path) -> list[str]:
-    """Files whose names begin with the name of their folder."""
-    return sorted(
-        file.relative_to(root).as_posix()
-        for file in modules(root).values()
-        if file.stem == file.parent.name or file.stem.startswith(file.parent.name + "_")
-    )
+    """Files whose names begin with the name of their folder, behind `test_` or `bench_`."""
+    return [file.as_posix() for file in files(root) if _says_its_folder(file)]
+
+
+def _says_its_folder(file: Path) -> bool:
+    name, folder = _KIND.sub("", file.stem, count=1), file.parent.name
+    return name == folder or name.startswith(folder + "_")

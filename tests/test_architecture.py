@@ -19,7 +19,7 @@ def test_every_place_that_the_map_names_is_there() -> None:
     assert [path for path in named() if not (ROOT / path).exists()] == []
 
 
-def test_every_folder_with_code_is_on_the_map() -> None:
+def test_every_folder_of_a_room_is_on_the_map() -> None:
     folders = {
         path.parent.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py")
     }
