@@ -11,6 +11,7 @@ from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.run_line import is_split
 from stepscope.ingest.derive.states import is_list_of_arrivals
+from stepscope.ingest.schema import STEP_KINDS
 from stepscope.ingest.trace import Trace
 
 
@@ -42,7 +43,7 @@ def notes(
     yield from gpu_notes(trace, ran)
     if named.is_empty():
         yield from _cut_in_two(trace, ran)
-    yield from _unknown(trace, lines, attributed)
+    yield from _unknown(trace, lines, attributed, ran)
 
 
 def _inferred(trace: Trace) -> Iterator[str]:
@@ -52,27 +53,46 @@ def _inferred(trace: Trace) -> Iterator[str]:
 
 
 def _cut_in_two(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
-    has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
-    mixed = trace.steps.filter(is_split(), ~has_gpu).select(pl.len()).collect().item()
-    if mixed:
+    if mixed := _num_steps(trace, ran, is_split()):
         yield (
             f"{times(mixed, 'mixed step')} cut in two by tokens: how long prompts and decodes "
             "took of it is not measured"
         )
 
 
-def _unknown(trace: Trace, lines: pl.DataFrame, attributed: pl.DataFrame) -> Iterator[str]:
+def _num_steps(trace: Trace, ran: pl.DataFrame, like: pl.Expr) -> int:
+    """How many steps are so, of ranks of which it is not known what their GPUs executed."""
+    has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
+    return int(trace.steps.filter(like, ~has_gpu).select(pl.len()).collect().item())
+
+
+def _unknown(
+    trace: Trace, lines: pl.DataFrame, attributed: pl.DataFrame, ran: pl.DataFrame
+) -> Iterator[str]:
     spent = int(attributed.filter(pl.col("cause") == NUMBER_OF["unknown"])["ns"].sum())
     whole = int((lines["to_ns"] - lines["from_ns"]).sum())
     if spent and whole:
-        yield f"{spent / whole:.1%} is unknown: {_why(trace, lines)}"
+        yield f"{spent / whole:.1%} is unknown: {_why(trace, lines, ran)}"
 
 
-def _why(trace: Trace, lines: pl.DataFrame) -> str:
+def _why(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> str:
     if lines["request"].is_null().all():
-        return "the steps do not say what they were"
+        return _why_of_steps(trace, ran)
     if not trace.has("decisions"):
         return "the trace has no decisions, which say why a request is not in a batch"
     if not trace.has("batch_rows"):
         return "the trace has no batch_rows, which say who is in a batch"
     return "no decision says why a request is not in a batch"
+
+
+def _why_of_steps(trace: Trace, ran: pl.DataFrame) -> str:
+    kind = pl.col("kind").fill_null("")
+    untold = "the steps do not say what they were"
+    mixed = _num_steps(trace, ran, (kind == "mixed") & ~is_split())
+    if not mixed:
+        return untold
+    tokens = (
+        f"of {times(mixed, 'mixed step')} it is not told how many tokens were prompts' and how "
+        "many decodes'"
+    )
+    return f"{untold}, and {tokens}" if _num_steps(trace, ran, ~kind.is_in(STEP_KINDS)) else tokens

@@ -172,6 +172,21 @@ def test_a_mixed_step_that_says_no_tokens_of_decodes_is_not_all_prefill() -> Non
     assert not any("cut in two" in note for note in blame(trace).notes)
 
 
+@pytest.mark.parametrize(
+    ("others", "why"),
+    [([], "of 1 mixed step it is not told how many tokens were prompts' and how many decodes'"),
+     ([step(100, 50, gpu=False, kind=None)], "the steps do not say what they were, and of 1 ")],
+)  # fmt: skip
+def test_a_mixed_step_is_not_said_to_tell_nothing_where_it_tells_no_tokens(
+    others: list[Row], why: str
+) -> None:
+    mixed = step(0, 100, gpu=False, kind="mixed", num_prefill_tokens=9)
+
+    notes = blame(trace_of(steps=[mixed, *others])).notes
+
+    assert any(note.startswith(f"100.0% is unknown: {why}") for note in notes)
+
+
 def test_steps_that_an_engine_recorded_are_not_said_to_be_the_cpus() -> None:
     recorded = {"step": 1, "ts_ns": 0, "dur_ns": 9, "kind": "decode"}
 
