@@ -143,6 +143,7 @@ LIFECYCLE = _table(
     _text("lora", "the LoRA adapter that it asks for (on arrive)"),
     _text("alike", "the request that its prompt, or at its end all of it, begins like"),
     _int("num_alike", "how many of its first tokens are the first of that request"),
+    _flag("ignore_eos", "it goes on past an end-of-sequence token, to max_tokens (on arrive)"),
 )  # fmt: skip
 
 DECISIONS = _table(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stepscope.analyzers.replay.recorded_settings import config_of
+from stepscope.analyzers.replay.recorded_settings import ENGINES, config_of
 from stepscope.analyzers.replay.same_decisions import Compared, compare
 from stepscope.analyzers.replay.script_of import ranks_of, requests_and_calls
 from stepscope.analyzers.replay.served import Served, served
@@ -65,6 +65,7 @@ def replay(
     if not asked:
         raise ConfigError("no request arrives in it", where=trace.name)
     config = config_of(engine, trace.manifest, settings, trace.name)
+    ENGINES[engine].refuse_requests(trace)
     has_steps = trace.has("steps") and trace.has("batch_rows")
     said: dict[int, Json] = {}
     costs: dict[int, FittedCosts | ServedCosts | None] = {}

@@ -12,15 +12,20 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.replay.sglang import building as sglang
 from stepscope.ingest.replay.vllm import building as vllm
+from stepscope.ingest.trace import Trace
 
 Json = dict[str, Any]
+
+
+def _any_request(_: Trace) -> None:
+    """Nothing that requests ask for is refused."""
 
 
 class Engine(NamedTuple):
     """How an engine's scheduler is configured.
 
     Its settings by name, those without which it is not built, what a manifest tells of them, and
-    what is refused.
+    what is refused, of its configuration and of its requests.
     """
 
     title: str
@@ -28,13 +33,15 @@ class Engine(NamedTuple):
     needed: tuple[str, ...]
     recorded: Callable[[Json], Json]
     refuse: Callable[[Json, str], None]
+    refuse_requests: Callable[[Trace], None] = _any_request
 
 
 ENGINES = {
     "vllm": Engine("vLLM", vllm.KNOWN, vllm_settings.NEEDED, vllm_settings.recorded,
                    vllm_settings.refuse_what_is_not_replayed),
     "sglang": Engine("SGLang", sglang.KNOWN, sglang_settings.NEEDED, sglang_settings.recorded,
-                     sglang_settings.refuse_what_is_not_replayed),
+                     sglang_settings.refuse_what_is_not_replayed,
+                     sglang_settings.refuse_requests_that_are_not_replayed),
 }  # fmt: skip
 
 

@@ -123,10 +123,10 @@ class _Recorded:
             generated = self.generated.get(request) or self.said_generated.get(request)
             yield Asked(
                 request, row["prompt_len"], row["max_tokens"],
-                self.taken.get(request, row["ts_ns"]), row["priority"] or 0,
+                self.taken.get(request, row["ts_ns"]), row["priority"],
                 request in self.waits, contents.get(request, ()),
                 generated if how in (LENGTH, STOP, ERROR) else None, runs.get(request, ()),
-                drafts.get(request, ()), row["lora"],
+                drafts.get(request, ()), row["lora"], bool(row["ignore_eos"]),
             )  # fmt: skip
 
     def calls(self) -> Iterator[Call]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from stepscope.ingest.errors import NotReplayed
 from stepscope.ingest.replay.sglang.building import KNOWN
+from stepscope.ingest.trace import Trace
 
 NEEDED = ("max_running_requests", "max_total_tokens", "context_len")
 _EFFECTIVE = {
@@ -33,3 +34,22 @@ def refuse_what_is_not_replayed(config: Json, where: str) -> None:
     if config.get("enable_overlap"):
         raise NotReplayed("its steps overlapped (SGLang's enable_overlap), which is not replayed",
                           where=where)  # fmt: skip
+
+
+def refuse_requests_that_are_not_replayed(trace: Trace) -> None:
+    """Raise `NotReplayed` for requests that no replay of SGLang can make again.
+
+    Admission keeps all of the room free that a request which ignores the end of a sequence may
+    take, and a share of it for any other: without that being told, it is another admission.
+    """
+    if trace.manifest.producer != "sglang":
+        return
+    arrived = trace.lifecycle.filter(event="arrive").select("lora", "ignore_eos").collect()
+    if arrived["lora"].null_count() < len(arrived):
+        raise NotReplayed("its requests ask for LoRA adapters, which are not replayed on SGLang",
+                          where=trace.name)  # fmt: skip
+    if arrived["ignore_eos"].null_count():
+        raise NotReplayed(
+            "it does not tell which requests ignore the end of a sequence, by which SGLang"
+            " reserves room", where=trace.name, todo="record it again",
+        )  # fmt: skip

@@ -30,20 +30,22 @@ class Asked:
     aborted. `runs` are (token, how often in a row) of its prompt and its output where a trace
     tells who begins like whom: equal tokens at the same place stand for equal tokens. `drafts` are
     (proposed, accepted) of its steps, as far as they are known. `lora` is the adapter that it asks
-    for.
+    for. `priority` is lower first, None where it asked for none; `ignore_eos` says that nothing
+    but its length ends it.
     """
 
     request: str
     prompt_len: int
     max_tokens: int
     arrival_ns: int
-    priority: int = 0
+    priority: int | None = None
     has_grammar: bool = False
     contents: tuple[int, ...] = ()
     num_outputs: int | None = None
     runs: tuple[tuple[int, int], ...] = ()
     drafts: tuple[tuple[int, int], ...] = ()
     lora: str | None = None
+    ignore_eos: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ CONFIG = {
     "rms_norm_eps": 1e-5, "torch_dtype": "float32", "bos_token_id": 1, "eos_token_id": 2,
     "tie_word_embeddings": False, "hidden_act": "silu",
 }  # fmt: skip
+STOPS = list(range(3, 24))
+"""Tokens that end whoever does not ignore them."""
 
 
 def scheduler_of(folder: Path, settings: dict[str, Any]) -> Any:
@@ -44,7 +46,7 @@ def scheduler_of(folder: Path, settings: dict[str, Any]) -> Any:
         model_path=str(folder / "model"), device="cpu", attention_backend="torch_native",
         sampling_backend="pytorch", load_format="dummy", skip_tokenizer_init=True,
         disable_overlap_schedule=True, dtype="float32", mem_fraction_static=0.1,
-        max_running_requests=16, disable_cuda_graph=True, grammar_backend="none", **settings,
+        disable_cuda_graph=True, grammar_backend="none", **{"max_running_requests": 16} | settings,
     )  # fmt: skip
     module.publish(
         args, role="scheduler", ranks=module.SpawnRanks(world_rank=0, dp_rank=None, gpu_id=0)
@@ -52,18 +54,22 @@ def scheduler_of(folder: Path, settings: dict[str, Any]) -> Any:
     return module.Scheduler(args, PortArgs.init_new(args))
 
 
-def add(scheduler: Any, name: str, prompt: list[int], max_tokens: int) -> None:
-    """Give the scheduler a request."""
+def add(scheduler: Any, number: int, prompt: list[int], max_tokens: int) -> None:
+    """Give the scheduler a request: every third ends at its length alone, some have priorities."""
     from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
     from sglang.srt.sampling.sampling_params import SamplingParams
 
-    sampling = SamplingParams(max_new_tokens=max_tokens, temperature=0, ignore_eos=True)
+    sampling = SamplingParams(
+        max_new_tokens=max_tokens, temperature=0, ignore_eos=number % 3 == 0, stop_token_ids=STOPS
+    )
     sampling.normalize(None)
+    has_priority = scheduler.enable_priority_scheduling and number % 5
     scheduler.handle_generate_request(
         TokenizedGenerateReqInput(
-            rid=name, input_text=None, input_ids=array("q", prompt), input_embeds=None,
+            rid=f"r{number:02}", input_text=None, input_ids=array("q", prompt), input_embeds=None,
             mm_inputs=None, token_type_ids=None, sampling_params=sampling, return_logprob=False,
             logprob_start_len=-1, top_logprobs_num=0, token_ids_logprob=None, stream=False,
+            priority=number % 4 if has_priority else None,
         )
     )  # fmt: skip
 
@@ -101,7 +107,7 @@ def main() -> None:
                 scheduler.abort_request(AbortReq(rid=scheduler.waiting_queue[-1].rid))
         length = draw.randrange(6, 40)
         own = [3 + (11 * number + at) % 240 for at in range(length - length // 2)]
-        add(scheduler, f"r{number:02}", shared[: length // 2] + own, draw.randrange(10, 60))
+        add(scheduler, number, shared[: length // 2] + own, draw.randrange(10, 60))
     truth += run(scheduler, 900)
     scheduler._stepscope.close()
     (folder / "truth.json").write_text(json.dumps(truth))

@@ -26,6 +26,11 @@ SITUATIONS: dict[str, dict[str, Any]] = {
     "retractions": {
         "max_total_tokens": 200, "schedule_policy": "lpm", "schedule_conservativeness": 0.01,
     },
+    "priorities": {
+        "max_total_tokens": 200, "enable_priority_scheduling": True, "max_running_requests": 4,
+        "priority_scheduling_preemption_threshold": 0,
+    },
+    "no cache": {"max_total_tokens": 200, "disable_radix_cache": True, "chunked_prefill_size": -1},
 }  # fmt: skip
 Run = tuple[Trace, list[dict[str, Any]]]
 
@@ -73,3 +78,14 @@ def test_another_pool_is_another_batch_from_some_step_on(run: Run, tmp_path: Pat
     assert rank.compared is not None
     assert rank.compared.divergence is not None
     assert not rank.said["is_stuck"]
+
+
+def test_requests_end_at_a_stop_token_and_at_their_length(run: Run) -> None:
+    trace, _ = run
+    told = trace.lifecycle.collect()
+    ignoring = set(told.filter(ignore_eos=True)["request"])
+    stopped = set(told.filter(cause="finish_matched_token")["request"])
+
+    assert ignoring
+    assert stopped
+    assert not ignoring & stopped

@@ -89,8 +89,8 @@ class SGLangScheduler:
         self.recording.event(
             "arrive", req.rid, ts_ns, queue_index=place, prompt_len=len(req.origin_input_ids),
             max_tokens=req.sampling_params.max_new_tokens, num_generated=0,
-            priority=self._lower_first(req.priority) if is_told else None,
-            alike=alike, num_alike=num_alike,
+            priority=self._lower_first(req.priority) if is_told else None, lora=req.lora_id,
+            ignore_eos=bool(req.sampling_params.ignore_eos), alike=alike, num_alike=num_alike,
         )  # fmt: skip
 
     def _lower_first(self, priority: int) -> int:

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 _OF_SCHEDULER = (
-    "schedule_policy", "enable_priority_scheduling", "enable_overlap", "page_size",
+    "schedule_policy", "enable_priority_scheduling", "enable_overlap", "enable_lora", "page_size",
     "chunked_prefill_size", "is_mixed_chunk", "max_prefill_tokens", "max_running_requests",
     "max_total_num_tokens",
 )  # fmt: skip

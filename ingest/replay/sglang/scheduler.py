@@ -40,8 +40,9 @@ class SglangScheduler:
         from sglang.srt.sampling.sampling_params import SamplingParams
 
         sampling = SamplingParams(
-            max_new_tokens=asked.max_tokens, temperature=0, ignore_eos=True, stop_token_ids=[LAST]
-        )
+            max_new_tokens=asked.max_tokens, temperature=0, ignore_eos=asked.ignore_eos,
+            stop_token_ids=[LAST],
+        )  # fmt: skip
         sampling.normalize(None)
         self._tokens[asked.request] = tokens = _tokens(asked, OWN + len(self._tokens))
         self.scheduler.handle_generate_request(TokenizedGenerateReqInput(
@@ -49,9 +50,15 @@ class SglangScheduler:
             input_embeds=None, mm_inputs=None, token_type_ids=None, sampling_params=sampling,
             return_logprob=False, logprob_start_len=-1, top_logprobs_num=0,
             token_ids_logprob=None, stream=False,
-            priority=self._sign * asked.priority if self._has_priorities else None,
+            priority=self._priority(asked),
         ))  # fmt: skip
         self._reqs |= {req.rid: req for req in self.scheduler.waiting_queue[-1:]}
+
+    def _priority(self, asked: Asked) -> int | None:
+        """Its priority as SGLang has it, where it looks at priorities."""
+        if asked.priority is None or not self._has_priorities:
+            return None
+        return self._sign * asked.priority
 
     def ready(self, request: str) -> None:
         """No request waits for anything beside room."""
@@ -79,6 +86,8 @@ class SglangScheduler:
             if how == ABORT:
                 self._abort(request)
         self._stopping = {request for request, how in ends.items() if how == STOP}
+        for request in self._stopping:  # a text that is to stop it ends whoever ignores tokens
+            self._reqs[request].sampling_params.ignore_eos = False
         self.scheduler.process_batch_result(batch, self.scheduler.run_batch(batch))
         self._stopping = set()
         self.scheduler.last_batch = batch

@@ -41,7 +41,7 @@ class VllmScheduler:
         request = Request(**_taken(
             Request, request_id=asked.request, prompt_token_ids=[TOKEN] * asked.prompt_len,
             sampling_params=sampling, pooling_params=None, eos_token_id=None,
-            arrival_time=asked.arrival_ns / 1e9, priority=asked.priority,
+            arrival_time=asked.arrival_ns / 1e9, priority=asked.priority or 0,
             block_hasher=self._hasher(asked) if self._caches else None,
             lora_request=self._lora(asked.lora),
         ))  # fmt: skip

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope import Recorder, Trace
+from stepscope.analyzers.replay.rank_by_rank import replay
+from stepscope.analyzers.replay.script_of import requests_and_calls
+from stepscope.ingest.errors import NotReplayed
+
+CONFIG = {"max_running_requests": 16, "max_total_num_tokens": 160, "context_len": 2048}
+
+
+def arrived(out: Path, **columns: Any) -> Trace:
+    with Recorder(out, producer="sglang", config=CONFIG) as recorder:
+        recorder.lifecycle(
+            ts_ns=1, step=0, request="a", event="arrive", prompt_len=5, max_tokens=8, **columns
+        )
+    return Trace.open(out)
+
+
+def not_asked(_: object) -> dict[str, Any]:
+    raise AssertionError("no scheduler is to be asked")
+
+
+def test_requests_of_which_nobody_knows_whether_they_ignore_the_end_are_refused(
+    tmp_path: Path,
+) -> None:
+    trace = arrived(tmp_path / "a.trace")
+
+    with pytest.raises(NotReplayed, match="which requests ignore the end of a sequence"):
+        replay(trace, "sglang", {}, tmp_path / "b.trace", not_asked)
+
+
+def test_requests_for_adapters_are_refused(tmp_path: Path) -> None:
+    trace = arrived(tmp_path / "a.trace", ignore_eos=False, lora="french")
+
+    with pytest.raises(NotReplayed, match="LoRA adapters") as refused:
+        replay(trace, "sglang", {}, tmp_path / "b.trace", not_asked)
+
+    assert refused.value.exit_code == 5
+
+
+@pytest.mark.parametrize("priority", [None, 3])
+@pytest.mark.parametrize("ignores", [False, True])
+def test_a_request_is_asked_for_with_its_own_priority_and_end(
+    tmp_path: Path, priority: int | None, ignores: bool
+) -> None:
+    trace = arrived(tmp_path / "a.trace", ignore_eos=ignores, priority=priority)
+
+    (asked,), _ = requests_and_calls(trace, 0, {})
+
+    assert (asked.priority, asked.ignore_eos) == (priority, ignores)
