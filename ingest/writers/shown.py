@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +14,7 @@ import polars as pl
 
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.errors import WriteError
+from stepscope.ingest.times import FAR_NS, US
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.engine_slices import FIELDS, engine_counters, engine_slices
 
@@ -26,7 +27,7 @@ _SHOWN_FIRST = ("engine / steps", "engine / decisions", "requests / ")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Frames of a trace, on its clock until they are moved.
+    """Frames of a trace, on its clock until they are moved; absurd times are cut to `FAR_NS`.
 
     slices    those of the spans and those made of an engine's tables, in lanes (`with_lanes`) and
               sorted by track and time; `step` and `correlation` only where a span has them
@@ -68,6 +69,8 @@ def _slices(trace: Trace, track: pl.Expr) -> pl.DataFrame:
             pl.col("track").fill_null(_NOWHERE),
             pl.col("name").fill_null(""),
             pl.col("form").fill_null(form),
+            _within_times(),
+            pl.col("dur_ns").clip(0, FAR_NS),
         )
     )
     longest_first = complete.sort("dur_ns", descending=True, nulls_last=False, maintain_order=True)
@@ -78,7 +81,7 @@ def _slices(trace: Trace, track: pl.Expr) -> pl.DataFrame:
 def _counters(trace: Trace, track: pl.Expr) -> pl.DataFrame:
     sampled = trace.counters.select("rank", "ts_ns", "track", "name", "unit", "value").collect()
     counted = pl.concat([engine_counters(trace), sampled], how="diagonal")
-    return counted.drop_nulls(["ts_ns", "value"]).with_columns(track)
+    return counted.drop_nulls(["ts_ns", "value"]).with_columns(track, _within_times())
 
 
 def _flows(trace: Trace, track: pl.Expr) -> pl.DataFrame:
@@ -87,7 +90,12 @@ def _flows(trace: Trace, track: pl.Expr) -> pl.DataFrame:
         pl.col(name).fill_null(pl.col(name).drop_nulls().first().over("rank", "flow"))
         for name in ("name", "category")
     ]
-    return ends.with_columns(of_flow).with_columns(track).collect()
+    return ends.with_columns(of_flow).with_columns(track, _within_times()).collect()
+
+
+def _within_times() -> pl.Expr:
+    """Times cut to what is a time, less a whole microsecond, so that differences are times, too."""
+    return pl.col("ts_ns").clip(US - FAR_NS, FAR_NS - US)
 
 
 def in_order(slices: pl.DataFrame) -> pl.DataFrame:
@@ -144,4 +152,5 @@ def draft(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     except OSError as error:
         raise WriteError(f"cannot be written: {error.strerror}", where=str(path)) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # the name is too long, or the folder is gone
+            unfinished.unlink()

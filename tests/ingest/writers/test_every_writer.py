@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from stepscope.ingest.errors import ConfigError, WriteError
@@ -77,3 +78,36 @@ def test_the_page_on_formats_names_it(writer: Writer, ending: str) -> None:
     page = (ROOT / "docs" / "formats.md").read_text("utf-8").partition("## Out")[2]
 
     assert f"`out{ending}`" in page
+
+
+FAR = [
+    {"ts_ns": 10, "dur_ns": 2**63 - 1},
+    {"ts_ns": -(2**62) - 5, "dur_ns": 5},
+    {"ts_ns": 2**63 - 1, "dur_ns": -7},
+]
+
+
+@each_writer
+def test_times_beyond_all_are_written_and_read_again(tmp_path: Path, writer: Writer) -> None:
+    out = tmp_path / f"far{writer.endings[0]}"
+    trace = trace_of(
+        spans=[{"track": "t", "name": "n", "form": "slice", **each} for each in FAR],
+        steps=[{"step": 1, "ts_ns": -(2**63), "kind": "decode", "dur_ns": 2**63 - 1}],
+        counters=[{"ts_ns": 2**63 - 1, "name": "c", "value": 1.0}],
+        flows=[{"ts_ns": 2**63 - 1, "flow": "1", "end": "start", "track": "t"}],
+    )
+
+    writer.write(trace, out)
+
+    shown = Trace.open(out).spans.filter(pl.col("name") == "n").collect()
+    assert len(shown) == len(FAR)
+
+
+@each_writer
+def test_a_name_that_is_too_long_is_said_in_one_line(tmp_path: Path, writer: Writer) -> None:
+    out = tmp_path / writer.endings[0].rjust(255, "n")
+
+    with pytest.raises(WriteError, match="File name too long"):
+        writer.write(trace_of(steps=[{"step": 1, "ts_ns": 0, "kind": "decode"}]), out)
+
+    assert not [*tmp_path.iterdir()]
