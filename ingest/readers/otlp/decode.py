@@ -33,6 +33,7 @@ _SPAN_FIELDS = ("traceId", "spanId", "parentSpanId", "kind", "status", "traceSta
 _NS_PER_S = 10**9
 _LAST_S = 1 << 32
 _MOST_TOKENS = 1 << 48
+_PRIORITIES = range(-(1 << 31), 1 << 31)
 _DEEPEST = 32
 Json = Mapping[str, Any]
 
@@ -142,7 +143,7 @@ def request_of(said: Json) -> Request | None:
         _tokens(said, "gen_ai.usage.prompt_tokens", "gen_ai.usage.input_tokens"),
         _tokens(said, "gen_ai.request.max_tokens"),
         _tokens(said, "gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens"),
-        _tokens(said, "gen_ai.request.priority"),
+        _priority(said),
     )
 
 
@@ -187,6 +188,11 @@ def _duration(said: Json, key: str) -> int | None:
 def _tokens(said: Json, *keys: str) -> int | None:
     numbers = (whole(said.get(key)) for key in keys)
     return next((each for each in numbers if each is not None and 0 <= each < _MOST_TOKENS), None)
+
+
+def _priority(said: Json) -> int | None:
+    number = whole(said.get("gen_ai.request.priority"))
+    return number if number is not None and number in _PRIORITIES else None
 
 
 def _part(said: Json, name: str) -> Json:

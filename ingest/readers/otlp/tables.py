@@ -58,7 +58,7 @@ def _events(span: RequestSpan) -> Iterator[Row]:
         if after is not None and (ends is None or span.begins + after <= ends):
             yield said | {"event": event, "ts_ns": span.begins + after}
     if ends is not None:
-        ended = "finish" if span.failed is None else "abort"
+        ended = "finish" if span.failed is None else "error"
         yield said | {
             "event": ended, "ts_ns": max(ends, span.begins), "cause": span.failed,
             "num_generated": request.num_generated,

@@ -85,12 +85,27 @@ def test_a_latency_longer_than_the_request_is_not_taken_for_one_of_its_own(tmp_p
     assert rows(trace, "lifecycle", "event") == ["arrive", "finish"]
 
 
-def test_a_span_that_failed_is_a_request_given_up(tmp_path: Path) -> None:
+def test_a_span_that_failed_is_a_request_that_ended_in_an_error(tmp_path: Path) -> None:
     failed = request(1, 0, 2) | {"status": {"code": 2, "message": "out of memory"}}
 
     trace = opened(tmp_path, exported(failed))
 
-    assert rows(trace, "lifecycle", "event", "cause")[-1] == ("abort", "out of memory")
+    assert rows(trace, "lifecycle", "event", "cause")[-1] == ("error", "out of memory")
+
+
+@pytest.mark.parametrize(
+    ("said", "priority"), [(-3, -3), (1 << 31, None), ("7", 7), (True, None), (1 << 70, None)]
+)
+def test_a_priority_may_be_below_0_and_is_unknown_where_no_column_holds_it(
+    tmp_path: Path, said: object, priority: int | None
+) -> None:
+    served = request(1, 0, 2)
+    value = {"key": "gen_ai.request.priority", "value": {"intValue": said}}
+    served["attributes"] = [*served["attributes"], value]
+
+    trace = opened(tmp_path, exported(served))
+
+    assert rows(trace, "lifecycle", "priority")[0] == priority
 
 
 def test_of_two_spans_of_a_request_the_one_that_tells_most_is_taken(tmp_path: Path) -> None:
