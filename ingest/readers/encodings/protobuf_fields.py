@@ -5,6 +5,8 @@ from __future__ import annotations
 from stepscope.ingest.readers.encodings.protobuf_columns import BYTES, FIXED32, FIXED64, VARINT
 
 _LAST_FIELD = 2000
+_64_BITS = (1 << 64) - 1
+"""Ten bytes have six bits more: these are nobody's."""
 
 
 def field_at(window: bytes, at: int) -> tuple[int, int] | None:
@@ -29,5 +31,5 @@ def varint(window: bytes, at: int) -> tuple[int, int] | None:
     for shift, byte in enumerate(window[at : at + 10]):
         number |= (byte & 127) << 7 * shift
         if byte < 128:
-            return number, at + shift + 1
+            return number & _64_BITS, at + shift + 1
     return None

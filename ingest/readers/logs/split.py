@@ -14,6 +14,7 @@ import msgspec
 
 from stepscope.ingest.errors import LimitExceeded
 from stepscope.ingest.limits import Limits, raised_by
+from stepscope.ingest.readers.text.letters import with_whole_letters
 
 STATISTIC = "iterLatencyMS"
 _ITERATION_LOG = b"'num_ctx_requests': "
@@ -59,17 +60,10 @@ def documents(blocks: Iterable[bytes], limits: Limits) -> Iterator[tuple[bytes, 
         except (ValueError, RecursionError):
             found, end, num_torn = None, at + 1, num_torn + 1
         for each in statistics_in(found):
-            yield _line(each), True
+            yield msgspec.json.encode(each), True
         at = text.find("{", end)
     if num_torn:
         yield STATISTIC.encode(), False
-
-
-def _line(statistics: dict[str, object]) -> bytes:
-    try:
-        return msgspec.json.encode(statistics)
-    except UnicodeEncodeError:  # half of a pair that stands for one letter, escaped
-        return json.dumps(statistics, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _text(blocks: Iterable[bytes], limits: Limits) -> str:
@@ -78,4 +72,4 @@ def _text(blocks: Iterable[bytes], limits: Limits) -> str:
         whole += block
         if len(whole) > limits.whole:
             raise LimitExceeded(f"more than {limits.whole:,} bytes", todo=raised_by("whole"))
-    return whole.decode("utf-8", "replace")
+    return with_whole_letters(whole.decode("utf-8", "replace"))

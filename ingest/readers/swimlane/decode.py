@@ -92,7 +92,7 @@ def phases(records: Json, tally: Tally) -> pl.DataFrame:
         kind = phase.get("kind") if isinstance(phase, dict) else None
         if times and isinstance(kind, str):
             queues = phase.get("shared_at_start")
-            lengths = queues if _are_numbers(queues, 3) else None
+            lengths = queues[:3] if isinstance(queues, list) and _are_numbers(queues, 3) else None
             task = number(phase.get("task_id"))
             rows.append((thread, kind, task, *times, lengths, _args(phase, task)))
     tally.count("scheduler phases", len(rows), len(found), "without a kind or times in order")
@@ -162,6 +162,7 @@ def cores(metadata: Json, tally: Tally) -> pl.DataFrame:
     seen = {"aic": 0, "aiv": 0}
     for core, kind in enumerate(kinds):
         thread = number(threads[core]) if core < len(threads) else None
+        thread = thread if thread is not None and thread < 1 << 31 else None
         if not isinstance(kind, str) or kind not in seen:
             rows.append((core, None, None, thread))
             continue

@@ -24,6 +24,7 @@ from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.readers.swimlane.decode import Json, Tally, number
 from stepscope.ingest.readers.swimlane.split import load_json
 from stepscope.ingest.readers.swimlane.tables import tables
+from stepscope.ingest.readers.text.letters import with_whole_letters
 from stepscope.ingest.readers.text.split import Lines
 
 RECORDS, DEPS, NAMES, SCOPES = (
@@ -177,7 +178,7 @@ def _scopes(file: Path, tally: Tally) -> _Scopes:
 
 def _scope(line: bytes) -> Json | None:
     try:
-        scope = json.loads(line)
+        scope = json.loads(with_whole_letters(line.decode("utf-8", "replace")))
     except (ValueError, RecursionError):
         return None
     return scope if isinstance(scope, dict) else None

@@ -14,6 +14,7 @@ from typing import Any
 from stepscope.ingest.errors import LimitExceeded, TruncatedTrace
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.encodings.inflate import Inflater
+from stepscope.ingest.readers.text.letters import with_whole_letters
 
 # Strings are passed over; one that is not closed takes the rest of the file.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{},]', re.DOTALL)
@@ -56,7 +57,7 @@ def _text(path: Path, limits: Limits) -> tuple[str, str | None]:
 
 
 def _decoded(content: bytearray) -> str:
-    return content.decode("utf-8", "replace").removeprefix("\ufeff")
+    return with_whole_letters(content.decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
 def _mended(text: str) -> str:

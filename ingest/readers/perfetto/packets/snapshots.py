@@ -72,7 +72,8 @@ class Clocks:
             clock = Clock(offset_ns, _unit_ns(each), each.is_incremental, each.timestamp)
             self._clocks[_key(sequence, each.clock_id)] = clock
         if REALTIME in shown and not self.epoch_ns:
-            self.epoch_ns = shown[REALTIME] - now_ns
+            epoch_ns = shown[REALTIME] - now_ns
+            self.epoch_ns = epoch_ns if abs(epoch_ns) < LIMIT_NS else 0
 
     def find(self, sequence: int, clock_id: int) -> Clock | None:
         """The clock of that number, None where nothing ties it to the trace's.

@@ -13,6 +13,7 @@ from stepscope.ingest.readers.perfetto.packets.snapshots import Clock, Clocks
 from stepscope.ingest.readers.perfetto.packets.texts import text
 from stepscope.ingest.readers.perfetto.packets.track_event import Unread
 from stepscope.ingest.readers.perfetto.packets.tracks import Tracks
+from stepscope.ingest.readers.text.letters import with_whole_letters
 
 STATE_CLEARED = 1  # TracePacket.sequence_flags
 
@@ -105,6 +106,6 @@ def _plain(kind: str, value: Any) -> Any:
         return value
     found = text(value)
     try:
-        return json.loads(found) if kind == "json_value" else found
+        return json.loads(with_whole_letters(found)) if kind == "json_value" else found
     except (ValueError, RecursionError):
         return found

@@ -24,6 +24,7 @@ from stepscope.ingest.readers.perfetto.packets.sequence import (
     NAMES,
     Sequence,
 )
+from stepscope.ingest.readers.perfetto.packets.snapshots import LIMIT_NS
 from stepscope.ingest.readers.perfetto.packets.texts import text, texts
 from stepscope.ingest.writers.perfetto_packets import OURS
 
@@ -149,7 +150,7 @@ class EventParser:
         return Event(
             template._replace(told_form=_form(ours.get(f"{OURS}form"))),
             self.within_limit(joined(parts)),
-            said[LEGACY].duration_us * 1000 if LEGACY in said and role == "slice" else None,
+            _legacy_ns(said) if role == "slice" else None,
             said[_CORRELATION] if 0 < said.get(_CORRELATION, 0) < LIMIT_CORRELATION else None,
             _step(ours.get(STEP)),
             [_legacy_arrow(template, _phase(said))] if is_flow else _plain_arrows(said, told),
@@ -209,6 +210,12 @@ def _id(legacy: Any) -> str | None:
         return str(legacy.bind_id) if legacy.HasField("bind_id") else None
     scope = f"{text(legacy.id_scope)} " if legacy.id_scope else ""
     return f"{scope}{getattr(legacy, kind)}"
+
+
+def _legacy_ns(said: Said) -> int | None:
+    """How long a slice of an older file took; None where that is beyond all times."""
+    dur_ns = said[LEGACY].duration_us * 1000 if LEGACY in said else -1
+    return dur_ns if 0 <= dur_ns < LIMIT_NS else None
 
 
 def _step(told: str | None) -> int | None:

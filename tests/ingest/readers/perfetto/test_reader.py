@@ -260,3 +260,22 @@ def test_an_arrow_ends_at_the_slice_that_says_so(tmp_path: Path) -> None:
     )
 
     assert rows(trace, "flows", "ts_ns", "track") == [(1, "t / async 5"), (3, "t")]
+
+
+@pytest.mark.parametrize("duration_us", [1 << 60, -1])
+def test_a_length_beyond_all_times_is_not_known(tmp_path: Path, duration_us: int) -> None:
+    legacy = {"phase": ord("X"), "duration_us": duration_us}
+    said = {"track_uuid": 1, "name": "io", "legacy_event": legacy}
+
+    trace = open_packets(tmp_path, NAMED, {"timestamp": 1, "track_event": said})
+
+    assert rows(trace, "spans", "ts_ns", "dur_ns", "form") == [(1, None, "unfinished")]
+
+
+def test_a_clock_that_shows_what_is_no_time_tells_no_epoch(tmp_path: Path) -> None:
+    far = {"clock_id": 1, "timestamp": 1 << 63, "unit_multiplier_ns": 1 << 62}
+    clocks = {"primary_trace_clock": 6, "clocks": [{"clock_id": 6, "timestamp": 5}, far]}
+
+    trace = open_packets(tmp_path, {"clock_snapshot": clocks}, NAMED, event(2, 3, "a"))
+
+    assert trace.manifest.clock.epoch_ns == 0

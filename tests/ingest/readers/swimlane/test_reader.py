@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 from stepscope.ingest.trace import Trace
 
@@ -201,3 +202,34 @@ def test_a_register_that_comes_round_again_is_joined_in_order(tmp_path: Path) ->
     spans = Trace.open(folder(tmp_path, records=twice)).core_spans.collect()
 
     assert spans.select("dispatch_ns", "ts_ns").rows() == [(1800, 2000), (17_800, 18_000)]
+
+
+@pytest.mark.parametrize("queues", [[1, 2, 3, "x"], [1, 2, 3, 2**80]])
+def test_more_queues_than_there_are_shapes_are_left_out(tmp_path: Path, queues: list[Any]) -> None:
+    phase = DISPATCH | {"shared_at_start": queues}
+
+    trace = Trace.open(folder(tmp_path, records=records(aicpu_scheduler_phases=[[phase]])))
+
+    assert trace.counters.collect()["value"].to_list() == [1.0, 2.0, 3.0]
+
+
+def test_a_thread_that_no_column_can_hold_is_not_known(tmp_path: Path) -> None:
+    device = DEVICE | {"core_to_thread": [5_000_000_000] * 6}
+
+    trace = Trace.open(folder(tmp_path, records=records(metadata=device)))
+
+    assert set(trace.core_spans.collect()["thread"]) == {None}
+
+
+def test_half_a_letter_is_replaced_in_names_and_in_what_is_said_of_the_device(
+    tmp_path: Path,
+) -> None:
+    device = DEVICE | {"core_types": ["\ud800"] * 6}
+    phase = DISPATCH | {"kind": "poll \ud800"}
+
+    trace = Trace.open(
+        folder(tmp_path, records=records(metadata=device, aicpu_scheduler_phases=[[phase]]))
+    )
+
+    assert "poll \ufffd" in trace.spans.collect()["category"].to_list()
+    assert trace.manifest.config["device"]["core_types"] == ["\ufffd"] * 6
