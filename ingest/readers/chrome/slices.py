@@ -63,7 +63,8 @@ def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     )
 
 
-def _id() -> pl.Expr:
+def async_id() -> pl.Expr:
+    """The id of what may hop between threads, null where neither of its fields tells one."""
     return pl.coalesce("id", pl.col("id2").str.extract(_ID_IN_ID2))
 
 
@@ -72,7 +73,9 @@ def _key() -> pl.Expr:
     pid = pl.col("pid").fill_null("")
     is_global = pl.col("id2").str.contains("global", literal=True).fill_null(False)
     owner = pl.when(is_global).then(pl.lit("")).otherwise(pid)
-    shared = pl.concat_str(pl.lit("id"), owner, pl.col("cat").fill_null(""), _id(), separator="\0")
+    shared = pl.concat_str(
+        pl.lit("id"), owner, pl.col("cat").fill_null(""), async_id(), separator="\0"
+    )
     thread = pl.concat_str(pl.lit("thread"), pid, pl.col("tid").fill_null(""), separator="\0")
     return pl.when(_is_async()).then(shared).otherwise(thread).alias("key")
 
@@ -86,7 +89,7 @@ def _track() -> pl.Expr:
 
     What we wrote ourselves says in `id2` where it stays on its thread.
     """
-    named = pl.concat_str(pl.col("cat").fill_null("async"), _id(), separator=" ")
+    named = pl.concat_str(pl.col("cat").fill_null("async"), async_id(), separator=" ")
     hopping = pl.concat_str("process", named, separator=" / ")
     return pl.when(_is_async() & ~_ON_THREAD).then(hopping).otherwise("track")
 

@@ -15,7 +15,7 @@ from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, numb
 from stepscope.ingest.readers.chrome.collect import Collected
 from stepscope.ingest.readers.chrome.counters import counter_rows
 from stepscope.ingest.readers.chrome.flows import BOUND_ENDS, UNDIRECTED
-from stepscope.ingest.readers.chrome.slices import NO_NAME, slices_of
+from stepscope.ingest.readers.chrome.slices import NO_NAME, async_id, slices_of
 from stepscope.ingest.readers.chrome.tracks import NAMING, with_tracks
 from stepscope.ingest.readers.xla_lines import with_devices
 from stepscope.ingest.schema import SPAN_FORMS
@@ -142,8 +142,9 @@ def _role() -> pl.Expr:
 def _reason_to_skip(ph: pl.Series) -> pl.Expr:
     """Why an event cannot be read, null when it can; the first reason counts."""
     role, is_name = pl.col("role"), pl.col("role") == "name"
-    needs_id = role.str.starts_with("async") | (role == "flow")
-    has_id = pl.col("id").is_not_null() | pl.col("id2").is_not_null()
+    is_async = role.str.starts_with("async")
+    needs_id = is_async | (role == "flow")
+    has_id = pl.when(is_async).then(async_id()).otherwise(pl.coalesce("id", "id2")).is_not_null()
     return (
         pl.when(role.is_null())
         .then(

@@ -272,3 +272,14 @@ def test_the_first_of_many_spans_can_be_asked_for(tmp_path: Path) -> None:
     assert rows(trace, "spans", "args")[:2] == ['{"a":0}', '{"a":1}']
     assert trace.spans.head(2).collect()["args"].to_list() == ['{"a":0}', '{"a":1}']
     assert trace.sql("select args from spans limit 1 offset 9")["args"].item() == '{"a":9}'
+
+
+@pytest.mark.parametrize("id2", [{}, "x", []])
+def test_what_tells_no_id_in_either_field_is_counted(tmp_path: Path, id2: object) -> None:
+    halves = ({"ph": ph, "name": "io", "pid": 1, "ts": ts, "id2": id2} for ph, ts in ("b1", "e5"))
+
+    trace = open_events(tmp_path, slice_("a", 1, 2), *halves)
+
+    assert rows(trace, "spans", "name") == ["a"]
+    assert trace.manifest.report
+    assert trace.manifest.report.skipped == {"no id": 2}
