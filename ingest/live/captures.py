@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from io import FileIO
@@ -10,7 +11,8 @@ from types import TracebackType
 
 import polars as pl
 
-from stepscope.ingest.frames import conformed
+from stepscope.ingest.errors import TraceError
+from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest, ReadReport, merged
 from stepscope.ingest.readers.forward_pass.reader import ForwardPassReader
@@ -50,21 +52,27 @@ class Captures:
 
     def trace(self, name: str, note: str, limits: Limits = DEFAULTS) -> Trace:
         """What was captured as one trace; raises `TraceError` where nothing of it can be read."""
-        read = [
-            reader.read(file, None, limits)
-            for reader, file in zip(PUBLISHED, self._files, strict=True)
-            if file.stat().st_size
-        ]
+        read: list[tuple[Mapping[str, Frame], Manifest]] = []
+        failed: list[TraceError] = []
+        for reader, file in zip(PUBLISHED, self._files, strict=True):
+            if file.stat().st_size:
+                try:
+                    read.append(reader.read(file, None, limits))
+                except TraceError as error:
+                    failed.append(error)
+        if failed and not read:
+            raise failed[0]
         frames: dict[str, list[pl.LazyFrame]] = {}
         for tables, _ in read:
             for table, frame in conformed(tables).items():
                 frames.setdefault(table, []).append(frame)
         together = {table: pl.concat(each) for table, each in frames.items()}
-        return Trace.from_tables(together, _noted([each for _, each in read], note), name=name)
+        notes = (note, *(f"not read: {error.what}" for error in failed))
+        return Trace.from_tables(together, _noted([each for _, each in read], notes), name=name)
 
 
-def _noted(manifests: list[Manifest], note: str) -> Manifest:
+def _noted(manifests: list[Manifest], notes: tuple[str, ...]) -> Manifest:
     found = merged(manifests)
     producers = " and ".join(each.producer for each in manifests)
     report = found.report or ReadReport()
-    return replace(found, producer=producers, report=replace(report, notes=(note, *report.notes)))
+    return replace(found, producer=producers, report=replace(report, notes=(*notes, *report.notes)))

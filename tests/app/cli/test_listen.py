@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.errors import ConfigError, TraceError
+from stepscope.ingest.live.captures import Captures
 from stepscope.ingest.live.subscriber import check_addresses
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Run
@@ -272,3 +273,22 @@ def test_without_pyzmq_one_line_says_what_to_install(tmp_path: Path) -> None:
 
     assert run.returncode == 2
     assert run.stderr == "stepscope: listening needs pyzmq; pip install 'stepscope[live]'\n"
+
+
+def test_what_cannot_be_read_of_one_format_costs_nothing_of_the_other(tmp_path: Path) -> None:
+    with Captures(tmp_path) as captures:
+        for payload in (pack(record(0)), pack([1, 2, 3])):
+            captures.file_of(payload).write(pack([b"", 0, payload, 1]))
+
+    trace = captures.trace("both", "2 messages came")
+
+    assert trace.num_rows("steps") == 1
+    assert report_of(trace).notes[1] == "not read: no batch of KV events in it"
+
+
+def test_what_can_be_read_of_no_format_is_said_in_one_line(tmp_path: Path) -> None:
+    with Captures(tmp_path) as captures:
+        captures.file_of(pack([1])).write(pack([b"", 0, pack([1]), 1]))
+
+    with pytest.raises(TraceError, match="no batch of KV events in it"):
+        captures.trace("none", "1 message came")
