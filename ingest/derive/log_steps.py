@@ -11,9 +11,11 @@ LONGEST_NS = 10_000_000_000
 def with_lengths(steps: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Let a step without a length last until the next of its rank, 10 s at most; and how many did.
 
-    The last step of a rank has no length: the log does not say that it ended.
+    The last step of a rank has no length: the log does not say that it ended. Nor has one before a
+    clock that was set back.
     """
     ordered = steps.sort("rank", "step", maintain_order=True)
     gap = pl.col("ts_ns").shift(-1).over("rank") - pl.col("ts_ns")
-    lasted = ordered.with_columns(dur_ns=pl.col("dur_ns").fill_null(gap.clip(0, LONGEST_NS)))
+    length = pl.when(gap >= 0).then(gap.clip(upper_bound=LONGEST_NS))
+    lasted = ordered.with_columns(dur_ns=pl.coalesce("dur_ns", length))
     return lasted, ordered["dur_ns"].null_count() - lasted["dur_ns"].null_count()

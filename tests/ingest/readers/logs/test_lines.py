@@ -250,3 +250,12 @@ def test_a_trace_of_a_log_can_be_saved_and_opened_again(tmp_path: Path) -> None:
     again = Trace.open(tmp_path / "out.trace")
     assert again.manifest.report == trace.manifest.report
     assert again.num_rows("steps") == trace.num_rows("steps")
+
+
+def test_a_step_before_a_clock_that_was_set_back_has_no_length(tmp_path: Path) -> None:
+    said = "TP0] Decode batch. #running-req: 1, #token: 9, token usage: 0.25, #queue-req: 3"
+    lines = [f"[2025-07-18 15:32:{second:02} {said}\n" for second in (10, 14, 5, 9)]
+
+    trace = open_log(tmp_path, "".join(lines))
+
+    assert rows(trace, "steps", "dur_ns") == [4_000_000_000, None, 4_000_000_000, None]
