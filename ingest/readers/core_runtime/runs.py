@@ -58,7 +58,8 @@ class Run:
         """Whether all of its tasks are said to be over."""
         return self.finish_line is not None and len(set(self.completed or (0, 1))) == 1
 
-    def refused(self, most: int) -> int:
+    @property
+    def refused(self) -> int:
         """The task that a full ring had no place for: the next after those that it was given."""
         _, ring, num_tasks, _ = self.full or (0, 0, 0, 0)
-        return ring << 32 | min(self.given.get(ring, num_tasks), most)
+        return ring << 32 | self.given.get(ring, num_tasks)

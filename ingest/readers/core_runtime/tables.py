@@ -22,6 +22,7 @@ from stepscope.ingest.readers.core_runtime.decode import RuntimeLog
 from stepscope.ingest.schema import BY_NAME, CORE_KINDS
 
 LIMIT_GIVEN = 1 << 16
+UNLISTED = f"tasks that full rings had been given, beyond {LIMIT_GIVEN:,}"
 FROM_REPORT, BY_NUMBER = (
     "blocks from the cores that a stall report names",
     "tasks of which the log gives only the number",
@@ -170,12 +171,21 @@ class RuntimeTables:
             row |= {"outcome": "pending", "retired": None}
 
     def _of_rings(self, rows: dict[Key, Row]) -> None:
-        """Tasks that a full ring had been given, and the one that it refused."""
+        """Tasks that a full ring had been given, and the one that it refused.
+
+        The log only counts them, so that few lines stand for many: of all runs no more are listed
+        than a ring has places for.
+        """
+        left = LIMIT_GIVEN
         for number, run in enumerate(self.log.runs):
             if not run.full:
                 continue
-            refused = run.refused(LIMIT_GIVEN)
-            for task in range(refused & ~0xFFFFFFFF, refused + 1):
+            refused = run.refused
+            listed = range(refused & ~0xFFFFFFFF, refused + 1)[-left - 1 :]
+            unlisted = (refused & 0xFFFFFFFF) + 1 - len(listed)
+            left -= len(listed) - 1
+            self.log.skipped.update({UNLISTED: unlisted} if unlisted else {})
+            for task in listed:
                 if (number, task) not in rows:
                     line = None if task == refused else run.first_line
                     rows[number, task] = {"line": line, "outcome": "pending"}
@@ -214,7 +224,7 @@ class RuntimeTables:
         for number, run in enumerate(self.log.runs):
             if run.full:
                 line, ring, num_tasks, window = run.full
-                yield self._decision(number, line, run.refused(LIMIT_GIVEN), "rejected") | {
+                yield self._decision(number, line, run.refused, "rejected") | {
                     "reason": f"scope deadlock: {num_tasks} tasks of one scope fill a window of "
                     f"{window}, and are kept until the scope ends",
                     "resource": f"task window of ring {ring}",

@@ -26,7 +26,8 @@ from stepscope.ingest.readers.text.split import NO_END, Lines
 HEADERS = "headers"
 MALFORMED = "lines that are not a request"
 _BOM = b"\xef\xbb\xbf"
-_CHUNK_LINES = 1 << 16
+_CHUNK_BYTES = 4 << 20
+"""So much is read at a time: a line of a workload may be of as many requests as fit into it."""
 
 
 @dataclass(slots=True)
@@ -44,14 +45,16 @@ class _List:
     def read_all(self, lines: Lines) -> None:
         """Read every line; raises `LimitExceeded` where there are too many."""
         chunk: list[bytes] = []
+        num_bytes = 0
         for line, is_whole in lines:
             self.repaired[NO_END] += not is_whole
             if lines.num_lines == 1 and self._is_header(line.removeprefix(_BOM)):
                 continue
             chunk.append(line.removeprefix(_BOM))
-            if len(chunk) == _CHUNK_LINES:
+            num_bytes += len(line)
+            if num_bytes >= _CHUNK_BYTES:
                 self._add(chunk)
-                chunk = []
+                chunk, num_bytes = [], 0
         self._add(chunk)
         self.skipped.update(lines.left_out())
 

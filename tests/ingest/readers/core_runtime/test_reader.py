@@ -12,6 +12,7 @@ from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.core_runtime.decode import MALFORMED, RuntimeLog
 from stepscope.ingest.readers.core_runtime.reader import RuntimeLogReader
+from stepscope.ingest.readers.core_runtime.tables import LIMIT_GIVEN, UNLISTED
 from stepscope.ingest.readers.text.split import NO_END, Lines
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
@@ -254,3 +255,19 @@ def test_mutated_logs_raise_nothing_but_our_errors(folder: Path, content: bytes)
         trace.table(name).collect()
     lines = len([line for line in content.splitlines() if line])
     assert sum(report_of(trace).read.values()) + sum(report_of(trace).skipped.values()) == lines
+
+
+def test_of_tasks_that_a_log_only_counts_no_more_are_listed_than_a_ring_holds(
+    tmp_path: Path,
+) -> None:
+    run = (
+        "[INFO] x: Thread 0: PTO2 dispatch starting with 3 cores\n"
+        "[ERROR] x: Scope Deadlock Detected! (ring 1)\n"
+        "[ERROR] x: Tasks in current scope (999999999) >= task_window_size (9)\n"
+    )
+
+    trace = open_log(tmp_path, run * 3)
+
+    assert trace.num_rows("tasks") == LIMIT_GIVEN + 3
+    assert report_of(trace).skipped[UNLISTED] == 3 * 999_999_999 - LIMIT_GIVEN
+    assert rows(trace, "decisions", "subject")[0] == str(RING + 999_999_999)

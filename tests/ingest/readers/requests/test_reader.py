@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +16,8 @@ from stepscope.analyzers.latency.blame import blame
 from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
-from stepscope.ingest.readers.requests.collect import HASHES
+from stepscope.ingest.readers.requests import reader
+from stepscope.ingest.readers.requests.collect import HASHES, MooncakeLines
 from stepscope.ingest.readers.requests.reader import MALFORMED, RequestsReader
 from stepscope.ingest.readers.text.split import NO_END
 from stepscope.ingest.storage.saving import save_trace
@@ -218,3 +221,21 @@ def test_junk_raises_nothing_but_our_errors(
     except TraceError:
         return
     assert Trace.from_tables(tables, manifest).lifecycle.collect().width
+
+
+def test_a_list_is_read_a_few_lines_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_CHUNK_BYTES", 2 * len(MOONCAKE.splitlines()[0]))
+    given: list[int] = []
+    read = MooncakeLines.rows
+
+    def counted(self: MooncakeLines, lines: list[bytes], skipped: Counter[str]) -> pl.DataFrame:
+        given.append(len(lines))
+        return read(self, lines, skipped)
+
+    monkeypatch.setattr(MooncakeLines, "rows", counted)
+    trace = open_log(tmp_path, MOONCAKE * 30)
+
+    assert max(given) <= 4
+    assert trace.num_rows("lifecycle") == 30 * MOONCAKE.count("\n")
