@@ -190,7 +190,7 @@ def test_a_trace_without_arrivals_and_a_folder_that_is_no_trace_are_refused(
         Workload.load(tmp_path)
 
 
-def test_a_trace_that_was_diverged_from_its_workload_is_refused(tmp_path: Path) -> None:
+def test_a_trace_that_was_taken_away_from_its_workload_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "run.trace"
     with recorder_for(out, "x", "after", {}, identical(MAX_LISTED + 1, 1, 1).as_dict()):
         pass
