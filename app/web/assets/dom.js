@@ -1,4 +1,5 @@
 /* Elements of the page: text nodes only, whatever a trace calls its things. */
+/** @import { Pen } from "./types.js" */
 
 /**
  * The element of an id, which is there.
@@ -13,6 +14,25 @@ export function byId(id) {
 
 /** @returns {HTMLCanvasElement} */
 export const canvas = () => /** @type {HTMLCanvasElement} */ (byId("canvas"));
+
+/**
+ * The pen of a canvas that is so large on the page, with as many pixels as the screen has there.
+ * @param {HTMLCanvasElement} surface
+ * @param {number} width
+ * @param {number} height
+ * @returns {Pen}
+ */
+export function penOf(surface, width, height) {
+  const ratio = devicePixelRatio || 1;
+  if (surface.width !== Math.round(width * ratio) || surface.height !== Math.round(height * ratio)) {
+    surface.width = Math.round(width * ratio);
+    surface.height = Math.round(height * ratio);
+    Object.assign(surface.style, { width: `${width}px`, height: `${height}px` });
+  }
+  const ctx = /** @type {Pen} */ (surface.getContext("2d"));
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return ctx;
+}
 
 /**
  * @param {string} tag

@@ -1,5 +1,5 @@
 /* The mouse on the timeline: drag moves, wheel zooms, shift marks a range, click selects. */
-import { RULER } from "./frame.js";
+import { RULER } from "./overlays.js";
 /** @import { Lane, Laid, Range } from "./types.js" */
 
 const STILL = 4; // pixels that a click may move

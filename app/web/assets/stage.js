@@ -3,17 +3,18 @@
 import * as address from "./address.js";
 import * as busy from "./busy.js";
 import { setProps } from "./dash.js";
-import { byId, canvas } from "./dom.js";
-import { RULER, paintFrame } from "./frame.js";
+import { byId, canvas, penOf } from "./dom.js";
+import { paintFrame } from "./frame.js";
 import * as labels from "./labels.js";
 import * as minimap from "./minimap.js";
+import { RULER } from "./overlays.js";
 import { FONT, image } from "./paint.js";
 import { read, shownAt } from "./picture.js";
 import * as pointer from "./pointer.js";
 import * as range from "./range.js";
 import { layout, rowOf } from "./rows.js";
 import * as tip from "./tip.js";
-/** @import { Answer, Hover, Lane, Model, Pen, Picture, Placed, Plan, Range, View } from "./types.js" */
+/** @import { Answer, Hover, Lane, Model, Picture, Placed, Plan, Range, View } from "./types.js" */
 
 const MARGIN = 0.5;       // of the view, asked for on both sides so that a pan has something to show
 const PATIENCE_MS = 5000; // a picture that takes longer no longer holds up the next
@@ -252,16 +253,8 @@ function draw() {
 }
 
 function paint() {
-  const ratio = devicePixelRatio || 1;
-  const surface = canvas();
   const [w, h] = [width(), height()];
-  if (surface.width !== Math.round(w * ratio) || surface.height !== Math.round(h * ratio)) {
-    surface.width = Math.round(w * ratio);
-    surface.height = Math.round(h * ratio);
-    Object.assign(surface.style, { width: `${w}px`, height: `${h}px` });
-  }
-  const ctx = /** @type {Pen} */ (surface.getContext("2d"));
-  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const ctx = penOf(canvas(), w, h);
   ctx.font = FONT;
   ctx.lineWidth = 1;
   paintFrame(ctx, { model: model(), view, picture, placed: placed(), hover, sketched, colours, width: w, height: h, xOf });

@@ -101,6 +101,22 @@
 /** What the mouse is over.
  * @typedef {{x: number, y: number, t: number, row: Laid | null, lane: Lane | null, shown: Shown | null}} Hover */
 
+/**
+ * What a frame shows; `xOf` gives the pixel of a time.
+ * @typedef {object} Frame
+ * @property {Model} model
+ * @property {View} view
+ * @property {Picture | null} picture
+ * @property {Placed[]} placed
+ * @property {Hover | null} hover
+ * @property {[number, number] | null} sketched
+ * @property {Record<string, string>} colours
+ * @property {number} width
+ * @property {number} height
+ * @property {(t: number) => number} xOf */
+
+/** @typedef {{t: number, label: string}[]} Ticks */
+
 /** @typedef {CanvasRenderingContext2D} Pen */
 
 export {};
