@@ -45,3 +45,23 @@ class Table:
     def names(self) -> tuple[str, ...]:
         """Column names, in order."""
         return tuple(column.name for column in self.columns)
+
+
+def i64(name: str, meaning: str) -> Column:
+    """Make a column of whole numbers, times among them."""
+    return Column(name, Type.I64, meaning)
+
+
+def i32(name: str, meaning: str) -> Column:
+    """Make a column of small whole numbers, such as ranks and counts of requests."""
+    return Column(name, Type.I32, meaning)
+
+
+def text(name: str, meaning: str, values: tuple[str, ...] = ()) -> Column:
+    """Make a column of texts, of these `values` alone if any are named."""
+    return Column(name, Type.STR, meaning, values)
+
+
+def flag(name: str, meaning: str) -> Column:
+    """Make a column that is true or false."""
+    return Column(name, Type.BOOL, meaning)
