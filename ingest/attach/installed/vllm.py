@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stepscope.ingest.attach.installed.offered import InstalledEngine, Part, held
-from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
+from stepscope.ingest.attach.vllm.engine_config import FOLLOWED, INLINE_PREEMPTION
 
 _OWNERS = {
     "scheduler": "vllm.v1.core.sched.scheduler:Scheduler.",
@@ -21,7 +23,12 @@ _CLIENT = "vllm.v1.engine.core_client:"
 
 def _needs(owner: str, *names: str, of: str = "") -> tuple[str, ...]:
     """Functions of an owner, all where none is named."""
-    followed = FOLLOWED[owner]
+    return _named(owner, FOLLOWED[owner], *names, of=of)
+
+
+def _named(
+    owner: str, followed: Mapping[str, tuple[str, ...]], *names: str, of: str = ""
+) -> tuple[str, ...]:
     return tuple(
         f"{of or _OWNERS[owner]}{name}({', '.join(held(followed[name]))})"
         for name in names or followed
@@ -41,7 +48,9 @@ VLLM = InstalledEngine(
              _needs("scheduler", "schedule", "update_from_output")),
         Part("requests that arrive, finish and are aborted",
              _needs("scheduler", "add_request", "finish_requests", "_free_request")),
-        Part("preemptions", _needs("scheduler", "_preempt_request")),
+        Part("preemptions", _needs("scheduler", "_preempt_request"),
+             instead=tuple(name for owner, followed in INLINE_PREEMPTION.items()
+                           for name in _named(owner, followed))),
         Part("why requests wait",
              (*_needs("kv_cache_manager"), *_needs("coordinator"), *_needs("queue"))),
         Part("KV blocks and who holds them", _needs("block_pool")),

@@ -84,6 +84,12 @@ FOLLOWED: dict[str, dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """What is followed in every version, with the parameters that are looked at (a `?`: where there
 are such); what only some have is not missed where it is absent."""
+INLINE_PREEMPTION = {
+    "kv_cache_manager": {"free": ("request",)},
+    "queue": {"prepend_request": ("request",)},
+}
+"""What is followed in the place of `_preempt_request` in versions whose `schedule` does that itself:
+it frees a request's blocks, then puts it to the front of the queue."""
 
 
 def version() -> str:
@@ -142,8 +148,12 @@ def not_found(scheduler: Any) -> list[str]:
 
 def preempts_inline(scheduler: Any) -> bool:
     """Tell whether `schedule` preempts by itself, so that only what it calls for that is seen."""
-    manager, waiting = (getattr(scheduler, name, None) for name in ("kv_cache_manager", "waiting"))
-    is_seen = hasattr(manager, "free") and hasattr(waiting, "prepend_request")
+    owners = {"kv_cache_manager": "kv_cache_manager", "queue": "waiting"}
+    is_seen = all(
+        lacks(getattr(scheduler, owners[owner], None), name, takes) is None
+        for owner, followed in INLINE_PREEMPTION.items()
+        for name, takes in followed.items()
+    )
     return is_seen and not hasattr(scheduler, "_preempt_request")
 
 

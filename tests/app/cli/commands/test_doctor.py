@@ -15,11 +15,13 @@ import pytest
 
 from stepscope.ingest.attach.installed.engines import ENGINES
 from stepscope.ingest.attach.installed.offered import InstalledEngine, Part
+from stepscope.ingest.attach.installed.vllm import VLLM
 from stepscope.ingest.attach.sglang.registering import HOOKS
 from tests.app.cli.conftest import Command
 from tests.packages import write_package
 
 NAMES = [(engine, name) for engine in ENGINES for part in engine.parts for name in part.needs]
+PREEMPTIONS = next(part for part in VLLM.parts if part.instead)
 PARTS = [(engine, part) for engine in ENGINES for part in engine.parts]
 
 
@@ -116,6 +118,19 @@ def test_a_function_that_takes_something_else_is_as_good_as_gone(
     told = json.loads(stepscope(engine.name, "doctor", "--format", "json").out)
 
     assert set(told["missing"].get(part.name, ())) == set(taken)
+
+
+@pytest.mark.parametrize("gone", [None, *PREEMPTIONS.instead])
+def test_preemptions_are_seen_where_a_step_preempts_by_itself_and_what_it_calls_is_there(
+    gone: str | None, stepscope: Command, packages: Path
+) -> None:
+    others = [name for name in everything(VLLM) if name not in PREEMPTIONS.needs]
+    install(VLLM, packages, [*others, *(name for name in PREEMPTIONS.instead if name != gone)])
+
+    told = json.loads(stepscope("vllm", "doctor", "--format", "json").out)
+
+    assert (PREEMPTIONS.name in told["records"]) == (gone is None)
+    assert told["missing"] == ({} if gone is None else {PREEMPTIONS.name: [*PREEMPTIONS.needs]})
 
 
 def test_another_version_is_a_note_and_no_trouble(
