@@ -7,7 +7,7 @@ import pytest
 
 from stepscope.app.debug.session import Session
 from stepscope.ingest.trace import Trace
-from tests.vllm.judging import judges, state
+from tests.vllm.judging import judges, reasons, state
 from tests.vllm.judging.confirm import confirm
 from tests.vllm.runs import Run
 from tests.vllm.situations import IN_PROCESS
@@ -37,7 +37,7 @@ def test_whoever_waits_has_a_reason_at_every_step(run: Run) -> None:
 
 
 def test_reasons_are_what_the_scheduler_was_short_of(run: Run) -> None:
-    assert state.unfounded(run.trace, run.truth[0]) == []
+    assert reasons.unfounded(run.trace, run.truth[0]) == []
 
 
 def test_tokens_of_each_step_are_those_of_the_engines_own_profile(run: Run) -> None:

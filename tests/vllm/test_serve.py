@@ -13,7 +13,7 @@ import pytest
 
 from stepscope.app.debug.session import Session
 from stepscope.ingest.trace import Trace
-from tests.vllm.judging import judges, state
+from tests.vllm.judging import judges, reasons, state
 from tests.vllm.judging.confirm import confirm
 from tests.vllm.running.serving import Server, serving
 from tests.vllm.runs import Run
@@ -99,7 +99,7 @@ def test_whoever_waits_has_a_reason_that_the_scheduler_bears_out(
 
     for rank, lines in run.truth.items():
         assert state.unexplained(run.trace, lines, rank) == []
-        assert state.unfounded(run.trace, lines, rank) == []
+        assert reasons.unfounded(run.trace, lines, rank) == []
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

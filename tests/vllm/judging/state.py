@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -75,38 +75,12 @@ def unexplained(trace: Trace, lines: Sequence[Row], rank: int = 0) -> list[str]:
     return found
 
 
-def unfounded(trace: Trace, lines: Sequence[Row], rank: int = 0) -> list[str]:
-    """Reasons of those who wait that what the scheduler held at that step does not bear out."""
-    session = Session(trace, rank)
-    engine = _settings(trace)
-    found: list[str] = []
-    for step in steps_of(session, lines):
-        session.goto(step=step.number)
-        for left in session.left_out():
-            holds = BORNE_OUT.get(left.resource or "")
-            if holds and not left.is_running and not holds(left.request, step.line, engine):
-                found.append(f"step {step.number}: {left.request}: {left.resource}, {left.reason}")
-        if len(found) > MOST_TOLD:
-            break
-    return found
-
-
-def _settings(trace: Trace) -> Row:
+def settings(trace: Trace) -> Row:
+    """What the engine was set to, in one table."""
     told: Row = {}
     for group in trace.manifest.config.values():
         told |= group if isinstance(group, dict) else {}
     return told
-
-
-BORNE_OUT: dict[str, Callable[[str, Row, Row], bool]] = {
-    "seat": lambda _, line, engine: len(line["running"]) >= engine["max_num_seqs"],
-    "grammar": lambda name, line, _: (
-        line["status"][name] == "WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR"
-    ),
-    "queue": lambda name, line, _: line["waiting"][0] != name,
-    "kv-block": lambda name, line, _: line["waiting"][0] == name or name in line["waiting"],
-}
-"""By what a request is short of, whether the witness's line says so too."""
 
 
 def _held(session: Session, owners: Owners) -> Row:
