@@ -7,6 +7,7 @@ StepscopeError                  one line: what, where, what to do next
 │   ├── SchemaMismatch          a table is not what the schema says
 │   └── LimitExceeded           hostile or absurd size, depth or count
 ├── NotReplayed                 a recorded run that no replay can repeat   exit 5
+├── ReplayFailed                the engine of a replay cannot do it        exit 6
 ├── WriteError                  nothing can be written there             exit 2
 │   └── RecordingError          a recording cannot be started there
 └── ConfigError                 wrong usage or configuration             exit 2
@@ -72,6 +73,12 @@ class NotReplayed(StepscopeError):
     """No replay can repeat the recorded run, whatever is set."""
 
     exit_code = 5
+
+
+class ReplayFailed(StepscopeError):
+    """The engine that is installed where a replay was asked for is not there, fails or hangs."""
+
+    exit_code = 6
 
 
 class QueryError(ConfigError):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from stepscope.analyzers.replay.recorded_settings import ENGINES, config_of
 from stepscope.analyzers.replay.same_decisions import Compared, compare
@@ -54,19 +56,19 @@ class Replay:
 
 
 def replay(
-    trace: Trace, engine: str, settings: Mapping[str, Any], out: Path, runner: Runner
-) -> Replay:
-    """Replay every rank of a trace; `runner` runs a script in the engine's environment into `out`.
+    trace: Trace, engine: str, settings: Mapping[str, Any], out: Path, runner: Runner,
+    ranks: Collection[int] = (),
+) -> Replay:  # fmt: skip
+    """Replay ranks of a trace, all of them where none is named; `runner` runs a script in the
+    engine's environment into `out`.
 
     Where requests are told and no steps, they are served on a clock that is computed. Raises
     `ConfigError` where the trace does not tell what a replay has to know.
     """
-    asked = ranks_of(trace)
-    if not asked:
-        raise ConfigError("no request arrives in it", where=trace.name)
+    asked = _asked_for(trace, ranks)
     config = config_of(engine, trace.manifest, settings, trace.name)
     ENGINES[engine].refuse_requests(trace)
-    has_steps = trace.has("steps") and trace.has("batch_rows")
+    has_steps = _has_steps(trace)
     said: dict[int, Json] = {}
     costs: dict[int, FittedCosts | ServedCosts | None] = {}
     for rank in asked:
@@ -81,13 +83,41 @@ def replay(
         script = Script(engine, config, requests, calls, rank, fitted.costs if fitted else None)
         said[rank] = runner(script)
     replayed = Trace.open(out)
-    ranks = tuple(
+    found = tuple(
         RankReplay(
             rank, said[rank], compare(trace, replayed, rank) if has_steps else None, costs[rank]
         )
         for rank in said
     )
-    return Replay(engine, trace, replayed, settings, ranks, served(trace, replayed, _judged(ranks)))
+    return Replay(engine, trace, replayed, settings, found, served(trace, replayed, _judged(found)))
+
+
+def _asked_for(trace: Trace, ranks: Collection[int]) -> list[int]:
+    known = ranks_of(trace)
+    if not known:
+        raise ConfigError("no request arrives in it", where=trace.name)
+    if gone := [str(each) for each in ranks if each not in known]:
+        raise ConfigError(
+            f"no request arrives at rank {', '.join(gone)}", where=trace.name,
+            todo=f"its ranks are {', '.join(map(str, known))}",
+        )  # fmt: skip
+    return [each for each in known if not ranks or each in ranks]
+
+
+def _has_steps(trace: Trace) -> bool:
+    """Whether steps are told, with what was in them, and what came of them where anything did."""
+    if not trace.has("steps"):
+        return False
+    gave = pl.col("event").is_in(["first-token", "finish"])
+    has_given = not trace.lifecycle.filter(gave).head(1).collect().is_empty()
+    needed = {"batch_rows": True, "outputs": has_given}
+    lacking = [name for name, is_needed in needed.items() if is_needed and not trace.has(name)]
+    if len(lacking) == 1:
+        raise ConfigError(
+            f"it has steps, but no {lacking[0]}, without which they cannot be made again",
+            where=trace.name, todo="record the engine itself, see docs/replay.md",
+        )  # fmt: skip
+    return not lacking
 
 
 def _judged(ranks: tuple[RankReplay, ...]) -> frozenset[str] | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from stepscope.analyzers.replay import sglang_settings, vllm_settings
+from stepscope.analyzers.replay.setting_values import refused
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.replay.sglang import building as sglang
@@ -25,7 +26,8 @@ class Engine(NamedTuple):
     """How an engine's scheduler is configured.
 
     Its settings by name, those without which it is not built, what a manifest tells of them, and
-    what is refused, of its configuration and of its requests.
+    what is refused, of its configuration and of its requests. `changed` makes the recorded settings
+    those that are asked for.
     """
 
     title: str
@@ -33,14 +35,15 @@ class Engine(NamedTuple):
     needed: tuple[str, ...]
     recorded: Callable[[Json], Json]
     refuse: Callable[[Json, str], None]
+    changed: Callable[[Json, Mapping[str, Any], str], Json]
     refuse_requests: Callable[[Trace], None] = _any_request
 
 
 ENGINES = {
     "vllm": Engine("vLLM", vllm.KNOWN, vllm_settings.NEEDED, vllm_settings.recorded,
-                   vllm_settings.refuse_what_is_not_replayed),
+                   vllm_settings.refuse_what_is_not_replayed, vllm_settings.changed),
     "sglang": Engine("SGLang", sglang.KNOWN, sglang_settings.NEEDED, sglang_settings.recorded,
-                     sglang_settings.refuse_what_is_not_replayed,
+                     sglang_settings.refuse_what_is_not_replayed, sglang_settings.changed,
                      sglang_settings.refuse_requests_that_are_not_replayed),
 }  # fmt: skip
 
@@ -61,7 +64,7 @@ def config_of(engine: str, manifest: Manifest, settings: Mapping[str, Any], wher
         raise ConfigError(f"it was written by {manifest.producer}, not by {engine}", where=where,
                           todo=f"replay it with --engine {manifest.producer}")  # fmt: skip
     of.refuse(manifest.config, where)
-    config = {**of.recorded(manifest.config), **settings}
+    config = of.changed(of.recorded(manifest.config), settings, where)
     if missing := [name for name in of.needed if config.get(name) is None]:
         raise ConfigError(
             f"it was written by {manifest.producer or 'nobody knows what'}, and tells of no"
@@ -72,7 +75,11 @@ def config_of(engine: str, manifest: Manifest, settings: Mapping[str, Any], wher
 
 
 def settings_of(texts: Iterable[str], engine: str) -> Json:
-    """Read NAME=VALUE; raises `ConfigError` for a name that no scheduler is configured by."""
+    """Read NAME=VALUE.
+
+    Raises `ConfigError` for a name that no scheduler is configured by, and for a value that the
+    setting does not take.
+    """
     known, settings = ENGINES[engine].known, {}
     for text in texts:
         name, is_set, value = text.partition("=")
@@ -86,6 +93,8 @@ def settings_of(texts: Iterable[str], engine: str) -> Json:
                 todo=f"did you mean {near[0]}?" if near else f"settings: {', '.join(known)}",
             )
         settings[name] = _value(value)
+        if (takes := refused(name, settings[name])) is not None:
+            raise ConfigError(f"--set {text}: {name} is no {value!r}", todo=f"give it {takes}")
     return settings
 
 

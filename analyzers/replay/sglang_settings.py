@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from stepscope.ingest.errors import NotReplayed
@@ -27,6 +28,11 @@ def recorded(config: Json) -> Json:
             flat[name] = config[told]
     found = {name: flat[name] for name in KNOWN if name in flat}
     return {**found, "environment": config.get("environment") or {}}
+
+
+def changed(config: Json, settings: Mapping[str, Any], _where: str) -> Json:
+    """The configuration with other settings."""
+    return {**config, **settings}
 
 
 def refuse_what_is_not_replayed(config: Json, where: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from stepscope.ingest.errors import NotReplayed
+from stepscope.ingest.errors import ConfigError, NotReplayed
 from stepscope.ingest.replay.vllm.building import KNOWN
 from stepscope.ingest.replay.vllm.kv_groups import FULL, SPECS
 
@@ -13,7 +14,7 @@ SECTIONS = (
     "scheduler",
 )  # fmt: skip
 NEEDED = ("max_num_seqs", "max_num_batched_tokens", "max_model_len", "block_size", "num_blocks")
-NOT_SET = ("spec_method", "kv_cache_groups", "hash_block_size")
+NOT_SET = ("spec_method", "kv_cache_groups", "hash_block_size", "content_block_size")
 """Told by the manifest, and not to be set by hand."""
 Json = dict[str, Any]
 
@@ -35,7 +36,31 @@ def recorded(config: Json) -> Json:
         flat["spec_method"] = drafting.get("method")
     if config.get("kv_cache_groups"):
         flat["kv_cache_groups"] = config["kv_cache_groups"]
+    flat["content_block_size"] = flat.get("block_size")
     return {name: flat[name] for name in (*KNOWN, *NOT_SET) if name in flat}
+
+
+def changed(config: Json, settings: Mapping[str, Any], where: str) -> Json:
+    """The configuration with other settings.
+
+    Another block size is that of the KV cache group too, and of its hashes where those do not fit.
+    Raises `ConfigError` where several groups have blocks of their own.
+    """
+    found = {**config, **settings}
+    size = settings.get("block_size")
+    if size is None:
+        return found
+    groups = config.get("kv_cache_groups") or ()
+    if len(groups) > 1:
+        raise ConfigError(
+            "it has several KV cache groups, whose blocks fit each other as they are",
+            where=where, todo="leave block_size as it was recorded",
+        )  # fmt: skip
+    if groups:
+        found["kv_cache_groups"] = [{**groups[0], "block_size": size}]
+    if size % (config.get("hash_block_size") or size):
+        found["hash_block_size"] = size
+    return found
 
 
 def refuse_what_is_not_replayed(config: Json, where: str) -> None:

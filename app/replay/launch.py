@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections import deque
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import stepscope
-from stepscope.ingest.errors import ConfigError, StepscopeError
+from stepscope.app.replay.other_process import lines_of
+from stepscope.ingest.errors import ConfigError, ReplayFailed
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.recording.closing import close_recording
 from stepscope.ingest.replay.script import Script, write_script
@@ -32,11 +32,9 @@ from stepscope.ingest.replay.child import main
 sys.exit(main(*sys.argv[1:]))
 """
 LAST_LINES = 5
+SILENT_S = 600.0
+"""An engine that says nothing for so long hangs: it is imported and built in less."""
 Json = dict[str, Any]
-
-
-class ReplayFailed(StepscopeError):
-    """The engine in that environment cannot replay the trace."""
 
 
 def python_of(env: str | None) -> str:
@@ -54,16 +52,20 @@ def python_of(env: str | None) -> str:
     return str(found.absolute())
 
 
-def run(script: Script, python: str, out: Path, report: Progress | None = None) -> Json:
+def run(
+    script: Script, python: str, out: Path, report: Progress | None = None,
+    silent_s: float = SILENT_S,
+) -> Json:  # fmt: skip
     """Replay a script with that Python, recorded into `out`; returns what its process said.
 
-    Raises `ReplayFailed` where the engine is not there, cannot be built, or raises.
+    Raises `ReplayFailed` where the engine is not there, cannot be built, raises, or says nothing
+    for `silent_s` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="stepscope-replay-") as folder:
         written = Path(folder) / "script.jsonl"
         write_script(script, written)
         with (Path(folder) / "stderr").open("w+b") as stderr:
-            said = _said(python, written, out, stderr, report)
+            said = _said(python, written, out, stderr, report, silent_s)
             if "result" in said:
                 _compact(out)
                 found: Json = said["result"]
@@ -77,24 +79,26 @@ def _compact(out: Path) -> None:
         close_recording(out)
 
 
-def _said(python: str, script: Path, out: Path, stderr: IO[bytes], report: Progress | None) -> Json:
+def _said(
+    python: str, script: Path, out: Path, stderr: IO[bytes], report: Progress | None,
+    silent_s: float,
+) -> Json:  # fmt: skip
     """The last thing that the process said."""
     home = str(Path(stepscope.__file__).parent)
     said: Json = {}
+    command = [python, "-c", BOOT, home, str(script), str(out)]
     try:
-        process = subprocess.Popen(  # noqa: S603 - the interpreter that the user names
-            [python, "-c", BOOT, home, str(script), str(out)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True,
-            env=_environment(),
-        )  # fmt: skip
-    except OSError as error:
-        raise ConfigError(error.strerror or str(error), where=python) from None
-    assert process.stdout is not None
-    with process:
-        for line in process.stdout:
+        for line in lines_of(command, _environment(), stderr, silent_s):
             said = _parsed(line) or said
             if report is not None and "done" in said:
                 report("replaying", said["done"], said["total"])
+    except TimeoutError:
+        raise ReplayFailed(
+            f"it said nothing for {silent_s:g} s and was ended", where=python,
+            todo="give it more time with --timeout SECONDS",
+        ) from None  # fmt: skip
+    except OSError as error:
+        raise ConfigError(error.strerror or str(error), where=python) from None
     return said
 
 

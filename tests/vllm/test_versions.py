@@ -28,7 +28,9 @@ if not OTHERS:
 
 
 @pytest.fixture(scope="module", params=PYTHONS)
-def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+def runs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Run]:
     return run_alone(request.param, SITUATIONS, tmp_path_factory.mktemp("alone"))
 
 

@@ -20,10 +20,13 @@ SPECIAL = ("<unk>", "<s>", "</s>")
 LETTERS = '{}[]":,.-+ \n' + "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def make(folder: Path) -> Path:
-    """Write the model and its tokenizer into `folder`, the same whenever it is made."""
+def make(folder: Path, *, num_experts: int = 0) -> Path:
+    """Write the model and its tokenizer into `folder`, the same whenever it is made.
+
+    With experts it is a Mixtral, of which each token has two.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    _write_model(folder)
+    _write_model(folder, num_experts)
     _write_tokenizer(folder)
     return folder
 
@@ -57,16 +60,20 @@ def words(count: int, first: int = 0) -> str:
     return " ".join(f"w{(first + number * 7) % known}" for number in range(count))
 
 
-def _write_model(folder: Path) -> None:
+def _write_model(folder: Path, num_experts: int) -> None:
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM
 
     torch.manual_seed(0)
-    config = LlamaConfig(
-        **SIZES, max_position_embeddings=4096, tie_word_embeddings=True, bos_token_id=1,
-        eos_token_id=2, dtype="float32",
-    )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
+    sizes = {
+        **SIZES, "max_position_embeddings": 4096, "tie_word_embeddings": True, "bos_token_id": 1,
+        "eos_token_id": 2, "dtype": "float32",
+    }  # fmt: skip
+    if num_experts:
+        config = MixtralConfig(**sizes, num_local_experts=num_experts, num_experts_per_tok=2)
+        MixtralForCausalLM(config).save_pretrained(folder)
+    else:
+        LlamaForCausalLM(LlamaConfig(**sizes)).save_pretrained(folder)
 
 
 def _write_tokenizer(folder: Path) -> None:

@@ -39,13 +39,18 @@ DIVERGED = 4
     type=click.Path(path_type=Path),
     help="Write the replay as a trace to this path, which must not exist yet.",
 )
+@click.option("--rank", "ranks", type=click.IntRange(min=0), multiple=True,
+              help="Replay this rank only; may be repeated.")  # fmt: skip
+@click.option("--timeout", "silent_s", type=click.FloatRange(min=0, min_open=True),
+              metavar="SECONDS", default=600.0, show_default=True,
+              help="Give up when the engine says nothing for so long.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
               show_default=True, help="Output format.")  # fmt: skip
 @opens_traces
 @click.pass_context
-def replay(
+def replay(  # noqa: PLR0913, PLR0917 - one per option
     ctx: click.Context, trace: Path, engine: str | None, env: str | None, texts: tuple[str, ...],
-    out: Path | None, form: str, open_trace: OpenTrace,
+    out: Path | None, ranks: tuple[int, ...], silent_s: float, form: str, open_trace: OpenTrace,
 ) -> None:  # fmt: skip
     """Replay a recorded run on a real scheduler, without its model and without a GPU.
 
@@ -57,8 +62,8 @@ def replay(
     there on the duration of each step comes from a cost model that is fitted to the trace, and the
     error of the model is printed.
 
-    The command exits 0 when every step is the same, 4 when the runs diverge, and 5 when the run is
-    of a kind that is not replayed.
+    The command exits 0 when every step is the same, 4 when the runs diverge, 5 when the run is of a
+    kind that is not replayed, and 6 when the engine is not in ENV, fails or hangs.
 
     Examples:
 
@@ -73,23 +78,29 @@ def replay(
     python = python_of(env)
     with tempfile.TemporaryDirectory(prefix="stepscope-replay-") as folder:
         into = out or Path(folder) / "replay.trace"
-        _refuse_what_exists(into)
+        _refuse_what_cannot_be_written(into)
         with progress() as report:
             recorded = open_trace(trace, report)
             of = engine or engine_of(recorded.manifest.producer) or "vllm"
             found = replayed(
                 recorded, of, settings_of(texts, of), into,
-                lambda script: run(script, python, into, report),
+                lambda script: run(script, python, into, report, silent_s), ranks,
             )  # fmt: skip
         _print(found, form)
     ctx.exit(0 if found.is_same else DIVERGED)
 
 
-def _refuse_what_exists(out: Path) -> None:
+def _refuse_what_cannot_be_written(out: Path) -> None:
+    """Before the engine is started, which takes long."""
     from stepscope.ingest.errors import WriteError
 
     if out.exists():
         raise WriteError("it already exists", where=str(out), todo="choose a new path")
+    try:
+        out.mkdir(parents=True)
+        out.rmdir()
+    except OSError as error:
+        raise WriteError(error.strerror or str(error), where=str(out)) from None
 
 
 def _print(found: Replay, form: str) -> None:

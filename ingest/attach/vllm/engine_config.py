@@ -88,8 +88,8 @@ INLINE_PREEMPTION = {
     "kv_cache_manager": {"free": ("request",)},
     "queue": {"prepend_request": ("request",)},
 }
-"""What is followed in the place of `_preempt_request` in versions whose `schedule` does that itself:
-it frees a request's blocks, then puts it to the front of the queue."""
+"""What is followed in the place of `_preempt_request` where `schedule` does that itself: it frees a
+request's blocks, then puts it to the front of the queue."""
 
 
 def version() -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from stepscope.ingest.replay.scheduler_calls import Formed, Row
 from stepscope.ingest.replay.script import ERROR, LENGTH, Asked
 from stepscope.ingest.replay.vllm.building import build
+from stepscope.ingest.replay.vllm.content_hashes import ContentHashes
 from stepscope.ingest.replay.vllm.fakes import FakeGrammar, FakeGrammars, FakeStructuredOutput
 
 TOKEN, LAST = 1, 2
@@ -24,9 +25,11 @@ class VllmScheduler:
         self.scheduler, self.unknown = build(config, self._grammars)
         self.is_async = bool(config.get("async_scheduling"))
         self.num_drafts = int(config.get("num_spec_tokens") or 0)
-        self._block_size = int(config.get("hash_block_size") or config["block_size"])
+        self._hashes = ContentHashes(
+            int(config.get("hash_block_size") or config["block_size"]),
+            int(config.get("content_block_size") or config["block_size"]),
+        )
         self._caches = bool(self.scheduler.cache_config.enable_prefix_caching)
-        self._alone = 0
         self.tell_dummy: Callable[[int], None] = lambda _: None
         self._loras: dict[str, Any] = {}
 
@@ -129,19 +132,12 @@ class VllmScheduler:
 
     def _hasher(self, asked: Asked) -> Callable[[Any], list[Any]]:
         """A hash for each full block of a request: what it holds, as far as the trace knows."""
-        contents, size = asked.contents, self._block_size
 
         def hashes(request: Any) -> list[Any]:
             have = len(getattr(request, "block_hashes", ()))
-            return [self._hash(contents, at) for at in range(have, request.num_tokens // size)]
+            return list(self._hashes.of(asked.contents, have, request.num_tokens))
 
         return hashes
-
-    def _hash(self, contents: Sequence[int], at: int) -> bytes:
-        if at < len(contents):
-            return b"known" + contents[at].to_bytes(27, "big")
-        self._alone += 1
-        return b"alone" + self._alone.to_bytes(27, "big")
 
 
 def _taken(kind: Any, **given: Any) -> Json:

@@ -152,7 +152,9 @@ def run_small(script: Script, out: Path) -> dict[str, Any]:
     return {**said, "num_steps": followed.num_steps, **more}
 
 
-def recorded(out: Path, num_requests: int = 12, *, aborted: str | None = None) -> Path:
+def recorded(
+    out: Path, num_requests: int = 12, *, aborted: str | None = None, rank: int = 0
+) -> Path:
     """Record a run of the small scheduler: requests of many lengths that come one after another."""
     asked = [
         Asked(f"r{at}", 5 + at * 7 % 40, 3 + at * 5 % 9, at * 2_000_000)
@@ -162,5 +164,5 @@ def recorded(out: Path, num_requests: int = 12, *, aborted: str | None = None) -
     if aborted is not None:
         calls.append(Call("abort", 9_000_000, request=aborted))
     calls.sort(key=lambda call: call.ts_ns)
-    run_small(Script("vllm", dict(CONFIG), tuple(asked), tuple(calls), costs=COSTS), out)
+    run_small(Script("vllm", dict(CONFIG), tuple(asked), tuple(calls), rank, COSTS), out)
     return out

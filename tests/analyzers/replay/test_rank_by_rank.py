@@ -101,6 +101,39 @@ def test_a_trace_in_which_nobody_arrives_is_refused_before_its_settings_are_aske
         replay(profile, "vllm", {}, tmp_path / "b.trace", run_small_never)
 
 
+@pytest.mark.parametrize("table", ["batch_rows", "outputs"])
+def test_steps_without_what_was_in_them_or_came_of_them_are_refused(
+    table: str, tmp_path: Path
+) -> None:
+    whole = Trace.open(recorded(tmp_path / "a.trace"))
+    names = {"lifecycle", "steps", "batch_rows", "outputs"} - {table}
+    cut = Trace.from_tables({name: whole.table(name) for name in names}, whole.manifest)
+
+    with pytest.raises(ConfigError, match=f"it has steps, but no {table}"):
+        replay(cut, "vllm", {}, tmp_path / "b.trace", run_small_never)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.37, 0.5, 0.9])
+def test_a_recording_that_was_cut_is_replayed_as_far_as_it_goes(
+    share: float, tmp_path: Path
+) -> None:
+    whole = Trace.open(recorded(tmp_path / "a.trace"))
+    times = whole.steps.collect()["ts_ns"]
+    until = times.to_list()[round((len(times) - 1) * share)]
+    names = ("lifecycle", "steps", "batch_rows", "outputs")
+    kept = {name: whole.table(name).filter(pl.col("ts_ns") <= until) for name in names}
+    open_end = pl.when(pl.col("ts_ns") + pl.col("dur_ns") <= until).then("dur_ns")
+    kept["steps"] = kept["steps"].with_columns(dur_ns=open_end)
+    out = tmp_path / "b.trace"
+
+    found = replay(Trace.from_tables(kept, whole.manifest), "vllm", {}, out,
+                   lambda script: run_small(script, out))  # fmt: skip
+
+    assert found.is_same
+    assert found.ranks[0].compared is not None
+    assert found.ranks[0].compared.num_steps == kept["steps"].collect().height > 0
+
+
 def test_adapters_that_took_turns_and_were_not_told_are_not_guessed(tmp_path: Path) -> None:
     whole = Trace.open(recorded(tmp_path / "a.trace"))
     waited = {

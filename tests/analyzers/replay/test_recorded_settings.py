@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from stepscope.analyzers.replay.recorded_settings import config_of, settings_of
+from stepscope.analyzers.replay.recorded_settings import ENGINES, config_of, settings_of
+from stepscope.analyzers.replay.setting_values import VALUES, refused
 from stepscope.ingest.errors import ConfigError, NotReplayed
 from stepscope.ingest.manifest import Manifest
 
@@ -47,6 +50,54 @@ def test_values_are_read_as_json_writes_them_and_else_as_text() -> None:
 def test_a_setting_that_does_not_exist_is_told_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean max_num_seqs"):
         settings_of(["max_num_seq=4"], "vllm")
+
+
+@pytest.mark.parametrize(
+    ("text", "takes"),
+    [
+        ("max_num_seqs=0", "a whole number from 1"), ("max_num_seqs=-3", "a whole number from 1"),
+        ("max_num_seqs=1.5", "a whole number"), ("max_num_seqs=true", "a whole number"),
+        ("max_num_seqs=", "a whole number"), ("max_num_seqs=[4]", "a whole number"),
+        ("num_blocks=99999999999999", "to 4,194,304"), ("watermark=1.5", "a number from 0 to 1"),
+        ("enable_prefix_caching=3", "true or false"), ("policy=lifo", "fcfs or priority"),
+        ("scheduler_cls=3", "a name"), ("watermark=NaN", "a number from 0 to 1"),
+    ],
+)  # fmt: skip
+def test_a_value_that_a_setting_does_not_take_is_told_with_those_it_takes(
+    text: str, takes: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"--set {re.escape(text)}: .*; give it .*{takes}"):
+        settings_of([text], "vllm")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_of_every_setting_it_is_known_what_it_takes_and_none_is_a_recorded_nothing(
+    engine: str,
+) -> None:
+    assert set(ENGINES[engine].known) <= set(VALUES)
+    assert all(refused(name, None) is None for name in ENGINES[engine].known)
+    assert all(refused(name, [1]) is not None for name in ENGINES[engine].known)
+
+
+def test_another_block_size_is_that_of_the_groups_and_of_hashes_that_do_not_fit() -> None:
+    groups = [{"spec": "FullAttentionSpec", "block_size": 16}]
+    told = {**SECTIONS, "kv_cache_groups": groups, "scheduler": {"hash_block_size": 16}}
+    manifest = Manifest("vllm", config=told)
+
+    larger, smaller = (
+        config_of("vllm", manifest, {"block_size": size}, "a.trace") for size in (32, 8)
+    )
+
+    assert [each["kv_cache_groups"][0]["block_size"] for each in (larger, smaller)] == [32, 8]
+    assert [each["hash_block_size"] for each in (larger, smaller)] == [16, 8]
+    assert [each["content_block_size"] for each in (larger, smaller)] == [16, 16]
+
+
+def test_another_block_size_of_several_groups_is_refused() -> None:
+    told = {**SECTIONS, "kv_cache_groups": [{"block_size": 16}, {"block_size": 32}]}
+
+    with pytest.raises(ConfigError, match="leave block_size as it was recorded"):
+        config_of("vllm", Manifest("vllm", config=told), {"block_size": 8}, "a.trace")
 
 
 def test_a_setting_without_a_value_is_told() -> None:

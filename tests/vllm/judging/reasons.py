@@ -63,12 +63,13 @@ class Short:
 
     def of(self, step: Step) -> dict[str, str | None]:
         """By request, in the order of the line."""
-        line, found = step.line, dict(self._looked_at(step.line))
+        line = step.line
+        found: dict[str, str | None] = dict(self._looked_at(line))
         waiting = line["waiting"]
         self._passed = {name: self._passed[name] for name in waiting if name in self._passed}
         for name in line["looked"]:
             self._passed.pop(name, None)
-        self._passed |= {name: why for name, why in found.items() if why in PASSED_BY}
+        self._passed |= {name: why for name, why in found.items() if why and why in PASSED_BY}
         head = next((name for name in waiting if name not in self._passed), None)
         if head is not None and head not in found:
             found[head] = self._of_head(line)

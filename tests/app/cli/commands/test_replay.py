@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from stepscope import Recorder
 from stepscope.app.cli.main import cli, main
 from stepscope.app.replay import launch
 from stepscope.ingest.replay.script import Script
@@ -16,7 +17,7 @@ from tests.analyzers.replay.small_scheduler import recorded, run_small
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(script: Script, _python: str, out: Path, _report: object) -> dict[str, Any]:
+    def run(script: Script, _python: str, out: Path, *_: object) -> dict[str, Any]:
         return run_small(script, out)
 
     monkeypatch.setattr(launch, "run", run)
@@ -64,7 +65,7 @@ def test_an_environment_without_vllm_is_told(
 
     code = main(["replay", str(trace), "--python", sys.executable])
 
-    assert code == 2
+    assert code == 6
     told = capsys.readouterr().err
     assert "there is no module 'vllm'" in told
     assert "--python ENV" in told
@@ -87,8 +88,79 @@ def test_what_ends_without_a_result_is_told_with_its_last_line(
     program.write_text("#!/bin/sh\necho too old >&2\nexit 1\n")
     program.chmod(0o755)
 
-    assert main(["replay", str(trace), "--python", str(program)]) == 2
+    assert main(["replay", str(trace), "--python", str(program)]) == 6
     assert "too old" in capsys.readouterr().err
+
+
+def test_an_engine_that_says_nothing_is_ended_with_all_that_it_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = recorded(tmp_path / "a.trace")
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/pid\nwait\n")
+    program.chmod(0o755)
+
+    assert main(["replay", str(trace), "--python", str(program), "--timeout", "0.5"]) == 6
+
+    told = capsys.readouterr().err
+    assert "it said nothing for 0.5 s and was ended" in told
+    assert told.count("\n") == 1
+    assert has_ended(int((tmp_path / "pid").read_text()))
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or dead and not yet asked for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("file", ["text", "nowhere/folder"])
+def test_what_is_no_python_is_wrong_usage(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = recorded(tmp_path / "a.trace")
+    (tmp_path / "text").write_text("no program\n")
+
+    assert main(["replay", str(trace), "--python", str(tmp_path / file)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_out_that_cannot_be_written_is_told_before_the_engine_is_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = recorded(tmp_path / "a.trace")
+    (tmp_path / "file").touch()
+
+    assert main(["replay", str(trace), "-o", str(tmp_path / "file/b.trace")]) == 2
+    assert capsys.readouterr().err == f"stepscope: {tmp_path}/file/b.trace: Not a directory\n"
+
+
+@pytest.mark.usefixtures("small")
+def test_one_rank_of_two_is_replayed_and_one_that_is_not_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = recorded(tmp_path / "a.trace")
+    recorded(trace, 5, rank=1)
+
+    done = CliRunner().invoke(cli, ["replay", str(trace), "--rank", "1", "--format", "json"])
+
+    assert [each["rank"] for each in json.loads(done.stdout)["ranks"]] == [1]
+    assert done.exit_code == 0
+    assert main(["replay", str(trace), "--rank", "7"]) == 2
+    assert "no request arrives at rank 7; its ranks are 0, 1" in capsys.readouterr().err
+
+
+def test_a_run_of_another_engine_is_told_what_no_scheduler_of_vllm_can_do_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "a.trace"
+    with Recorder(trace, producer="my-engine") as recorder:
+        recorder.lifecycle(ts_ns=1, request="r", event="arrive", prompt_len=5, max_tokens=5)
+
+    assert main(["replay", str(trace)]) == 2
+    assert "it was written by my-engine, and tells of no vLLM scheduler" in capsys.readouterr().err
 
 
 def test_an_out_that_exists_is_left_alone(
