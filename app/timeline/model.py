@@ -78,9 +78,12 @@ class Timeline:
     @cached_property
     def kinds(self) -> frozenset[int]:
         """The states that any lane shows."""
-        return frozenset(
-            kind for section in self._sections for kind in section.index.kinds.tolist()
-        )
+        return frozenset[int]().union(*(self.kinds_of(each.name) for each in self._sections))
+
+    def kinds_of(self, section: str) -> frozenset[int]:
+        """The states that the lanes of a section show."""
+        own = (each for each in self._sections if each.name == section)
+        return frozenset(kind for each in own for kind in each.index.kinds.tolist())
 
     # ── windows ──────────────────────────────────────────────────────────────────────────────
 

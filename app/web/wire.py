@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.app.palette import INK, NAMES_OF_CORES, STATES, TEXT
+from stepscope.app.present.section_words import states_in
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
 from stepscope.app.timeline.keymap import KEYMAP
@@ -84,7 +85,7 @@ def notes(loaded: LoadedTrace) -> dict[str, str]:
     return {
         "steps": f"batch rows{tokens}",
         "core groups": f"{NAMES_OF_CORES} · hatched: held, waiting for its group",
-        "requests": "waiting · prefill · decode · preempted · recompute",
+        "requests": " · ".join(name for _, name in states_in("requests", loaded.timeline)),
         "tracks": "processes, threads and streams",
     }
 

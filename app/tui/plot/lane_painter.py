@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from textual.strip import Strip
 
-from stepscope.app.palette import NAMES_OF_CORES, SEVERITY_MARKS
+from stepscope.app.palette import SEVERITY_MARKS
+from stepscope.app.present.section_words import states_in
 from stepscope.app.timeline import Lane, Picture, Timeline
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.navigator import Navigator
@@ -34,14 +35,13 @@ from stepscope.app.widths import fit, fit_middle, width_of
 
 MARK = blend(ACCENT, BACKGROUND, 0.22)
 NOTHING = "This trace has no steps, requests, cores, spans or counters to draw."
-SECTIONS = {
+ABOUT = {
     "pinned": "lanes kept in sight",
-    "steps": "batches, split by tokens of prefill and decode",
-    "core groups": NAMES_OF_CORES,
-    "requests": "┄ waiting · P prefill · D decode · ▼ preempted · R recompute",
-    "tracks": "what the profiler saw, by where it ran",
+    "steps": "batches, split by tokens",
+    "tracks": "what the profiler saw, by where it ran  █ ▓ ▒ ░ categories",
     "counters": "sampled numbers",
 }
+"""What is in a section; the signs of its states follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,15 @@ class LanePainter:
         is_collapsed = row.section in self.state.collapsed
         arrow = "★" if row.section == "pinned" else ("▸" if is_collapsed else "▾")
         x = line.put(1, f"{arrow} {row.section}", ink(TEXT, PANEL, bold=True))
-        about = SECTIONS.get(row.section, "")
         if is_collapsed:
             lanes = sum(lane.section == row.section for lane in self.state.timeline.lanes)
-            about = f"{lanes} lanes collapsed"
-        line.put(max(self.plot.left, x + 2), about, ink(MUTED, PANEL))
+            about = [f"{lanes} lanes collapsed"]
+        else:
+            about = section_legend(row.section, self.state.timeline)
+        x = max(self.plot.left, x + 2)
+        for entry in about:
+            if x + width_of(entry) <= line.width:
+                x = line.put(x, entry, ink(MUTED, PANEL)) + 2
         return line
 
     def _lane(self, row: Row, lane: Lane, index: int) -> Line:
@@ -210,6 +214,12 @@ class LanePainter:
         x = self.plot.cell(found.ts_ns)
         if self.plot.left <= x < self.plot.right:
             line.put(x, mark.glyph, ink(BACKGROUND, mark.colour, bold=True))
+
+
+def section_legend(section: str, timeline: Timeline) -> list[str]:
+    """What the header of a section says: what is in it, and the sign of each state and its name."""
+    about = [ABOUT[section]] if section in ABOUT else []
+    return [*about, *(f"{state.glyph} {name}" for state, name in states_in(section, timeline))]
 
 
 def name_width(lane: Lane) -> int:

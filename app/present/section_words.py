@@ -1,0 +1,44 @@
+"""What the spans of a section show: its states, by the names that they have there, for legends."""
+
+from __future__ import annotations
+
+from stepscope.app.palette import (
+    AIC,
+    AIV,
+    CORES,
+    DECODE,
+    FRONT_END,
+    HELD,
+    IDLE,
+    MIX,
+    PREEMPTED,
+    PREFILL,
+    RECOMPUTE,
+    STATES,
+    UNKNOWN,
+    WAITING,
+    State,
+)
+from stepscope.app.timeline import Timeline
+
+ORDER = (
+    FRONT_END, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE, UNKNOWN,
+)  # fmt: skip
+"""As requests go through them; the shades of tracks stand for categories and have no names."""
+NAMES = {
+    "requests": {FRONT_END: "front end", IDLE: "in no batch"},
+    "core groups": {state: f"{name}: {CORES[name]}" for state, name in
+                    ((AIC, "AIC"), (AIV, "AIV"), (MIX, "MIX"))},
+}  # fmt: skip
+"""Where a state is not called as in the palette; a span of it has the same words."""
+
+
+def states_in(section: str, timeline: Timeline) -> list[tuple[State, str]]:
+    """The states that the spans of a section show in this trace, each with its name there."""
+    named = NAMES.get(section, {})
+    kinds = timeline.kinds_of(section) if section != "tracks" else frozenset()
+    return [
+        (STATES[kind], named.get(kind, "unknown" if kind == UNKNOWN else STATES[kind].name))
+        for kind in ORDER
+        if kind in kinds
+    ]

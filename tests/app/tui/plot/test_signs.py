@@ -1,0 +1,74 @@
+"""Every sign that stands for a state on a trace's lanes is told by the legend over them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stepscope.app.timeline import SpanView, Timeline, Viewport
+from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.tui.cells import Line
+from stepscope.app.tui.ink import BACKGROUND, TEXT, ink
+from stepscope.app.tui.plot.lane_painter import section_legend
+from stepscope.app.tui.plot.span_bars import FILLS, GROWING, Plot, paint_spans
+from stepscope.app.tui.widgets.state_legend import legend
+from stepscope.ingest.trace import Trace
+from tests.app.drawn_lanes import spans_of
+from tests.app.test_front_end_lanes import LIFE
+from tests.conftest import ROOT
+from tests.traces import trace_of
+
+SAMPLES = (
+    "vllm_crowd.trace", "fcfs-preemption-before.trace", "mix-admission-before.trace",
+    "torch_profiler_cpu.json.gz",
+)  # fmt: skip
+
+
+def signs_of(span: SpanView) -> set[str]:
+    """What a bar of a few cells shows, in which no label has room."""
+    line = Line(3, ink(TEXT, BACKGROUND))
+    plot = Plot(0, 3, Viewport(span.start_ns, max(span.end_ns, span.start_ns + 1)))
+    paint_spans(line, plot, [replace(span, label="without room")], (), BACKGROUND)
+    return {line.glyph(x) for x in range(3)} - set(GROWING)
+
+
+def told_of(sign: str, section: str, timeline: Timeline) -> bool:
+    """Whether the header tells a sign; what fills bars is told beside the tabs."""
+    beside = " ".join(each.text for each in legend(Navigator(timeline)))
+    over = " ".join(section_legend(section, timeline))
+    return sign in over or (sign in FILLS.values() and sign in beside)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_every_sign_that_is_drawn_on_a_lane_stands_in_its_legend(sample: str) -> None:
+    timeline = Timeline.of(Trace.open(ROOT / "sample_traces" / sample))
+    seen: dict[str, dict[int, SpanView]] = {}
+    for lane in timeline.lanes:
+        for span in spans_of(timeline, lane.id):
+            seen.setdefault(lane.section, {})[span.state] = span
+
+    untold = {
+        (section, sign)
+        for section, spans in seen.items()
+        for span in spans.values()
+        for sign in signs_of(span)
+        if not told_of(sign, section, timeline)
+    }
+    assert seen
+    assert untold == set()
+
+
+def test_the_header_names_the_front_end_and_being_in_no_batch_where_a_request_is_in_them() -> None:
+    timeline = Timeline.of(trace_of(lifecycle=LIFE))
+
+    assert section_legend("requests", timeline) == [
+        "» front end", "┄ waiting", "· in no batch",
+    ]  # fmt: skip
+
+
+def test_the_header_names_no_state_that_the_trace_has_not() -> None:
+    arrived = {"ts_ns": 0, "request": "r", "event": "arrive"}
+    timeline = Timeline.of(trace_of(lifecycle=[arrived, {**arrived, "ts_ns": 9, "event": "admit"}]))
+
+    assert "» front end" not in section_legend("requests", timeline)
