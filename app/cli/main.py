@@ -1,8 +1,8 @@
 """Entry point: finds the subcommand, imports only it, and turns every failure into one line.
 
 Exit codes: 0 fine, 1 findings at or above `--fail-on`, or of `record` a run that was given up,
-2 wrong usage or configuration, 3 unreadable trace, 4 a replay that diverged, 70 a bug of
-ours, 130 interrupted.
+2 wrong usage or configuration, 3 unreadable trace, 4 a replay that diverged, 5 a run that is not
+replayed, 70 a bug of ours, 130 interrupted.
 """
 
 from __future__ import annotations

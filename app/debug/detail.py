@@ -87,8 +87,9 @@ def detail_of(
 
 
 def _by_shape(core_spans: pl.LazyFrame) -> pl.LazyFrame:
-    """Per shape: tasks, blocks, parts on cores, and the time for which cores ran them."""
-    run_ns = (pl.col("end_ns") - pl.col("ts_ns")).sum()
+    """Per shape: tasks, blocks, parts on cores, and how long cores ran them if all have ended."""
+    have_ended = pl.col("end_ns").is_not_null().all()
+    run_ns = pl.when(have_ended).then((pl.col("end_ns") - pl.col("ts_ns")).sum())
     blocks = pl.struct("task", "block").n_unique()
     parts = core_spans.group_by("shape").agg(
         num_tasks=pl.col("task").n_unique(), num_blocks=blocks, num_parts=pl.len(), run_ns=run_ns

@@ -40,6 +40,8 @@ STATE_COLUMNS: dict[str, list[str]] = {
 }
 
 
+WITH_STEPS = ("steps", "batch_rows")
+"""Tables, the first that are looked at, of which a rank that is in them has steps."""
 NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index")
 
 
@@ -51,7 +53,7 @@ class Session:
     """
 
     def __init__(self, trace: Trace, rank: int | None = None) -> None:
-        """Open a session on a rank, on the lowest that has anything to show by default."""
+        """Open a session on a rank; by default on the lowest that has steps, or else anything."""
         self.trace = trace
         self.rank = _first_rank(trace) if rank is None else rank
         self.moments = Moments(trace, self.rank)
@@ -211,8 +213,9 @@ class Session:
 
 
 def _first_rank(trace: Trace) -> int:
-    lowest = [
-        trace.table(table).select(pl.col("rank").min()) for table in ("steps", *STATE_COLUMNS)
-    ]
+    tables = ("steps", *STATE_COLUMNS)
+    lowest = [trace.table(table).select(pl.col("rank").min()) for table in tables]
     found = [frame["rank"][0] for frame in pl.collect_all(lowest)]
-    return min((rank for rank in found if rank is not None), default=0)
+    with_steps, others = found[: len(WITH_STEPS)], found[len(WITH_STEPS) :]
+    known = [[rank for rank in ranks if rank is not None] for ranks in (with_steps, others)]
+    return min(known[0] or known[1], default=0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from stepscope.app.present.blocks import Block, Heading, Items
 from stepscope.app.units import length
-from stepscope.ingest.display import facts
+from stepscope.ingest.display import facts, notes
 from stepscope.ingest.summary import extents
 from stepscope.ingest.trace import Trace
 
@@ -16,6 +17,13 @@ def identity(trace: Trace) -> Iterator[tuple[str, str]]:
     told = facts(trace.manifest, trace.steps)
     yield from (fact for fact in told if fact[0] not in ("steps", "sources"))
     yield from took(trace)
+
+
+def told_of_it(trace: Trace) -> Iterator[Block]:
+    """What to know before it is believed: how it ended, what was lost, how a profile fits it."""
+    if told := notes(trace.manifest):
+        yield Heading("notes")
+        yield Items(tuple(told))
 
 
 def took(trace: Trace) -> Iterator[tuple[str, str]]:

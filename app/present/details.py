@@ -69,7 +69,7 @@ def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator
         yield from (Fact(name, (before, after)) for name, before, after in around)
     yield Heading("how to fix")
     yield Paragraph(found.fix)
-    yield Links(tuple(_links(found)))
+    yield Links(tuple(_links(found, timeline)))
 
 
 def span_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Block]:
@@ -127,7 +127,8 @@ def _facts(told: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> Iterator[
     return (Fact(label, (text,)) for label, text in told)
 
 
-def _links(found: Finding) -> Iterator[Link]:
+def _links(found: Finding, timeline: Timeline) -> Iterator[Link]:
     yield Link(f"explain {found.code}", RulePage(found.code))
-    if found.step is not None:
+    # A step of the same number of another rank is another step.
+    if found.step is not None and found.rank in (None, timeline.walked_rank):
         yield Link(f"step {count(found.step)}", AtStep(found.step))

@@ -23,6 +23,8 @@ from stepscope.ingest.trace import Trace
 MAX_ARGUMENTS = 60
 LENGTHS = ("cpu_dur_ns", "gpu_dur_ns", "gpu_busy_ns")
 """Columns in nanoseconds that are not moments."""
+SHOWS_NOTHING = {"counters": "unknown", "requests": "not there"}
+"""What a lane is said to show where it shows nothing; whatever runs something is idle."""
 
 
 def whereabouts(found: Finding, timeline: Timeline) -> Iterator[str]:
@@ -37,10 +39,16 @@ def whereabouts(found: Finding, timeline: Timeline) -> Iterator[str]:
 
 def reasons(found: Finding, trace: Trace, most: int) -> list[str]:
     """The `most` last decisions on a finding's request or task up to its time, latest first."""
-    subjects = [str(each) for each in (found.request, found.task) if each is not None]
-    if not subjects or not trace.has("decisions"):
+    about = [
+        (pl.col("subject_kind") == kind) & (pl.col("subject") == str(subject))
+        for kind, subject in (("request", found.request), ("task", found.task))
+        if subject is not None
+    ]
+    if not about or not trace.has("decisions"):
         return []
-    wanted = pl.col("subject").is_in(subjects) & (pl.col("rank") == (found.rank or 0))
+    wanted = pl.any_horizontal(about)
+    if found.rank is not None:
+        wanted &= pl.col("rank") == found.rank
     if found.ts_ns is not None:
         wanted &= pl.col("ts_ns") <= found.ts_ns
     rows = trace.decisions.filter(wanted).sort("ts_ns", maintain_order=True)
@@ -140,4 +148,4 @@ def _shown(timeline: Timeline, lanes: list[Lane], ts_ns: int) -> str:
     """What sub-lanes of one lane show together."""
     spans = (timeline.at(lane.id, ts_ns) for lane in lanes)
     labels = [span.label or STATES[span.state].name for span in spans if span]
-    return " + ".join(labels) or "idle"
+    return " + ".join(labels) or SHOWS_NOTHING.get(lanes[0].section, "idle")

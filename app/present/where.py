@@ -10,7 +10,7 @@ from stepscope.app.printable import plain
 from stepscope.app.units import moment
 
 if TYPE_CHECKING:  # a check says where findings are, and draws no timeline
-    from stepscope.app.timeline import Lane, Timeline
+    from stepscope.app.timeline import Composition, Lane, Timeline
 
 RESOLUTION_NS = 1_000
 
@@ -69,6 +69,11 @@ def step_of(step: int | None, index: int | None, total: int) -> str:
         return "before the first step" if total else "no steps"
     place = f"{index + 1:,} of {total:,}"
     return f"step {place}" if step == index + 1 else f"step {step:,}, {place}"
+
+
+def of_rank(steps: Composition) -> str:
+    """Whose steps they are, where several ranks have some: ` of rank 0`."""
+    return f" of rank {steps.rank}" if steps.num_ranks > 1 else ""
 
 
 def when(ts_ns: int | None, timeline: Timeline, resolution_ns: int = RESOLUTION_NS) -> str:

@@ -35,9 +35,12 @@ class Composition:
     """One value per step of a rank, in order of time; NaN where the trace does not say.
 
     Tokens are those of the step, each once: what is computed again is not in prefill and decode.
-    `dur_ns` is as recorded; `lasts_ns` reaches to the next step where that is not.
+    `dur_ns` is as recorded; `lasts_ns` reaches to the next step where that is not. `rank` is None
+    where the trace has no steps, and `num_ranks` says how many have any.
     """
 
+    rank: int | None
+    num_ranks: int
     step: Ints
     formed_ns: Ints
     ts_ns: Ints
@@ -60,7 +63,9 @@ class Composition:
         """Read `steps` of a rank, of the lowest one that has any by default."""
         times = step_times(trace)
         steps = _known_steps(trace, times)
-        chosen = pl.col("rank") == (pl.col("rank").min() if rank is None else rank)
+        ranks = steps.select("rank").unique().collect()["rank"]
+        own = ranks.min() if rank is None else rank
+        chosen = pl.col("rank") == pl.lit(own, pl.Int32)
         formed = times.select("rank", "step", "formed_ns", "to_ns")
         rows = (
             with_recomputed(steps.filter(chosen).drop("formed_ns"), trace)
@@ -77,6 +82,8 @@ class Composition:
             for column, field in COLUMNS.items()
         }
         return cls(
+            rank=own,
+            num_ranks=len(ranks),
             step=rows["step"].to_numpy(),
             formed_ns=rows["formed_ns"].to_numpy(),
             ts_ns=rows["ts_ns"].to_numpy(),

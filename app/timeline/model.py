@@ -85,6 +85,11 @@ class Timeline:
         own = (each for each in self._sections if each.name == section)
         return frozenset(kind for each in own for kind in each.index.kinds.tolist())
 
+    @cached_property
+    def walked_rank(self) -> int | None:
+        """The rank whose steps are walked: the lowest that has any."""
+        return min((lane.rank for lane in self.lanes if lane.section == "steps"), default=None)
+
     # ── windows ──────────────────────────────────────────────────────────────────────────────
 
     def query(

@@ -21,6 +21,7 @@ from stepscope.app.tui.screens.search import SearchScreen
 from stepscope.app.tui.widgets.footer import Footer
 from stepscope.app.tui.widgets.tabs import Tabs
 from stepscope.app.tui.widgets.top_bar import TopBar
+from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 
 LEAST_WIDTH = 50
@@ -175,7 +176,11 @@ class StepscopeApp(App[None]):
     def action_at_step(self, step: int) -> None:
         """Show a step in detail."""
         if self.opened and self.opened.session:
-            self.opened.session.goto(step=step)
+            try:
+                self.opened.session.goto(step=step)
+            except ConfigError as error:  # a finding may name a step that no row tells of
+                self.notify(str(error), severity="warning", markup=False)
+                return
             self._move_to(self.opened.session.position.ts_ns)
             self.action_page("step")
 

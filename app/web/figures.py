@@ -78,7 +78,7 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     for state, values in (*layers, (RECOMPUTE, of.recompute_tokens)):
         figure.add_bar(
             x=place,
-            y=np.nan_to_num(values[near]),
+            y=values[near],
             customdata=step,
             name=STATES[state].name,
             marker_color=STATES[state].colour,
@@ -122,7 +122,7 @@ def overview(of: Composition, index: int | None) -> go.Figure:
     What the trace does not tell is left out; of many steps, the means of neighbours are shown.
     """
     edges = np.linspace(0, len(of), min(POINTS, len(of)) + 1).astype(int)
-    step = of.step[edges[:-1]]
+    step, places = of.step[edges[:-1]], _places(of.step, edges)
     rows = [
         (
             "tokens a step",
@@ -140,7 +140,7 @@ def overview(of: Composition, index: int | None) -> go.Figure:
     for row, (title, lines) in enumerate(known, 1):
         for name, values in lines:
             trace = _area if title == "tokens a step" else _line
-            figure.add_trace(trace(step, _means(values, edges), name), row, 1)
+            figure.add_trace(trace(step, places, _means(values, edges), name), row, 1)
         figure.add_annotation(_title(title, row))
     if known and known[0][0] == "tokens a step":
         figure.add_traces(_budget(step, _means(of.budget, edges)), 1, 1)
@@ -170,28 +170,40 @@ def _means(values: Floats, edges: npt.NDArray[np.int64]) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _area(step: Steps, values: Floats, name: str) -> go.Scatter:
+def _places(step: Steps, edges: npt.NDArray[np.int64]) -> list[str]:
+    """The step of each point, or which steps its value is the mean of."""
+    return [
+        f"step {step[first]:,}"
+        if last == first
+        else f"mean of steps {step[first]:,} to {step[last]:,}"
+        for first, last in zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), strict=True)
+    ]
+
+
+def _area(step: Steps, places: list[str], values: Floats, name: str) -> go.Scatter:
     return go.Scatter(
         x=step,
+        customdata=places,
         y=np.nan_to_num(values),
         stackgroup="tokens",
         mode="none",
         line={"shape": "hv"},
         fillcolor=COLOURS[name],
         name=name,
-        hovertemplate="step %{x} · %{y:,.0f} " + name + "<extra></extra>",
+        hovertemplate="%{customdata} · %{y:,.1~f} " + name + "<extra></extra>",
     )
 
 
-def _line(step: Steps, values: Floats, name: str) -> go.Scatter:
+def _line(step: Steps, places: list[str], values: Floats, name: str) -> go.Scatter:
     dash = "dash" if name == "waiting" else "solid"
     return go.Scatter(
         x=step,
+        customdata=places,
         y=values,
         mode="lines",
         name=name,
         line={"color": COLOURS[name], "width": 1.5, "shape": "hv", "dash": dash},
-        hovertemplate="step %{x} · %{y:,.0f} " + name + "<extra></extra>",
+        hovertemplate="%{customdata} · %{y:,.1~f} " + name + "<extra></extra>",
     )
 
 

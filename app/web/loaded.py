@@ -7,7 +7,6 @@ from functools import cached_property
 from threading import Lock
 
 import numpy as np
-import polars as pl
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
@@ -15,7 +14,6 @@ from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.app.debug import Session
 from stepscope.app.present.blame_bars import Bars
 from stepscope.app.timeline import Composition, Timeline
-from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
 
 
@@ -30,9 +28,7 @@ class LoadedTrace:
         self.trace = trace
         self.result = result
         self.timeline = Timeline.of(trace)
-        lowest = step_times(trace).select(pl.col("rank").min()).collect().item()
-        self._rank: int | None = lowest
-        self.composition = Composition.of(trace, lowest)
+        self.composition = Composition.of(trace, self.timeline.walked_rank)
         self.origin, last = self.timeline.bounds
         self.length = last - self.origin
         self.findings = _keyed(result.findings)
@@ -41,7 +37,7 @@ class LoadedTrace:
     @cached_property
     def session(self) -> Session:
         """A debug session; who moves it holds `session_lock` until all is read."""
-        return Session(self.trace, self._rank)
+        return Session(self.trace)
 
     @cached_property
     def blamed(self) -> Blame:

@@ -187,7 +187,9 @@ def _step_of(loaded: LoadedTrace, view: View, navigator: Navigator) -> int | Non
     """The step that is asked for, else that of the finding, else that of the cursor."""
     if view.step is not None:
         return view.step
-    if view.finding and loaded.step_index(loaded.findings[view.finding].step) is not None:
-        return loaded.findings[view.finding].step
+    found = loaded.findings[view.finding] if view.finding else None
+    is_walked = found is not None and found.rank in (None, loaded.timeline.walked_rank)
+    if found and is_walked and loaded.step_index(found.step) is not None:
+        return found.step
     index = navigator.step_index if view.point else None
     return None if index is None else loaded.steps[index]

@@ -10,21 +10,31 @@ import numpy.typing as npt
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.palette import DECODE, IDLE, NOT_APPLICABLE, PREFILL, SEVERITY_MARKS, STATES
-from stepscope.app.present.about import identity
+from stepscope.app.palette import (
+    DECODE,
+    IDLE,
+    NOT_APPLICABLE,
+    PREFILL,
+    SEVERITY_MARKS,
+    STATES,
+    UNKNOWN,
+)
+from stepscope.app.present.about import identity, told_of_it
 from stepscope.app.present.blocks import Fact, Heading, Paragraph, Title, Tone
+from stepscope.app.present.where import of_rank
 from stepscope.app.timeline import Composition
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.plot.span_bars import fill_of
 from stepscope.app.tui.widgets.prose import Painted, Shown
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.units import count, duration
-from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.schema import STEP_KINDS, TABLES
 from stepscope.ingest.trace import Trace
 
 BAR_WIDTH = 8
-STATE_OF_KIND = {"prefill": PREFILL, "decode": DECODE, "idle": IDLE, "dummy": IDLE}
+STATE_OF_KIND = {
+    "prefill": PREFILL, "decode": DECODE, "idle": IDLE, "dummy": IDLE, "unknown": UNKNOWN,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,7 @@ class About:
 
 def about(trace: Trace, composition: Composition) -> About:
     """Say what a trace is; counts rows, so call it from a thread."""
-    body = [*_kinds(composition), *_tables(trace), *_losses(trace.manifest)]
+    body = [*_kinds(composition), *_tables(trace), *told_of_it(trace)]
     return About(list(_what_it_is(trace)), body)
 
 
@@ -50,12 +60,12 @@ def _kinds(composition: Composition) -> Iterator[Shown]:
     num_steps = len(composition.step)
     if not num_steps:
         return
-    kinds = np.array(composition.kind)
-    yield Heading("1 step" if num_steps == 1 else f"{count(num_steps)} steps")
-    for kind in STEP_KINDS:
-        mine = kinds == kind
+    steps = "1 step" if num_steps == 1 else f"{count(num_steps)} steps"
+    yield Heading(f"{steps}{of_rank(composition)}")
+    for kind in (*STEP_KINDS, None):
+        mine = np.array([each == kind for each in composition.kind])
         if mine.any():
-            yield _kind(kind, mine, composition)
+            yield _kind(kind or "unknown", mine, composition)
 
 
 def _kind(kind: str, mine: npt.NDArray[np.bool_], composition: Composition) -> Shown:
@@ -106,36 +116,6 @@ def _tables(trace: Trace) -> Iterator[Shown]:
                     Piece(note, ink(MUTED, PANEL)),
                 )
             )
-
-
-def _losses(manifest: Manifest) -> Iterator[Shown]:
-    report = manifest.report
-    counted = {"dropped": manifest.dropped}
-    if report:
-        counted |= {
-            "skipped": report.skipped,
-            "repaired": report.repaired,
-            "inferred": report.inferred,
-        }
-    said = [
-        (f"{what} {name}", number)
-        for what, each in counted.items()
-        for name, number in each.items()
-    ]
-    if manifest.live_ranks:
-        yield Heading("still recording")
-        yield Paragraph(
-            "What was written until it was opened is here; open it again for more.", Tone.MUTED
-        )
-    elif not manifest.closed:
-        yield Heading("not closed")
-        yield Paragraph(
-            "The recording ended without being closed; what was written is here.", Tone.MUTED
-        )
-    if said:
-        yield Heading("not as recorded")
-        for name, number in said:
-            yield Fact(count(number), (name,), Tone.MUTED)
 
 
 def verdict(result: CheckResult) -> list[Shown]:

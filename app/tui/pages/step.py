@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from stepscope.app.debug import Position, Session
-from stepscope.app.present.where import step_of, when
+from stepscope.app.present.where import of_rank, step_of, when
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.actions import actions
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
@@ -88,6 +88,7 @@ class StepPage(Page):
         self.session: Session | None = None
         self._own: Session | None = None
         self.timeline: Timeline | None = None
+        self._whose = ""
         self.step: StepView | None = None
         self.request: str | None = None
         self._latest: Latest[Query] = Latest(self._look_up)
@@ -102,6 +103,7 @@ class StepPage(Page):
     def show(self, opened: Opened) -> None:
         """Move the session to the cursor and look there, or say why there is none to move."""
         self.timeline = opened.view.timeline
+        self._whose = of_rank(opened.models.composition)
         if opened.session is not self.session:
             self.session = opened.session
             # The threads move a session of their own; what both read is never written to.
@@ -144,7 +146,7 @@ class StepPage(Page):
         moments, step = view.moments, view.position.step
         index = None if step is None else moments.place_of(step)
         number = step_of(step, index, len(moments.steps))
-        bar.number = f"{number} · {when(view.position.ts_ns, self.timeline)}"
+        bar.number = f"{number}{self._whose} · {when(view.position.ts_ns, self.timeline)}"
         bar.about = step_line(view) + _took(view.detail.step)
         right = self.query_one("#step-right", Prose)
         self.query_one("#step-left", Prose).show(left_blocks(view), keep_place=True)

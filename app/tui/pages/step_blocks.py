@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -192,12 +193,17 @@ def _kv_blocks(view: StepView, width: int) -> Iterator[Shown]:
     held = view.detail.after.kv_blocks
     if held is None:
         return
-    total = view.detail.step.get("kv_blocks_total") or (max(held, default=-1) + 1)
-    yield Heading(f"KV blocks held {count(len(held))} of {count(total)}")
+    told = view.detail.step.get("kv_blocks_total")
+    yield Heading(f"KV blocks held {count(len(held))}{f' of {count(told)}' if told else ''}")
+    # Numbers may begin at 1, and reach beyond how many there are.
+    total = max(told or 0, max(held, default=-1) + 1)
     per_cell = max(-(-total // (width * MAX_MAP_LINES)), 1)
+    owners: dict[int, list[str]] = defaultdict(list)
+    for block, owner in held.items():
+        owners[block // per_cell].append(owner)
     cells = [
-        _cell(held, first, min(first + per_cell, total), view.request)
-        for first in range(0, total, per_cell)
+        _cell(owners[at], min(per_cell, total - at * per_cell), view.request)
+        for at in range(-(-total // per_cell))
     ]
     for start in range(0, len(cells), width):
         yield Painted(tuple(cells[start : start + width]))
@@ -205,9 +211,8 @@ def _kv_blocks(view: StepView, width: int) -> Iterator[Shown]:
         yield Paragraph(f"a cell stands for {count(per_cell)} blocks", Tone.MUTED)
 
 
-def _cell(held: Mapping[int, str], first: int, end: int, followed: str | None) -> Piece:
-    owners = [held[block] for block in range(first, end) if block in held]
-    height = -(-8 * len(owners) // (end - first))
+def _cell(owners: Sequence[str], num_blocks: int, followed: str | None) -> Piece:
+    height = -(-8 * len(owners) // num_blocks)
     is_followed = followed is not None and followed in owners
     colour = ACCENT if is_followed else STATES[COUNTER if owners else WAITING].colour
     return Piece("▓" if is_followed else EIGHTHS[height], ink(colour, PANEL))

@@ -21,8 +21,10 @@ class StepView:
     @property
     def is_at_its_batch(self) -> bool:
         """Whether the position is the moment at which the step's own numbers were taken."""
-        rows = self.detail.rows
-        formed = rows[0]["ts_ns"] if rows else self.detail.step.get("ts_ns")
+        rows, step = self.detail.rows, self.detail.step
+        of_rows = rows[0]["ts_ns"] if rows else None
+        told = (step.get("formed_ns"), of_rows, step.get("ts_ns"))
+        formed = next((each for each in told if each is not None), None)
         return bool(formed == self.position.ts_ns)
 
     @property

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dash import html
 from dash.development.base_component import Component
 
-from stepscope.app.present.about import identity
+from stepscope.app.present.about import identity, told_of_it
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Title, Tone
 from stepscope.app.present.details import selection_blocks
+from stepscope.app.present.where import of_rank
 from stepscope.app.units import count
 from stepscope.app.web.components import components
 from stepscope.app.web.loaded import LoadedTrace
@@ -27,10 +28,11 @@ def about(loaded: LoadedTrace, resolved: Resolved) -> list[Component]:
 def _trace(loaded: LoadedTrace) -> Iterator[Block]:
     yield Title(loaded.trace.name)
     yield from (Fact(name, (text,)) for name, text in identity(loaded.trace))
-    yield Fact("steps", (count(len(loaded.composition)),))
+    yield Fact("steps", (f"{count(len(loaded.composition))}{of_rank(loaded.composition)}",))
     for code, number in loaded.result.counts.items():
         if number:
             yield Fact(code, (count(number),))
+    yield from told_of_it(loaded.trace)
     if loaded.result.not_applicable:
         yield Heading("not applicable")
         yield Paragraph(f"{loaded.result.coverage.share}.")

@@ -19,7 +19,7 @@ from stepscope.app.debug import (
     left_out_heading,
 )
 from stepscope.app.present.blocks import Table
-from stepscope.app.present.where import step_of, when
+from stepscope.app.present.where import of_rank, step_of, when
 from stepscope.app.printable import plain
 from stepscope.app.units import count
 from stepscope.app.web.components import components
@@ -55,7 +55,7 @@ def _without_steps(loaded: LoadedTrace, view: View) -> Component:
 
 
 def _controls(loaded: LoadedTrace, view: View, step: int) -> Component:
-    place = step_of(step, loaded.step_index(step), len(loaded.steps))
+    place = step_of(step, loaded.step_index(step), len(loaded.steps)) + of_rank(loaded.composition)
     return html.Div(
         [
             html.A("◀ previous", href=view.link(go="previous-step"), className="button"),
@@ -96,9 +96,9 @@ def _held(state: State, names: Names) -> Iterator[Component]:
         yield from _names("queue", state.waiting)
     if state.running is not None:
         yield from _names("running", state.running)
-    if state.slots:
+    if state.slots is not None:
         yield from _names("slots", [f"{slot}: {owner}" for slot, owner in state.slots.items()])
-    if state.kv_blocks:
+    if state.kv_blocks is not None:
         owners = Counter(state.kv_blocks.values()).most_common()
         title = f"KV blocks · {count(len(state.kv_blocks))} held"
         yield from _names(title, [f"{owner} ×{held}" for owner, held in owners])

@@ -28,3 +28,28 @@ def test_a_step_tells_when_it_was_formed_and_what_of_its_free_blocks_is_cached()
 def test_what_a_step_does_not_tell_is_not_said() -> None:
     assert not {"formed", "pipeline stage", "reserve ratio"} & told().keys()
     assert told()["KV blocks free"] == "9"
+
+
+def core_time(**ends: int | None) -> list[str]:
+    spans = [
+        {
+            "ts_ns": 10,
+            "end_ns": end,
+            "step": 1,
+            "task": at,
+            "block": 0,
+            "core": at,
+            "shape": "AIC",
+            "group": 0,
+            "core_kind": "AIC",
+        }
+        for at, end in enumerate(ends.values())
+    ]
+    trace = trace_of(steps=[{"step": 1, "ts_ns": 0, "kind": "decode"}], core_spans=spans)
+    (table,) = (each for each in Session(trace).detail().tables() if each.title == "core groups")
+    return [str(row[-1]) for row in table.rows]
+
+
+def test_how_long_cores_ran_is_not_said_while_one_of_them_still_runs() -> None:
+    assert core_time(one=30, other=50) == ["60 ns"]
+    assert core_time(one=30, other=None) == core_time(one=None) == [""]

@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.app.debug.blocked import BLOCKED_BY
-from stepscope.app.present.facts import arguments, decision, row_facts
+from stepscope.app.present.facts import (
+    arguments,
+    before_and_after,
+    decision,
+    reasons,
+    row_facts,
+)
 from stepscope.app.timeline import Timeline
 from stepscope.ingest.schema import WHAT_BLOCKS
 from tests.traces import trace_of
@@ -71,3 +78,31 @@ def test_lengths_of_a_step_are_no_moments() -> None:
     told = dict(row_facts(span, timeline))
 
     assert (told["cpu dur"], told["gpu dur"], told["gpu busy"]) == ("20 ns", "60 ns", "50 ns")
+
+
+def found_at(ts_ns: int, **where: Any) -> Finding:
+    return Finding("ABC001", "fault", Severity.ERROR, "wrong", "fix", rank=0, ts_ns=ts_ns, **where)
+
+
+def test_a_request_is_not_told_the_reasons_of_a_task_of_the_same_name() -> None:
+    both = [
+        {"ts_ns": 1, "subject_kind": kind, "subject": "7", "verdict": "deferred", "reason": why}
+        for kind, why in (("request", "no slot"), ("task", "group busy"))
+    ]
+    trace = trace_of(decisions=both)
+
+    assert reasons(found_at(2, request="7"), trace, 3) == ["deferred: no slot"]
+    assert reasons(found_at(2, task=7), trace, 3) == ["deferred: group busy"]
+
+
+def test_a_counter_before_its_first_sample_is_unknown_and_a_request_before_it_came_not_there() -> (
+    None
+):
+    trace = trace_of(
+        steps=[{"step": 1, "ts_ns": 100, "kind": "prefill", "dur_ns": 50, "num_waiting": 3}],
+        lifecycle=[{"ts_ns": 100, "request": "r", "event": "arrive"}],
+    )
+
+    around = before_and_after(found_at(100, request="r"), Timeline.of(trace))
+
+    assert around == [("request r", "not there", "waiting"), ("waiting", "unknown", "3")]

@@ -62,3 +62,26 @@ def test_the_load_of_an_empty_trace_is_an_empty_chart() -> None:
     load = loaded_of(trace_of()).timeline.load(100)
 
     assert not figures.load(load).data
+
+
+def test_a_step_that_does_not_tell_its_tokens_has_no_bar_and_not_one_of_zero() -> None:
+    known = {"num_prefill_tokens": 0, "num_decode_tokens": 5}
+    steps = [{"step": 1, "kind": "decode", **known}, {"step": 2, "kind": "decode"}]
+
+    drawn = figures.tokens_near(Composition.of(trace_of(steps=steps)), 0)
+
+    assert bars(drawn, "decode")[0] == 5
+    assert np.isnan(bars(drawn, "decode")[1])
+
+
+def test_pointing_at_a_mean_of_steps_says_which_they_are() -> None:
+    told = {"kind": "decode", "num_prefill_tokens": 0, "num_decode_tokens": 5}
+    few, many = (
+        figures.overview(
+            Composition.of(trace_of(steps=[{"step": n, **told} for n in range(num)])), 0
+        )
+        for num in (2, 2 * figures.POINTS)
+    )
+
+    assert list(few.data[0].customdata) == ["step 0", "step 1"]
+    assert many.data[0].customdata[1] == "mean of steps 2 to 3"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.pilot import Pilot
 
 from stepscope.app.tui.widgets.prose import Prose
+from stepscope.ingest.trace import Trace
 from tests.app.tui.stage import (
     NARROW,
     RESULT,
@@ -135,3 +136,28 @@ async def test_many_steps_in_a_row_end_where_they_should() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "4", *["right_square_bracket"] * 8)
         assert "step 9 of 12 · 0.800 ms" in screen_text(pilot)
+
+
+def kv_blocks(**step: int | None) -> Trace:
+    """Two requests hold blocks 1 and 3."""
+    held = [
+        {"ts_ns": 0, "resource": "kv-block", "id": block, "op": "claim", "owner": owner}
+        for block, owner in ((1, "a"), (3, "b"))
+    ]
+    return trace_of(steps=[{"step": 1, "ts_ns": 5, "kind": "decode", **step}], allocations=held)
+
+
+async def test_how_many_kv_blocks_there_are_is_said_where_the_trace_does() -> None:
+    async with opened(kv_blocks(kv_blocks_total=3)) as pilot:
+        await press(pilot, "4")
+        assert "KV BLOCKS HELD 2 OF 3" in right(pilot)
+        assert "·█·█" in right(pilot)
+    async with opened(kv_blocks()) as pilot:
+        await press(pilot, "4")
+        assert right(pilot).split("\n")[1].rstrip() == "KV BLOCKS HELD 2"
+
+
+async def test_a_pool_of_absurdly_many_blocks_is_drawn_at_once() -> None:
+    async with opened(kv_blocks(kv_blocks_total=2**60)) as pilot:
+        await press(pilot, "4")
+        assert "a cell stands for" in right(pilot)
