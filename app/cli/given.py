@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import isnan
+from typing import Any
 
 import click
 
@@ -11,6 +13,22 @@ import click
 def given_twice(names: Iterable[str]) -> str | None:
     """Return the first of `names` that is there more than once, None where none is."""
     return next((name for name, number in Counter(names).items() if number > 1), None)
+
+
+class Duration(click.FloatRange):
+    """A number of seconds above 0; what is not a number would never be over."""
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number, or fail with what is wrong with it."""
+        seconds = float(super().convert(value, param, ctx))
+        if isnan(seconds):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return seconds
 
 
 def refuse_repeats(command: click.Command, ctx: click.Context, words: Sequence[str]) -> None:

@@ -92,8 +92,11 @@ def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
     help="Show the version and exit.",
 )  # fmt: skip
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Record, check and look at what an LLM-inference scheduler decides, step by step."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        ctx.color = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _complain("interrupted", 130)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click itself leaves so where a pipe is closed
         _close_stdout()
         return 0
     except Exception as error:

@@ -31,6 +31,8 @@ def bind(host: str, port: int) -> socket.socket:
 
     Raises ConfigError when it cannot listen there at all.
     """
+    if not host:  # the system takes it for every address that it has
+        raise ConfigError("an empty --host is no address", todo="try --host 127.0.0.1")
     try:
         return _listen(host, port)
     except OverflowError as error:

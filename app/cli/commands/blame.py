@@ -77,7 +77,7 @@ def blame(
         report("adding up", 0, None)
         blamed = split(trace, request)
     order = _order(blamed, column)
-    shown = order.head(limit) if limit else order
+    shown = order.head(min(limit, len(order))) if limit else order
     if form == "json":
         click.echo(json.dumps(_as_dict(blamed, shown), indent=2))
     elif form == "csv":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.app.cli.given import Duration
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.printable import plain
 from stepscope.ingest.errors import StepscopeError, TraceError, WriteError
@@ -19,7 +20,7 @@ from stepscope.ingest.errors import StepscopeError, TraceError, WriteError
 if TYPE_CHECKING:
     from stepscope.ingest.live.subscriber import Heard
 
-_SECONDS = click.FloatRange(0, min_open=True)
+_SECONDS = Duration()
 
 
 @click.command()

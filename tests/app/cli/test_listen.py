@@ -22,7 +22,7 @@ from stepscope.ingest.errors import ConfigError, TraceError
 from stepscope.ingest.live.captures import Captures
 from stepscope.ingest.live.subscriber import check_addresses
 from stepscope.ingest.trace import Trace
-from tests.app.cli.conftest import Run
+from tests.app.cli.conftest import Command, Run
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.readers.forward_pass.test_reader import pack, record
@@ -292,3 +292,13 @@ def test_what_can_be_read_of_no_format_is_said_in_one_line(tmp_path: Path) -> No
 
     with pytest.raises(TraceError, match="no batch of KV events in it"):
         captures.trace("none", "1 message came")
+
+
+@pytest.mark.parametrize("option", ["--wait", "--seconds", "--idle"])
+def test_a_duration_that_is_no_number_is_refused_as_it_would_never_be_over(
+    option: str, tmp_path: Path, stepscope: Command
+) -> None:
+    run = stepscope("listen", "tcp://127.0.0.1:20380", "-o", tmp_path / "x.trace", option, "nan")
+
+    assert run.code == 2
+    assert "'nan' is not a number" in run.err

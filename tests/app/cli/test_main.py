@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +20,7 @@ from stepscope.app.cli.main import COMMANDS, cli
 from stepscope.app.tui.pages import PAGES
 from stepscope.app.web.panes import PANES
 from tests.app.cli.conftest import Command
+from tests.conftest import ROOT
 
 
 def test_every_command_that_help_lists_can_be_imported_and_has_help(stepscope: Command) -> None:
@@ -152,17 +155,48 @@ def test_a_trace_damaged_behind_its_footers_is_one_clear_line(
     assert len(run.err.splitlines()) == 1
 
 
-def test_a_reader_that_goes_away_is_not_an_error() -> None:
+SAMPLE = str(ROOT / "sample_traces" / "vllm_crowd.trace")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("explain",), ("explain", "COR001"), ("sql", SAMPLE, "select * from batch_rows")],
+    ids=["a list", "a page", "a large table"],
+)
+def test_a_reader_that_goes_away_is_not_an_error(command: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
 
     run = subprocess.run(
-        [sys.executable, "-m", "stepscope.app", "explain"],
+        [sys.executable, "-m", "stepscope.app", *command],
         stdout=writing, stderr=subprocess.PIPE, check=False,
     )  # fmt: skip
     os.close(writing)
 
-    assert run.stderr == b""
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+def on_a_terminal(*command: str, **environment: str) -> str:
+    """What a command prints where a person looks."""
+    ours, its = pty.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "stepscope.app", *command], stdout=its, check=True,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **environment},
+    )  # fmt: skip
+    os.close(its)
+    printed = b""
+    with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as file:  # the end of a pty
+        while some := file.read(4096):
+            printed += some
+    return printed.decode()
+
+
+def test_colours_are_left_out_where_they_are_not_wanted() -> None:
+    command = ("blame", SAMPLE, "--limit", "1")
+
+    assert "\x1b" in on_a_terminal(*command)
+    assert "\x1b" not in on_a_terminal(*command, NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal(*command, TERM="dumb")
 
 
 def test_a_bug_of_ours_is_one_line_that_says_how_to_see_more(

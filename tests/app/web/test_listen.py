@@ -31,7 +31,9 @@ def test_it_listens_where_it_was_told_to() -> None:
         assert listener.getsockname()[0] == "127.0.0.1"
 
 
-@pytest.mark.parametrize(("host", "port"), [("256.0.0.1", 0), ("127.0.0.1", 70000), ("::zz", 0)])
+@pytest.mark.parametrize(
+    ("host", "port"), [("256.0.0.1", 0), ("127.0.0.1", 70000), ("::zz", 0), ("", 0)]
+)
 def test_what_cannot_be_listened_on_is_a_wrong_setting(host: str, port: int) -> None:
     with pytest.raises(ConfigError):
         listen.bind(host, port)

@@ -139,3 +139,9 @@ def test_a_trace_with_nothing_in_it_says_so(stepscope: Command, tmp_path: Path) 
     assert run.code == 0
     assert "nothing to blame" in run.out
     assert Trace.open(tmp_path / "empty.trace").num_rows("steps") == 0
+
+
+def test_a_limit_beyond_all_numbers_shows_all_requests(stepscope: Command, starved: Path) -> None:
+    most = stepscope("blame", starved, "--limit", "99999999999999999999")
+
+    assert (most.code, most.out) == (0, stepscope("blame", starved, "--limit", "0").out)
