@@ -61,6 +61,9 @@ def _check(run: Trace, profile: Trace) -> None:
     if clock.kind == "virtual" or not _is_dated(run):
         what = "its clock does not tell Unix time, so a profile has no place in it"
         raise TraceError(what, where=run.name, todo="record with time.time_ns")
+    if not profile.has("spans"):
+        what = "it is no profile: no span of a profiler is in it"
+        raise TraceError(what, where=profile.name, todo="give what torch.profiler wrote")
     if not profile.has("steps"):
         todo = "profile with the engine's tags of steps (vLLM: execute_context_..., see the docs)"
         raise TraceError("no step's tag is in the profile", where=profile.name, todo=todo)

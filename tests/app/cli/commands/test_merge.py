@@ -57,3 +57,15 @@ def test_it_does_not_write_over_what_it_reads(
 
     assert main(["merge", run, str(tmp_path / "profile.json"), "-o", run]) == 2
     assert "the output would overwrite an input" in capsys.readouterr().err
+
+
+def test_a_recording_is_no_profile_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tmp_path)
+    recorded(tmp_path, name="other.trace")
+
+    assert main(["merge", str(tmp_path / "run.trace"), str(tmp_path / "other.trace")]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "other.trace: it is no profile: no span of a profiler is in it" in line
+    assert not (tmp_path / "run-merged.trace").exists()
