@@ -20,6 +20,8 @@ from stepscope.ingest.schema import FORMAT_VERSION
 
 MERGED = "merged"
 """Where the configuration says which profiles were merged into a recording."""
+STOPPED = "recording stopped"
+"""How the note begins that says why a recorder recorded no more."""
 CLOCKS = ("wall", "virtual", "profiler")
 MANIFEST_LIMIT_BYTES = 64 << 20
 Json = dict[str, Any]

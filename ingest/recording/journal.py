@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
+from stepscope.ingest.manifest import STOPPED
 from stepscope.ingest.recording.forms.rows import Segment
 from stepscope.ingest.recording.holding import hold
 from stepscope.ingest.recording.segments import STRINGS_MAGIC, make_segment, size_of
@@ -23,6 +24,12 @@ from stepscope.ingest.schema import TABLES
 REASON_BYTES = 256
 TABLE_NAMES = tuple(table.name for table in TABLES)
 TALLY_BYTES = REASON_BYTES + 8 * len(TABLES)
+
+
+FAILED = (
+    "stepscope stopped recording into %s (%s) and the engine goes on; make room there, and start "
+    "the engine again to record on"
+)
 
 
 class Stopped(Exception):
@@ -103,7 +110,10 @@ class Journal:
         """Count rows that are not recorded, and see to why they are not."""
         self.tally.drop(table, num_rows)
         if isinstance(error, OSError):
-            self.fail(f"recording stopped: {error.strerror or error}")
+            why = error.strerror or error
+            if self.failed is None:
+                _warn(self.folder, why)
+            self.fail(f"{STOPPED}: {why}")
         elif not isinstance(error, Stopped):
             self.tally.note(f"{table}: {error}")
 
@@ -118,6 +128,13 @@ class Journal:
         self.lock = threading.RLock()
         self.tally.detach()
         self.fail("this process was forked from the one that records")
+
+
+def _warn(folder: Path, why: object) -> None:
+    """Say in the engine's log, once, that no more is recorded, and what to do about it."""
+    import logging  # noqa: PLC0415 - few disks are full, and an engine may not have it yet
+
+    logging.getLogger("stepscope").warning(FAILED, folder, why)
 
 
 class Tally:

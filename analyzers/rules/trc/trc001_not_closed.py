@@ -2,8 +2,9 @@
 
 ## What it finds
 A trace whose manifest says that the recording was not closed: the engine was killed, crashed, or
-ran out of disk, and the rows were recovered from the journal when the trace was opened. Or a file
-of another program that ends in the middle; what is whole in it was read. How many requests were
+ran out of disk, and the rows were recovered from the journal when the trace was opened. Or one that
+was closed, and had stopped before or lost rows: its disk was full. Or a file of another program
+that ends in the middle; what is whole in it was read. How many requests were
 open then is told where requests are recorded. It is placed at the step that was under way: the
 first of which no end was recorded after the last that did end. A recording whose program still
 writes it is none of these: it has not ended.
@@ -45,10 +46,11 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import last_steps
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import has_histories, requests
-from stepscope.ingest.manifest import ReadReport
+from stepscope.ingest.manifest import STOPPED, ReadReport
 from stepscope.ingest.trace import Trace
 
 FIX = "see in the last step what the engine was doing; close the recorder on the way out"
+FIX_OF_LOSS = "make room on the disk that it is recorded to, and record again"
 FIX_OF_FILE = "let the profiler or the log finish before its file is copied, and copy all of it"
 
 
@@ -65,7 +67,8 @@ class NotClosed:
         """One finding per rank, or part of one, that was recovered, at the step where it ends."""
         manifest = trace.manifest
         if manifest.closed:
-            return []
+            num_dropped = sum(manifest.dropped.values())
+            return [self._of_loss(trace, num_dropped)] if num_dropped else []
         if manifest.report and not manifest.is_recording and not manifest.recovered:
             return [self._of_file(trace, manifest.report)]
         recovered = manifest.recovered or {str(rank): {} for rank in manifest.ranks}
@@ -96,6 +99,19 @@ class NotClosed:
         is_all = not num_bytes and not num_dropped and not _notes(was)
         is_quiet = is_all and _is_between(trace, rank, last)
         return replace(found, severity=Severity.INFO) if is_quiet else found
+
+    def _of_loss(self, trace: Trace, num_dropped: int) -> Finding:
+        """A recording that was closed in the end, and had no place for some of its rows."""
+        ranks, report = trace.manifest.ranks, trace.manifest.report
+        last = _last_step(trace, str(ranks[0]) if len(ranks) == 1 else "")
+        notes = report.notes if report else ()
+        why = next((f" ({note})" for note in notes if STOPPED in note), "")
+        message = (
+            f"the recording is not whole: {times(num_dropped, 'row')} "
+            f"{'was' if num_dropped == 1 else 'were'} dropped{why}"
+        )
+        evidence: Evidence = {"rows dropped": num_dropped, "last step": last["step"]}
+        return finding(self, message, FIX_OF_LOSS, at=last, evidence=evidence)
 
     def _of_file(self, trace: Trace, report: ReadReport) -> Finding:
         """A file of another program that ends too early: nothing of it was ever in a journal."""

@@ -92,7 +92,8 @@ def test_a_file_size_limit_stops_the_recording_and_not_the_engine(
 
     said, trouble = engine.communicate()
 
-    assert (engine.returncode, trouble) == (0, b"")
+    assert engine.returncode == 0
+    assert_told(trouble, tmp_path / "run.trace", "File too large")
     assert_stopped(tmp_path / "run.trace", said.decode(), 3_000, "File too large")
 
 
@@ -129,7 +130,8 @@ def test_a_full_disk_stops_the_recording_and_not_the_engine(
 
     said, trouble = engine.communicate()
 
-    assert (engine.returncode, trouble) == (0, b"")
+    assert engine.returncode == 0
+    assert_told(trouble, full_disk / "run.trace", "No space left on device")
     assert_stopped(full_disk / "run.trace", said.decode(), 30_000, "No space left on device")
 
 
@@ -159,7 +161,8 @@ def test_a_full_disk_stops_batches_and_columns_and_not_the_engine(
 
     said, trouble = engine.communicate()
 
-    assert (engine.returncode, trouble) == (0, b"")
+    assert engine.returncode == 0
+    assert_told(trouble, full_disk / "run.trace", "No space left on device")
     assert b"No space left on device" in said
     trace = Trace.open(full_disk / "run.trace")
     rows = trace.batch_rows.sort("ts_ns", "row").select("step", "row", "request").collect().rows()
@@ -168,6 +171,14 @@ def test_a_full_disk_stops_batches_and_columns_and_not_the_engine(
     ts = trace.counters.collect()["ts_ns"].to_list()
     assert ts == [step for step in range(1, len(ts) // 2 + 1) for _ in "ab"]
     assert 2 < len(rows) < 18_000
+
+
+def assert_told(log: bytes, path: Path, why: str) -> None:
+    """The log says once that no more is recorded, where, why, and what to do."""
+    (line,) = log.decode().splitlines()
+    assert line.startswith(f"stepscope stopped recording into {path}")
+    assert f"({why})" in line
+    assert "make room there" in line
 
 
 def assert_stopped(path: Path, said: str, given: int, why: str) -> None:

@@ -76,6 +76,19 @@ def test_a_closed_trace_is_clean() -> None:
     assert NotClosed().check(trace_of(steps=[STEP])) == []
 
 
+def test_a_recording_that_stopped_before_it_was_closed_is_told_with_the_reason() -> None:
+    report = ReadReport(notes=("recording stopped: No space left on device",))
+
+    (found,) = NotClosed().check(trace_of(steps=[STEP], dropped={"steps": 40}, report=report))
+
+    assert found.message == (
+        "the recording is not whole: 40 rows were dropped "
+        "(recording stopped: No space left on device)"
+    )
+    assert (found.rank, found.step, found.severity) == (0, 4, Severity.WARNING)
+    assert "make room" in found.fix
+
+
 def test_a_file_that_ends_too_early_is_told_by_what_was_read_of_it() -> None:
     report = ReadReport(read={"X": 2_000, "M": 7}, skipped={"torn": 1}, notes=("cut off at 9 kB",))
 
