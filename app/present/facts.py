@@ -23,7 +23,7 @@ from stepscope.ingest.trace import Trace
 MAX_ARGUMENTS = 60
 LENGTHS = ("cpu_dur_ns", "gpu_dur_ns", "gpu_busy_ns")
 """Columns in nanoseconds that are not moments."""
-SHOWS_NOTHING = {"counters": "unknown", "requests": "not there"}
+SHOWS_NOTHING = {"counters": "unknown", "requests": "not there", "steps": "no step"}
 """What a lane is said to show where it shows nothing; whatever runs something is idle."""
 
 

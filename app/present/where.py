@@ -48,7 +48,8 @@ def place(finding: Finding, timeline: Timeline) -> str:
     """Where a finding is, in short: its lane; its step when it is about no lane."""
     if lane := lane_of(finding, timeline):
         return lane
-    return "whole run" if finding.step is None else f"step {finding.step:,}"
+    step = "whole run" if finding.step is None else f"step {finding.step:,}"
+    return f"rank {finding.rank} · {step}" if finding.rank else step
 
 
 def lane_of(finding: Finding, timeline: Timeline) -> str:

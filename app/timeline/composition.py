@@ -63,8 +63,8 @@ class Composition:
         """Read `steps` of a rank, of the lowest one that has any by default."""
         times = step_times(trace)
         steps = _known_steps(trace, times)
-        ranks = steps.select("rank").unique().collect()["rank"]
-        own = ranks.min() if rank is None else rank
+        ranks: list[int] = steps.select("rank").unique().collect()["rank"].to_list()
+        own = min(ranks, default=None) if rank is None else rank
         chosen = pl.col("rank") == pl.lit(own, pl.Int32)
         formed = times.select("rank", "step", "formed_ns", "to_ns")
         rows = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analyzers.check.run import CheckResult
-from tests.app.test_several_ranks import of_two
+from tests.app.both_fronts.test_several_ranks import of_two
 from tests.app.tui.stage import app_of, opened, press, screen_text, settle, text_of
 
 

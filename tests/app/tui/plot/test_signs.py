@@ -14,8 +14,8 @@ from stepscope.app.tui.plot.lane_painter import section_legend
 from stepscope.app.tui.plot.span_bars import FILLS, GROWING, Plot, paint_spans
 from stepscope.app.tui.widgets.state_legend import legend
 from stepscope.ingest.trace import Trace
-from tests.app.drawn_lanes import spans_of
-from tests.app.test_front_end_lanes import LIFE
+from tests.app.timeline.drawn_lanes import spans_of
+from tests.app.timeline.test_front_end_lanes import LIFE
 from tests.conftest import ROOT
 from tests.traces import trace_of
 
