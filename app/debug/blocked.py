@@ -26,11 +26,11 @@ BLOCKED_BY = {
     "selection": "it fitted, but the scheduler's second stage did not select it",
     "core-group": "no core group was free",
 }
-COUNTED = (
+TOLD_BY_ENGINES = (
     "kv-block", "kv-token", "slot", "slot-tokens", "seat", "token-budget", "queue", "bucket",
-    "phase", "core-group",
+    "phase", "core-group", "preemption",
 )  # fmt: skip
-"""Of what an engine counts, its own reason says enough."""
+"""Of what an engine counts, and of a preemption, its own reason says enough."""
 
 
 def because(reason: str | None, resource: str | None) -> str:
@@ -38,4 +38,4 @@ def because(reason: str | None, resource: str | None) -> str:
     ours = BLOCKED_BY.get(resource or "", "")
     if not reason:
         return ours
-    return reason if not ours or resource in COUNTED else f"{reason} ({ours})"
+    return reason if not ours or resource in TOLD_BY_ENGINES else f"{reason} ({ours})"

@@ -44,8 +44,8 @@ class _Decisions:
     def __init__(self, trace: Trace, rank: int, request: str | None) -> None:
         about = (pl.col("subject_kind") == "request") & (pl.col("rank") == rank)
         decisions = trace.decisions.filter(about, pl.col("ts_ns").is_not_null())
-        queued = pl.col("resource") == "queue"
-        heads = decisions.filter(queued).select("holder").drop_nulls().unique()
+        queued = (pl.col("resource") == "queue") & pl.col("holder").is_not_null()
+        heads = decisions.filter(queued).select("holder").unique()
         is_own = pl.col("subject") == pl.lit(request)
         of_heads = decisions.join(heads, left_on="subject", right_on="holder", how="semi")
         self._queued, self._own, about_heads = (
@@ -61,7 +61,8 @@ class _Decisions:
         own = _last(self._own, ns)
         if not is_passed_on or (own is not None and own["resource"] != "queue"):
             return "" if own is None else decision(own)
-        named = own or _last(self._queued, ns)
+        # Who is further behind than the engine tells stands behind the head that was named last.
+        named = own if own and own["holder"] else _last(self._queued, ns)
         head = None if named is None else named["holder"]
         its = _last(self._by_head[(head,)], ns) if (head,) in self._by_head else None
         said = [decision(own)] if own else []

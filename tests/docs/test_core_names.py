@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from stepscope.app.cli.main import cli
 from stepscope.app.palette import CORES, STATES
-from stepscope.app.tui.plot.lane_painter import SECTIONS
+from stepscope.app.timeline import Timeline
+from stepscope.app.tui.plot.lane_painter import section_legend
 from stepscope.app.web.layout import _chip
 from stepscope.app.web.wire import notes
 from stepscope.ingest.trace import Trace
@@ -30,8 +31,9 @@ def test_both_fronts_explain_them_beside_the_lanes_of_core_groups() -> None:
     trace = Trace.open(ROOT / "sample_traces" / "mix-admission-before.trace")
 
     page = notes(loaded_of(trace))["core groups"]
+    terminal = " ".join(section_legend("core groups", Timeline.of(trace)))
 
-    assert all(words in page and words in SECTIONS["core groups"] for words in EXPLAINED)
+    assert all(words in page and words in terminal for words in EXPLAINED)
 
 
 def test_the_legend_of_the_page_explains_them_where_the_pointer_rests() -> None:

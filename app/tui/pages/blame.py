@@ -139,8 +139,18 @@ class BlamePage(TablePage):
             return
         self.table.show(BlameRows(self.blamed, self.bars, self.order))
         self.query_one("#blame-legend", Prose).show([legend(self.blamed, self.order)])
+        self._fit_legend()
         self.query_one("#blame-about", Prose).show(list(total_blocks(self.blamed)))
         self.action_edge(0)
+
+    def on_resize(self) -> None:
+        """Fit the legend to the new width, once it is laid out."""
+        self.call_after_refresh(self._fit_legend)
+
+    def _fit_legend(self) -> None:
+        """Give the legend as many lines as its entries take."""
+        shown = self.query_one("#blame-legend", Prose)
+        shown.styles.height = max(shown.virtual_size.height, 1)
 
     def _row(self) -> dict[str, Any] | None:
         rows, cursor = self.table.rows, self.table.cursor

@@ -17,6 +17,7 @@ from stepscope.app.printable import plain
 from stepscope.app.units import UNITS, duration
 from stepscope.app.web import figures
 from stepscope.app.web.components import components, swatch
+from stepscope.app.widths import width_of
 
 if TYPE_CHECKING:
     from stepscope.app.web.loaded import LoadedTrace
@@ -65,7 +66,9 @@ def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
     first = min(row["arrive_ns"] for row in rows)
     last = max(row["ended_ns"] for row in rows)
     scale, unit = next((each for each in UNITS if last - first >= each[0]), UNITS[-1])
-    figure = go.Figure(layout=figures.layout(barmode="overlay", bargap=0.15, margin=MARGIN))
+    names = [_name(row) for row in rows]
+    margin = {**MARGIN, "l": LETTER_PX * max(map(width_of, names)) + MARGIN["r"]}
+    figure = go.Figure(layout=figures.layout(barmode="overlay", bargap=0.15, margin=margin))
     drawn = [(at, each) for at, row in enumerate(rows) for each in _placed(bars, row, first, last)]
     spent = [by_group(row) for row in rows]
     for group, look in LOOKS.items():
@@ -86,9 +89,8 @@ def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
             customdata=[duration(spent[at][group]) for at, _ in own],
             hovertemplate=f"{group}, %{{customdata}} in all<extra></extra>",
         )
-    names = [escape(_name(row)) for row in rows]
-    figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=names, autorange="reversed",
-                        fixedrange=True, showgrid=False)  # fmt: skip
+    figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=[*map(escape, names)],
+                        autorange="reversed", fixedrange=True, showgrid=False)  # fmt: skip
     figure.update_xaxes(ticksuffix=f" {unit}", fixedrange=True, showgrid=True)
     return figure
 
@@ -108,7 +110,9 @@ def _placed(bars: Bars, row: dict[str, Any], first: int, last: int) -> Iterator[
 
 SIDE_BY_SIDE = {"display": "flex", "alignItems": "flex-start", "gap": "14px"}
 STROKES = {"fillmode": "overlay", "fgcolor": BACKGROUND}
-MARGIN = {"l": 110, "r": 14, "t": 4, "b": 26}
+MARGIN = {"r": 14, "t": 4, "b": 26}
+LETTER_PX = 6
+"""Width of a letter of a request's name, which stands left of its bar."""
 
 
 def _name(row: dict[str, Any]) -> str:

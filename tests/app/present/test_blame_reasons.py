@@ -54,3 +54,16 @@ def test_what_was_decided_about_itself_is_all_that_is_said_of_the_head() -> None
     )
 
     assert told(trace, "head") == ["deferred: too few, kv-block needs 3, 1 available"]
+
+
+def test_who_is_behind_a_head_that_its_own_decision_does_not_name_is_told_of_the_last_named() -> (
+    None
+):
+    trace = of_three(
+        decision("request", "head", "deferred", 0, **LACKS),
+        decision("request", "next", "deferred", 0, **BEHIND),
+        decision("request", "far", "deferred", 0, **{**BEHIND, "holder": None}),
+    )
+
+    lacked = "head was deferred: too few, kv-block needs 3, 1 available"
+    assert told(trace, "far") == [f"deferred: behind the head; {lacked}"]

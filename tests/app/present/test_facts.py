@@ -47,6 +47,12 @@ def test_what_blocks_is_said_beside_an_engines_own_reason_that_counts_nothing() 
     assert line == "deferred: WAITING_FOR_FSM (its grammar was being compiled)"
 
 
+def test_what_an_engine_says_of_a_preemption_is_not_said_twice() -> None:
+    why = "somebody was preempted in this step: nobody is admitted"
+
+    assert said(reason=why, resource="preemption") == f"deferred: {why}"
+
+
 @pytest.mark.parametrize(
     ("args", "shown"),
     [

@@ -15,7 +15,10 @@ from stepscope.app.units import duration
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.trace import Trace
 from tests.app.tui.stage import (
+    NARROW,
     RESULT,
+    USUAL,
+    WIDE,
     conflict_trace,
     opened,
     press,
@@ -24,6 +27,7 @@ from tests.app.tui.stage import (
     text_of,
 )
 from tests.app.tui.test_odd_traces import hostile_trace
+from tests.conftest import ROOT
 
 
 async def test_every_request_has_a_row_the_longest_first() -> None:
@@ -112,3 +116,14 @@ async def test_what_cannot_be_split_says_why(monkeypatch: pytest.MonkeyPatch) ->
         await press(pilot, "5", "j", "enter", "s")
 
         assert "the table is damaged" in screen_text(pilot)
+
+
+@pytest.mark.parametrize("size", [NARROW, USUAL, WIDE], ids=str)
+async def test_the_legend_has_room_for_every_sign_of_the_bars(size: tuple[int, int]) -> None:
+    trace = Trace.open(ROOT / "sample_traces" / "vllm_crowd.trace")
+    async with opened(trace, RESULT, size) as pilot:
+        await press(pilot, "5")
+
+        told = text_of(pilot.app.query_one("#blame-legend"))
+        groups = ("front-end", "queue", "preempted", "recompute", "prefill", "decode", "delivery")
+        assert all(group in told for group in (*groups, "idle"))

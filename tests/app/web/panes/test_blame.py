@@ -85,3 +85,13 @@ def test_only_what_took_time_is_in_a_bar() -> None:
     (row,) = blame(_served(["r0"])).requests.to_dicts()
 
     assert by_group(row).keys() == {"prefill", "decode"}
+
+
+def test_there_is_room_for_the_longest_name_left_of_the_bars() -> None:
+    short, long = (
+        waterfall(loaded.bars, loaded.blamed.requests.to_dicts())
+        for loaded in (loaded_of(_served([name])) for name in ("r", "a-request-of-many-letters"))
+    )
+
+    widest = max(map(len, long.layout.yaxis.ticktext))
+    assert long.layout.margin.l >= 6 * widest > short.layout.margin.l
