@@ -112,7 +112,9 @@ class Timeline:
                 picture.count[rows] = pixels.count[:, shown]
         for row, lane in enumerate(picture.lanes):
             if lane in self._counters:
-                picture.density[row] = _scaled(self._counters[lane].series(edges))[shown]
+                series = self._counters[lane].series(edges)
+                picture.density[row] = _scaled(series)[shown]
+                picture.count[row] = np.isfinite(series.values)[shown]
         return picture
 
     def spans(self, lane: int, t0: int, t1: int, limit: int) -> list[SpanView]:

@@ -36,7 +36,8 @@ class Picture:
 
     `state`: what fills most of the pixel, 0 where there is nothing (and on counter lanes).
     `density`: the share of the pixel that is busy, 0..255, at least 1 where there is anything (on
-    counter lanes: the value on its scale). `count`: spans that touch the pixel.
+    counter lanes: the value on its scale). `count`: spans that touch the pixel (on counter lanes: 1
+    where there is a value, 0 before the first).
     """
 
     def __init__(self, lanes: Sequence[int], width: int, listed: Callable[[int], Spans]) -> None:

@@ -181,7 +181,7 @@ class LanePainter:
     def _paint_picture(self, line: Line, lane: Lane, surface: str) -> None:
         picture, at = self.painting.picture, self.painting.places[lane.id]
         if lane.kind == "counter":
-            paint_counter(line, self.plot, picture.density[at], surface)
+            paint_counter(line, self.plot, picture.density[at], picture.count[at] > 0, surface)
             return
         paint_density(line, self.plot, picture.state[at], picture.density[at], surface)
         paint_spans(line, self.plot, picture.spans[at] or (), self.state.hidden, surface)

@@ -27,6 +27,7 @@ from stepscope.app.tui.ink import blend, ink, readable_on
 from stepscope.app.widths import fit, width_of
 
 Bytes = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 RISING = " ▁▂▃▄▅▆▇█"
 GROWING = " ▏▎▍▌▋▊▉"
@@ -93,10 +94,10 @@ def paint_density(line: Line, plot: Plot, states: Bytes, density: Bytes, surface
             line.fill(plot.left + start, plot.left + end, *_density_cell(kind, height, surface))
 
 
-def paint_counter(line: Line, plot: Plot, heights: Bytes, surface: str) -> None:
-    """Draw a counter's values as a row of low and high blocks."""
+def paint_counter(line: Line, plot: Plot, heights: Bytes, known: Bools, surface: str) -> None:
+    """Draw a counter's values as a row of low and high blocks, and nothing where it has none."""
     style = ink(STATES[COUNTER].colour, surface)
-    looks = (heights.astype(np.int64) * 7 + 127) // 255 + 1
+    looks = np.where(known, (heights.astype(np.int64) * 7 + 127) // 255 + 1, 0)
     for start, end in _runs(looks):
         line.fill(plot.left + start, plot.left + end, RISING[looks[start]], style)
 

@@ -83,15 +83,22 @@ class Chart(Widget):
         """How many steps the layers have."""
         return len(self.stack[0].values) if self.stack else 0
 
+    @property
+    def _tells_any(self) -> bool:
+        """Whether any number is known; bars of what is not would look as if it were 0."""
+        return any(np.isfinite(each.values).any() for each in self.stack)
+
     def render_line(self, y: int) -> Strip:
         """Paint the heading with the names of the layers, or a line of the bars."""
         line = Line(self.size.width, ink(TEXT, BACKGROUND))
         if y == 0:
             self._paint_heading(line)
-        elif self.num_steps:
+        elif self._tells_any:
             self._paint_bars(line, self.size.height - 1 - y)
         elif y == 1:
-            line.put(1, "This trace has no steps.", ink(MUTED, BACKGROUND))
+            untold = f"This trace does not tell the {self.heading} of its steps."
+            said = untold if self.num_steps else "This trace has no steps."
+            line.put(1, said, ink(MUTED, BACKGROUND))
         return line.strip()
 
     def on_click(self, event: events.Click) -> None:

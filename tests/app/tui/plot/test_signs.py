@@ -10,7 +10,7 @@ from stepscope.app.timeline import SpanView, Timeline, Viewport
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import BACKGROUND, TEXT, ink
-from stepscope.app.tui.plot.lane_painter import section_legend
+from stepscope.app.tui.plot.lane_painter import LanePainter, Painting, Shown, section_legend
 from stepscope.app.tui.plot.span_bars import FILLS, GROWING, Plot, paint_spans
 from stepscope.app.tui.widgets.state_legend import legend
 from stepscope.ingest.trace import Trace
@@ -72,3 +72,16 @@ def test_the_header_names_no_state_that_the_trace_has_not() -> None:
     timeline = Timeline.of(trace_of(lifecycle=[arrived, {**arrived, "ts_ns": 9, "event": "admit"}]))
 
     assert "» front end" not in section_legend("requests", timeline)
+
+
+def test_a_counter_is_drawn_from_its_first_sample_on_and_what_was_before_is_not_zero() -> None:
+    came = {"ts_ns": 0, "request": "r", "event": "arrive"}
+    free = {"step": 1, "ts_ns": 500, "dur_ns": 499, "kind": "decode", "kv_blocks_free": 0}
+    state = Navigator(Timeline.of(trace_of(lifecycle=[came], steps=[free])))
+    plot = Plot(12, 10, Viewport(0, 1_000))
+    shown = Shown(state.timeline, state.rows, 0, len(state.rows), plot, frozenset())
+    row = next(at for at, row in enumerate(state.rows) if row.lane and row.lane.kind == "counter")
+
+    line = LanePainter(state, Painting.of(shown)).strip(row).text
+
+    assert line[12:] == "┊    ▁▁▁▁▁"

@@ -86,3 +86,11 @@ async def test_a_click_chooses_the_step_under_it() -> None:
         await settle(pilot)
         assert isinstance(pilot.app, ChartApp)
         assert pilot.app.chosen == [0, 5]
+
+
+async def test_numbers_of_which_none_is_known_are_not_drawn_as_zero() -> None:
+    unknown = await drawn(layer(NAN, NAN), width=60)
+
+    assert "This trace does not tell the tokens of its steps." in unknown
+    assert "0" not in unknown
+    assert "does not tell" not in await drawn(layer(NAN, 0.0), width=60)
