@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.app.palette import INK, NAMES_OF_CORES, STATES, TEXT
-from stepscope.app.present.section_words import states_in
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
 from stepscope.app.timeline.keymap import KEYMAP
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
+from stepscope.app.timeline.section_states import states_in
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
 from stepscope.app.web.loaded import LoadedTrace
 

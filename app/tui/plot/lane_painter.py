@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from textual.strip import Strip
 
 from stepscope.app.palette import SEVERITY_MARKS
-from stepscope.app.present.section_words import states_in
 from stepscope.app.timeline import Lane, Picture, Timeline
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.timeline.section_states import states_in
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
     ACCENT,

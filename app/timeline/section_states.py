@@ -19,7 +19,7 @@ from stepscope.app.palette import (
     WAITING,
     State,
 )
-from stepscope.app.timeline import Timeline
+from stepscope.app.timeline.model import Timeline
 
 ORDER = (
     FRONT_END, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE, UNKNOWN,
