@@ -12,6 +12,7 @@ What grows by one with every step is written less the step, in a column that say
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from collections.abc import Iterable
@@ -116,7 +117,10 @@ def num_rows(file: Path) -> int:
 
 
 def write_parquet(frame: pl.DataFrame, file: Path) -> None:
-    """Write one file so that it is whole or not there; the same rows give the same bytes."""
+    """Write one file so that it is whole or not there; the same rows give the same bytes.
+
+    Raises `OSError` where there is no room for it.
+    """
     frame = _without_growth(frame)
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
@@ -125,6 +129,9 @@ def write_parquet(frame: pl.DataFrame, file: Path) -> None:
             draft, compression="zstd", statistics=True, row_group_size=ROW_GROUP_ROWS
         )
         draft.replace(file)
+    except pl.exceptions.PolarsError:
+        # What Polars says of a full disk reads as if a file were damaged.
+        raise OSError(errno.EIO, "the disk took no more of it") from None
     finally:
         draft.unlink(missing_ok=True)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -213,5 +215,22 @@ def test_what_cannot_be_said_in_a_manifest_is_no_trace_and_leaves_nothing(tmp_pa
 
     with pytest.raises(WriteError, match="cannot be written: Circular reference"):
         save_trace(trace, tmp_path / "out.trace")
+
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.fixture
+def almost_no_room() -> Iterator[None]:
+    """No file may grow beyond a few bytes, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (512, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("almost_no_room")
+def test_a_full_disk_is_no_damaged_trace_and_nothing_of_it_is_left(tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match=r"out\.trace: cannot be written: the disk took no more"):
+        save_trace(some_trace(3_000), tmp_path / "out.trace")
 
     assert not [*tmp_path.iterdir()]

@@ -58,6 +58,7 @@ class TrtllmLines:
         kept = list(statistics_in(_decoded(line.text)))
         for said in kept:
             self._statistics(said, line, rows)
+        rows.read[STATISTICS] += len(kept[1:])  # beside the first, for which its line is counted
         return STATISTICS if kept else None
 
     def end(self, rows: LogRows) -> None:
