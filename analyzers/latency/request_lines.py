@@ -47,6 +47,30 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     the first token, and sampled_ns when the last of those was sampled that came with it. A request
     that ranks share is told by those that have its lifecycle, or else by the lowest.
     """
+    is_told = pl.col("told_ns").is_not_null()
+    still_there = pl.when(is_told).then("trace_end_ns")
+    arrived = pl.min_horizontal("came_ns", "received_ns")
+    out_ns = pl.when(pl.col("ended_ns").is_not_null()).then("last_out_ns")
+    return (
+        _told_or_seen(trace, scheduled)
+        .join(ends(trace), on=REQUEST, how="left")
+        .join(last_moment(trace), on="rank", how="left")
+        .with_columns(from_ns=pl.coalesce(arrived, pl.min_horizontal("told_ns", "seen_ns")))
+        .with_columns(to_ns=pl.coalesce("ended_ns", still_there, "left_ns", "from_ns"))
+        .with_columns(pl.max_horizontal("from_ns", "to_ns", out_ns).alias("to_ns"))
+        .pipe(_with_all_sampled, trace)
+        .select(
+            *REQUEST, "from_ns", "to_ns", "sampled_ns", "outcome",
+            first_token_ns=pl.coalesce("first_out_ns", "sampled_ns"),
+            has_arrival=arrived.is_not_null(),
+        )
+        .sort("from_ns", "rank", "request")
+        .with_row_index("line")
+    )  # fmt: skip
+
+
+def _told_or_seen(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
+    """When each request came, was sampled and given to the client, and when it was in batches."""
     at, brings = pl.col("ts_ns"), _brings_tokens()
     told = events(trace).group_by(REQUEST).agg(
         came_ns=at.filter(pl.col("event") == "arrive").min(),
@@ -61,27 +85,8 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     seen = scheduled.group_by(REQUEST).agg(seen_ns=pl.col("from_ns").min(), left_ns=left)
     is_told = pl.col("told_ns").is_not_null()
     is_lowest = pl.col("rank") == pl.col("rank").min().over("request")
-    still_there = pl.when(is_told).then("trace_end_ns")
-    arrived = pl.min_horizontal("came_ns", "received_ns")
-    began = pl.coalesce(arrived, pl.min_horizontal("told_ns", "seen_ns"))
-    out_ns = pl.when(pl.col("ended_ns").is_not_null()).then("last_out_ns")
-    return (
-        told.join(seen, on=REQUEST, how="full", coalesce=True)
-        .filter(is_told | (~is_told.any().over("request") & is_lowest))
-        .join(ends(trace), on=REQUEST, how="left")
-        .join(last_moment(trace), on="rank", how="left")
-        .with_columns(from_ns=began)
-        .with_columns(to_ns=pl.coalesce("ended_ns", still_there, "left_ns", "from_ns"))
-        .with_columns(pl.max_horizontal("from_ns", "to_ns", out_ns).alias("to_ns"))
-        .pipe(_with_all_sampled, trace)
-        .select(
-            *REQUEST, "from_ns", "to_ns", "sampled_ns", "outcome",
-            first_token_ns=pl.coalesce("first_out_ns", "sampled_ns"),
-            has_arrival=arrived.is_not_null(),
-        )
-        .sort("from_ns", "rank", "request")
-        .with_row_index("line")
-    )  # fmt: skip
+    both = told.join(seen, on=REQUEST, how="full", coalesce=True)
+    return both.filter(is_told | (~is_told.any().over("request") & is_lowest))
 
 
 def _with_all_sampled(lines: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
