@@ -40,7 +40,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
-from stepscope.analyzers.rules.cor.idling import MEMBERS, idle_while
+from stepscope.analyzers.rules.cor.idling import MEMBERS, evidence_of, idle_while
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, POOL, holds
 from stepscope.ingest.trace import Trace
@@ -91,15 +91,7 @@ class PendingBehindBusy:
             f"their time, at worst {row['num_idle']} of {row['members']} idle with "
             f"{row['num_waiting']} pending for {duration(lasts_ns)} ({row['label']} first)"
         )
-        evidence: Evidence = {
-            "idle_share": round(row["share"], 4),
-            "lost_ns": row["lost_ns"],
-            f"{member}s": row["members"],
-            "idle at worst": row["num_idle"],
-            "pending at worst": row["num_waiting"],
-            "worst_ns": lasts_ns,
-            "pending first": row["label"],
-        }
+        evidence: Evidence = {**evidence_of(row, "pending"), "pending first": row["label"]}
         return finding(self, message, FIX, at=row, evidence=evidence)
 
 

@@ -37,10 +37,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
-from stepscope.analyzers.rules.cor.idling import MEMBERS, idle_while
+from stepscope.analyzers.rules.cor.idling import MEMBERS, evidence_of, idle_while
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, POOL, holds
 from stepscope.ingest.trace import Trace
 
@@ -86,15 +86,7 @@ class IdleCoreReadyWork:
             f"ready: at worst {row['num_idle']} of {row['members']} idle with "
             f"{row['num_waiting']} ready for {duration(lasts_ns)}"
         )
-        evidence: Evidence = {
-            "idle_share": round(row["share"], 4),
-            "lost_ns": row["lost_ns"],
-            f"{member}s": row["members"],
-            "idle at worst": row["num_idle"],
-            "ready at worst": row["num_waiting"],
-            "worst_ns": lasts_ns,
-        }
-        return finding(self, message, FIX, at=row, evidence=evidence)
+        return finding(self, message, FIX, at=row, evidence=evidence_of(row, "ready"))
 
 
 def _ready(spans: pl.LazyFrame, trace: Trace, grace_ns: int) -> pl.LazyFrame:

@@ -8,8 +8,12 @@ this grows with the rows and not with pairs of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
+from stepscope.analyzers.findings.finding import Evidence
 from stepscope.analyzers.rules.cor.core_layout import configured
 from stepscope.analyzers.rules.cor.occupancy import POOL, busy
 from stepscope.analyzers.views.once import once
@@ -39,6 +43,18 @@ def idle_while(
     began = once(trace, "when the blocks of each step were ready first", lambda: _began(spans))
     shares = lost.lazy().join(used, on=POOL).with_columns(share=share)
     return shares.sort("ts_ns").join_asof(began, on="ts_ns", by="rank", check_sortedness=False)
+
+
+def evidence_of(row: Mapping[str, Any], were: str) -> Evidence:
+    """What a pool lost, as evidence; `were` says what its blocks were: pending, or ready."""
+    return {
+        "idle_share": round(row["share"], 4),
+        "lost_ns": row["lost_ns"],
+        f"{MEMBERS[row['shape']]}s": row["members"],
+        "idle at worst": row["num_idle"],
+        f"{were} at worst": row["num_waiting"],
+        "worst_ns": row["end_ns"] - row["ts_ns"],
+    }
 
 
 def _members(trace: Trace, taken: pl.LazyFrame) -> pl.LazyFrame:
