@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from stepscope.app.present.blocks import Fact, Heading, Title
 from stepscope.app.tui.actions import Action
 from stepscope.app.tui.ink import ACCENT, PANEL, TEXT, ink
 from stepscope.app.tui.pages.page import Page
+from stepscope.app.tui.screens.scrolled import ScrolledScreen
 from stepscope.app.tui.widgets.prose import Painted, Prose, Shown
 from stepscope.app.tui.widgets.text_bar import Piece
 
@@ -29,15 +29,12 @@ MOUSE = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(ScrolledScreen):
     """Keys by page, then the mouse; any of the usual keys closes it."""
 
+    SCROLLS = "help"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss", "close"),
-        Binding("j,down", "scroll(1)", "down"),
-        Binding("k,up", "scroll(-1)", "up"),
-        Binding("pagedown,space", "scroll(10)", "a page down"),
-        Binding("pageup", "scroll(-10)", "a page up"),
     ]
 
     def __init__(self, page: str, pages: Sequence[Page], shared: Sequence[Action]) -> None:
@@ -53,10 +50,6 @@ class HelpScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Fill it."""
         self.query_one(Prose).show(list(help_blocks(self._page, self._actions, self._shared)))
-
-    def action_scroll(self, lines: int) -> None:
-        """Scroll by lines."""
-        self.query_one(Prose).scroll_relative(y=lines, animate=False)
 
 
 def help_blocks(
