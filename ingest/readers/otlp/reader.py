@@ -16,7 +16,7 @@ from stepscope.ingest.readers.otlp.decode import DEPTH, ROOT, is_record
 from stepscope.ingest.readers.otlp.tables import lifecycle_of, spans_of
 from stepscope.ingest.readers.profile_tables import profile_tables
 from stepscope.ingest.readers.seam import OneFile
-from stepscope.ingest.readers.text.json_records import JsonRecords
+from stepscope.ingest.readers.text.json_records import JsonRecords, begins_object
 
 BACKWARDS = "end before begin taken as its begin"
 _MARK = f'"{ROOT}"'.encode()
@@ -35,7 +35,7 @@ class OtlpReader(OneFile):
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell an object that names spans of resources."""
-        return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and _MARK in head
+        return begins_object(head) and _MARK in head
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS

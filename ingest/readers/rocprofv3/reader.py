@@ -17,7 +17,7 @@ from stepscope.ingest.readers.rocprofv3.collect import Collected
 from stepscope.ingest.readers.rocprofv3.decode import COUNTED, DEPTH, ROOT, is_record, number
 from stepscope.ingest.readers.rocprofv3.tables import counters_of, spans_of
 from stepscope.ingest.readers.seam import OneFile
-from stepscope.ingest.readers.text.json_records import JsonRecords
+from stepscope.ingest.readers.text.json_records import JsonRecords, begins_object
 
 BACKWARDS = "end before begin taken as its begin"
 _MARK = f'"{ROOT}"'.encode()
@@ -32,7 +32,7 @@ class Rocprofv3Reader(OneFile):
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell an object that names the tool."""
-        return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and _MARK in head
+        return begins_object(head) and _MARK in head
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS

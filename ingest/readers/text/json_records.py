@@ -130,3 +130,8 @@ def _brackets(window: bytes) -> tuple[Places, Places]:
     is_bracket = ((lowered == _OPEN) | (lowered == _CLOSE)) & ~quoted
     places = np.flatnonzero(is_bracket)
     return places, np.where(lowered[places] == _OPEN, 1, -1)
+
+
+def begins_object(head: bytes) -> bool:
+    """Tell whether a file that begins so is one object of JSON, or a line of several."""
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
