@@ -21,6 +21,7 @@ from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
+from tests.ingest.readers.hostile import use_or_refuse
 
 pack = msgspec.msgpack.encode
 BIG = (1 << 64) - 1
@@ -240,17 +241,7 @@ def open_or_refuse(folder: Path, content: bytes) -> None:
     """Read a file, known or not, and use all that comes out of it."""
     file = folder / "hostile.bin"
     file.write_bytes(content)
-    KvEventsReader().sniff(content, file)
-    try:
-        tables, manifest = KvEventsReader().read(file, None)
-    except TraceError as error:
-        assert str(error)  # noqa: PT017 - any TraceError will do
-        return
-    trace = Trace.from_tables(tables, manifest)
-    repr(trace)
-    manifest.to_json().encode()
-    for name in tables:
-        trace.table(name).collect()
+    use_or_refuse(KvEventsReader(), file)
 
 
 @given(st.integers(0, len(CAPTURE) - 1), st.binary(max_size=6), st.integers(0, 6))

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stepscope.ingest.errors import TraceError
 from stepscope.ingest.readers.logs.reader import (
     CUT_OFF,
     OTHER_LINES,
@@ -18,9 +17,9 @@ from stepscope.ingest.readers.logs.reader import (
     EngineLogReader,
 )
 from stepscope.ingest.readers.text.split import NO_END, Lines
-from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import ATOM, LOGS, SGLANG, VLLM, open_log, report_of
+from tests.ingest.readers.hostile import use_or_refuse
 
 MAY_DIFFER = ("tag", "ts_ns")
 
@@ -122,17 +121,7 @@ def open_or_refuse(folder: Path, content: bytes) -> None:
     """Read a file, known or not, and use all that comes out of it."""
     file = folder / "hostile.log"
     file.write_bytes(content)
-    EngineLogReader().sniff(content[:1000], file)
-    try:
-        tables, manifest = EngineLogReader().read(file, None)
-    except TraceError as error:
-        assert str(error)  # noqa: PT017 - any TraceError will do
-        return
-    trace = Trace.from_tables(tables, manifest)
-    repr(trace)
-    manifest.to_json().encode()
-    for name in tables:
-        trace.table(name).collect()
+    use_or_refuse(EngineLogReader(), file)
 
 
 @settings(max_examples=150)
