@@ -2,26 +2,103 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import sqlite3
 from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from stepscope.ingest.errors import UnknownFormat
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
+from tests.ingest.readers.xplane.files import fields_of
+
+FOLDER = ROOT.parent / "shared" / "foreign"
+PROSE = {"README.md", "MANIFEST.tsv"}
+OF_A_PART = "times of arrival on another clock than the engine's"
+"""Skipped of records that were read."""
+
+
+def num_in_lines(file: Path) -> int:
+    return sum(map(bool, file.read_text().splitlines()))
+
+
+def num_in_events(file: Path) -> int:
+    return len(json.loads(file.read_text())["traceEvents"])
+
+
+def num_in_rocprofv3(file: Path) -> int:
+    (said,) = json.loads(gzip.decompress(file.read_bytes()))["rocprofiler-sdk-tool"]
+    return sum(map(len, said["buffer_records"].values()))
+
+
+def num_in_nsys(file: Path) -> int:
+    uri = f"file:{file}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as opened:
+        tables = opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        found = [opened.execute(" ".join(("SELECT * FROM", table))) for (table,) in tables]
+        timed = [
+            each for each in found if {"start", "timestamp"} & {c[0] for c in each.description}
+        ]
+        return sum(len(each.fetchall()) for each in timed)
+
+
+def num_in_xplane(file: Path) -> int:
+    planes = [list(fields_of(plane)) for key, plane in fields_of(file.read_bytes()) if key == 1]
+    lines = [list(fields_of(line)) for plane in planes for key, line in plane if key == 3]
+    return sum(key == 4 for line in lines for key, _ in line)
+
+
+def num_in_otlp(file: Path) -> int:
+    scopes = [each["scopeSpans"] for each in json.loads(file.read_text())["resourceSpans"]]
+    return sum(len(scope["spans"]) for each in scopes for scope in each)
+
+
+COUNTS: dict[str, Callable[[Path], int]] = {
+    "*.jsonl": num_in_lines,
+    "*.log": num_in_lines,
+    "*.csv": num_in_lines,
+    "*.msgpack": lambda file: file.read_bytes().count(b"counter_id"),
+    "merged_tp.json": num_in_events,
+    "xprof_trace_viewer.json": num_in_events,
+    "trt_metrics.json": lambda file: len(json.loads(file.read_text())),
+    "otlp.json": num_in_otlp,
+    "rocprofv3_*.json.gz": num_in_rocprofv3,
+    "nsys_*.sqlite": num_in_nsys,
+    "*.xplane.pb": num_in_xplane,
+}
+
+
+@pytest.mark.parametrize("name", sorted(file.name for file in FOLDER.glob("*")) or ["absent"])
+def test_every_record_is_read_or_counted_or_the_file_is_refused(foreign: Path, name: str) -> None:
+    file = foreign / name
+    if name in PROSE:
+        with pytest.raises(UnknownFormat, match="the file's format is not known"):
+            Trace.open(file)
+        return
+    (num_records,) = {count(file) for like, count in COUNTS.items() if file.match(like)}
+
+    trace = Trace.open(file)
+
+    report = report_of(trace)
+    skipped = {what: num for what, num in report.skipped.items() if what != OF_A_PART}
+    assert sum(report.read.values()) + sum(skipped.values()) == num_records
+    assert sum(map(trace.num_rows, trace.manifest.tables)) > 0
 
 
 @pytest.fixture(scope="module")
 def foreign() -> Path:
-    folder = ROOT.parent / "shared" / "foreign"
-    if not folder.is_dir():
+    if not FOLDER.is_dir():
         pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
-    return folder
+    return FOLDER
 
 
 def test_counters_of_a_vllm_log_are_the_numbers_of_its_lines(foreign: Path) -> None:
