@@ -62,6 +62,11 @@ def test_a_file_is_not_named_for_a_word_that_is_gone() -> None:
     assert KEPT.uses("ingest/kept_blocks.py", "") == ["ingest/kept_blocks.py:0"]
 
 
+@pytest.mark.parametrize("kind", [".py", ".c", ".h", ".js", ".mjs", ".md", ".sh", "Makefile"])
+def test_every_kind_of_file_that_we_write_is_searched(kind: str) -> None:
+    assert any(path.endswith(kind) for path in sources())
+
+
 def test_several_words_are_found_in_a_row_only() -> None:
     assert PROMPTS_RUN.uses("README.md", "where prompts run, decodes wait") == ["README.md:1"]
     assert PROMPTS_RUN.uses("README.md", "prompts that run") == []

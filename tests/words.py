@@ -19,7 +19,10 @@ from tests.conftest import ROOT
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
 HEADING = "## Words that are gone"
-SEARCHED = (".py", ".pyi", ".js", ".css", ".tcss", ".md", ".toml", ".yml", ".yaml")
+SEARCHED = (
+    ".py", ".pyi", ".js", ".mjs", ".css", ".tcss", ".md", ".toml", ".yml", ".yaml", ".c", ".h",
+    ".sh", "Makefile",
+)  # fmt: skip
 QUOTING = ("docs/seeds.md", "tests/words.py", "tests/test_words.py")
 """What says such words because it speaks of them, or in the words of others."""
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
