@@ -3,6 +3,10 @@
 Least squares over the steps, of which every fifth is held out and tells the error. Steps that took
 unlike all others (a kernel compiled, another program had the CPU) are left out of the fit, never
 of the error.
+
+A machine is not as fast at all times: another rank computes, a step waits for another rank, a
+program has the CPU. What steps around a time took of what the model says of them, in the median, is
+the pace of that time. It is told by the fitted steps alone.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ MOST_UNLIKE = 50.0
 """A residual of so many times the median one is no residual of this model. No fewer: what takes
 long now and then is a part of what steps take in sum."""
 FEWEST = 20
+NEAR = 9
+"""So many fitted steps tell the pace of a time; fewer are noise, more miss how it changes."""
 FEATURES = ("prefill_tokens", "decode_rows", "context")
 
 
@@ -51,14 +57,26 @@ def fit_costs(trace: Trace, rank: int) -> FittedCosts | None:
     given = _given(steps)
     is_held = np.arange(len(took)) % HELD_OUT == HELD_OUT - 1
     weights, left_out = fit(given[~is_held], took[~is_held])
-    foreseen = given[is_held] @ weights
+    pace = _pace(given[~is_held] @ weights, took[~is_held])
+    began = steps["ts_ns"].to_numpy()
+    base, prefill, decode, context = (float(each) for each in weights)
+    at_pace = tuple(zip(began[~is_held].tolist(), pace.tolist(), strict=True))
+    costs = StepCosts(base, prefill, decode, context, _gap_ns(trace, rank), at_pace)
+    foreseen = _foreseen(costs, given[is_held], began[is_held])
     errors = np.abs(foreseen - took[is_held]) / took[is_held]
     return FittedCosts(
-        StepCosts(*(float(each) for each in (*weights, _gap_ns(trace, rank)))),
-        int((~is_held).sum()), left_out, int(is_held.sum()),
+        costs, int((~is_held).sum()), left_out, int(is_held.sum()),
         float(np.median(errors)), float(np.quantile(errors, 0.9)),
         float(foreseen.sum() / took[is_held].sum() - 1), _noise(steps),
     )  # fmt: skip
+
+
+def _foreseen(costs: StepCosts, given: np.ndarray, began: np.ndarray) -> np.ndarray:
+    """What a replay would take each step to take."""
+    return np.array([
+        costs.step_ns(int(prefill), int(decodes), int(context), int(ts_ns))
+        for (_, prefill, decodes, context), ts_ns in zip(given, began, strict=True)
+    ])  # fmt: skip
 
 
 def fit(given: np.ndarray, took: np.ndarray) -> tuple[np.ndarray, int]:
@@ -90,6 +108,16 @@ def _not_negative(given: np.ndarray, took: np.ndarray) -> np.ndarray:
     return weights
 
 
+def _pace(foreseen: np.ndarray, took: np.ndarray) -> np.ndarray:
+    """By what factor the steps around each took longer than is foreseen, in the median."""
+    ratio = took / np.maximum(foreseen, 1.0)
+    near = min(NEAR, len(ratio))
+    windows = np.lib.stride_tricks.sliding_window_view(ratio, near)
+    middle = np.arange(len(ratio)) - near // 2
+    found: np.ndarray = np.median(windows, axis=1)[np.clip(middle, 0, len(windows) - 1)]
+    return found
+
+
 def _noise(steps: pl.DataFrame) -> float | None:
     decodes = pl.col("decode_rows")
     goes_on = (decodes == decodes.shift(1)) & (pl.col("prefill_tokens") == 0)
@@ -107,7 +135,7 @@ def _given(steps: pl.DataFrame) -> np.ndarray:
 
 
 def _steps(trace: Trace, rank: int) -> pl.DataFrame:
-    """step, dur_ns and what it computed, of the steps that computed something and ended."""
+    """step, ts_ns, dur_ns and what it computed, of the steps that computed something and ended."""
     is_prefill = pl.col("phase") == "prefill"
     computed = (
         trace.batch_rows.filter(pl.col("rank") == rank)
@@ -119,7 +147,7 @@ def _steps(trace: Trace, rank: int) -> pl.DataFrame:
         )
     )
     steps = trace.steps.filter((pl.col("rank") == rank) & (pl.col("dur_ns") > 0))
-    return steps.select("step", "dur_ns").join(computed, on="step").sort("step").collect()
+    return steps.select("step", "ts_ns", "dur_ns").join(computed, on="step").sort("step").collect()
 
 
 def _gap_ns(trace: Trace, rank: int) -> float:

@@ -58,10 +58,11 @@ def served_lines(found: Served, names: tuple[str, str]) -> Iterator[str]:
 def costs_line(found: FittedCosts) -> str:
     """The model of a step's costs, and its error."""
     return (
-        f"a step takes {_model(found.costs)}, fitted to {found.num_steps:,} steps"
-        f" ({found.left_out:,} unlike all others left out); of {found.num_held_out:,} others it is"
-        f" off by {found.median_error:.1%} in the median, {found.p90_error:.1%} at the 90th"
-        f" percentile, {found.total_error:+.1%} in sum{_noise(found)}"
+        f"a step takes {_model(found.costs)}{_pace(found.costs)}, fitted to"
+        f" {found.num_steps:,} steps ({found.left_out:,} unlike all others left out); of"
+        f" {found.num_held_out:,} others it is off by {found.median_error:.1%} in the median,"
+        f" {found.p90_error:.1%} at the 90th percentile, {found.total_error:+.1%} in sum"
+        f"{_noise(found)}"
     )
 
 
@@ -70,6 +71,14 @@ def _noise(found: FittedCosts) -> str:
     if found.noise is None:
         return ""
     return f"; two steps in a row with the same decodes differ by {found.noise:.1%} in the median"
+
+
+def _pace(costs: StepCosts) -> str:
+    """How much the pace of the machine changed."""
+    factors = sorted(factor for _, factor in costs.pace)
+    if not factors or factors[0] == factors[-1]:
+        return ""
+    return f", {factors[0]:.2g} to {factors[-1]:.2g} times as long as the machine's pace changed"
 
 
 def _model(costs: StepCosts) -> str:

@@ -96,16 +96,17 @@ class CarryingOn:
             was_recorded = followed.diverged is None or step != followed.diverged.step
             recorded = updates.get(step) if was_recorded else None
             began_ns = flying[-1].end_ns if flying else self._clock.now_ns()
-            end_ns = recorded.ts_ns if recorded else began_ns + self._step_ns(formed)
+            end_ns = recorded.ts_ns if recorded else began_ns + self._step_ns(formed, began_ns)
             flying.append(_Flying(formed, end_ns, recorded))
         return flying
 
-    def _step_ns(self, formed: Formed) -> int:
+    def _step_ns(self, formed: Formed, began_ns: int) -> int:
         prefill = [row for row in formed.rows if not _decodes(row)]
         return self._costs.step_ns(
             sum(row.num_tokens for row in prefill),
             len(formed.rows) - len(prefill),
             sum(row.num_computed + row.num_tokens for row in formed.rows),
+            began_ns,
         )
 
     def _come(self) -> None:
@@ -123,7 +124,7 @@ class CarryingOn:
         formed = self._scheduler.schedule(is_throttled=False)
         now = self._clock.now_ns()
         began_ns = max(now, self._flying[-1].end_ns) if self._flying else now
-        end_ns = began_ns + (self._step_ns(formed) if formed.rows else 1)
+        end_ns = began_ns + (self._step_ns(formed, began_ns) if formed.rows else 1)
         self._flying.append(_Flying(formed, end_ns, None))
         self.num_steps += 1
         return formed

@@ -8,6 +8,7 @@ nothing else of ours.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -74,23 +75,35 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class StepCosts:
     """What a step takes, fitted to a trace: ns, ns a prefill token, ns a decode row, ns a token of
-    context; and the time between two steps of a busy engine."""
+    context; and the time between two steps of a busy engine.
+
+    `pace` are (time, factor): steps around that time took so many times as long, as others had the
+    machine too, such as another rank.
+    """
 
     base_ns: float = 0.0
     prefill_token_ns: float = 0.0
     decode_row_ns: float = 0.0
     context_token_ns: float = 0.0
     gap_ns: float = 0.0
+    pace: tuple[tuple[int, float], ...] = ()
 
-    def step_ns(self, num_prefill_tokens: int, num_decode_rows: int, num_context: int) -> int:
-        """How long a step takes, 1 ns at least."""
+    def step_ns(
+        self, num_prefill_tokens: int, num_decode_rows: int, num_context: int, began_ns: int = 0
+    ) -> int:
+        """How long a step takes that begins then, 1 ns at least."""
         took = (
             self.base_ns
             + self.prefill_token_ns * num_prefill_tokens
             + self.decode_row_ns * num_decode_rows
             + self.context_token_ns * num_context
         )
-        return max(1, round(took))
+        return max(1, round(took * self._pace_at(began_ns)))
+
+    def _pace_at(self, ts_ns: int) -> float:
+        """The factor of the last time that is told by then; before the first, of that one."""
+        place = bisect_right(self.pace, ts_ns, key=lambda each: each[0])
+        return self.pace[max(0, place - 1)][1] if self.pace else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +146,12 @@ def read_script(path: Path) -> Script:
         head = next(lines)
         asked = tuple(_asked(next(lines)) for _ in range(head["num_requests"]))
         calls = tuple(_calls(lines))
-    costs = head["costs"] and StepCosts(**head["costs"])
+    costs = head["costs"] and _costs(head["costs"])
     return Script(head["engine"], head["config"], asked, calls, head["rank"], costs)
+
+
+def _costs(told: Json) -> StepCosts:
+    return StepCosts(**told | {"pace": tuple((ts_ns, factor) for ts_ns, factor in told["pace"])})
 
 
 def _asked(line: Json) -> Asked:
