@@ -49,7 +49,7 @@ def sources(manifest: Manifest) -> dict[str, str]:
 
 
 def doubts(manifest: Manifest) -> list[str]:
-    """Give one line for each thing to know: not closed, dropped, recovered, what readers note."""
+    """Give one line for each thing to know: not closed, lost, not found, what readers note."""
     return [*_lost(manifest), *(manifest.report.notes if manifest.report else ())]
 
 
@@ -73,7 +73,14 @@ def _lost(manifest: Manifest) -> list[str]:
         lines.append("not closed: the recording ended before it was finished")
     lines += [f"rank {rank}: {_recovered(was)}" for rank, was in (manifest.recovered or {}).items()]
     lines += [f"dropped {rows:,} rows of {name}" for name, rows in manifest.dropped.items() if rows]
-    return lines
+    return [*lines, *_not_found(manifest)]
+
+
+def _not_found(manifest: Manifest) -> list[str]:
+    """What an adapter could not follow, as this version of the engine has no such function."""
+    found = manifest.config.get("not_found")
+    names = ", ".join(map(str, found)) if isinstance(found, list) else ""
+    return [f"not recorded: the engine has no {names}"] if names else []
 
 
 def as_text(name: str, manifest: Manifest, steps: pl.LazyFrame, num_rows: Mapping[str, int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stepscope.analyzers.check.run import CheckResult
+from stepscope.app.cli.commands.info import as_text
 from stepscope.app.present.about import told_of_it
 from stepscope.app.present.blocks import Heading, Items
 from stepscope.app.timeline import Composition
@@ -54,3 +55,14 @@ def test_notes_are_lines_under_a_heading() -> None:
 
     assert heading == Heading("notes")
     assert isinstance(notes, Items)
+
+
+def test_what_an_adapter_did_not_find_is_told_by_info_and_both_fronts() -> None:
+    gone = {"not_found": ["scheduler._preempt_request", "block_pool.touch(blocks)"]}
+    trace = trace_of(steps=[{"step": 1, "kind": "decode"}], config=gone)
+
+    said = "not recorded: the engine has no scheduler._preempt_request, block_pool.touch(blocks)"
+    for told in (on_the_page(trace), in_the_terminal(trace), as_text(trace)):
+        assert said in told
+    for odd in ("text", list[str](), None):
+        assert "not recorded: the" not in as_text(trace_of(config={"not_found": odd}))
