@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.left_out import not_ready, num_holding
 from stepscope.analyzers.views.once import once
 from stepscope.analyzers.views.requests import ENDS, REQUEST, events
@@ -15,6 +16,8 @@ from stepscope.ingest.trace import Trace
 STEP = ("rank", "step")
 LANE = ("rank", "pp_stage")
 """What runs one step after the other: a rank, or each stage of its pipeline."""
+SAMPLED = ("SGLang Prefill batch lines", "SGLang Decode batch lines")
+"""What steps are inferred from that has each prefill batch, and of many decode batches one."""
 
 
 def formed(trace: Trace) -> pl.LazyFrame:
@@ -38,6 +41,11 @@ def formed(trace: Trace) -> pl.LazyFrame:
             ),
         )
     )  # fmt: skip
+
+
+def has_every_step(trace: Trace) -> bool:
+    """Tell whether steps that are next to each other in the trace followed each other."""
+    return not any_row(trace.steps.filter(pl.col("inferred").is_in(SAMPLED)))
 
 
 def own_times(steps: pl.LazyFrame, of: Sequence[str] = LANE) -> pl.LazyFrame:

@@ -10,7 +10,9 @@ Where the manifest declares the paths for decode (`declared_paths` in its config
 not among them is found as well: it is one for prompts, whatever it costs.
 
 Context lengths differ from step to step and are not corrected for, which is what the ratio and the
-median are for. Steps that were inferred from tags have no path, and are not judged.
+median are for. Steps that were inferred from tags have no path, and are not judged. Nor are those
+of SGLang's log, in which some forty decode batches have one line: how long each of them took is not
+known.
 
 ## Why it hurts
 A kernel that is made for large batches pays for its set-up and padding at every small one. Which
@@ -39,7 +41,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.batches import formed, num_rows, path_names
+from stepscope.analyzers.views.batches import formed, has_every_step, num_rows, path_names
 from stepscope.analyzers.views.declared import declared_paths
 from stepscope.ingest.trace import Trace
 
@@ -64,6 +66,10 @@ class SlowPathForWidth:
     max_ratio: float = 1.3
     at_least: int = 3
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether every step is told of, so that each lasts for as long as it is told to."""
+        return has_every_step(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per path and width, with the number of steps, the costliest first."""

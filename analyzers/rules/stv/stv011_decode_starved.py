@@ -9,6 +9,9 @@ It is an error in an engine that mixes prompts and decodes, or does not say whet
 that declares that it does not (`scheduler.mixed` is false) does what it was told to: then it is a
 warning, with what can be done without mixing.
 
+SGLang's log has a line for each prefill batch, and one for some forty decode batches: what ran
+between two lines is not known, and the rule is not applicable to it.
+
 ## Why it hurts
 Tokens stop for everybody who is in the middle of an answer. It feeds itself: those who do not
 decode do not finish, keep their KV blocks, are preempted for the prompts, and become prompts again.
@@ -38,7 +41,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.batches import formed, with_left_out
+from stepscope.analyzers.views.batches import formed, has_every_step, with_left_out
 from stepscope.analyzers.views.declared import drafts_unmixed, mixes
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.ingest.trace import Trace
@@ -72,6 +75,10 @@ class DecodeStarved:
 
     max_steps: int = 16
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether every step is told of, as some logs leave decodes out."""
+        return has_every_step(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such runs, placed at the longest."""

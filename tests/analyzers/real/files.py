@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analyzers.views.batches import SAMPLED
 from stepscope.analyzers.views.declared import is_one_run
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.loads import loads
@@ -114,6 +115,7 @@ _PATHS_OF_KINDS = Lack(
     ),
 )
 
+_IS_TOLD = ~pl.col("inferred").is_in(SAMPLED).fill_null(value=False)
 LACKS: dict[str, Lack] = {
     "COR005": _PENDING_SLOTS,
     "COR008": _needs("tasks.is_sync_start"),
@@ -128,6 +130,11 @@ LACKS: dict[str, Lack] = {
     "STV008": _ABOUT_REQUESTS,
     "STV009": _needs("steps.kv_blocks_free"),
     "STV010": _needs("steps.kv_blocks_free"),
+    "STV011": _rows(
+        "running requests of every step: SGLang's log leaves most decodes out",
+        "steps",
+        _IS_TOLD & pl.col("num_running").is_not_null(),
+    ),
     "STV012": _HISTORIES,
     "STV014": _ABOUT_REQUESTS,
     "STV015": _HISTORIES,
@@ -147,6 +154,11 @@ LACKS: dict[str, Lack] = {
     "BAT008": _needs("segments"),
     "BAT009": _needs("segments"),
     "BAT010": _PATHS_OF_KINDS,
+    "BAT011": _rows(
+        "paths of every step: SGLang's log leaves most decodes out",
+        "steps",
+        _IS_TOLD & pl.col("executed_path").is_not_null() & pl.col("num_decode_reqs").is_not_null(),
+    ),
     "BAT012": _declares("declared_paths"),
     "BAT013": _needs("outputs"),
     "KVB001": _needs("allocations"),

@@ -120,3 +120,10 @@ def test_steps_that_verify_drafts_are_as_wide_as_their_rows(record: Record, widt
         trace.steps.filter(pl.col("num_decode_tokens") > pl.col("num_decode_reqs")).collect().height
     )
     assert SlowPathForWidth().check(trace) == []
+
+
+def test_lines_that_stand_for_many_decodes_do_not_tell_how_long_one_of_them_takes() -> None:
+    lines = {"inferred": "SGLang Decode batch lines"}
+    steps = [row | lines for row in (*ran("graph", 4, 140, 1), *ran("eager", 4, 88, 10))]
+
+    assert not SlowPathForWidth().applies(trace_of(steps=steps))

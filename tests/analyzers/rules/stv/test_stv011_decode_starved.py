@@ -138,3 +138,16 @@ def test_tags_do_not_tell_how_many_run_so_nothing_is_said(shared_data: Path, nam
 @each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert DecodeStarved().check(record(scenario)) == []
+
+
+def test_a_log_that_leaves_decodes_out_does_not_tell_whether_any_ran_in_between(
+    tmp_path: Path,
+) -> None:
+    """A request arrives at every fifth decode, and one in forty of these has a line."""
+    prompt = "Prefill batch, #new-seq: 1, #new-token: 200, #running-req: 20, #queue-req: 0, "
+    decodes = "Decode batch, #running-req: 21, cuda graph: True, #queue-req: 0, "
+    lines = [f"[2026-01-01 00:00:{n:02}] {prompt}" for n in range(20)]
+    log = tmp_path / "server.log"
+    log.write_text("\n".join([*lines, f"[2026-01-01 00:00:20] {decodes}"]) + "\n")
+
+    assert check(Trace.open(log), (DecodeStarved(),)).not_applicable == ("STV011",)
