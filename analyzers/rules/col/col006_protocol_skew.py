@@ -50,17 +50,12 @@ class ProtocolSkew:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether two ranks told the version that they speak."""
-        told = trace.counters.filter(pl.col("name") == COUNTER, pl.col("value").is_finite())
-        return any_row(told.select(pl.col("rank").n_unique()).filter(pl.col("rank") > 1))
+        return any_row(_told(trace).select(pl.col("rank").n_unique()).filter(pl.col("rank") > 1))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per version that is not the first rank's."""
         told = (
-            trace.counters.filter(
-                pl.col("name") == COUNTER,
-                pl.col("value").is_finite(),
-                pl.col("ts_ns").is_not_null(),
-            )
+            _told(trace)
             .group_by("rank")
             .agg(pl.col("ts_ns", "step", "value").sort_by("ts_ns", "value", "step").last())
             .sort("rank")
@@ -90,3 +85,10 @@ class ProtocolSkew:
             "ranks": row["count"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _told(trace: Trace) -> pl.LazyFrame:
+    """Versions that ranks told, and when."""
+    return trace.counters.filter(
+        pl.col("name") == COUNTER, pl.col("value").is_finite(), pl.col("ts_ns").is_not_null()
+    )

@@ -49,6 +49,7 @@ from stepscope.analyzers.views.collectives import (
     meetings,
     of_group,
 )
+from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.trace import Trace
 
 FIX = "look at what that rank does between collectives that the others don't, and balance it"
@@ -70,8 +71,8 @@ class Straggler:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether two ranks recorded collectives of one group."""
-        return have_met(trace)
+        """Tell whether two ranks recorded how long they were in a collective that holds all up."""
+        return have_met(trace) and any_row(_in_it(trace).filter(pl.col("num_ranks") > 1))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group and late rank, the most costly one first."""
@@ -106,11 +107,8 @@ class Straggler:
 
     def _num_late(self, trace: Trace) -> int:
         """To how many collectives somebody may have been late, which is cheaper to say than who."""
-        in_it = blocking(trace).select("dur_ns", at=pl.struct(MEETING).hash()).group_by("at")
-        late_ns = pl.col("dur_ns").max() - pl.col("dur_ns").min()
         is_late = pl.col("late_ns") >= max(1, self.min_late_ns)
-        late = in_it.agg(late_ns=late_ns).select(is_late.sum())
-        return int(late.collect().item())
+        return int(_in_it(trace).select(is_late.sum()).collect().item())
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         share = row["cost_ns"] / max(1, row["span_ns"])
@@ -129,6 +127,14 @@ class Straggler:
             "worst in step": row["step"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+
+
+def _in_it(trace: Trace) -> pl.LazyFrame:
+    """Each collective with num_ranks that said how long they were in it, and late_ns at most."""
+    in_it = blocking(trace).select("rank", "dur_ns", at=pl.struct(MEETING).hash())
+    lasted = in_it.filter(pl.col("dur_ns").is_not_null()).group_by("at")
+    late_ns = pl.col("dur_ns").max() - pl.col("dur_ns").min()
+    return lasted.agg(late_ns=late_ns, num_ranks=pl.col("rank").n_unique())
 
 
 def _met(trace: Trace) -> pl.LazyFrame:

@@ -3,7 +3,8 @@
 ## What it finds
 Preemptions for which the engine recorded how many blocks were needed and how many were free just
 then, and enough were free. A preemption for which no block was needed at all (a request that did
-not fit the batch, say) is one of them. All that were done for one reason are one finding.
+not fit the batch, say) is one of them. All that were done for one reason are one finding. Where
+requests were preempted and it is told of none what was needed, the rule is not applicable.
 
 ## Why it hurts
 The victim's KV blocks are thrown away and computed again from its first token, for nothing. It
@@ -32,6 +33,8 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import NUMBER, times
+from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.requests import events
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -52,15 +55,20 @@ class PreemptedWithRoom:
     spare_blocks: int = 0
     limit: int = 50
 
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether nobody was preempted, or of anybody it is known what was needed and free."""
+        was_preempted = any_row(events(trace).filter(pl.col("event") == "preempt"))
+        known = pl.all_horizontal(pl.col("needed", "available").is_not_null())
+        return any_row(_preemptions(trace).filter(known)) or not (
+            was_preempted or any_row(_preemptions(trace))
+        )
+
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per reason, with the number of preemptions, placed at the first of them."""
         first = ("ts_ns", "step", "subject", "holder", "needed", "available")
         reasons = (
-            trace.decisions.filter(
-                pl.col("subject_kind") == "request",
-                pl.col("verdict") == "preempted",
-                pl.col("available") - pl.col("needed") >= self.spare_blocks,
-            )
+            _preemptions(trace)
+            .filter(pl.col("available") - pl.col("needed") >= self.spare_blocks)
             .with_columns(reason=_in_general(pl.col("reason")))
             .group_by("rank", "reason")
             .agg(
@@ -91,6 +99,12 @@ class PreemptedWithRoom:
         }
         at = {**row, "request": row["subject"]}
         return finding(self, message, FIX, at=at, evidence=evidence, count=row["count"])
+
+
+def _preemptions(trace: Trace) -> pl.LazyFrame:
+    return trace.decisions.filter(
+        pl.col("subject_kind") == "request", pl.col("verdict") == "preempted"
+    )
 
 
 def _in_general(reason: pl.Expr) -> pl.Expr:

@@ -33,7 +33,8 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.views.requests import REQUEST, has_arrivals, requests
+from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.requests import REQUEST, requests
 from stepscope.ingest.trace import Trace
 
 FIX = "choose the bucket of the oldest request, at the latest after a few steps without it"
@@ -52,8 +53,8 @@ class BucketStarved:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether it is known when any request arrived."""
-        return has_arrivals(trace)
+        """Tell whether buckets competed, of whose requests it is known when they arrived."""
+        return any_row(_choices(trace))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per request whose bucket starved, longest streak first, placed at it."""

@@ -4,7 +4,8 @@
 Rejections for which the engine recorded which resource was short and how much of it was needed, and
 the *whole* of that resource is enough: KV blocks against the size of the pool, tokens against the
 budget of a step. For a resource of which the size is not recorded, what was available just then is
-the measure. All that were dropped for one reason are one finding.
+the measure. All that were dropped for one reason are one finding. Where requests were rejected and
+it is told of none what it lacked, the rule is not applicable.
 
 ## Why it hurts
 The request would have fitted a little later. Its client gets an error, or nothing, for an engine
@@ -33,7 +34,8 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import NUMBER, times
-from stepscope.analyzers.views.requests import has_decisions
+from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.requests import events, has_decisions
 from stepscope.ingest.trace import Trace
 
 FIX = "reject only what is larger than the whole pool or budget; let the rest wait"
@@ -54,8 +56,10 @@ class PrematureReject:
     def applies(self, trace: Trace) -> bool:
         """Tell whether nobody was rejected, or of anybody it is known what would have done."""
         known = pl.all_horizontal(pl.col("needed", "whole").is_not_null())
-        rejected = _rejections(trace).select(known.any() | (pl.len() == 0))
-        return has_decisions(trace) and bool(rejected.collect().item())
+        if any_row(_rejections(trace).filter(known)):
+            return True
+        was_rejected = any_row(events(trace).filter(pl.col("event") == "reject"))
+        return has_decisions(trace) and not (was_rejected or any_row(_rejections(trace)))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per reason, with the number of requests, placed at the first of them."""

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from stepscope.analyzers.check.run import check
-from tests.analyzers.rank_rows import access, said, slot
-from tests.analyzers.rows import event, mix, part, task
-from tests.analyzers.serving_rows import owned, segment, step, token
+from tests.analyzers.rank_rows import access, collective, said, slot
+from tests.analyzers.rows import decision, event, mix, part, task
+from tests.analyzers.serving_rows import decode, owned, segment, step, token
 from tests.traces import trace_of
 
 SLOTS = {"layout": {"num_slots": 2, "slot_tokens": 2, "token_bytes": 4}}
@@ -127,3 +127,69 @@ def test_chunks_are_judged_where_a_prompt_came_in_several(num_chunks: int) -> No
     )
 
     assert found is (num_chunks == 2)
+
+
+LACKS_BLOCKS = {"resource": "kv-block", "needed": 3, "available": 1, "holder": "a"}
+
+
+@pytest.mark.parametrize("kind", ["bucket", "request"])
+def test_buckets_are_judged_where_any_competed(kind: str) -> None:
+    rows = [decision(kind, "len=8", "passed-over", 5, holder="a")]
+
+    assert judged("STV003", lifecycle=[event("a", "arrive", 0)], decisions=rows) is (
+        kind == "bucket"
+    )
+
+
+@pytest.mark.parametrize(
+    ("happened", "told", "is_judged"),
+    [
+        ("admit", [], True),
+        ("preempt", [], False),
+        ("preempt", [decision("request", "a", "preempted", 5)], False),
+        ("preempt", [decision("request", "a", "preempted", 5, **LACKS_BLOCKS)], True),
+    ],
+    ids=["nobody was", "not decided", "not told what was needed", "told"],
+)
+def test_preemptions_are_judged_where_it_is_told_what_was_needed(
+    happened: str, told: list[dict[str, Any]], is_judged: bool
+) -> None:
+    deferred = decision("request", "b", "deferred", 1, **LACKS_BLOCKS)
+    lives = [event("a", "arrive", 0), event("a", happened, 5)]
+
+    assert judged("KVB003", lifecycle=lives, decisions=[deferred, *told]) is is_judged
+
+
+@pytest.mark.parametrize(("end", "is_judged"), [("finish", True), ("reject", False)])
+def test_rejections_are_judged_where_it_is_told_what_was_lacking(end: str, is_judged: bool) -> None:
+    deferred = decision("request", "b", "deferred", 1, **LACKS_BLOCKS)
+    lives = [event("a", "arrive", 0), event("a", end, 5)]
+    steps = [decode(1, 1, kv_blocks_total=120)]
+
+    assert judged("STV008", lifecycle=lives, decisions=[deferred], steps=steps) is is_judged
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_judged"),
+    [
+        ([collective(rank, 1) for rank in (0, 1)], True),
+        ([collective(rank, 1, "broadcast") for rank in (0, 1)], False),
+        ([collective(rank, 1 + rank) for rank in (0, 1)], False),
+        ([collective(0, 1), collective(1, 1, dur_ns=None)], False),
+    ],
+    ids=["waited for", "of a root", "of other numbers", "never left"],
+)
+def test_stragglers_are_judged_where_ranks_were_in_one_collective(
+    rows: list[dict[str, Any]], is_judged: bool
+) -> None:
+    assert judged("COL008", collectives=rows) is is_judged
+
+
+@pytest.mark.parametrize("ts_ns", [5, None])
+def test_versions_are_judged_where_it_is_told_when_they_were_spoken(ts_ns: int | None) -> None:
+    told = [
+        {"rank": rank, "ts_ns": ts_ns, "name": "protocol version", "value": 1.0 + rank}
+        for rank in (0, 1)
+    ]
+
+    assert judged("COL006", counters=told) is (ts_ns is not None)
