@@ -196,7 +196,7 @@ def _num_idle(row: Mapping[str, Any]) -> int | None:
 
 def _ends(trace: Trace) -> pl.LazyFrame:
     """When each step ended, whether it did, and the path that it says it took."""
-    ends = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
+    ends = pl.col("ts_ns").clip(-FAR_NS, FAR_NS) + pl.col("dur_ns").clip(0, FAR_NS)
     return trace.steps.group_by(STEP).agg(
         begin_ns=pl.col("ts_ns").min(),
         end_ns=ends.max(),

@@ -52,7 +52,7 @@ def pending_tasks(trace: Trace) -> pl.LazyFrame:
 
 def _given_up(trace: Trace) -> pl.LazyFrame:
     """When each step ended: no progress was possible then, or none was waited for any longer."""
-    ended = (pl.col("ts_ns") + pl.col("dur_ns")).clip(-FAR_NS, FAR_NS)
+    ended = pl.col("ts_ns").clip(-FAR_NS, FAR_NS) + pl.col("dur_ns").clip(0, FAR_NS)
     return trace.steps.group_by(STEP).agg(given_up_ns=ended.max())
 
 
