@@ -160,7 +160,7 @@ def _listed(rows: tuple[Row, ...], most: int = 4) -> str | None:
 def _where(
     a: Trace, b: Trace, firsts: dict[str, pl.DataFrame]
 ) -> tuple[tuple[str, int, int] | None, str | None]:
-    """The first stage, rank and step that differ, and which trace had ended by then.
+    """The first stage, rank and step that differ, or else which trace had ended where they do.
 
     What is decided comes before the KV blocks that are handed out for it and the step in which
     somebody happened to arrive, whenever those differ.
@@ -171,12 +171,14 @@ def _where(
         for order, (name, frame) in enumerate(firsts.items())
         for rank, step in frame.iter_rows()
     ]
+    shorter = None
     for _, step, _, rank, name in sorted(each):
-        if step <= min(last_a.get(rank, step), last_b.get(rank, step)):
+        until_a, until_b = last_a.get(rank, step), last_b.get(rank, step)
+        if step <= min(until_a, until_b):
             return (name, rank, step), None
-    if not each:
-        return None, None
-    return None, "A" if sum(last_a.values()) < sum(last_b.values()) else "B"
+        if until_a != until_b:
+            shorter = shorter or ("A" if until_a < until_b else "B")
+    return None, shorter
 
 
 def _last_steps(trace: Trace) -> dict[int, int]:

@@ -20,6 +20,7 @@ from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.trace import Trace
 from tests.analyzers.absurd import Rows as Absurd
 from tests.analyzers.absurd import absurd_rows, trace_from
+from tests.analyzers.serving_rows import decode, row
 from tests.engine.asked import asked
 from tests.engine.drawn_requests import requests
 from tests.engine.rows import Row, Rows
@@ -82,8 +83,8 @@ def _untimed(snapshot: Snapshot) -> Snapshot:
 def _by_step(rows: list[Row], columns: tuple[str, ...]) -> dict[int, list[Any]]:
     """Rows by step; decisions on the same subject in any order."""
     steps: dict[int, list[Any]] = defaultdict(list)
-    for row in rows:
-        steps[row["step"]].append(tuple(str(row[name]) for name in columns))
+    for each in rows:
+        steps[each["step"]].append(tuple(str(each[name]) for name in columns))
     return defaultdict(list, {step: sorted(told) for step, told in steps.items()})
 
 
@@ -205,6 +206,34 @@ def test_the_torn_last_step_of_an_unclosed_recording_is_no_divergence(recorded: 
     unclosed = Trace.from_tables(tables, replace(whole.manifest, closed=False, tables={}))
 
     assert diff(unclosed, whole).verdict == "prefix"
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_which_of_two_ends_first_is_the_same_whichever_is_named_first(swapped: bool) -> None:
+    """Each ends before the other on one of two ranks, and rank 0 is where they differ first."""
+    pair = [_of_lengths(3, 5), _of_lengths(5, 3)]
+
+    found = diff(*(reversed(pair) if swapped else pair))
+
+    assert (found.verdict, found.shorter) == ("prefix", "B" if swapped else "A")
+
+
+def _of_lengths(*lengths: int) -> Trace:
+    steps = [
+        decode(number, 1, rank=rank)
+        for rank, length in enumerate(lengths)
+        for number in range(length)
+    ]
+    return trace_of(steps=steps)
+
+
+def test_runs_that_differ_in_what_is_torn_of_both_are_equal() -> None:
+    ours, theirs = (
+        trace_of(batch_rows=[row(1, "a"), row(2, "a"), row(3, last)], closed=False)
+        for last in ("a", "b")
+    )
+
+    assert [diff(*pair).verdict for pair in ((ours, theirs), (theirs, ours))] == ["equal"] * 2
 
 
 @given(requests, st.data())
