@@ -64,6 +64,10 @@ class Options:
 DEFAULTS = Options()
 
 
+MOST = 2**24
+"""What any setting may be: beyond it no run ends, or its memory does not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A number or name that `--set key=value` changes; its default gives its type."""
@@ -72,6 +76,7 @@ class Setting:
     help: str
     choices: tuple[str, ...] = ()
     at_least: float | None = None
+    at_most: float = MOST
 
     def parse(self, key: str, text: str) -> int | float | str | bool:
         """Return `text` as the default's type; ConfigError when it is not one, or out of range."""
@@ -80,6 +85,8 @@ class Setting:
             raise ConfigError(f"{key}={text}: choose {_either(self.choices)}")
         if self.at_least is not None and isinstance(value, (int, float)) and value < self.at_least:
             raise ConfigError(f"{key}={text}: it must be at least {self.at_least:g}")
+        if isinstance(value, (int, float)) and value > self.at_most:
+            raise ConfigError(f"{key}={text}: it must be at most {self.at_most:,}")
         return value
 
     def _convert(self, key: str, text: str) -> int | float | str | bool:

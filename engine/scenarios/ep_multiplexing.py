@@ -136,7 +136,7 @@ COLUMNS = (
 def _settings() -> dict[str, Setting]:
     return {
         "requests": Setting(4, "how many requests, all at once", at_least=1),
-        "slots": Setting(4, "slots under v2; v1 has one", at_least=1),
+        "slots": Setting(4, "slots under v2; v1 has one", at_least=1, at_most=256),
         "long_tokens": Setting(0, "tokens of the first of them; 0 for no long one", at_least=0),
         "client_timeout_s": Setting(
             0.0, "how long the others' clients wait; 0 for as long as it takes", at_least=0.0

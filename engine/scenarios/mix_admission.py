@@ -120,7 +120,10 @@ def _settings() -> dict[str, Setting]:
         "admission": Setting(AS_VARIANT, "admission policy", policies),
         "workload": Setting(MAIN, "what a decode step is lowered to", lowerings),
         "groups": Setting(
-            8, "core groups, each 1 cube core (AIC), 2 vector cores (AIV)", at_least=1
+            8,
+            "core groups, each 1 cube core (AIC), 2 vector cores (AIV)",
+            at_least=1,
+            at_most=1024,
         ),
         "threads": Setting(3, "scheduler threads", at_least=1),
         "steps": Setting(2, "decode steps", at_least=1),

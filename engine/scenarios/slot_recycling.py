@@ -119,7 +119,7 @@ ADMISSION_OF = {
 
 def _settings() -> dict[str, Setting]:
     return {
-        "slots": Setting(3, "slots, that is rows of the decode batch", at_least=1),
+        "slots": Setting(3, "slots, that is rows of the decode batch", at_least=1, at_most=4096),
         "requests": Setting(6, "how many requests", at_least=1),
         "max_cap": Setting(14, "most tokens that any of them may generate", at_least=1),
         "eos_after": Setting(0, "every second output ends with this token; 0: none", at_least=0),

@@ -8,6 +8,7 @@ from stepscope.ingest.errors import ConfigError
 
 SETTINGS = {
     "size": Setting(4, "a size", at_least=1),
+    "cores": Setting(4, "some cores", at_most=8),
     "share": Setting(1.5, "a share"),
     "policy": Setting("fair", "a policy", choices=("fair", "unfair")),
     "is_on": Setting(True, "a switch"),
@@ -16,7 +17,7 @@ SETTINGS = {
 
 def test_a_setting_is_read_as_the_type_of_its_default() -> None:
     given = {"size": "7", "share": "2", "policy": "unfair", "is_on": "no"}
-    expected = {"size": 7, "share": 2.0, "policy": "unfair", "is_on": False}
+    expected = {"size": 7, "cores": 4, "share": 2.0, "policy": "unfair", "is_on": False}
     assert parse_settings(SETTINGS, given) == expected
     assert parse_settings(SETTINGS, {})["size"] == 4
 
@@ -26,6 +27,9 @@ def test_a_setting_is_read_as_the_type_of_its_default() -> None:
     [
         ("size", "many", "a whole number is needed"),
         ("size", "0", "at least 1"),
+        ("size", "9223372036854775808", "at most 16,777,216"),
+        ("share", "1e300", "at most 16,777,216"),
+        ("cores", "9", "at most 8"),
         ("share", "x", "a number is needed"),
         ("share", "nan", "a number is needed"),
         ("policy", "rude", "choose fair, unfair"),
