@@ -93,6 +93,14 @@ def test_a_request_without_a_deadline_that_waits_many_fair_shares_is_found() -> 
     assert "waited 9.0 times its fair share of 10 ns" in found.message
 
 
+def test_just_as_many_fair_shares_as_are_allowed_are_clean() -> None:
+    rows = [*life("1", 0, 90, 99), *life("2", 1, 2, 10), *life("3", 2, 3, 20)]
+    trace = trace_of(lifecycle=rows)
+
+    assert RequestStarved(max_shares=9).check(trace) == []
+    assert len(RequestStarved(max_shares=8.9).check(trace)) == 1
+
+
 def test_first_come_first_served_is_clean_whatever_the_lengths() -> None:
     rows = [*life("1", 0, 0, 500), *life("2", 1, 500, 510), *life("3", 2, 510, 900)]
 

@@ -39,6 +39,17 @@ def test_a_long_gap_is_found_and_blamed_on_the_steps_in_it() -> None:
     assert found.evidence["median_gap_ns"] == 10
 
 
+@pytest.mark.parametrize(
+    ("max_ratio", "min_gap_ns", "num_stalled"), [(6.9, 69, 1), (7, 69, 0), (6.9, 70, 0)]
+)
+def test_a_gap_that_is_just_as_long_as_is_allowed_is_clean(
+    max_ratio: float, min_gap_ns: int, num_stalled: int
+) -> None:
+    rule = DecodeStalled(max_ratio=max_ratio, min_gap_ns=min_gap_ns)
+
+    assert len(rule.check(trace_of(steps=STEPS, outputs=TOKENS))) == num_stalled
+
+
 def test_what_is_to_be_done_goes_by_what_took_most_of_the_stall() -> None:
     left_out = [token(n, "c", place) for place, n in enumerate((1, 9))]
     others = [token(n, "d", n) for n in range(1, 11)]
