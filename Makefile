@@ -9,7 +9,7 @@ PAGE := tests/app/web/scripts
 
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test test-vllm test-sglang check bench bench-vllm fuzz sanitize matrix random samples screenshots docs clean
+.PHONY: demo test test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix random samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -48,6 +48,9 @@ bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on th
 
 bench-vllm: .venv-vllm/ready.stamp  ## print what recording costs a vLLM on this machine, with and without in turn
 	$(VLLM) -m tests.vllm.bench
+
+bench-sglang: .venv-sglang/ready.stamp  ## print what recording costs a scheduler of SGLang, with and without in turn
+	$(SGLANG) -m tests.sglang.bench
 
 fuzz: .venv/dev.stamp  ## feed every reader with what nobody wrote; FUZZ_SECONDS=300 for each
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)

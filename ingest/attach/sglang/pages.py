@@ -39,8 +39,11 @@ class Pages:
         if not self.are_told:
             return []
         each_once = {req.rid: req for req in requests}
+        longer = {name: req for name, req in each_once.items() if self._has_one_more(req)}
         looked = [
-            (name, self._held.get(name, NOTHING), self._of(req)) for name, req in each_once.items()
+            (name, self._held.get(name, NOTHING), self._of(req))
+            for name, req in each_once.items()
+            if name not in longer
         ]
         changed = [each for each in looked if each[1] is not each[2]]
         given_back = [_left(name, before, now) for name, before, now in changed]
@@ -48,7 +51,34 @@ class Pages:
             self._owners.subtract(change.ids)
         taken = [each for looked in changed for each in self._taken(*looked)]
         self._keep(changed)
-        return [change for change in (*given_back, *taken) if change.ids]
+        return [change for change in (*given_back, *taken, *self._one_more(longer)) if change.ids]
+
+    def _has_one_more(self, req: Any) -> bool:
+        """Tell whether nothing has become of what a request held but that it has a page more, as
+        most who decode: to look at all of their pages at each step would take too long."""
+        kv, before = req.kv, self._held.get(req.rid)
+        return (
+            before is not None
+            and (before.row, before.num_shared)
+            == (kv.req_pool_idx, kv.cache_protected_len // self._size)
+            and -(-kv.kv_allocated_len // self._size) == len(before.pages) + 1
+        )
+
+    def _one_more(self, longer: dict[str, Any]) -> list[BlockChange]:
+        """Look the pages up that are new, all at once."""
+        if not longer:
+            return []
+        held = [self._held[name].pages for name in longer]
+        rows = [req.kv.req_pool_idx for req in longer.values()]
+        places = [len(pages) * self._size for pages in held]
+        changes = []
+        found = (self._table[rows, places] // self._size).tolist()
+        for name, pages, page in zip(longer, held, found, strict=True):
+            pages.append(page)
+            is_shared = self._owners[page] > 0
+            self._owners[page] += 1
+            changes.append(BlockChange("share" if is_shared else "claim", [page], name))
+        return changes
 
     def _keep(self, changed: list[tuple[str, Held, Held]]) -> None:
         for name, _, now in changed:

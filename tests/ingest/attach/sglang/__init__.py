@@ -1,0 +1,1 @@
+"""The adapter of SGLang, beside objects that are like its scheduler's."""
