@@ -43,6 +43,8 @@ class Feed:
     def __init__(self, situation: dict[str, Any], witness: Witness) -> None:
         self._requests = list(situation["requests"])
         self._aborts = list(situation["aborts"])
+        self._pauses = list(situation["pauses"])
+        self._rounds = 0
         self._witness = witness
         self._is_idle = False
 
@@ -55,7 +57,23 @@ class Feed:
         gone = [_abort(each) for each in self._aborts if each["at"] <= now]
         self._requests = [each for each in self._requests if each["at"] > now]
         self._aborts = [each for each in self._aborts if each["at"] > now]
-        return [*due, *gone, *(local_reqs or ())]
+        return [*due, *gone, *self._paused(now), *(local_reqs or ())]
+
+    def _paused(self, now: int) -> list[Any]:
+        """What pauses the engine, or lets it go on after as many rounds of its loop."""
+        from sglang.srt.managers.io_struct import (
+            ContinueGenerationReqInput,
+            PauseGenerationReqInput,
+        )
+
+        if self._rounds:
+            self._rounds -= 1
+            return [] if self._rounds else [ContinueGenerationReqInput()]
+        if self._pauses and self._pauses[0]["at"] <= now:
+            pause = self._pauses.pop(0)
+            self._rounds = pause["rounds"]
+            return [PauseGenerationReqInput(mode=pause["mode"])]
+        return []
 
     def idle(self, is_fully_idle: bool) -> list[Any]:
         """Note that nobody runs or waits."""
@@ -112,7 +130,8 @@ def _made(row: dict[str, Any]) -> Any:
     sampling.normalize(None)
     return TokenizedGenerateReqInput(
         rid=row["id"], input_text=None, input_ids=array("q", row["prompt"]), input_embeds=None,
-        mm_inputs=None, token_type_ids=None, sampling_params=sampling, return_logprob=False,
+        mm_inputs=None, token_type_ids=None, sampling_params=sampling,
+        return_logprob=row.get("return_logprob", False),
         logprob_start_len=-1, top_logprobs_num=0, token_ids_logprob=None, stream=False,
         priority=row.get("priority"),
     )  # fmt: skip
@@ -121,7 +140,7 @@ def _made(row: dict[str, Any]) -> Any:
 def _abort(row: dict[str, Any]) -> Any:
     from sglang.srt.managers.io_struct import AbortReq
 
-    return AbortReq(rid=row["id"])
+    return AbortReq(rid=row["id"], abort_all=not row["id"])
 
 
 def run(folder: Path, situation: dict[str, Any]) -> None:

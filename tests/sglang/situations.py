@@ -26,9 +26,15 @@ def _burst(seed: int, number: int, at: int, **more: Any) -> list[Row]:
 
 
 def _situation(
-    name: str, settings: Row, requests: list[Row], aborts: list[Row] | None = None
+    name: str,
+    settings: Row,
+    requests: list[Row],
+    aborts: list[Row] | None = None,
+    pauses: list[Row] | None = None,
 ) -> Row:
-    return {"name": name, "settings": settings, "requests": requests, "aborts": aborts or []}
+    """`aborts` name whom, or nobody for all; `pauses` last for so many rounds of the loop."""
+    return {"name": name, "settings": settings, "requests": requests, "aborts": aborts or [],
+            "pauses": pauses or []}  # fmt: skip
 
 
 def _priorities(rows: list[Row]) -> list[Row]:
@@ -87,5 +93,39 @@ SITUATIONS: tuple[Row, ...] = (
         {"max_total_tokens": 400, "disable_radix_cache": True, "max_prefill_tokens": 48,
          "chunked_prefill_size": -1},
         [*_burst(17, 8, 0, ignore_eos=True), *_burst(18, 8, 9)],
+    ),
+    _situation(
+        "aborts of who is in a chunk, who runs and who waits, then of all",
+        {"max_total_tokens": 320, "chunked_prefill_size": 8, "enable_mixed_chunk": True,
+         "max_running_requests": 5},
+        [*_burst(19, 10, 0), *_burst(20, 8, 40), *_burst(21, 4, 70)],
+        [{"id": "0-02", "at": 3}, {"id": "0-00", "at": 9}, {"id": "0-09", "at": 9},
+         {"id": "40-01", "at": 42}, {"id": "", "at": 60}],
+    ),
+    _situation(
+        "a queue that puts out who asks for less, and requests without a priority",
+        {"max_total_tokens": 240, "enable_priority_scheduling": True, "max_queued_requests": 4,
+         "schedule_low_priority_values_first": True, "max_running_requests": 3},
+        [{**row, "priority": None} if number % 3 == 0 else row
+         for number, row in enumerate(_priorities([*_burst(22, 9, 0), *_burst(23, 9, 12)]))],
+    ),
+    _situation(
+        "pauses in place and with everybody put back",
+        {"max_total_tokens": 240, "page_size": 4},
+        [*_burst(24, 8, 0), *_burst(25, 6, 20)],
+        pauses=[{"at": 6, "mode": "in_place", "rounds": 5}, {"at": 25, "mode": "retract",
+                "rounds": 4}],
+    ),
+    _situation(
+        "log probabilities beside mixed batches",
+        {"max_total_tokens": 320, "chunked_prefill_size": 16, "enable_mixed_chunk": True},
+        [{**row, "return_logprob": number % 3 == 0}
+         for number, row in enumerate([*_burst(26, 8, 0), *_burst(27, 8, 15)])],
+    ),
+    _situation(
+        "prompts alike that come at once, and prompts that are too long",
+        {"max_total_tokens": 400, "schedule_policy": "lpm", "context_length": 64},
+        [*({**row, "prompt": [9] * 40} for row in _burst(28, 6, 0)),
+         *({**row, "prompt": [7] * 90} for row in _burst(29, 2, 5)), *_burst(30, 6, 8)],
     ),
 )  # fmt: skip

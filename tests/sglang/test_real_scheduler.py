@@ -175,6 +175,32 @@ def _passed_by(trace: Trace, request: str) -> int:
     return len(steps)
 
 
+def test_whoever_is_put_out_of_a_full_queue_ends_in_an_error_as_often_as_the_rule_says(
+    runs: dict[str, Run],
+) -> None:
+    trace = runs["a queue that puts out who asks for less, and requests without a priority"].trace
+    told = trace.lifecycle.collect()
+    put_out = told.filter(
+        event="error", cause="The request is aborted by a higher priority request."
+    )
+
+    (found,) = [each for each in check(trace).findings if each.code == "STV012"]
+
+    assert len(put_out)
+    assert f"{len(put_out)} of {len(told.filter(event='arrive'))} requests" in found.message
+
+
+def test_whoever_waits_after_a_pause_waits_for_what_keeps_it_then(runs: dict[str, Run]) -> None:
+    trace = runs["pauses in place and with everybody put back"].trace
+    put_back = trace.lifecycle.collect().filter(event="preempt", cause="the engine is paused")
+    told = trace.decisions.collect().filter(verdict="deferred")
+
+    assert len(put_back)
+    for request, ts_ns in put_back.select("request", "ts_ns").rows():
+        after = told.filter((pl.col("subject") == request) & (pl.col("ts_ns") > ts_ns))
+        assert "pause" not in after["resource"].to_list()
+
+
 def test_28_rules_can_judge(run: Run) -> None:
     assert len(check(run.trace).coverage.judged) >= 28
 
@@ -184,5 +210,7 @@ FINDINGS = {
     "overlap": {"STV001", "STV002", "STV004"},
     "priorities": {"STV001", "STV002", "STV004"},
     "few running slots, and a queue that takes no more": {"STV002"},
+    "a queue that puts out who asks for less, and requests without a priority": {"STV012"},
+    "pauses in place and with everybody put back": {"STV001", "STV002", "STV004"},
 }
 """Who is put back stands behind all who wait; the longest outputs go first on purpose."""

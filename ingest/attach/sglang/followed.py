@@ -88,7 +88,9 @@ class SGLangScheduler:
         is_told = req.priority is not None and abs(req.priority) <= LARGEST
         self.recording.event(
             "arrive", req.rid, ts_ns, queue_index=place, prompt_len=len(req.origin_input_ids),
-            max_tokens=req.sampling_params.max_new_tokens, num_generated=0,
+            # Of who is given up at once SGLang keeps no more what was asked for.
+            max_tokens=None if req.to_finish else req.sampling_params.max_new_tokens,
+            num_generated=0,
             priority=self._lower_first(req.priority) if is_told else None, lora=req.lora_id,
             ignore_eos=bool(req.sampling_params.ignore_eos), alike=alike, num_alike=num_alike,
         )  # fmt: skip

@@ -58,12 +58,12 @@ class Reasons:
     def __init__(self, scheduler: Any) -> None:
         self._scheduler = scheduler
         self._told: dict[str, LeftOut] = {}
-        self._put_back: dict[str, Short] = {}
         self._full_of = Short(None, UNKNOWN)
         self.begin()
 
     def begin(self) -> None:
         """Begin a call."""
+        self._put_back: dict[str, Short] = {}
         self._refused: dict[str, Short] = {}
         self._asked: tuple[int, int] | None = None
         self._stopped: Short | None = None
@@ -148,7 +148,6 @@ class Reasons:
             if behind is None and name not in self._put_back and found.resource in QUEUED:
                 behind = name
             yield found
-        self._put_back.clear()
 
     def of_running(self, requests: Iterable[Any], plan: Any) -> Iterator[LeftOut]:
         """Why those that run are not in the batch."""
