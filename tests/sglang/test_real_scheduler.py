@@ -190,17 +190,6 @@ def test_whoever_is_put_out_of_a_full_queue_ends_in_an_error_as_often_as_the_rul
     assert f"{len(put_out)} of {len(told.filter(event='arrive'))} requests" in found.message
 
 
-def test_whoever_waits_after_a_pause_waits_for_what_keeps_it_then(runs: dict[str, Run]) -> None:
-    trace = runs["pauses in place and with everybody put back"].trace
-    put_back = trace.lifecycle.collect().filter(event="preempt", cause="the engine is paused")
-    told = trace.decisions.collect().filter(verdict="deferred")
-
-    assert len(put_back)
-    for request, ts_ns in put_back.select("request", "ts_ns").rows():
-        after = told.filter((pl.col("subject") == request) & (pl.col("ts_ns") > ts_ns))
-        assert "pause" not in after["resource"].to_list()
-
-
 def test_28_rules_can_judge(run: Run) -> None:
     assert len(check(run.trace).coverage.judged) >= 28
 
