@@ -47,19 +47,15 @@ class Hooks:
         if (original := self.find(owner, name, takes)) is None:
             return
         places = _places(original, ("self", *takes) if isinstance(owner, type) else takes)
-        count, is_leading = len(places), [at for _, at in places] == list(range(len(places)))
+        # Most arguments are given by their place, and ours are the first of them.
+        is_leading = [at for _, at in places] == list(range(len(places)))
+        count = len(places) if is_leading else sys.maxsize
 
         @wraps(original)
         def hooked(*args: Any, **kwargs: Any) -> Any:
             if self.is_stopped:
                 return original(*args, **kwargs)
-            given = args
-            if is_leading and len(args) >= count:
-                given = args[:count]
-            else:
-                given = tuple(
-                    args[at] if at < len(args) else kwargs.get(name) for name, at in places
-                )
+            given = args[:count] if len(args) >= count else _given(places, args, kwargs)
             if before is not None:
                 try:
                     before(*given)
@@ -135,6 +131,12 @@ def _places(function: Callable[..., Any], takes: Sequence[str]) -> list[tuple[st
     elif names[:1] == ["self"] and known:
         known = ["self", *known[1:]]
     return [(name, known.index(name) if name in known else sys.maxsize) for name in names]
+
+
+def _given(
+    places: Sequence[tuple[str, int]], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    return tuple(args[at] if at < len(args) else kwargs.get(name) for name, at in places)
 
 
 def engine_frame(name: str) -> Any:

@@ -24,6 +24,8 @@ _OF_ROWS = (
     "num_cached", "num_draft", "is_final_chunk", "is_recompute",
 )  # fmt: skip
 
+_NO_ROWS: dict[str, Any] = {}
+
 
 class RecordedStep:
     """A step whose batch was formed; it is on record from when it begins to run."""
@@ -31,14 +33,14 @@ class RecordedStep:
     __slots__ = ("batch", "began_ns", "counts", "formed_ns", "number", "opened", "rows")
 
     def __init__(
-        self, number: int, formed_ns: int, counts: Counts, batch: Any, rows: dict[str, Any]
+        self, number: int, formed_ns: int, counts: Sequence[Any], batch: Any, rows: dict[str, Any]
     ) -> None:
         self.number = number
         self.formed_ns = formed_ns
         self.counts = counts
         self.batch = batch
         self.rows = rows
-        self.began_ns = 0
+        self.began_ns = formed_ns
         self.opened: Any = None
 
 
@@ -103,10 +105,10 @@ class RecordedScheduler:
         for index, request in enumerate(requests):
             self.recorder.queue_order(step=self._number, ts_ns=ts_ns, index=index, request=request)
 
-    def formed_again(self, ts_ns: int, counts: Counts) -> RecordedStep:
+    def formed_again(self, ts_ns: int, counts: Sequence[Any]) -> RecordedStep:
         """Record the batch of the step before, one token on."""
-        self._number += 1
-        return self._formed(ts_ns, counts, self._batches.again(self._number, ts_ns))
+        self._number = number = self._number + 1
+        return self._formed(ts_ns, counts, self._batches.again(number, ts_ns))
 
     def formed(self, ts_ns: int, rows: Sequence[BatchRow], counts: Counts) -> RecordedStep:
         """Record a batch."""
@@ -139,7 +141,10 @@ class RecordedScheduler:
         logits_rows: int | None = None,
     ) -> None:  # fmt: skip
         """Record that a step ended, and its outputs."""
-        if (ended := self._taken(step)) is not None:
+        under_way = self._under_way
+        is_first = bool(under_way) and under_way[0] is step
+        ended = under_way.popleft() if is_first else self._taken(step)
+        if ended is not None:
             self._batches.outputs(ended.batch, ts_ns, without)
             self._end(ended, ts_ns, path, logits_rows)
 
@@ -183,11 +188,12 @@ class RecordedScheduler:
         self.recorder.close()
 
     def _formed(
-        self, ts_ns: int, counts: Counts, batch: Any, rows: dict[str, Any] | None = None
+        self, ts_ns: int, counts: Sequence[Any], batch: Any, rows: dict[str, Any] = _NO_ROWS
     ) -> RecordedStep:
-        step = RecordedStep(self._number, ts_ns, counts, batch, rows or {})
+        number = self._number
+        step = RecordedStep(number, ts_ns, counts, batch, rows)
         if self._overlaps or not self._under_way:
-            self._begin(step, ts_ns)
+            step.opened = self._begin_step(number, ts_ns, ts_ns, *counts)
         self._under_way.append(step)
         return step
 
@@ -207,7 +213,8 @@ class RecordedScheduler:
     def _end(
         self, step: RecordedStep, ts_ns: int, path: str | None, logits_rows: int | None
     ) -> None:
-        self._begin(step, step.formed_ns)
+        if step.opened is None:  # it was not first in line, or could not be recorded
+            self._begin(step, step.formed_ns)
         self._end_step(step.opened, ts_ns - step.began_ns, path, logits_rows)
         if self._under_way:
             self._begin(self._under_way[0], ts_ns)

@@ -91,8 +91,11 @@ class SchedulerRecording(Protocol):
     def queue_order(self, ts_ns: int, requests: Sequence[str]) -> None:
         """The waiting queue was sorted anew: this is its order now."""
 
-    def formed_again(self, ts_ns: int, counts: Counts) -> Step:
-        """A batch was formed: that of the step before, each request one decoded token on."""
+    def formed_again(self, ts_ns: int, counts: Sequence[Any]) -> Step:
+        """A batch was formed: that of the step before, each request one decoded token on.
+
+        It is told at most steps: `counts` is `Counts`, or a bare tuple of all of its columns.
+        """
 
     def formed(self, ts_ns: int, rows: Sequence[BatchRow], counts: Counts) -> Step:
         """A batch was formed, of these rows in this order; each gives one output at most."""

@@ -32,6 +32,8 @@ NONE_BEFORE = "there is no batch to go on from"
 HEAD = struct.Struct("<IIIq")
 TOLD = struct.Struct("<IIIqqqqqiiibb")
 NULL64, NULL32, NULL8 = NULLS[Type.I64], NULLS[Type.I32], NULLS[Type.BOOL]
+_new = tuple.__new__
+"""Makes a named tuple without the function of Python's that its class has for that."""
 
 
 def _number(name: str) -> Column:
@@ -100,8 +102,8 @@ class Lasting:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._batches = Rows(journal, BATCHES, BATCHES.columns, form=LASTING)
-        self._outputs = Rows(journal, OUTPUTS, OUTPUTS.columns, form=LASTING)
+        self._record_batch = Rows(journal, BATCHES, BATCHES.columns, form=LASTING).record
+        self._record_outputs = Rows(journal, OUTPUTS, OUTPUTS.columns, form=LASTING).record
         self._requests: list[str] = []
         self._kept: list[_Kept] = []
         self._counter, self._batch, self._num_changes = 0, 0, 0
@@ -118,8 +120,8 @@ class Lasting:
             return None
         self._counter = counter = self._counter + 1
         requests, batch = self._requests, self._batch
-        self._batches.record(step, ts_ns, counter, batch, len(requests))
-        return Formed(step, counter, batch, requests)
+        self._record_batch(step, ts_ns, counter, batch, len(requests))
+        return _new(Formed, (step, counter, batch, requests))
 
     def formed(
         self, step: int, ts_ns: int, left: Iterable[str] = (), rows: Iterable[BatchRow] = ()
@@ -151,7 +153,7 @@ class Lasting:
             except Exception as error:
                 self._drop("outputs", len(requests), error)
                 return
-        self._outputs.record(step, ts_ns, counter, batch, places, len(requests))
+        self._record_outputs(step, ts_ns, counter, batch, places, len(requests))
 
     def _absent(self, places: list[int]) -> int:
         """Write the places of rows that gave no output; 0 where there are none."""
@@ -171,7 +173,7 @@ class Lasting:
                 told = [self._told_row(row, requests, kept, counter) for row in rows]
                 num_rows = len(requests)
                 batch = self._changed(gone, told, kept, counter)
-                self._batches.record(step, ts_ns, counter, batch, num_rows)
+                self._record_batch(step, ts_ns, counter, batch, num_rows)
         except Exception as error:
             self._batch = 0
             self._drop("batch_rows", num_rows, error)

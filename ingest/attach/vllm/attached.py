@@ -27,7 +27,7 @@ class AttachedScheduler:
     """Follows one scheduler; everything here is called by the thread that runs it."""
 
     def __init__(self, scheduler: Any, recording: RecordedScheduler) -> None:
-        self.recording = recording
+        self.recording, self._now_ns = recording, recording.now_ns
         self.hooks = Hooks(recording.failed)
         self.watchdog: Watchdog | None = None
         self._scheduler = scheduler
@@ -55,7 +55,7 @@ class AttachedScheduler:
 
     def ran_dummy(self, began_ns: int) -> None:
         """Tell a step of nothing, which a rank ran so that others need not wait for it."""
-        self.recording.dummy(began_ns, self.recording.now_ns())
+        self.recording.dummy(began_ns, self._now_ns())
 
     # ── hooks ────────────────────────────────────────────────────────────────────────────────
 
@@ -100,7 +100,7 @@ class AttachedScheduler:
         self.recording.event(
             "arrive",
             request.request_id,
-            self.recording.now_ns(),
+            self._now_ns(),
             queue_index=self._line.enter(request),
             prompt_len=request.num_prompt_tokens,
             max_tokens=request.max_tokens,
@@ -122,7 +122,7 @@ class AttachedScheduler:
             cause = f"preempted by {frame.f_code.co_name}"
             self._victim = (LeftOut(request.request_id, None, cause), None)
             return
-        told, free = frame.f_locals, self._blocks.num_free
+        told, free = frame.f_locals, self._blocks.count_free()
         needs = told.get("request")
         name = getattr(needs, "request_id", None)
         needed = self._needed_by(needs, told.get("num_new_tokens"))
@@ -154,7 +154,7 @@ class AttachedScheduler:
             self._put_back.append((request, self._line.enter(request)))
 
     def _paused(self, _: object) -> None:
-        self._left.tell_paused(self.recording.now_ns())
+        self._left.tell_paused(self._now_ns())
 
     # ── a call of schedule() ─────────────────────────────────────────────────────────────────
 
@@ -163,21 +163,26 @@ class AttachedScheduler:
         self._watched.begin(bool(throttles))
 
     def _scheduled(self, output: Any, _: object) -> None:
-        ts_ns = self.recording.now_ns()
+        ts_ns = self._now_ns()
         self._is_inside = False
-        num_waiting = len(self._line)
-        if self._is_going_on(output, num_waiting):
-            self._watched.end_of_nobody()
-            self._under_way.append(self._tell_batch(ts_ns, output, 0))
-            self._tell_blocks(ts_ns)
+        num_waiting, scheduled = len(self._line), output.num_scheduled_tokens
+        is_going_on = not (
+            num_waiting
+            or self._watched.looked
+            or self._preempted
+            or self._order is not None
+            or len(scheduled) != len(self._scheduler.running)
+        )
+        if is_going_on:  # what follows is about those who wait, came in, or were left out
+            self._watched.is_on = False
+            self._tell_batch(ts_ns, output, 0)
             return
-        call, scheduled = self._watched.call, output.num_scheduled_tokens
+        call = self._watched.call
         admitted = self._watched.end(output, tuple(each[0].request for each in self._preempted))
         for request in admitted:
             lost = self._lost.get(request.request_id, 0)
             self._batches.prefilling[request.request_id] = Prefilling(request, lost=lost)
-        self._under_way.append(self._tell_batch(ts_ns, output, num_waiting))
-        self._tell_blocks(ts_ns)
+        self._tell_batch(ts_ns, output, num_waiting)
         self._tell_preempted(ts_ns)
         for request in admitted:
             self._tell_admitted(ts_ns, request)
@@ -187,23 +192,16 @@ class AttachedScheduler:
         if num_waiting:
             self._left.tell_waiting(ts_ns, call)
 
-    def _is_going_on(self, output: Any, num_waiting: int) -> bool:
-        """Whether nobody waits, came in, was preempted or left out: what most steps are."""
-        return not (
-            num_waiting
-            or self._watched.saw_anybody
-            or self._preempted
-            or self._order is not None
-            or len(output.num_scheduled_tokens) != len(self._scheduler.running)
-        )
-
-    def _tell_batch(self, ts_ns: int, output: Any, num_waiting: int) -> Formed:
+    def _tell_batch(self, ts_ns: int, output: Any, num_waiting: int) -> None:
         scheduler, blocks = self._scheduler, self._blocks
         room = (
             scheduler.max_num_scheduled_tokens, num_waiting, len(scheduler.running),
-            blocks.num_free, blocks.num_blocks, blocks.num_cached if blocks.has_cache else None,
+            blocks.count_free(), blocks.num_blocks, blocks.num_cached if blocks.has_cache else None,
         )  # fmt: skip
-        return self._batches.tell(ts_ns, output, self._num_disturbed, room)
+        formed = self._batches.tell(ts_ns, output, self._num_disturbed, room)
+        self._under_way.append(formed)
+        if blocks.changes:
+            self._tell_blocks(ts_ns)
 
     # ── outputs ──────────────────────────────────────────────────────────────────────────────
 
@@ -211,11 +209,11 @@ class AttachedScheduler:
         self._is_inside = True
 
     def _updated(self, result: Any, output: Any, model_output: Any) -> None:
-        ts_ns = self.recording.now_ns()
+        ts_ns = self._now_ns()
         self._is_inside = False
         formed = self._taken(output)
         if formed is not None:
-            sent, how = list((result or {}).values()), ran(model_output)
+            sent, how = result.values() if result else (), ran(model_output)
             is_as_expected = formed.num_disturbed == self._num_disturbed
             if formed.has_drafts:
                 tell_several(self.recording, ts_ns, formed, sent, how, self._find)
@@ -246,7 +244,7 @@ class AttachedScheduler:
         """Tell what happened outside of a step's two calls."""
         if self._is_inside:
             return
-        ts_ns = self.recording.now_ns()
+        ts_ns = self._now_ns()
         self._tell_preempted(ts_ns)
         self._tell_ended(ts_ns)
         self._tell_blocks(ts_ns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 from stepscope.ingest.attach.scheduler_recording import Gave, SchedulerRecording
@@ -10,15 +10,18 @@ from stepscope.ingest.attach.vllm.batch_rows import Formed
 from stepscope.ingest.attach.vllm.model_runs import Ran
 
 
-def tell_outputs(recording: SchedulerRecording, ts_ns: int, formed: Formed, sent: Sequence[Any],
-                 how: Ran, *, is_as_expected: bool) -> None:  # fmt: skip
+def tell_outputs(recording: SchedulerRecording, ts_ns: int, formed: Formed,
+                 sent: Collection[Any], how: Ran, *, is_as_expected: bool) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows give one each, or none.
 
     `sent` has EngineCoreOutputs for each client. Where their number is the expected one, and nobody
     was aborted or preempted meanwhile (`is_as_expected`), every row gave one.
     """
-    without: set[str] = set()
-    if not is_as_expected or sum(len(each.outputs) for each in sent) != formed.num_outputs:
+    without: Collection[str] = ()
+    num_outputs = 0
+    for some in sent:
+        num_outputs += len(some.outputs)
+    if not is_as_expected or num_outputs != formed.num_outputs:
         given = (each for some in sent for each in some.outputs)
         names = {each.request_id for each in given if each.new_token_ids}
         without = set(formed.output.num_scheduled_tokens) - names
@@ -28,8 +31,8 @@ def tell_outputs(recording: SchedulerRecording, ts_ns: int, formed: Formed, sent
             recording.event("first-token", row.request, ts_ns, num_generated=1)
 
 
-def tell_several(recording: SchedulerRecording, ts_ns: int, formed: Formed, sent: Sequence[Any],
-                 how: Ran, find: Callable[[str], Any]) -> None:  # fmt: skip
+def tell_several(recording: SchedulerRecording, ts_ns: int, formed: Formed,
+                 sent: Collection[Any], how: Ran, find: Callable[[str], Any]) -> None:  # fmt: skip
     """Tell the outputs of a batch whose rows may give several; `find` gives a request by its id."""
     drafts = {row.request: row.num_draft for row in formed.rows}
     told = []

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.scheduler_recording import Counts, SchedulerRecording, Step
 from stepscope.ingest.recording.lasting import BatchRow
 
 
-@dataclass(slots=True, eq=False)
-class Formed:
+_new = tuple.__new__
+"""Makes a named tuple without the function of Python's that its class has for that."""
+
+
+class Formed(NamedTuple):
     """A batch that runs: what is expected of it when its outputs come."""
 
     output: Any
     step: Step
-    rows: list[BatchRow]
+    rows: Sequence[BatchRow]
     """The rows that were told whole."""
     num_outputs: int
     num_disturbed: int
@@ -57,11 +61,11 @@ class BatchRows:
         names = list(scheduled)
         has_drafts = self._has_drafts or bool(output.scheduled_spec_decode_tokens)
         if not self.prefilling and not has_drafts and names == self._names:
-            # Most steps are such: what follows would come to the same, in twice the time.
+            # Most steps are such: what follows would come to the same, in several times the time.
             num = len(names)
-            counts = Counts("decode", 0, num, 0, output.total_num_scheduled_tokens, *room)
+            counts = ("decode", 0, num, 0, output.total_num_scheduled_tokens, *room, None)
             step = self.recording.formed_again(ts_ns, counts)
-            return Formed(output, step, [], num, num_disturbed, has_drafts=False)
+            return _new(Formed, (output, step, (), num, num_disturbed, False))
         in_prefill = [name for name in self.prefilling if name in scheduled]
         counts = _counts(output, in_prefill, room)
         rows: list[BatchRow] = []

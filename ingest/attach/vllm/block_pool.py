@@ -33,7 +33,7 @@ class KVBlocks:
         self.num_cached = 0
         self.pool = manager.block_pool
         self.num_blocks = int(self.pool.num_gpu_blocks) - 1  # the null block is nobody's
-        self._count_free: Callable[[], int] = self.pool.get_num_free_blocks
+        self.count_free: Callable[[], int] = self.pool.get_num_free_blocks
         self._manager = manager
         self.has_cache = bool(getattr(self.pool, "enable_caching", False))
         self._tells_hashes = bool(os.environ.get(HASHES))
@@ -55,11 +55,6 @@ class KVBlocks:
         if getattr(coordinator, "enable_partial_hash_hits", False):
             around(manager, "take_kv_cache_block_copies", after=self._copied)
         self._before_reset: list[Any] = []
-
-    @property
-    def num_free(self) -> int:
-        """Blocks that are free."""
-        return self._count_free()
 
     def missing_for(self, request: Any, num_tokens: int) -> int:
         """How many blocks a running request lacks for so many tokens."""

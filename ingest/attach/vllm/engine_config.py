@@ -76,7 +76,6 @@ FOLLOWED: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "server": {"load": ()},
     "runner": {
-        "execute_model": (),
         "_determine_batch_execution_and_padding": (),
         "sample_tokens": (),
     },

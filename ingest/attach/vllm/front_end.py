@@ -43,7 +43,11 @@ class FrontEnd:
         self._of: dict[str, Recorder] = {}
         self._exchanges: dict[str, Exchange] = {}
         self._begun: dict[str, Any] = {}
-        self._due: list[_Due] = []
+        self._due: list[_Due] | None = None
+        self._num_states = 0
+        """Who was open when outputs came, and, where not all of those had begun, who may be due."""
+        self._resumable: set[str] = set()
+        """Whose outputs may end and go on when more input comes."""
 
     def watch_outputs(self, module: ModuleType) -> None:
         """Follow the processors of outputs that this module's class makes."""
@@ -101,6 +105,8 @@ class FrontEnd:
         if (recorder := self._recorder(client, rank)) is None:
             return
         self._of[name] = recorder
+        if getattr(request, "resumable", False):
+            self._resumable.add(name)
         came_ns, exchange = self._came_ns(request), EXCHANGE.get()
         if exchange is not None:
             came_ns = min(came_ns, exchange.began_ns)
@@ -112,6 +118,10 @@ class FrontEnd:
 
     def _processing(self, processor: Any, outputs: Sequence[Any]) -> None:
         states, begun = processor.request_states, self._begun
+        self._num_states = len(states)
+        if len(begun) == self._num_states and not self._resumable:
+            self._due = None  # all have begun, and whoever ends is not among the states then
+            return
         self._due = [
             _Due(output.request_id, states.get(output.request_id))
             for output in outputs
@@ -119,15 +129,20 @@ class FrontEnd:
         ]
 
     def _processed(self, result: Any, processor: Any, _: object) -> None:
-        now_ns, due = self._now_ns(), self._due
+        states, due = processor.request_states, self._due
+        if due is None:
+            if len(states) == self._num_states:
+                return
+            due = [_Due(*each) for each in self._begun.items() if each[0] not in states]
+        now_ns = self._now_ns()
         # Their ends were found in their text, which the engine knows nothing of.
         due += [
             _Due(name, self._begun[name]) for name in result.reqs_to_abort if name in self._begun
         ]
-        self._due = []
+        self._due = None
         for name, state in dict(due).items():
             if state is not None:
-                self._delivered(now_ns, name, state, has_ended=name not in processor.request_states)
+                self._delivered(now_ns, name, state, has_ended=name not in states)
 
     def _delivered(self, now_ns: int, name: str, state: Any, *, has_ended: bool) -> None:
         exchange = self._exchanges.get(name)
@@ -173,6 +188,7 @@ class FrontEnd:
         self._of.pop(name, None)
         self._exchanges.pop(name, None)
         self._begun.pop(name, None)
+        self._resumable.discard(name)
 
     def _came_ns(self, request: Any) -> int:
         """When the front end took it, as vLLM itself counts; now, where a client has told a time

@@ -15,7 +15,8 @@ from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 
 RAN = "stepscope_ran"
 """The attribute of what a runner gives back."""
-_PATHS: dict[Any, str | None] = {}
+_PATHS: dict[int, tuple[Any, str | None]] = {}
+"""Modes by their ids, and what each is called; they are kept, so that no other gets the id."""
 HELD = ("_model_runner_output", "model_runner_output")
 """Where a result that is still being copied from the device keeps what becomes of it."""
 
@@ -40,7 +41,6 @@ class ModelRuns:
         """Follow the runners that this module's class makes."""
         around, takes = self.hooks.around, FOLLOWED["runner"]
         runner, chosen = _fresh(module.GPUModelRunner), "_determine_batch_execution_and_padding"
-        around(runner, "execute_model", takes["execute_model"], before=_begin)
         around(runner, chosen, takes[chosen], after=_chosen)
         around(runner, "sample_tokens", takes["sample_tokens"], before=_computed, after=_hand_over)
 
@@ -52,19 +52,15 @@ class ModelRuns:
         around(runner, "sample_tokens", takes["sample_tokens"], after=_hand_over)
 
 
-def ran(model_output: Any) -> Ran:
-    """How the step ran whose results these are."""
-    told = getattr(model_output, RAN, None)
-    return Ran(*told) if isinstance(told, tuple) else UNKNOWN
+def ran(model_output: Any) -> tuple[str | None, int | None]:
+    """How the step ran whose results these are: as `Ran` has it."""
+    told = getattr(model_output, RAN, UNKNOWN)
+    return told if isinstance(told, tuple) else UNKNOWN
 
 
 def _fresh(runner: Any) -> Any:
-    _begin(runner)
-    return runner
-
-
-def _begin(runner: Any) -> None:
     runner.stepscope_path = runner.stepscope_rows = None
+    return runner
 
 
 def _chosen(result: Any, runner: Any) -> None:
@@ -94,7 +90,8 @@ def _hand_over(result: Any, runner: Any) -> None:
 
 
 def _path(mode: Any) -> str | None:
-    if mode not in _PATHS:
+    at = id(mode)  # a mode is one of few, and hashing one is a call of a function of Python's
+    if at not in _PATHS:
         name = getattr(mode, "name", None)
-        _PATHS[mode] = f"graph {name.lower()}" if name else None
-    return _PATHS[mode]
+        _PATHS[at] = mode, f"graph {name.lower()}" if name else None
+    return _PATHS[at][1]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import chain
 from typing import Any
@@ -25,6 +26,7 @@ class WaitingLine:
     def __init__(self, scheduler: Any) -> None:
         found = {name: getattr(scheduler, name) for name in NAMES if hasattr(scheduler, name)}
         self.queues = list(found.values())
+        self._counts = [_counting(queue) for queue in self.queues]
         policy = getattr(scheduler, "policy", None)
         self.is_sorted = getattr(policy, "value", policy) == "priority"
         apart = [queue for name, queue in found.items() if self.is_sorted and name != NAMES[0]]
@@ -34,7 +36,10 @@ class WaitingLine:
 
     def __len__(self) -> int:
         """How many wait."""
-        return sum(map(len, self.queues))
+        number = 0
+        for count in self._counts:
+            number += count()
+        return number
 
     def __iter__(self) -> Iterator[Any]:
         """Requests in the order in which they are considered."""
@@ -63,6 +68,14 @@ class WaitingLine:
             place = bisect_left(self._keys, key)
             if place < len(self._keys) and self._keys[place] == key:
                 del self._keys[place]
+
+
+def _counting(queue: Any) -> Callable[[], int]:
+    """Give what counts a queue: of one that is a deque what the interpreter has for that."""
+    count: Callable[[], int] = queue.__len__
+    if isinstance(queue, deque):
+        count = deque.__len__.__get__(queue)
+    return count
 
 
 def _key(request: Any) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ class WatchedCall:
 
     def __init__(self, scheduler: Any, line: WaitingLine, blocks: KVBlocks, hooks: Hooks) -> None:
         self.call = Call()
-        self._is_used = self._is_on = False
+        self._is_used = self.is_on = False
         self._scheduler = scheduler
         self._blocks = blocks
         self._hooks = hooks
@@ -43,7 +43,7 @@ class WatchedCall:
         """A call of the scheduler begins; `throttles` is what it is given."""
         if self._is_used:
             self.call, self._is_used = Call(), False
-        self._is_on = True
+        self.is_on = True
         if self._is_blind:
             self._ran = {request.request_id for request in self._scheduler.running}
         if throttles:
@@ -53,17 +53,13 @@ class WatchedCall:
             self.call.defers_prefills = not is_saturated and any(decodes)
 
     @property
-    def saw_anybody(self) -> bool:
+    def looked(self) -> bool:
         """Whether a waiting request was looked at in this call, or may have been."""
         return bool(self.call.looked) or self._is_blind
 
-    def end_of_nobody(self) -> None:
-        """Nobody waits, was looked at or left out: nothing of the call is asked for."""
-        self._is_on = False
-
     def end(self, output: Any, preempted: tuple[str, ...]) -> list[Any]:
         """Take what it came to; give the requests that were admitted."""
-        self._is_on, self._is_used = False, True
+        self.is_on, self._is_used = False, True
         vars(self._manager).pop("allocate_slots", None)
         scheduler, call = self._scheduler, self.call
         total, count = output.total_num_scheduled_tokens, len(output.num_scheduled_tokens)
@@ -79,7 +75,7 @@ class WatchedCall:
     def _looked_at(self, request: Any) -> None:
         """The scheduler looks at the next in line: what it calls for this one is evidence."""
         looked = self.call.looked
-        if not self._is_on or (looked and looked[-1].request is request):
+        if not self.is_on or (looked and looked[-1].request is request):
             return
         looked.append(Looked(request))
         if self._allocate is not None:
@@ -124,5 +120,5 @@ class WatchedCall:
             bool(kwargs.get("full_sequence_must_fit")),
             kwargs.get("reserved_blocks", 0),
             getattr(self._manager, "watermark_blocks", 0) if has_watermark else 0,
-            self._blocks.num_free,
+            self._blocks.count_free(),
         )
