@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from typing import Any
 
@@ -137,6 +137,19 @@ def _given(
     places: Sequence[tuple[str, int]], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Any, ...]:
     return tuple(args[at] if at < len(args) else kwargs.get(name) for name, at in places)
+
+
+def is_called_by(owner: Any, names: Collection[str]) -> bool:
+    """Whether one of an object's own functions of these names is being called in this thread.
+
+    It looks through all callers: for what is asked now and then, and not in each step.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name in names and frame.f_locals.get("self") is owner:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def engine_frame(name: str) -> Any:

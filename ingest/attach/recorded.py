@@ -24,6 +24,7 @@ _OF_ROWS = (
     "num_cached", "num_draft", "is_final_chunk", "is_recompute",
 )  # fmt: skip
 
+_new_step = object.__new__
 _NO_ROWS: dict[str, Any] = {}
 
 
@@ -35,12 +36,8 @@ class RecordedStep:
     def __init__(
         self, number: int, formed_ns: int, counts: Sequence[Any], batch: Any, rows: dict[str, Any]
     ) -> None:
-        self.number = number
-        self.formed_ns = formed_ns
-        self.counts = counts
-        self.batch = batch
-        self.rows = rows
-        self.began_ns = formed_ns
+        self.number, self.formed_ns, self.began_ns = number, formed_ns, formed_ns
+        self.counts, self.batch, self.rows = counts, batch, rows
         self.opened: Any = None
 
 
@@ -58,6 +55,8 @@ class RecordedScheduler:
         self._number = 0
         self._under_way: deque[RecordedStep] = deque()
         self._batches = recorder.batches()
+        self._record_batch = self._batches.record_batch
+        self._record_outputs = self._batches.record_outputs
         self._begin_step, self._end_step = recorder.in_two(
             "steps", _OF_STEPS, ("dur_ns", "executed_path", "logits_rows")
         )
@@ -107,8 +106,22 @@ class RecordedScheduler:
 
     def formed_again(self, ts_ns: int, counts: Sequence[Any]) -> RecordedStep:
         """Record the batch of the step before, one token on."""
+        # What `_formed` does, without a call of it: this runs in most steps of an engine.
         self._number = number = self._number + 1
-        return self._formed(ts_ns, counts, self._batches.again(number, ts_ns))
+        step = _new_step(RecordedStep)
+        step.number, step.formed_ns, step.began_ns = number, ts_ns, ts_ns
+        step.counts, step.rows, step.opened = counts, _NO_ROWS, None
+        batches = self._batches
+        if batches.batch:  # what `again` does
+            batches.counter = counter = batches.counter + 1
+            self._record_batch(number, ts_ns, counter, batches.batch, len(batches.requests))
+            step.batch = number, counter, batches.batch, batches.requests
+        else:
+            step.batch = batches.again(number, ts_ns)
+        if self._overlaps or not self._under_way:
+            step.opened = self._begin_step(number, ts_ns, ts_ns, *counts)
+        self._under_way.append(step)
+        return step
 
     def formed(self, ts_ns: int, rows: Sequence[BatchRow], counts: Counts) -> RecordedStep:
         """Record a batch."""
@@ -144,9 +157,17 @@ class RecordedScheduler:
         under_way = self._under_way
         is_first = bool(under_way) and under_way[0] is step
         ended = under_way.popleft() if is_first else self._taken(step)
-        if ended is not None:
+        if ended is None:
+            return
+        if without or ended.batch is None:
             self._batches.outputs(ended.batch, ts_ns, without)
+        else:  # what `outputs` does
+            number, counter, batch, requests = ended.batch
+            self._record_outputs(number, ts_ns, counter, batch, 0, len(requests))
+        if ended.opened is None or under_way:
             self._end(ended, ts_ns, path, logits_rows)
+        else:
+            self._end_step(ended.opened, ts_ns - ended.began_ns, path, logits_rows)
 
     def ended_drafts(
         self, step: Step, ts_ns: int, gave: Iterable[Gave], path: str | None = None,

@@ -98,29 +98,33 @@ class Lasting:
 
     Nothing raises. A batch that cannot be recorded is counted, and so are those that go on from it,
     until one is told `whole`.
+
+    `requests` are those of the last batch, `batch` is the change that left them so, 0 for none, and
+    `counter` counts batches: with `record_batch` and `record_outputs` a loop that cannot afford a
+    call can do what `again` and `outputs` do.
     """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._record_batch = Rows(journal, BATCHES, BATCHES.columns, form=LASTING).record
-        self._record_outputs = Rows(journal, OUTPUTS, OUTPUTS.columns, form=LASTING).record
-        self._requests: list[str] = []
+        self.record_batch = Rows(journal, BATCHES, BATCHES.columns, form=LASTING).record
+        self.record_outputs = Rows(journal, OUTPUTS, OUTPUTS.columns, form=LASTING).record
+        self.requests: list[str] = []
         self._kept: list[_Kept] = []
-        self._counter, self._batch, self._num_changes = 0, 0, 0
+        self.counter, self.batch, self._num_changes = 0, 0, 0
 
     @property
     def num_rows(self) -> int:
         """Rows of the last batch."""
-        return len(self._requests)
+        return len(self.requests)
 
     def again(self, step: int, ts_ns: int) -> Formed | None:
         """Record the batch of the step before again: each request decodes one token more."""
-        if not self._batch:
-            self._drop("batch_rows", len(self._requests), LookupError(NONE_BEFORE))
+        if not self.batch:
+            self._drop("batch_rows", len(self.requests), LookupError(NONE_BEFORE))
             return None
-        self._counter = counter = self._counter + 1
-        requests, batch = self._requests, self._batch
-        self._record_batch(step, ts_ns, counter, batch, len(requests))
+        self.counter = counter = self.counter + 1
+        requests, batch = self.requests, self.batch
+        self.record_batch(step, ts_ns, counter, batch, len(requests))
         return _new(Formed, (step, counter, batch, requests))
 
     def formed(
@@ -130,14 +134,14 @@ class Lasting:
 
         A row takes the place of its request, or the last one where that is new.
         """
-        if not self._batch:
-            self._drop("batch_rows", len(self._requests), LookupError(NONE_BEFORE))
+        if not self.batch:
+            self._drop("batch_rows", len(self.requests), LookupError(NONE_BEFORE))
             return None
         return self._told(step, ts_ns, left, rows)
 
     def whole(self, step: int, ts_ns: int, rows: Iterable[BatchRow]) -> Formed | None:
         """Record a batch of exactly these rows, in this order."""
-        self._requests, self._kept, self._batch = [], [], 0
+        self.requests, self._kept, self.batch = [], [], 0
         return self._told(step, ts_ns, (), rows)
 
     def outputs(self, formed: Formed | None, ts_ns: int, without: Iterable[str] = ()) -> None:
@@ -153,7 +157,7 @@ class Lasting:
             except Exception as error:
                 self._drop("outputs", len(requests), error)
                 return
-        self._record_outputs(step, ts_ns, counter, batch, places, len(requests))
+        self.record_outputs(step, ts_ns, counter, batch, places, len(requests))
 
     def _absent(self, places: list[int]) -> int:
         """Write the places of rows that gave no output; 0 where there are none."""
@@ -163,8 +167,8 @@ class Lasting:
     def _told(
         self, step: int, ts_ns: int, left: Iterable[str], rows: Iterable[BatchRow]
     ) -> Formed | None:
-        requests, kept, num_rows = list(self._requests), list(self._kept), len(self._requests)
-        counter = self._counter + 1
+        requests, kept, num_rows = list(self.requests), list(self._kept), len(self.requests)
+        counter = self.counter + 1
         try:
             with self._journal.lock:
                 gone = _places(requests, left)
@@ -173,12 +177,12 @@ class Lasting:
                 told = [self._told_row(row, requests, kept, counter) for row in rows]
                 num_rows = len(requests)
                 batch = self._changed(gone, told, kept, counter)
-                self._record_batch(step, ts_ns, counter, batch, num_rows)
+                self.record_batch(step, ts_ns, counter, batch, num_rows)
         except Exception as error:
-            self._batch = 0
+            self.batch = 0
             self._drop("batch_rows", num_rows, error)
             return None
-        self._requests, self._kept, self._counter, self._batch = requests, kept, counter, batch
+        self.requests, self._kept, self.counter, self.batch = requests, kept, counter, batch
         return Formed(step, counter, batch, requests)
 
     def _told_row(
@@ -208,7 +212,7 @@ class Lasting:
         self, gone: list[int], told: list[tuple[Any, ...]], kept: list[_Kept], counter: int
     ) -> int:
         """Write a change, or all rows where enough changes have followed each other."""
-        before = self._batch
+        before = self.batch
         self._num_changes += 1
         if not before or self._num_changes >= MOST_CHANGES:
             before, self._num_changes = 0, 0

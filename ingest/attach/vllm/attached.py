@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from stepscope.ingest.attach.hooks import Hooks, engine_frame
+from stepscope.ingest.attach.hooks import Hooks, engine_frame, is_called_by
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.scheduler_recording import LeftOut
 from stepscope.ingest.attach.vllm.batch_outputs import tell_outputs, tell_several
@@ -14,11 +14,16 @@ from stepscope.ingest.attach.vllm.batch_rows import BatchRows, Formed, Prefillin
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED, preempts_inline
 from stepscope.ingest.attach.vllm.left_behind import LeftBehind
-from stepscope.ingest.attach.vllm.model_runs import ran
+from stepscope.ingest.attach.vllm.model_runs import RAN, UNKNOWN
+from stepscope.ingest.attach.vllm.told_reasons import Call
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 from stepscope.ingest.attach.vllm.watched_call import WatchedCall
 from stepscope.ingest.attach.watchdog import Watchdog
 
+_new = tuple.__new__
+"""Makes a named tuple without the function of Python's that its class has for that."""
+STEP = ("schedule", "update_from_output")
+"""A scheduler's functions that are called in each step."""
 NEEDS_BLOCKS = "a running request needs KV blocks"
 ENDS = {"FINISHED_ABORTED": "abort", "FINISHED_ERROR": "error"}
 
@@ -37,7 +42,7 @@ class AttachedScheduler:
         self._left = LeftBehind(scheduler, self._line, recording)
         self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks)
         self._under_way: deque[Formed] = deque()
-        self._num_disturbed, self._is_new, self._is_inside = 0, False, False
+        self._num_disturbed, self._is_new = 0, False
         self._order: list[str] | None = None
         self._preempted: list[tuple[LeftOut, str | None, int | None]] = []
         self._victim: tuple[LeftOut, str | None] | None = None
@@ -60,12 +65,14 @@ class AttachedScheduler:
     # ── hooks ────────────────────────────────────────────────────────────────────────────────
 
     def _hook(self) -> None:
-        def around(name: str, **ours: Callable[..., None]) -> None:
+        def around(name: str, **ours: Callable[..., None] | None) -> None:
             self.hooks.around(self._scheduler, name, FOLLOWED["scheduler"][name], **ours)
 
         around("add_request", before=self._adding, after=self._added)
-        around("schedule", before=self._scheduling, after=self._scheduled)
-        around("update_from_output", before=self._updating, after=self._updated)
+        watched = self._watched
+        around("schedule", before=watched.begin if watched.has_to_begin else None,
+               after=self._scheduled)  # fmt: skip
+        around("update_from_output", after=self._updated)
         if not self._follow_inline_preemptions():
             around("_preempt_request", before=self._preempting, after=self._was_preempted)
         around("_free_request", before=self._ending)
@@ -158,27 +165,44 @@ class AttachedScheduler:
 
     # ── a call of schedule() ─────────────────────────────────────────────────────────────────
 
-    def _scheduling(self, throttles: bool | None) -> None:
-        self._is_inside = True
-        self._watched.begin(bool(throttles))
-
     def _scheduled(self, output: Any, _: object) -> None:
-        ts_ns = self._now_ns()
-        self._is_inside = False
-        num_waiting, scheduled = len(self._line), output.num_scheduled_tokens
-        is_going_on = not (
-            num_waiting
-            or self._watched.looked
+        """A batch was formed. Most are the one before, one token on: then that is told, at once.
+
+        A forward pass leaves nothing of ours in the processor's caches, so that it is the functions
+        which run in a step that cost: hence none are called here for what is a few lines.
+        """
+        ts_ns, scheduler, blocks = self._now_ns(), self._scheduler, self._blocks
+        names, num_waiting, num_running = [*output.num_scheduled_tokens], 0, len(scheduler.running)
+        for count in self._line.counts:
+            num_waiting += count()
+        if (
+            names != self._batches.names
+            or num_waiting
+            or num_running != len(names)
+            or self._batches.prefilling
+            or self._watched.call.looked
             or self._preempted
             or self._order is not None
-            or len(scheduled) != len(self._scheduler.running)
-        )
-        if is_going_on:  # what follows is about those who wait, came in, or were left out
-            self._watched.is_on = False
-            self._tell_batch(ts_ns, output, 0)
+            or self._watched.is_blind
+            or output.scheduled_spec_decode_tokens
+        ):
+            self._formed(ts_ns, output)
             return
-        call = self._watched.call
-        admitted = self._watched.end(output, tuple(each[0].request for each in self._preempted))
+        counts = (
+            "decode", 0, num_running, 0, output.total_num_scheduled_tokens,
+            scheduler.max_num_scheduled_tokens, 0, num_running, blocks.count_free(),
+            blocks.num_blocks, blocks.num_cached if blocks.has_cache else None, None,
+        )  # fmt: skip
+        step, num_disturbed = self.recording.formed_again(ts_ns, counts), self._num_disturbed
+        self._under_way.append(_new(Formed, (output, step, (), num_running, num_disturbed, False)))
+        if blocks.changes:
+            self._tell_blocks(ts_ns)
+
+    def _formed(self, ts_ns: int, output: Any) -> None:
+        """Tell a batch that is not the one before, and of those who wait or are left out."""
+        watched, scheduled, num_waiting = self._watched, output.num_scheduled_tokens, len(self._line)
+        call = watched.call
+        admitted = watched.end(output, tuple(each[0].request for each in self._preempted))
         for request in admitted:
             lost = self._lost.get(request.request_id, 0)
             self._batches.prefilling[request.request_id] = Prefilling(request, lost=lost)
@@ -191,6 +215,7 @@ class AttachedScheduler:
             self._left.tell_running(ts_ns, call, scheduled)
         if num_waiting:
             self._left.tell_waiting(ts_ns, call)
+        watched.call = Call()
 
     def _tell_batch(self, ts_ns: int, output: Any, num_waiting: int) -> None:
         scheduler, blocks = self._scheduler, self._blocks
@@ -205,17 +230,22 @@ class AttachedScheduler:
 
     # ── outputs ──────────────────────────────────────────────────────────────────────────────
 
-    def _updating(self, *_: object) -> None:
-        self._is_inside = True
-
     def _updated(self, result: Any, output: Any, model_output: Any) -> None:
         ts_ns = self._now_ns()
-        self._is_inside = False
-        formed = self._taken(output)
+        under_way = self._under_way
+        is_first = bool(under_way) and under_way[0].output is output
+        formed = under_way.popleft() if is_first else self._taken(output)
         if formed is not None:
-            sent, how = result.values() if result else (), ran(model_output)
-            is_as_expected = formed.num_disturbed == self._num_disturbed
-            if formed.has_drafts:
+            sent, how = result.values() if result else (), getattr(model_output, RAN, UNKNOWN)
+            num_outputs = 0
+            for some in sent:
+                num_outputs += len(some.outputs)
+            is_as_expected = (
+                formed.num_disturbed == self._num_disturbed and num_outputs == formed.num_outputs
+            )
+            if is_as_expected and not formed.rows:  # each request goes on, and gave one
+                self.recording.ended(formed.step, ts_ns, (), *how)
+            elif formed.has_drafts:
                 tell_several(self.recording, ts_ns, formed, sent, how, self._find)
             else:
                 tell_outputs(
@@ -241,8 +271,8 @@ class AttachedScheduler:
     # ── what is recorded ─────────────────────────────────────────────────────────────────────
 
     def _flushed(self, _: object = None) -> None:
-        """Tell what happened outside of a step's two calls."""
-        if self._is_inside:
+        """Tell what happened outside of a step's two calls; what happens in them they tell."""
+        if is_called_by(self._scheduler, STEP):
             return
         ts_ns = self._now_ns()
         self._tell_preempted(ts_ns)

@@ -10,10 +10,6 @@ from stepscope.ingest.attach.scheduler_recording import Counts, SchedulerRecordi
 from stepscope.ingest.recording.lasting import BatchRow
 
 
-_new = tuple.__new__
-"""Makes a named tuple without the function of Python's that its class has for that."""
-
-
 class Formed(NamedTuple):
     """A batch that runs: what is expected of it when its outputs come."""
 
@@ -43,7 +39,8 @@ class BatchRows:
     scheduler: Any
     recording: SchedulerRecording
     prefilling: dict[str, Prefilling] = field(default_factory=dict)
-    _names: list[str] | None = None
+    names: list[str] | None = None
+    """Of the batch before; None where it is not one to go on from."""
     _has_drafts: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,12 +57,6 @@ class BatchRows:
         scheduled = output.num_scheduled_tokens
         names = list(scheduled)
         has_drafts = self._has_drafts or bool(output.scheduled_spec_decode_tokens)
-        if not self.prefilling and not has_drafts and names == self._names:
-            # Most steps are such: what follows would come to the same, in several times the time.
-            num = len(names)
-            counts = ("decode", 0, num, 0, output.total_num_scheduled_tokens, *room, None)
-            step = self.recording.formed_again(ts_ns, counts)
-            return _new(Formed, (output, step, (), num, num_disturbed, False))
         in_prefill = [name for name in self.prefilling if name in scheduled]
         counts = _counts(output, in_prefill, room)
         rows: list[BatchRow] = []
@@ -74,7 +65,7 @@ class BatchRows:
             step = self.recording.formed_drafts(ts_ns, rows, counts)
         else:
             rows, step = self._changed(ts_ns, output, names, in_prefill, counts)
-        self._names = None if has_drafts or not names else names
+        self.names = None if has_drafts or not names else names
         num_outputs = len(names)
         if rows:
             told = [row for row in rows if row.phase == "prefill"]
@@ -85,7 +76,7 @@ class BatchRows:
     def _changed(
         self, ts_ns: int, output: Any, names: list[str], in_prefill: list[str], counts: Counts
     ) -> tuple[list[BatchRow], Step]:
-        before = self._names or []
+        before = self.names or []
         scheduled = output.num_scheduled_tokens
         gone = [name for name in before if name not in scheduled]
         known = set(before)

@@ -17,6 +17,8 @@ RAN = "stepscope_ran"
 """The attribute of what a runner gives back."""
 _PATHS: dict[int, tuple[Any, str | None]] = {}
 """Modes by their ids, and what each is called; they are kept, so that no other gets the id."""
+CHOSEN = "_determine_batch_execution_and_padding"
+"""The function of a runner that chooses a graph."""
 HELD = ("_model_runner_output", "model_runner_output")
 """Where a result that is still being copied from the device keeps what becomes of it."""
 
@@ -40,9 +42,21 @@ class ModelRuns:
     def watch(self, module: ModuleType) -> None:
         """Follow the runners that this module's class makes."""
         around, takes = self.hooks.around, FOLLOWED["runner"]
-        runner, chosen = _fresh(module.GPUModelRunner), "_determine_batch_execution_and_padding"
-        around(runner, chosen, takes[chosen], after=_chosen)
+        runner = _fresh(module.GPUModelRunner)
+        self.hooks.find(runner, CHOSEN, takes[CHOSEN])
+        around(runner, "__init__", after=self._made)
         around(runner, "sample_tokens", takes["sample_tokens"], before=_computed, after=_hand_over)
+
+    def _made(self, _: object, runner: Any) -> None:
+        """A runner that may use no graphs is not asked at each step which one it has chosen."""
+        mode = getattr(getattr(runner, "compilation_config", None), "cudagraph_mode", None)
+        if getattr(mode, "name", None) == "NONE":
+            runner.stepscope_path = runner.stepscope_only = _path(mode)
+        elif hasattr(runner, CHOSEN):
+            self.hooks.around(
+                runner, CHOSEN, FOLLOWED["runner"][CHOSEN],
+                after=lambda result: _chosen(result, runner),
+            )  # fmt: skip
 
     def watch_v2(self, module: ModuleType) -> None:
         """The same of vLLM's second model runner."""
@@ -52,14 +66,8 @@ class ModelRuns:
         around(runner, "sample_tokens", takes["sample_tokens"], after=_hand_over)
 
 
-def ran(model_output: Any) -> tuple[str | None, int | None]:
-    """How the step ran whose results these are: as `Ran` has it."""
-    told = getattr(model_output, RAN, UNKNOWN)
-    return told if isinstance(told, tuple) else UNKNOWN
-
-
 def _fresh(runner: Any) -> Any:
-    runner.stepscope_path = runner.stepscope_rows = None
+    runner.stepscope_path = runner.stepscope_only = runner.stepscope_rows = None
     return runner
 
 
@@ -83,7 +91,7 @@ def _hand_over(result: Any, runner: Any) -> None:
     for name in HELD:
         output = getattr(result, name, output)
     told = runner.stepscope_path, runner.stepscope_rows
-    runner.stepscope_path = runner.stepscope_rows = None
+    runner.stepscope_path, runner.stepscope_rows = runner.stepscope_only, None
     # What has no requests is one object for all, which vLLM gives where nothing ran.
     if told != (None, None) and getattr(output, "req_ids", None):
         output.stepscope_ran = told

@@ -26,7 +26,7 @@ class WaitingLine:
     def __init__(self, scheduler: Any) -> None:
         found = {name: getattr(scheduler, name) for name in NAMES if hasattr(scheduler, name)}
         self.queues = list(found.values())
-        self._counts = [_counting(queue) for queue in self.queues]
+        self.counts = [_counting(queue) for queue in self.queues]
         policy = getattr(scheduler, "policy", None)
         self.is_sorted = getattr(policy, "value", policy) == "priority"
         apart = [queue for name, queue in found.items() if self.is_sorted and name != NAMES[0]]
@@ -37,7 +37,7 @@ class WaitingLine:
     def __len__(self) -> int:
         """How many wait."""
         number = 0
-        for count in self._counts:
+        for count in self.counts:
             number += count()
         return number
 

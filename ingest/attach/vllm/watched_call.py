@@ -20,7 +20,6 @@ class WatchedCall:
 
     def __init__(self, scheduler: Any, line: WaitingLine, blocks: KVBlocks, hooks: Hooks) -> None:
         self.call = Call()
-        self._is_used = self.is_on = False
         self._scheduler = scheduler
         self._blocks = blocks
         self._hooks = hooks
@@ -33,33 +32,29 @@ class WatchedCall:
         self._count = hooks.find(self._coordinator, "get_num_blocks_to_allocate")
         name = "get_computed_blocks"
         hooks.around(self._manager, name, takes[name], after=self._looked_up)
-        self._is_blind = not all(hasattr(queue, "peek_request") for queue in line.queues)
+        self.is_blind = not all(hasattr(queue, "peek_request") for queue in line.queues)
         self._ran: set[str] = set()
         for queue in line.queues:
             hooks.around(queue, "peek_request", after=self._looked_at)
             hooks.around(queue, "pop_request", after=self._taken_out)
 
-    def begin(self, throttles: bool) -> None:
+    @property
+    def has_to_begin(self) -> bool:
+        """Whether it must be told of the beginning of a call: ranks may defer their prefills."""
+        parallel = getattr(self._scheduler.vllm_config, "parallel_config", None)
+        return self.is_blind or getattr(parallel, "data_parallel_size", 1) > 1
+
+    def begin(self, throttles: bool | None) -> None:
         """A call of the scheduler begins; `throttles` is what it is given."""
-        if self._is_used:
-            self.call, self._is_used = Call(), False
-        self.is_on = True
-        if self._is_blind:
+        if self.is_blind:
             self._ran = {request.request_id for request in self._scheduler.running}
         if throttles:
-            self._is_used = True
             is_saturated = getattr(self._scheduler, "prefill_capacity_bound", False)
             decodes = (not request.is_prefill_chunk for request in self._scheduler.running)
             self.call.defers_prefills = not is_saturated and any(decodes)
 
-    @property
-    def looked(self) -> bool:
-        """Whether a waiting request was looked at in this call, or may have been."""
-        return bool(self.call.looked) or self._is_blind
-
     def end(self, output: Any, preempted: tuple[str, ...]) -> list[Any]:
         """Take what it came to; give the requests that were admitted."""
-        self.is_on, self._is_used = False, True
         vars(self._manager).pop("allocate_slots", None)
         scheduler, call = self._scheduler, self.call
         total, count = output.total_num_scheduled_tokens, len(output.num_scheduled_tokens)
@@ -68,14 +63,14 @@ class WatchedCall:
         call.input_left = most - total - self._slots * (count + 1)
         call.preempted = preempted
         call.scheduled = output.num_scheduled_tokens
-        if self._is_blind:
+        if self.is_blind:
             return [each for each in scheduler.running if each.request_id not in self._ran]
         return [each.request for each in call.looked if each.request.status.name == "RUNNING"]
 
     def _looked_at(self, request: Any) -> None:
         """The scheduler looks at the next in line: what it calls for this one is evidence."""
         looked = self.call.looked
-        if not self.is_on or (looked and looked[-1].request is request):
+        if looked and looked[-1].request is request:
             return
         looked.append(Looked(request))
         if self._allocate is not None:

@@ -111,7 +111,7 @@ class Scheduler:
 
     def __init__(self, *, num_blocks: int = 16, block_size: int = 4, max_num_seqs: int = 4,
                  budget: int = 16, policy: str = "fcfs", caches: bool = False,
-                 **more: Any) -> None:  # fmt: skip
+                 num_ranks: int = 1, **more: Any) -> None:  # fmt: skip
         self.max_model_len, self.max_num_scheduled_tokens = 64, budget
         self.max_num_running_reqs, self.policy = max_num_seqs, policy
         self.scheduler_config = SimpleNamespace(
@@ -119,8 +119,10 @@ class Scheduler:
         )
         self.cache_config = SimpleNamespace(block_size=block_size)
         self.vllm_config = SimpleNamespace(
-            parallel_config=SimpleNamespace(pipeline_parallel_size=1), speculative_config=None,
-            scheduler_config=self.scheduler_config,
+            parallel_config=SimpleNamespace(
+                pipeline_parallel_size=1, data_parallel_size=num_ranks
+            ),
+            speculative_config=None, scheduler_config=self.scheduler_config,
         )  # fmt: skip
         self.lora_config: Any = None
         self.connector: Any = None

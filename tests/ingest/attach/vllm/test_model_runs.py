@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.ingest.attach.vllm.model_runs import UNKNOWN, ModelRuns, Ran, ran
+from stepscope.ingest.attach.vllm.model_runs import RAN, UNKNOWN, ModelRuns, Ran
 
 Mode = Enum("Mode", {"NONE": 0, "PIECEWISE": 1, "FULL": 2})
 
@@ -22,6 +22,11 @@ class Output:
 
 
 EMPTY = Output()
+
+
+def ran(model_output: Any) -> Any:
+    """What the scheduler of these results is told."""
+    return getattr(model_output, RAN, UNKNOWN)
 
 
 def rows(count: int) -> Any:

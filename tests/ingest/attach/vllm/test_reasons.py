@@ -63,7 +63,7 @@ def pause(folder: Path) -> Recorded:
 
 
 def throttle(folder: Path) -> Recorded:
-    recorded = Recorded(folder)
+    recorded = Recorded(folder, num_ranks=2)
     recorded.add(Request("a", 4, 9))
     recorded.step()
     recorded.add(Request("x"))
@@ -72,7 +72,7 @@ def throttle(folder: Path) -> Recorded:
 
 
 def throttle_running(folder: Path) -> Recorded:
-    recorded = Recorded(folder, budget=6)
+    recorded = Recorded(folder, budget=6, num_ranks=2)
     recorded.add(Request("a", 4, 9), Request("x", 9))
     recorded.step()
     recorded.step(throttled=True)
