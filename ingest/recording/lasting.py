@@ -17,6 +17,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from stepscope.ingest.columns import Column, Table, Type
@@ -171,7 +172,7 @@ class Lasting:
         counter = self.counter + 1
         try:
             with self._journal.lock:
-                gone = _places(requests, left)
+                gone = _places(requests, left) if left else []
                 for place in reversed(gone):
                     del requests[place], kept[place]
                 told = [self._told_row(row, requests, kept, counter) for row in rows]
@@ -192,13 +193,18 @@ class Lasting:
         place = requests.index(row.request) if row.request in requests else len(requests)
         number = self._journal.strings.id_of
         last = kept[place] if place < len(kept) else None
+        prompt_len, slot = (last.prompt_len, last.slot) if last else (NULL64, NULL32)
         told = (
             place, number(row.request), number(row.phase), row.num_tokens,
-            _or(row.num_computed, NULL64), _or(row.position, NULL64),
-            _or(row.prompt_len, last.prompt_len if last else NULL64), _or(row.num_cached, NULL64),
-            _or(row.slot, last.slot if last else NULL32), _or(row.num_draft, NULL32),
-            _or(row.num_accepted, NULL32), _or(row.is_final_chunk, NULL8),
-            _or(row.is_recompute, NULL8),
+            NULL64 if row.num_computed is None else row.num_computed,
+            NULL64 if row.position is None else row.position,
+            prompt_len if row.prompt_len is None else row.prompt_len,
+            NULL64 if row.num_cached is None else row.num_cached,
+            slot if row.slot is None else row.slot,
+            NULL32 if row.num_draft is None else row.num_draft,
+            NULL32 if row.num_accepted is None else row.num_accepted,
+            NULL8 if row.is_final_chunk is None else row.is_final_chunk,
+            NULL8 if row.is_recompute is None else row.is_recompute,
         )  # fmt: skip
         stays = _kept(told, counter)
         if last is None:
@@ -224,16 +230,12 @@ class Lasting:
                 for place, each in enumerate(kept)
             ]
         head = HEAD.pack(before, len(gone), len(told), counter)
-        rows = b"".join([TOLD.pack(*row) for row in told])
+        rows = b"".join(starmap(TOLD.pack, told))
         return self._journal.strings.written(head + array("I", gone).tobytes() + rows)
 
     def _drop(self, table: str, num_rows: int, error: Exception) -> None:
         with self._journal.lock:
             self._journal.drop(table, num_rows, error)
-
-
-def _or(value: Any, null: float) -> Any:
-    return null if value is None else value
 
 
 def _places(requests: list[str], some: Iterable[str]) -> list[int]:

@@ -166,67 +166,70 @@ class AttachedScheduler:
     # ── a call of schedule() ─────────────────────────────────────────────────────────────────
 
     def _scheduled(self, output: Any, _: object) -> None:
-        """A batch was formed. Most are the one before, one token on: then that is told, at once.
+        """A batch was formed. Most are the one before, one token on, with nobody waiting.
 
         A forward pass leaves nothing of ours in the processor's caches, so that it is the functions
-        which run in a step that cost: hence none are called here for what is a few lines.
+        which run in a step that cost: hence few are called here, and none for a few lines.
         """
         ts_ns, scheduler, blocks = self._now_ns(), self._scheduler, self._blocks
         names, num_waiting, num_running = [*output.num_scheduled_tokens], 0, len(scheduler.running)
         for count in self._line.counts:
             num_waiting += count()
-        if (
-            names != self._batches.names
-            or num_waiting
-            or num_running != len(names)
-            or self._batches.prefilling
-            or self._watched.call.looked
-            or self._preempted
-            or self._order is not None
-            or self._watched.is_blind
-            or output.scheduled_spec_decode_tokens
-        ):
-            self._formed(ts_ns, output)
-            return
-        counts = (
-            "decode", 0, num_running, 0, output.total_num_scheduled_tokens,
-            scheduler.max_num_scheduled_tokens, 0, num_running, blocks.count_free(),
-            blocks.num_blocks, blocks.num_cached if blocks.has_cache else None, None,
+        room = (
+            scheduler.max_num_scheduled_tokens, num_waiting, num_running, blocks.count_free(),
+            blocks.num_blocks, blocks.num_cached if blocks.has_cache else None,
         )  # fmt: skip
-        step, num_disturbed = self.recording.formed_again(ts_ns, counts), self._num_disturbed
-        self._under_way.append(_new(Formed, (output, step, (), num_running, num_disturbed, False)))
-        if blocks.changes:
-            self._tell_blocks(ts_ns)
+        batches, watched = self._batches, self._watched
+        is_the_same = names == batches.names and not (
+            batches.prefilling or output.scheduled_spec_decode_tokens
+        )
+        if is_the_same:
+            num, total = len(names), output.total_num_scheduled_tokens
+            counts = "decode", 0, num, 0, total, *room, None
+            step, num_disturbed = self.recording.formed_again(ts_ns, counts), self._num_disturbed
+            self._under_way.append(_new(Formed, (output, step, (), num, num_disturbed, False)))
+            if blocks.changes:
+                self._tell_blocks(ts_ns)
+            if not (
+                num_waiting
+                or num != num_running
+                or watched.call.looked
+                or self._preempted
+                or self._order is not None
+                or watched.is_blind
+            ):
+                return
+        self._tell_what_changed(ts_ns, output, None if is_the_same else room, num_waiting)
 
-    def _formed(self, ts_ns: int, output: Any) -> None:
-        """Tell a batch that is not the one before, and of those who wait or are left out."""
-        watched, scheduled, num_waiting = self._watched, output.num_scheduled_tokens, len(self._line)
+    def _tell_what_changed(
+        self, ts_ns: int, output: Any, room: tuple[Any, ...] | None, num_waiting: int
+    ) -> None:
+        """Tell the batch, unless that is the same as before (`room` is None then), who was admitted
+        or preempted, and why others were left out.
+        """
+        watched, scheduled, preempted = self._watched, output.num_scheduled_tokens, self._preempted
         call = watched.call
-        admitted = watched.end(output, tuple(each[0].request for each in self._preempted))
+        admitted = watched.end(output, tuple([each[0].request for each in preempted]))
         for request in admitted:
             lost = self._lost.get(request.request_id, 0)
             self._batches.prefilling[request.request_id] = Prefilling(request, lost=lost)
-        self._tell_batch(ts_ns, output, num_waiting)
-        self._tell_preempted(ts_ns)
+        if room is not None:
+            formed = self._batches.tell(ts_ns, output, self._num_disturbed, room)
+            self._under_way.append(formed)
+        if self._blocks.changes:
+            self._tell_blocks(ts_ns)
+        if preempted:
+            self._tell_preempted(ts_ns)
         for request in admitted:
             self._tell_admitted(ts_ns, request)
-        self._tell_order(ts_ns)
+        if num_waiting or self._order is not None or len(call.looked) > 1:
+            self._tell_order(ts_ns)
         if len(scheduled) != len(self._scheduler.running):
             self._left.tell_running(ts_ns, call, scheduled)
         if num_waiting:
             self._left.tell_waiting(ts_ns, call)
-        watched.call = Call()
-
-    def _tell_batch(self, ts_ns: int, output: Any, num_waiting: int) -> None:
-        scheduler, blocks = self._scheduler, self._blocks
-        room = (
-            scheduler.max_num_scheduled_tokens, num_waiting, len(scheduler.running),
-            blocks.count_free(), blocks.num_blocks, blocks.num_cached if blocks.has_cache else None,
-        )  # fmt: skip
-        formed = self._batches.tell(ts_ns, output, self._num_disturbed, room)
-        self._under_way.append(formed)
-        if blocks.changes:
-            self._tell_blocks(ts_ns)
+        if call.looked:
+            watched.call = Call()
 
     # ── outputs ──────────────────────────────────────────────────────────────────────────────
 

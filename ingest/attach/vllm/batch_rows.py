@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.scheduler_recording import Counts, SchedulerRecording, Step
@@ -57,7 +58,7 @@ class BatchRows:
         scheduled = output.num_scheduled_tokens
         names = list(scheduled)
         has_drafts = self._has_drafts or bool(output.scheduled_spec_decode_tokens)
-        in_prefill = [name for name in self.prefilling if name in scheduled]
+        in_prefill = [*filter(scheduled.__contains__, self.prefilling)]
         counts = _counts(output, in_prefill, room)
         rows: list[BatchRow] = []
         if has_drafts:
@@ -78,15 +79,15 @@ class BatchRows:
     ) -> tuple[list[BatchRow], Step]:
         before = self.names or []
         scheduled = output.num_scheduled_tokens
-        gone = [name for name in before if name not in scheduled]
+        gone = [*filterfalse(scheduled.__contains__, before)]
         known = set(before)
-        fresh = [name for name in names if name not in known]
-        stayed = [name for name in before if name in scheduled] if gone else before
+        fresh = [*filterfalse(known.__contains__, names)]
+        stayed = [*filter(scheduled.__contains__, before)] if gone else before
         if not before or [*stayed, *fresh] != names:
             rows = [self._row(name, output) for name in names]
             return rows, self.recording.formed(ts_ns, rows, counts)
-        told = dict.fromkeys([*(name for name in in_prefill if name in known), *fresh])
-        rows = [self._row(name, output) for name in told]
+        told = dict.fromkeys([*filter(known.__contains__, in_prefill), *fresh])
+        rows = [self._row(name, output) for name in told] if told else []
         return rows, self.recording.formed_from(ts_ns, gone, rows, counts)
 
     def _row(self, name: str, output: Any) -> BatchRow:

@@ -129,6 +129,8 @@ class KVBlocks:
             self.changes.append(BlockChange("release", [number], name, group))
 
     def _freed(self, blocks: Sequence[Any]) -> None:
+        if not self.has_cache:
+            return
         self.num_cached += sum(
             block.ref_cnt == 0 and block.block_hash is not None and not block.is_null
             for block in blocks

@@ -48,6 +48,7 @@ class WatchedCall:
         """A call of the scheduler begins; `throttles` is what it is given."""
         if self.is_blind:
             self._ran = {request.request_id for request in self._scheduler.running}
+        self.call.defers_prefills = False
         if throttles:
             is_saturated = getattr(self._scheduler, "prefill_capacity_bound", False)
             decodes = (not request.is_prefill_chunk for request in self._scheduler.running)
@@ -55,7 +56,6 @@ class WatchedCall:
 
     def end(self, output: Any, preempted: tuple[str, ...]) -> list[Any]:
         """Take what it came to; give the requests that were admitted."""
-        vars(self._manager).pop("allocate_slots", None)
         scheduler, call = self._scheduler, self.call
         total, count = output.total_num_scheduled_tokens, len(output.num_scheduled_tokens)
         most = scheduler.scheduler_config.max_num_batched_tokens
@@ -65,6 +65,9 @@ class WatchedCall:
         call.scheduled = output.num_scheduled_tokens
         if self.is_blind:
             return [each for each in scheduler.running if each.request_id not in self._ran]
+        if not call.looked:
+            return []
+        vars(self._manager).pop("allocate_slots", None)
         return [each.request for each in call.looked if each.request.status.name == "RUNNING"]
 
     def _looked_at(self, request: Any) -> None:
