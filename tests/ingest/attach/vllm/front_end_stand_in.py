@@ -27,6 +27,8 @@ class OutputProcessor:
             if state is None:
                 continue
             state.num_tokens += output.num_tokens
+            if state.resumable:  # more input may come: it stays
+                continue
             if output.finish_reason or state.num_tokens >= state.stops_at:
                 del self.request_states[output.request_id]
                 stopped += [] if output.finish_reason else [output.request_id]
@@ -84,15 +86,19 @@ class Bench:
         self.front.watch_outputs(self.module)
         self.front.watch_clients(self.module)
 
-    def request(self, name: str, stops_at: int = 99, kind: str = "DELTA") -> Any:
+    def request(
+        self, name: str, stops_at: int = 99, kind: str = "DELTA", *, resumable: bool = False
+    ) -> Any:
         state = SimpleNamespace(
-            num_tokens=0, stops_at=stops_at, output_kind=SimpleNamespace(name=kind)
-        )
+            num_tokens=0, stops_at=stops_at, output_kind=SimpleNamespace(name=kind),
+            resumable=resumable,
+        )  # fmt: skip
         state.detokenizer = SimpleNamespace(num_output_tokens=lambda: state.num_tokens)
         self.processor.request_states[name] = state
         return SimpleNamespace(
-            request_id=name, external_req_id=f"client-{name}", arrival_time=CAME_S
-        )
+            request_id=name, external_req_id=f"client-{name}", arrival_time=CAME_S,
+            resumable=resumable,
+        )  # fmt: skip
 
     def outputs(self, *names: str, ended: str | None = None, num_tokens: int = 1) -> None:
         self.now_ns += 10**6

@@ -130,6 +130,24 @@ def test_more_input_of_an_open_request_is_not_another_one(bench: Bench) -> None:
     assert len(bench.rows()) == 1
 
 
+def test_outputs_that_end_until_more_input_comes_are_told(bench: Bench) -> None:
+    bench.client.add_request(bench.request("r-1", resumable=True))
+    bench.outputs("r-1")
+    bench.outputs("r-1")
+    bench.outputs("r-1", ended="stop")
+
+    assert [row[2:5:2] for row in bench.rows()][1:] == [("deliver", 1), ("deliver", 3)]
+
+
+def test_one_that_ends_while_another_begins_is_told_with_it(bench: Bench) -> None:
+    bench.client.add_request(bench.request("r-1", stops_at=2))
+    bench.outputs("r-1")
+    bench.client.add_request(bench.request("r-2"))
+    bench.outputs("r-1", "r-2")
+
+    assert [row[1] for row in bench.rows() if row[2] == "deliver"] == ["r-1", "r-2", "r-1"]
+
+
 def test_a_recorder_that_cannot_be_opened_costs_the_client_nothing(bench: Bench) -> None:
     def refused(_client: Any, _rank: int) -> Recorder:
         raise OSError("no room")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.ingest.attach.vllm.model_runs import RAN, UNKNOWN, ModelRuns, Ran
+from stepscope.ingest.attach.vllm.model_runs import CHOSEN, RAN, UNKNOWN, ModelRuns, Ran
 
 Mode = Enum("Mode", {"NONE": 0, "PIECEWISE": 1, "FULL": 2})
 
@@ -127,6 +127,15 @@ def test_a_dummy_run_before_a_step_is_not_that_steps(runner: Any) -> None:
     runner.mode = Mode.NONE
 
     assert ran(step(runner)) == Ran("graph none", 2)
+
+
+def test_a_runner_that_may_use_no_graphs_is_not_asked_for_one_at_each_step() -> None:
+    made = followed(type("Eager", (GPUModelRunner,), {
+        "compilation_config": SimpleNamespace(cudagraph_mode=Mode.NONE),
+    }), "watch")()  # fmt: skip
+
+    assert [ran(step(made)), ran(step(made))] == [Ran("graph none", 2)] * 2
+    assert CHOSEN not in vars(made)
 
 
 def test_the_second_runner_says_the_same() -> None:
