@@ -6,25 +6,29 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from stepscope.ingest.attach.hooks import Hooks, engine_frame, is_called_by
+from stepscope.ingest.attach.hooks import Hooks, is_called_by
 from stepscope.ingest.attach.recorded import RecordedScheduler
-from stepscope.ingest.attach.scheduler_recording import LeftOut
-from stepscope.ingest.attach.vllm.batch_outputs import tell_outputs, tell_several
-from stepscope.ingest.attach.vllm.batch_rows import BatchRows, Formed, Prefilling
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
-from stepscope.ingest.attach.vllm.engine_config import FOLLOWED, preempts_inline
+from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
+from stepscope.ingest.attach.vllm.formed_batches import (
+    Batches,
+    Formed,
+    Prefilling,
+    tell_outputs,
+    tell_several,
+)
 from stepscope.ingest.attach.vllm.left_behind import LeftBehind
 from stepscope.ingest.attach.vllm.model_runs import RAN, UNKNOWN
-from stepscope.ingest.attach.vllm.told_reasons import Call
+from stepscope.ingest.attach.vllm.preemptions import Preemptions
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 from stepscope.ingest.attach.vllm.watched_call import WatchedCall
+from stepscope.ingest.attach.vllm.why_left_out import Call
 from stepscope.ingest.attach.watchdog import Watchdog
 
 _new = tuple.__new__
 """Makes a named tuple without the function of Python's that its class has for that."""
 STEP = ("schedule", "update_from_output")
 """A scheduler's functions that are called in each step."""
-NEEDS_BLOCKS = "a running request needs KV blocks"
 ENDS = {"FINISHED_ABORTED": "abort", "FINISHED_ERROR": "error"}
 
 
@@ -38,17 +42,16 @@ class AttachedScheduler:
         self._scheduler = scheduler
         self._line = WaitingLine(scheduler)
         self._blocks = KVBlocks(scheduler.kv_cache_manager, self.hooks)
-        self._batches = BatchRows(scheduler, recording)
+        self._batches = Batches(scheduler, recording)
         self._left = LeftBehind(scheduler, self._line, recording)
         self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks)
         self._under_way: deque[Formed] = deque()
         self._num_disturbed, self._is_new = 0, False
-        self._order: list[str] | None = None
-        self._preempted: list[tuple[LeftOut, str | None, int | None]] = []
-        self._victim: tuple[LeftOut, str | None] | None = None
+        self._preemptions = Preemptions(scheduler, self._blocks)
+        self._preempted = self._preemptions.found
         self._put_back: list[tuple[Any, int | None]] = []
         self._ended: list[tuple[Any, str]] = []
-        self._lost: dict[str, int] = {}
+        self._lost = self._preemptions.lost
         self._hook()
 
     def close(self) -> None:
@@ -73,8 +76,7 @@ class AttachedScheduler:
         around("schedule", before=watched.begin if watched.has_to_begin else None,
                after=self._scheduled)  # fmt: skip
         around("update_from_output", after=self._updated)
-        if not self._follow_inline_preemptions():
-            around("_preempt_request", before=self._preempting, after=self._was_preempted)
+        self._preemptions.watch(self.hooks, after=self._was_preempted)
         around("_free_request", before=self._ending)
         around("finish_requests", after=self._flushed)
         around("shutdown", before=self.close)
@@ -86,15 +88,6 @@ class AttachedScheduler:
             if hasattr(self._scheduler, name):
                 self.hooks.around(self._scheduler, name, takes, after=told)
 
-    def _follow_inline_preemptions(self) -> bool:
-        """Versions without a function of it preempt amid `schedule`: free, then to the front."""
-        scheduler, around = self._scheduler, self.hooks.around
-        if not preempts_inline(scheduler):
-            return False
-        around(scheduler.kv_cache_manager, "free", ("request",), before=self._freeing)
-        around(scheduler.waiting, "prepend_request", ("request",), after=self._was_preempted)
-        return True
-
     # ── requests come and go ─────────────────────────────────────────────────────────────────
 
     def _adding(self, request: Any) -> None:
@@ -105,49 +98,17 @@ class AttachedScheduler:
             self._flushed()
             return
         self.recording.event(
-            "arrive",
-            request.request_id,
-            self._now_ns(),
-            queue_index=self._line.enter(request),
-            prompt_len=request.num_prompt_tokens,
-            max_tokens=request.max_tokens,
-            num_generated=0,
-            priority=request.priority,
-            external_id=getattr(request, "stepscope_external_id", None),
+            "arrive", request.request_id, self._now_ns(), queue_index=self._line.enter(request),
+            prompt_len=request.num_prompt_tokens, max_tokens=request.max_tokens, num_generated=0,
+            priority=request.priority, external_id=getattr(request, "stepscope_external_id", None),
             lora=getattr(getattr(request, "lora_request", None), "lora_name", None),
-        )
+        )  # fmt: skip
         self._left.came(request.request_id)
 
-    def _freeing(self, request: Any) -> None:
-        if request.status.name == "RUNNING":  # whoever has ended is not any more
-            self._preempting(request)
-
-    def _preempting(self, request: Any) -> None:
-        self._lost[request.request_id] = request.num_computed_tokens
-        frame = engine_frame("schedule")
-        if frame.f_code.co_name != "schedule":
-            cause = f"preempted by {frame.f_code.co_name}"
-            self._victim = (LeftOut(request.request_id, None, cause), None)
-            return
-        told, free = frame.f_locals, self._blocks.count_free()
-        needs = told.get("request")
-        name = getattr(needs, "request_id", None)
-        needed = self._needed_by(needs, told.get("num_new_tokens"))
-        self._victim = LeftOut(request.request_id, "kv-block", NEEDS_BLOCKS, needed, free), name
-
-    def _needed_by(self, request: Any, num_tokens: int | None) -> int | None:
-        if request is None or num_tokens is None:
-            return None
-        ahead = getattr(self._scheduler, "num_lookahead_tokens", 0)
-        end = min(request.num_computed_tokens + num_tokens + ahead, self._scheduler.max_model_len)
-        return self._blocks.missing_for(request, end)
-
     def _was_preempted(self, _: object, request: Any) -> None:
-        if self._victim is None:
+        if not self._preemptions.has_begun:
             return
-        place = self._line.enter(request, at_front=True)
-        self._preempted.append((*self._victim, place))
-        self._victim = None
+        self._preemptions.end(self._line.enter(request, at_front=True))
         self._num_disturbed += 1
         self._batches.prefilling.pop(request.request_id, None)
         self._left.came(request.request_id)
@@ -195,7 +156,7 @@ class AttachedScheduler:
                 or num != num_running
                 or watched.call.looked
                 or self._preempted
-                or self._order is not None
+                or self._left.order is not None
                 or watched.is_blind
             ):
                 return
@@ -222,8 +183,8 @@ class AttachedScheduler:
             self._tell_preempted(ts_ns)
         for request in admitted:
             self._tell_admitted(ts_ns, request)
-        if num_waiting or self._order is not None or len(call.looked) > 1:
-            self._tell_order(ts_ns)
+        if num_waiting or self._left.order is not None or len(call.looked) > 1:
+            self._left.tell_order(ts_ns, call.passed)
         if len(scheduled) != len(self._scheduler.running):
             self._left.tell_running(ts_ns, call, scheduled)
         if num_waiting:
@@ -309,20 +270,6 @@ class AttachedScheduler:
         event = "resume" if self._lost.pop(name, None) is not None else "admit"
         self.recording.event(event, name, ts_ns, num_generated=request.num_output_tokens)
 
-    def _tell_order(self, ts_ns: int) -> None:
-        """Where there are two queues, requests move between them, and the line is told whole.
-
-        Several that were passed by may have been put back in another order.
-        """
-        is_several, passed = self._line.has_several(), self._watched.call.passed
-        if not is_several and self._order is None and len(passed) < 2:
-            return
-        names = [request.request_id for request in self._line]
-        as_ever = names[: len(passed)] == passed and not is_several and self._order is None
-        if names != self._order and not as_ever:
-            self.recording.queue_order(ts_ns, names)
-        self._order = names if is_several else None
-
     def _tell_ended(self, ts_ns: int) -> None:
         for request, status in self._ended:
             name, event = request.request_id, ENDS.get(status, "finish")
@@ -348,4 +295,4 @@ class AttachedScheduler:
             self._left.came(name)
         if self._put_back:
             self._put_back.clear()
-            self._tell_order(ts_ns)
+            self._left.tell_order(ts_ns, self._watched.call.passed)

@@ -36,6 +36,8 @@ class LeftBehind:
         self._fresh: dict[str, None] = {}
         self._heads: dict[str, None] = {}
         self._skipped_running: dict[str, LeftOut] = {}
+        self.order: list[str] | None = None
+        """The line as it was told last, where requests wait in several queues."""
         self._last_head: str | None = None
         self._has_moved = False
 
@@ -88,6 +90,20 @@ class LeftBehind:
         for name in behind if head is not None else ():
             if not self.was_unready(name):
                 now.setdefault(name, LeftOut(name, "queue", BEHIND, holder=head))
+
+    def tell_order(self, ts_ns: int, passed: list[str]) -> None:
+        """Where there are two queues, requests move between them, and the line is told whole.
+
+        Several that were `passed` by may have been put back in another order.
+        """
+        is_several = self._line.has_several()
+        if not is_several and self.order is None and len(passed) < 2:
+            return
+        names = [request.request_id for request in self._line]
+        as_ever = names[: len(passed)] == passed and not is_several and self.order is None
+        if names != self.order and not as_ever:
+            self._recording.queue_order(ts_ns, names)
+        self.order = names if is_several else None
 
     def tell_paused(self, ts_ns: int) -> None:
         """Tell of the head that the engine was paused: no step follows that could say so."""
