@@ -33,6 +33,7 @@ class WatchedCall:
         name = "get_computed_blocks"
         hooks.around(self._manager, name, takes[name], after=self._looked_up)
         self.is_blind = not all(hasattr(queue, "peek_request") for queue in line.queues)
+        self._sees_taken_out = all(hasattr(queue, "pop_request") for queue in line.queues)
         self._ran: set[str] = set()
         for queue in line.queues:
             hooks.around(queue, "peek_request", after=self._looked_at)
@@ -71,10 +72,16 @@ class WatchedCall:
         return [each.request for each in call.looked if each.request.status.name == "RUNNING"]
 
     def _looked_at(self, request: Any) -> None:
-        """The scheduler looks at the next in line: what it calls for this one is evidence."""
+        """The scheduler looks at the next in line: what it calls for this one is evidence.
+
+        Whoever was looked at before is out of the queue, or was only compared: versions with two
+        queues and priorities look at the head of each, and take the better one.
+        """
         looked = self.call.looked
         if looked and looked[-1].request is request:
             return
+        if looked and self._sees_taken_out and not looked[-1].was_taken_out:
+            looked.pop()
         looked.append(Looked(request))
         if self._allocate is not None:
             vars(self._manager)["allocate_slots"] = self._allocate_watched
