@@ -175,7 +175,9 @@ class Lasting:
                 gone = _places(requests, left) if left else []
                 for place in reversed(gone):
                     del requests[place], kept[place]
-                told = [self._told_row(row, requests, kept, counter) for row in rows]
+                told = (
+                    [self._told_row(row, requests, kept, counter) for row in rows] if rows else []
+                )
                 num_rows = len(requests)
                 batch = self._changed(gone, told, kept, counter)
                 self.record_batch(step, ts_ns, counter, batch, num_rows)

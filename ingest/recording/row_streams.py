@@ -151,7 +151,7 @@ class Rows(Segments):
         with self._journal.lock:
             try:
                 segment, at = self._place(segment, at)
-                values = [self._packable(c, v) for c, v in zip(self._columns, row, strict=True)]
+                values = self._packable(self._columns, row)
                 self._struct.pack_into(segment, at, *values, *self._empty, at)
             except Exception as error:
                 self._drop(segment, at, row, error)
@@ -168,7 +168,7 @@ class Rows(Segments):
             try:
                 if self._journal.stopped:
                     raise Stopped
-                values = [self._packable(c, v) for c, v in zip(self._later, row, strict=True)]
+                values = self._packable(self._later, row)
                 place = at + later_offset(self._columns)
                 later_struct(self._later).pack_into(segment, place, *values, at)
             except Exception as error:
@@ -192,9 +192,14 @@ class Rows(Segments):
     def _count(self, num_rows: int, error: Exception) -> None:
         self._journal.drop(self.table, num_rows, error)
 
-    def _packable(self, column: Column, value: Any) -> Any:
-        if value is MISSING:
-            raise TypeError(f"{self.table}() needs {column.name}")
-        if value is None and column.name not in self._required:
-            return NULLS[column.type]
-        return self._journal.strings.id_of(value) if column.type is Type.STR else value
+    def _packable(self, columns: Sequence[Column], row: tuple[Any, ...]) -> list[Any]:
+        """Values as they are packed: of a text that is new its id, once it is written."""
+        id_of, required, packed = self._journal.strings.id_of, self._required, []
+        for column, value in zip(columns, row, strict=True):
+            if value is MISSING:
+                raise TypeError(f"{self.table}() needs {column.name}")
+            if value is None and column.name not in required:
+                packed.append(NULLS[column.type])
+            else:
+                packed.append(id_of(value) if column.type is Type.STR else value)
+        return packed

@@ -20,6 +20,7 @@ import numpy as np
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.vllm.attached import AttachedScheduler
+from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.replay.script import Asked
 from stepscope.ingest.replay.vllm.scheduler import VllmScheduler
@@ -109,6 +110,56 @@ class _Theirs:
                 self.ns = time.perf_counter_ns() - began
 
         self.function = timed
+
+
+class Ours:
+    """All that is put around functions of a scheduler's engine: it can be taken off, and put on.
+
+    What an object of the engine has of its own, and its class has, too, was put there by us. Of
+    classes it is known by what stands behind it (`__wrapped__`).
+    """
+
+    def __init__(self, scheduler: Any) -> None:
+        manager = scheduler.kv_cache_manager
+        objects = [scheduler, manager, manager.block_pool, *WaitingLine(scheduler).queues]
+        self._of_objects = [
+            (each, name, value)
+            for each in objects
+            for name, value in getattr(each, "__dict__", {}).items()
+            if callable(value) and hasattr(type(each), name)
+        ]
+        self._of_classes = [
+            (kind, name, value, value.__wrapped__)
+            for kind in _classes()
+            for name, value in vars(kind).items()
+            if getattr(value, "__code__", None) is not None and _is_ours(value)
+        ]
+
+    def take_off(self) -> None:
+        """Have the engine call its own functions."""
+        for owner, name, _ in self._of_objects:
+            delattr(owner, name)
+        for kind, name, _, theirs in self._of_classes:
+            setattr(kind, name, theirs)
+
+    def put_on(self) -> None:
+        """Have it call ours again."""
+        for owner, name, ours in self._of_objects:
+            setattr(owner, name, ours)
+        for kind, name, ours, _ in self._of_classes:
+            setattr(kind, name, ours)
+
+
+def _classes() -> list[type]:
+    from vllm.v1.engine.core_client import InprocClient
+    from vllm.v1.engine.output_processor import OutputProcessor
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+    return [InprocClient, OutputProcessor, GPUModelRunner]
+
+
+def _is_ours(function: Any) -> bool:
+    return Path(function.__code__.co_filename).parts[-3:-1] == ("ingest", "attach")
 
 
 class Driven:

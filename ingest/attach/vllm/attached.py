@@ -170,7 +170,7 @@ class AttachedScheduler:
         """
         watched, scheduled, preempted = self._watched, output.num_scheduled_tokens, self._preempted
         call = watched.call
-        admitted = watched.end(output, tuple([each[0].request for each in preempted]))
+        admitted = watched.end(output, [each.reason.request for each in preempted])
         for request in admitted:
             lost = self._lost.get(request.request_id, 0)
             self._batches.prefilling[request.request_id] = Prefilling(request, lost=lost)
@@ -217,7 +217,8 @@ class AttachedScheduler:
                 )
         if self._ended or self._put_back or self._blocks.changes:
             self._tell_ended(ts_ns)
-            self._tell_put_back(ts_ns)
+            if self._put_back:
+                self._tell_put_back(ts_ns)
             self._tell_blocks(ts_ns)
 
     def _taken(self, output: Any) -> Formed | None:
@@ -293,6 +294,5 @@ class AttachedScheduler:
                 queue_index=len(self._line) - 1 if place is None else place,
             )  # fmt: skip
             self._left.came(name)
-        if self._put_back:
-            self._put_back.clear()
-            self._left.tell_order(ts_ns, self._watched.call.passed)
+        self._put_back.clear()
+        self._left.tell_order(ts_ns, self._watched.call.passed)

@@ -12,6 +12,8 @@ from stepscope.ingest.attach.hooks import CALLER, Hooks
 from stepscope.ingest.attach.scheduler_recording import BlockChange
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 
+_new = tuple.__new__
+"""Makes a named tuple without the function of Python's that its class has for that."""
 NOBODY = "nobody"
 """Owner of what was taken on nobody's behalf, such as by a KV connector."""
 MOST_FRAMES, ENDS = 6, ("schedule", "update_from_output")
@@ -96,8 +98,9 @@ class KVBlocks:
 
     def _claimed(self, blocks: Sequence[Any], num_blocks: int) -> None:
         owner, group = _owner(sys._getframe(CALLER))
-        ids = [block.block_id for block in blocks]
-        self.changes.append(BlockChange("claim", ids, owner, group))
+        one = len(blocks) == 1  # mostly: a request that decodes has come to the end of a block
+        ids = [blocks[0].block_id] if one else [block.block_id for block in blocks]
+        self.changes.append(_new(BlockChange, ("claim", ids, owner, group, None, None)))
 
     def _shared(self, blocks: Sequence[Any]) -> None:
         owner, group = _owner(sys._getframe(CALLER))

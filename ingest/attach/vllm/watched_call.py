@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from stepscope.ingest.attach.hooks import Hooks
@@ -55,7 +56,7 @@ class WatchedCall:
             decodes = (not request.is_prefill_chunk for request in self._scheduler.running)
             self.call.defers_prefills = not is_saturated and any(decodes)
 
-    def end(self, output: Any, preempted: tuple[str, ...]) -> list[Any]:
+    def end(self, output: Any, preempted: Sequence[str]) -> list[Any]:
         """Take what it came to; give the requests that were admitted."""
         scheduler, call = self._scheduler, self.call
         total, count = output.total_num_scheduled_tokens, len(output.num_scheduled_tokens)

@@ -6,6 +6,7 @@ scheduler's state after it, tell the branches apart; where they do not, that is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +53,7 @@ class Call:
     """One call of `schedule`, as far as it is known from what was called in it."""
 
     looked: list[Looked] = field(default_factory=list)
-    preempted: tuple[str, ...] = ()
+    preempted: Sequence[str] = ()
     defers_prefills: bool = False
     budget_left: int = 0
     input_left: int = 0
