@@ -10,7 +10,7 @@ from html import escape
 
 import polars as pl
 
-from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.manifest import NOT_FOUND, Manifest
 from stepscope.ingest.schema import STEP_KINDS
 
 
@@ -78,7 +78,7 @@ def _lost(manifest: Manifest) -> list[str]:
 
 def _not_found(manifest: Manifest) -> list[str]:
     """What an adapter could not follow, as this version of the engine has no such function."""
-    found = manifest.config.get("not_found")
+    found = manifest.config.get(NOT_FOUND)
     names = ", ".join(map(str, found)) if isinstance(found, list) else ""
     return [f"not recorded: the engine has no {names}"] if names else []
 

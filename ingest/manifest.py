@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -20,6 +19,8 @@ from stepscope.ingest.schema import FORMAT_VERSION
 
 MERGED = "merged"
 """Where the configuration says which profiles were merged into a recording."""
+NOT_FOUND = "not_found"
+"""Where it names what an adapter could not follow, as the engine has no such function."""
 STOPPED = "recording stopped"
 """How the note begins that says why a recorder recorded no more."""
 CLOCKS = ("wall", "virtual", "profiler")
@@ -184,55 +185,6 @@ def read_manifest(file: Path) -> Manifest:
     if file.stat().st_size > MANIFEST_LIMIT_BYTES:
         raise LimitExceeded("the manifest is larger than 64 MiB", where=str(file))
     return Manifest.from_json(file.read_bytes(), str(file))
-
-
-def merged(manifests: Iterable[Manifest]) -> Manifest:
-    """Make one manifest of those of several writers: the first speaks for what they share."""
-    ordered = sorted(manifests, key=lambda manifest: manifest.ranks)
-    if len(ordered) == 1:
-        return ordered[0]
-    first = {f.name: getattr(ordered[0], f.name) for f in fields(Manifest)}
-    first |= {
-        "ranks": tuple(sorted({rank for each in ordered for rank in each.ranks})),
-        "tables": _merged_tables(ordered),
-        "closed": all(each.closed for each in ordered),
-        "recovered": {rank: was for each in ordered for rank, was in (each.recovered or {}).items()}
-        or None,
-        "dropped": _summed(each.dropped for each in ordered),
-        "report": _merged_reports([each.report for each in ordered if each.report]),
-    }
-    return Manifest(**first)
-
-
-def _merged_tables(manifests: list[Manifest]) -> dict[str, str]:
-    worst = ("partial", "ordered", "inferred", "complete")
-    said: dict[str, set[str]] = {}
-    for manifest in manifests:
-        for table, state in manifest.tables.items():
-            said.setdefault(table, set()).add(state)
-    return {
-        table: next((s for s in worst if s in states), "partial") for table, states in said.items()
-    }
-
-
-def _merged_reports(reports: list[ReadReport]) -> ReadReport | None:
-    if not reports:
-        return None
-    return ReadReport(
-        _summed(report.read for report in reports),
-        _summed(report.skipped for report in reports),
-        _summed(report.repaired for report in reports),
-        _summed(report.inferred for report in reports),
-        tuple(dict.fromkeys(note for report in reports for note in report.notes)),
-    )
-
-
-def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for count in counts:
-        for name, number in count.items():
-            total[name] = total.get(name, 0) + number
-    return total
 
 
 def _is_int(value: object) -> bool:

@@ -14,10 +14,11 @@ import polars as pl
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import DEFAULTS, Limits
-from stepscope.ingest.manifest import Manifest, ReadReport, merged
+from stepscope.ingest.manifest import Manifest, ReadReport
 from stepscope.ingest.readers.forward_pass.reader import ForwardPassReader
 from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.readers.seam import Reader
+from stepscope.ingest.storage.joined_manifest import merged
 from stepscope.ingest.trace import Trace
 
 PUBLISHED: tuple[Reader, ...] = (ForwardPassReader(), KvEventsReader())

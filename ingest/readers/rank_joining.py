@@ -14,7 +14,7 @@ import polars as pl
 from stepscope.ingest.derive.collectives.clocks import Apart, Offset, clock_offsets
 from stepscope.ingest.derive.collectives.facing import Faced, facing
 from stepscope.ingest.frames import Frame, empty
-from stepscope.ingest.manifest import Manifest, ReadReport, merged
+from stepscope.ingest.manifest import Manifest, ReadReport
 from stepscope.ingest.readers.rank_notes import (
     compared,
     ranks_told,
@@ -22,6 +22,7 @@ from stepscope.ingest.readers.rank_notes import (
     said_of_groups,
 )
 from stepscope.ingest.schema import BY_NAME
+from stepscope.ingest.storage.joined_manifest import merged
 
 DATED_NS = 10**18
 """Times after 2001, which none that count from a start of their own reach."""

@@ -15,10 +15,10 @@ from stepscope.ingest.manifest import (
     ReadReport,
     Writer,
     manifest_name,
-    merged,
     read_manifest,
     write_manifest,
 )
+from stepscope.ingest.storage.joined_manifest import merged
 
 FULL = Manifest(
     "vllm",
@@ -100,6 +100,16 @@ def test_ranks_are_merged_with_the_lowest_speaking_for_what_they_share() -> None
     assert both.dropped == {"steps": 3, "spans": 3}
     assert both.recovered == {"1": {"rows": {}}}
     assert both.report == ReadReport(notes=("stopped",))
+
+
+def test_what_any_writer_did_not_find_in_its_engine_is_said_of_all() -> None:
+    engine = Manifest("vllm", config={"seed": 7, "not_found": ["scheduler.schedule"]})
+    front = Manifest("vllm", config={"not_found": ["OutputProcessor.process_outputs", 3]})
+
+    both = merged([engine, front]).config
+
+    assert both["seed"] == 7
+    assert both["not_found"] == ["scheduler.schedule", "OutputProcessor.process_outputs", "3"]
 
 
 def test_a_table_is_whole_where_the_recording_was_closed_and_says_so_of_each_table() -> None:

@@ -20,6 +20,7 @@ from stepscope.ingest.attach.vllm.engine_config import config_of, rank_of, versi
 from stepscope.ingest.attach.vllm.front_end import FrontEnd
 from stepscope.ingest.attach.vllm.model_runs import ModelRuns
 from stepscope.ingest.attach.watchdog import Watchdog, stall_seconds
+from stepscope.ingest.manifest import NOT_FOUND
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.starts import START, new_start
 
@@ -83,24 +84,27 @@ def attach_to(scheduler: Any, recorder: Any) -> AttachedScheduler:
     return attached
 
 
-def _recorder_beside(client: Any, rank: int) -> Recorder | None:
+def _recorder_beside(client: Any, rank: int, missing: list[str]) -> Recorder | None:
     """Give the front end a recorder of its own in the trace of the engine that it talks to."""
     if not os.environ.get(WHERE):
         return None
     core = getattr(client, "engine_core", None)
     if core is None:
-        return Recorder.under(os.environ[WHERE], **_said(client, rank))
+        return Recorder.under(os.environ[WHERE], **_said(client, rank, missing))
     attached = getattr(getattr(core, "scheduler", None), ATTACHED, None)
     if attached is None:
         return None
-    return Recorder(attached.recording.recorder.path, **_said(client, rank))
+    return Recorder(attached.recording.recorder.path, **_said(client, rank, missing))
 
 
-def _said(client: Any, rank: int) -> dict[str, Any]:
+def _said(client: Any, rank: int, missing: list[str]) -> dict[str, Any]:
     """Name the front end: there may be several, each of which answers some clients."""
     number = getattr(client, "client_index", 0)
     part = f"front-end-{number}" if number else "front-end"
-    return {"producer": "vllm", "producer_version": version(), "rank": rank, "part": part}
+    return {
+        "producer": "vllm", "producer_version": version(), "rank": rank, "part": part,
+        "config": {NOT_FOUND: missing},
+    }  # fmt: skip
 
 
 def _watched(scheduler: Any, recording: RecordedScheduler) -> Watchdog:

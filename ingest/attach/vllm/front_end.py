@@ -21,8 +21,9 @@ OLDEST_NS = 3_600 * 10**9
 """A request that says it came earlier than this before it was sent has another clock."""
 RECORDERS = "_stepscope"
 """A client's attribute that holds its recorders, one for each rank."""
-Open = Callable[[Any, int], Recorder | None]
-"""Opens the recorder of a front end, of a client of the engine and a rank; None: it has none."""
+Open = Callable[[Any, int, list[str]], Recorder | None]
+"""Opens the recorder of a front end, of a client of the engine, a rank and what is missing in this
+version of vLLM; None: it has none."""
 
 
 class _Due(NamedTuple):
@@ -201,7 +202,7 @@ class FrontEnd:
     def _recorder(self, client: Any, rank: int) -> Recorder | None:
         of_client: dict[int, Recorder | None] = vars(client).setdefault(RECORDERS, {})
         if rank not in of_client:
-            opened = of_client[rank] = self._open_recorder(client, rank)
+            opened = of_client[rank] = self._open_recorder(client, rank, self.hooks.missing)
             self._recorders += [opened] if opened is not None else []
         return of_client[rank]
 

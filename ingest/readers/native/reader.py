@@ -19,7 +19,6 @@ from stepscope.ingest.manifest import (
     Manifest,
     Writer,
     manifest_files,
-    merged,
     read_manifest,
 )
 from stepscope.ingest.progress import Progress
@@ -31,6 +30,7 @@ from stepscope.ingest.recording.recovery import (
     with_found,
 )
 from stepscope.ingest.schema import TABLES
+from stepscope.ingest.storage.joined_manifest import merged
 from stepscope.ingest.storage.store import (
     covered_numbers,
     holds_trace,

@@ -116,7 +116,7 @@ class Bench:
         traces = [Trace.open(recorder.path) for recorder in self.recorders]
         return [row for trace in traces for row in trace.lifecycle.select(columns).collect().rows()]
 
-    def _opened(self, _client: Any, rank: int) -> Recorder:
+    def _opened(self, _client: Any, rank: int, _missing: list[str]) -> Recorder:
         recorder = Recorder(
             self.folder / f"{len(self.recorders)}.trace", producer="vllm", rank=rank
         )

@@ -149,7 +149,7 @@ def test_one_that_ends_while_another_begins_is_told_with_it(bench: Bench) -> Non
 
 
 def test_a_recorder_that_cannot_be_opened_costs_the_client_nothing(bench: Bench) -> None:
-    def refused(_client: Any, _rank: int) -> Recorder:
+    def refused(_client: Any, _rank: int, _missing: list[str]) -> Recorder:
         raise OSError("no room")
 
     bench.front._open_recorder = refused
@@ -161,7 +161,7 @@ def test_a_recorder_that_cannot_be_opened_costs_the_client_nothing(bench: Bench)
 
 
 def test_a_vllm_without_a_client_is_told_of_by_name() -> None:
-    front = FrontEnd(lambda _client, _rank: pytest.fail("opened"))
+    front = FrontEnd(lambda _client, _rank, _missing: pytest.fail("opened"))
 
     front.watch_clients(ModuleType("vllm"))
 
