@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from stepscope.ingest.replay.carrying_on import CarryingOn
 from stepscope.ingest.replay.following import Followed, Progress, follow
+from stepscope.ingest.replay.scheduler_calls import Replayed, Replays
 from stepscope.ingest.replay.script import Script, read_script
 from stepscope.ingest.replay.virtual_clock import Clock
 
@@ -43,8 +44,9 @@ def main(script: str, out: str) -> int:
 
 def _replay(script: Script, out: Path, progress: Progress) -> Json:
     clock = Clock()
-    replayed_by = import_module(f"stepscope.ingest.replay.{script.engine}.replayed").Replayed
-    with replayed_by(script, out, clock) as replayed, clock.for_everybody():
+    engine = import_module(f"stepscope.ingest.replay.{script.engine}.replayed")
+    replays: Replays = engine.Replayed
+    with replays(script, out, clock) as replayed, clock.for_everybody():
         followed, went_on = Followed(), {}
         if script.has_steps:
             followed = follow(script, replayed.scheduler, clock, progress)
@@ -54,7 +56,7 @@ def _replay(script: Script, out: Path, progress: Progress) -> Json:
 
 
 def _carry_on(
-    script: Script, replayed: Any, clock: Clock, followed: Followed, progress: Progress
+    script: Script, replayed: Replayed, clock: Clock, followed: Followed, progress: Progress
 ) -> Json:
     carrying = CarryingOn(script, replayed.scheduler, clock, followed)
     carrying.run(progress)

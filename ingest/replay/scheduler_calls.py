@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
-from stepscope.ingest.replay.script import Asked
+from stepscope.ingest.replay.script import Asked, Script
+from stepscope.ingest.replay.virtual_clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +64,26 @@ class Scheduler(Protocol):
 
     def open_requests(self) -> Sequence[str]:
         """Those who have come and not ended."""
+
+
+class Replayed(Protocol):
+    """A scheduler that a script asks for, recorded until the block that it is used in ends.
+
+    Made of a script, the trace that it is recorded into, and the replay's clock. An engine's is
+    `Replayed` in `replayed.py` of the folder that has the engine's name.
+    """
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """What is called."""
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is told of it: its version, its class, and settings that it does not know."""
+
+    def __enter__(self) -> Replayed: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+Replays = Callable[[Script, Path, Clock], Replayed]
