@@ -200,7 +200,8 @@ def ends(trace: Trace) -> pl.LazyFrame:
 def last_moment(trace: Trace) -> pl.LazyFrame:
     """The last time that each rank recorded of its requests or its steps: rank, trace_end_ns."""
     lasted = pl.col("dur_ns").clip(0, FAR_NS).fill_null(0)
-    steps = trace.steps.select("rank", ts_ns=pl.col("ts_ns").clip(-FAR_NS, FAR_NS) + lasted)
+    ended = (pl.col("ts_ns").clip(-FAR_NS, FAR_NS) + lasted).clip(-FAR_NS, FAR_NS)
+    steps = trace.steps.select("rank", ts_ns=ended)
     return (
         pl.concat([events(trace).select("rank", "ts_ns"), steps])
         .group_by("rank")

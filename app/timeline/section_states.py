@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from stepscope.app.palette import (
     AIC,
     AIV,
@@ -33,12 +35,14 @@ NAMES = {
 """Where a state is not called as in the palette; a span of it has the same words."""
 
 
-def states_in(section: str, timeline: Timeline) -> list[tuple[State, str]]:
+def states_in(
+    section: str, timeline: Timeline, hidden: Collection[int] = ()
+) -> list[tuple[State, str]]:
     """The states that the spans of a section show in this trace, each with its name there."""
     named = NAMES.get(section, {})
     kinds = timeline.kinds_of(section) if section != "tracks" else frozenset()
     return [
         (STATES[kind], named.get(kind, "unknown" if kind == UNKNOWN else STATES[kind].name))
         for kind in ORDER
-        if kind in kinds
+        if kind in kinds and kind not in hidden
     ]

@@ -183,14 +183,14 @@ def _places(step: Steps, edges: npt.NDArray[np.int64]) -> list[str]:
 def _area(step: Steps, places: list[str], values: Floats, name: str) -> go.Scatter:
     return go.Scatter(
         x=step,
-        customdata=places,
+        text=places,
         y=np.nan_to_num(values),
         stackgroup="tokens",
         mode="none",
         line={"shape": "hv"},
         fillcolor=COLOURS[name],
         name=name,
-        hovertemplate="%{customdata} · %{y:,.1~f} " + name + "<extra></extra>",
+        hovertemplate="%{text} · %{y:,.1~f} " + name + "<extra></extra>",
     )
 
 
@@ -198,12 +198,12 @@ def _line(step: Steps, places: list[str], values: Floats, name: str) -> go.Scatt
     dash = "dash" if name == "waiting" else "solid"
     return go.Scatter(
         x=step,
-        customdata=places,
+        text=places,
         y=values,
         mode="lines",
         name=name,
         line={"color": COLOURS[name], "width": 1.5, "shape": "hv", "dash": dash},
-        hovertemplate="%{customdata} · %{y:,.1~f} " + name + "<extra></extra>",
+        hovertemplate="%{text} · %{y:,.1~f} " + name + "<extra></extra>",
     )
 
 

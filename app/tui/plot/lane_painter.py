@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from textual.strip import Strip
@@ -117,7 +118,7 @@ class LanePainter:
             lanes = sum(lane.section == row.section for lane in self.state.timeline.lanes)
             about = [f"{lanes} lanes collapsed"]
         else:
-            about = section_legend(row.section, self.state.timeline)
+            about = section_legend(row.section, self.state.timeline, self.state.hidden)
         x = max(self.plot.left, x + 2)
         for entry in about:
             if x + width_of(entry) <= line.width:
@@ -216,10 +217,11 @@ class LanePainter:
             line.put(x, mark.glyph, ink(BACKGROUND, mark.colour, bold=True))
 
 
-def section_legend(section: str, timeline: Timeline) -> list[str]:
+def section_legend(section: str, timeline: Timeline, hidden: Collection[int] = ()) -> list[str]:
     """What the header of a section says: what is in it, and the sign of each state and its name."""
     about = [ABOUT[section]] if section in ABOUT else []
-    return [*about, *(f"{state.glyph} {name}" for state, name in states_in(section, timeline))]
+    shown = states_in(section, timeline, hidden)
+    return [*about, *(f"{state.glyph} {name}" for state, name in shown)]
 
 
 def name_width(lane: Lane) -> int:

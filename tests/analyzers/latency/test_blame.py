@@ -168,6 +168,15 @@ def test_causes_add_up_on_traces_that_no_engine_would_write(rows: Absurd) -> Non
     assert adds_up(blame(trace_from(rows)))
 
 
+def test_causes_add_up_where_a_step_lasts_beyond_all_times() -> None:
+    trace = trace_of(
+        steps=[{"step": 1, "ts_ns": 30, "dur_ns": 2**63 - 1, "kind": "prefill"}],
+        lifecycle=[event("r", "arrive", 0)],
+    )
+
+    assert adds_up(blame(trace))
+
+
 def test_requests_that_only_batches_name_are_blamed_from_first_to_last_batch() -> None:
     row = {"request": "r", "phase": "decode", "num_tokens": 1}
     trace = trace_of(

@@ -83,5 +83,5 @@ def test_pointing_at_a_mean_of_steps_says_which_they_are() -> None:
         for num in (2, 2 * figures.POINTS)
     )
 
-    assert list(few.data[0].customdata) == ["step 0", "step 1"]
-    assert many.data[0].customdata[1] == "mean of steps 2 to 3"
+    assert list(few.data[0].text) == ["step 0", "step 1"]
+    assert many.data[0].text[1] == "mean of steps 2 to 3"
