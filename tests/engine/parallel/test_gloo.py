@@ -162,8 +162,12 @@ def _begun(folder: Path) -> tuple[subprocess.Popen[bytes], list[int]]:
 
 
 def _talks(trace: Path) -> bool:
-    """Whether the worker has taken part in a collective by now."""
-    return bool(Rows.read(Trace.open(trace)).of("collectives", rank=1))
+    """Whether both have written by now that they took part in a collective.
+
+    Each writes what it gathered several times a second, and not at the same moment.
+    """
+    rows = Rows.read(Trace.open(trace))
+    return all(rows.of("collectives", rank=rank) for rank in (0, 1))
 
 
 def _children(pid: int) -> list[int]:
