@@ -3,7 +3,9 @@
 An engine runs blocks of steps with our functions around its own, and without them, in turn: its own
 are put back for that, so that nothing of ours runs then. Two engines, or two processes, would
 differ by more than what is measured, as where their memory lies makes one of them faster
-throughout. At the end of a block all have ended that came in it.
+throughout. At the end of a block all have ended that came in it. A group of four blocks gives one
+difference; on a machine that others use, too, their median comes to rest after some hundred of
+them, and what 95% of its resamplings give is printed beside it.
 
 Such a difference is a small one of two large times. So our own functions are timed as well, with
 what calls them, in another process, and before all that so are hooks of a scheduler without a
@@ -19,9 +21,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from statistics import mean, median
 from typing import Any
 
@@ -30,9 +33,8 @@ from tests.vllm.bench_hooks import Ours, Timed, lines
 from tests.vllm.runs import ENGINE, trace_folders
 from tests.vllm.tiny_llama import make, words
 
-BLOCK_STEPS = 40
-MOST_TOKENS = 2_600
-"""Of those that run from the beginning: more than the steps that are measured."""
+MOST_TOKENS = 1_600
+"""Of those that run all the time; before they have as many, others take their place."""
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_CPU_KVCACHE_SPACE": "2",
@@ -44,7 +46,8 @@ ENVIRONMENT = {
 class Load:
     """Who comes before each step: how many run at most, and how many come anew in a step.
 
-    `room` is how many more than those may run.
+    `room` is how many more than those may run. A block has `num_steps`: where nobody comes few, so
+    that what is compared is near in time.
     """
 
     name: str
@@ -53,11 +56,12 @@ class Load:
     burst: int = 0
     room: int = 0
     limit: float = 0.01
+    num_steps: int = 40
 
 
 LOADS = (
-    Load("decode, 64 running", 64),
-    Load("decode, 256 running", 256),
+    Load("decode, 64 running", 64, num_steps=10),
+    Load("decode, 256 running", 256, num_steps=10),
     Load("mixed, 64 running, one comes every 4 steps", 64, every=4, room=16, limit=0.02),
     Load("bursts of 32 every 40 steps", 32, burst=40, room=96, limit=0.02),
     Load("64 running, others wait for them to end", 64, every=4, limit=0.02),
@@ -76,12 +80,23 @@ class Driven:
             "disable_log_stats": True,
         }  # fmt: skip
         self.engine: Any = LLM(**settings).llm_engine
-        self.load, self.came = load, 0
-        for _ in range(load.num_running):
+        self.load, self.came, self._num_steps = load, 0, 0
+        self.fill()
+        self.ours = Ours(self.engine.engine_core.engine_core.scheduler)
+
+    def fill(self) -> None:
+        """Have those come that run all the time."""
+        for _ in range(self.load.num_running):
             self.add(30, MOST_TOKENS)
         for _ in range(12):
             self.engine.step()
-        self.ours = Ours(self.engine.engine_core.engine_core.scheduler)
+        self._num_steps = 12
+
+    def refill(self) -> None:
+        """Have others take their place before they end."""
+        if self._num_steps > MOST_TOKENS - 8 * self.load.num_steps:
+            self.clear()
+            self.fill()
 
     def add(self, length: int, max_tokens: int) -> None:
         from vllm import SamplingParams
@@ -93,7 +108,7 @@ class Driven:
     def block(self) -> list[float]:
         """Seconds that each step of a block took, with who comes before it."""
         taken, first = [], self.came
-        for step in range(BLOCK_STEPS):
+        for step in range(self.load.num_steps):
             began = time.perf_counter()
             if self.load.every and step % self.load.every == 0:
                 self.add(60 + step, 20)
@@ -102,10 +117,12 @@ class Driven:
                     self.add(20 + number * 7 % 90, 10 + number % 20)
             self.engine.step()
             taken.append(time.perf_counter() - began)
+        self._num_steps += len(taken)
         if not self.load.room:  # nobody who came could run
             self.engine.abort_request([f"{at:06}" for at in range(first, self.came)])
         while len(self.engine.output_processor.request_states) > self.load.num_running:
             self.engine.step()
+            self._num_steps += 1
         return taken
 
     def in_turn(self) -> tuple[list[float], list[float]]:
@@ -121,14 +138,17 @@ class Driven:
         self.ours.put_on()
         return without, ours
 
-    def end(self) -> None:
+    def clear(self) -> None:
         self.engine.abort_request(list(self.engine.output_processor.external_req_ids))
         while self.engine.has_unfinished_requests():
             self.engine.step()
+
+    def end(self) -> None:
+        self.clear()
         self.engine.engine_core.shutdown()
 
 
-def drive(model: Path, load: Load, num_blocks: int, *, is_timed: bool) -> None:
+def drive(model: Path, load: Load, seconds: float, *, is_timed: bool) -> None:
     """Run a load in this process, and print what it took as a line of JSON."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what an engine prints is no answer
@@ -138,12 +158,14 @@ def drive(model: Path, load: Load, num_blocks: int, *, is_timed: bool) -> None:
     driven = Driven(model, load)
     told: list[Any] = []
     rss = _rss()
-    for _ in range(num_blocks):
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        driven.refill()
         if is_timed:
             timed.ns, timed.is_on = 0, True
             took = driven.block()
             timed.is_on = False
-            told.append((timed.ns / 1e9 / BLOCK_STEPS, mean(took)))
+            told.append((timed.ns / 1e9 / load.num_steps, mean(took)))
         else:
             usual = mean if load.every or load.burst else median
             told.append(tuple(map(usual, driven.in_turn())))
@@ -156,7 +178,7 @@ def drive(model: Path, load: Load, num_blocks: int, *, is_timed: bool) -> None:
 def main() -> None:
     """Print three lines for each load."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--blocks", type=int, default=10, help="pairs of blocks with and without")
+    parser.add_argument("--seconds", type=float, default=60, help="of each load, in turn")
     parser.add_argument("--only", default="", help="loads whose name has this")
     parser.add_argument("--scheduler", action="store_true", help="the scheduler alone, no engine")
     parser.add_argument("--drive", nargs=2, metavar=("MODEL", "LOAD"), help=argparse.SUPPRESS)
@@ -164,7 +186,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.drive:
         model, number = asked.drive
-        drive(Path(model), LOADS[int(number)], asked.blocks, is_timed=asked.timed)
+        drive(Path(model), LOADS[int(number)], asked.seconds, is_timed=asked.timed)
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -176,24 +198,25 @@ def main() -> None:
         model = make(folder / "model")
         for number, load in enumerate(LOADS):
             if asked.only in load.name:
-                for line in _measured(model, folder / f"traces-{number}", number, asked.blocks):
+                for line in _measured(model, folder / f"traces-{number}", number, asked.seconds):
                     _print(f"{load.name}: {line}")
 
 
-def _measured(model: Path, traces: Path, number: int, num_blocks: int) -> Iterator[str]:
-    timed = _driven(model, traces / "timed", number, num_blocks, "--timed")
-    ours, step = sorted(timed["blocks"], key=lambda both: both[0] / both[1])[num_blocks // 2]
+def _measured(model: Path, traces: Path, number: int, seconds: float) -> Iterator[str]:
+    timed = _driven(model, traces / "timed", number, seconds / 4, "--timed")
+    own = sorted(timed["blocks"], key=lambda both: both[0] / both[1])
+    ours, step = own[len(own) // 2]
     yield (
         f"our own functions take {ours * 1e6:,.1f} us of a step, {ours / step:.2%} of its "
         f"{step * 1e6:,.0f}"
     )
-    told = _driven(model, traces / "in turn", number, num_blocks)
-    shares = sorted(ours / theirs - 1 for theirs, ours in told["blocks"])
-    low, cost, high = (shares[len(shares) * part // 4] for part in (1, 2, 3))
+    told = _driven(model, traces / "in turn", number, seconds)
+    shares = [ours / theirs - 1 for theirs, ours in told["blocks"]]
+    low, high = _resampled(shares)
     step = median(theirs for theirs, _ in told["blocks"])
     yield (
-        f"with against without, {cost:+.2%} (quartiles {low:+.2%} to {high:+.2%}, "
-        f"{len(shares)} groups of four blocks) of a step of {step * 1e6:,.0f} us; at most "
+        f"with against without, {median(shares):+.2%} ({low:+.2%} to {high:+.2%}, {len(shares)} "
+        f"groups of four blocks) of a step of {step * 1e6:,.0f} us; at most "
         f"{LOADS[number].limit:.0%} is asked for"
     )
     num_steps, num_bytes = _recorded(traces / "timed")
@@ -203,11 +226,18 @@ def _measured(model: Path, traces: Path, number: int, num_blocks: int) -> Iterat
     )
 
 
-def _driven(model: Path, traces: Path, number: int, num_blocks: int, *more: str) -> dict[str, Any]:
+def _resampled(shares: Sequence[float]) -> tuple[float, float]:
+    """Between what the middle 95% of medians lie of as many shares, drawn from them."""
+    drawn = Random(0)
+    medians = sorted(median(drawn.choices(shares, k=len(shares))) for _ in range(2_000))
+    return medians[50], medians[-51]
+
+
+def _driven(model: Path, traces: Path, number: int, seconds: float, *more: str) -> dict[str, Any]:
     """Run a load in a process of its own."""
     command = [sys.executable, "-m", "tests.vllm.bench", "--drive", str(model), str(number)]
     done = subprocess.run(
-        [*command, "--blocks", str(num_blocks), *more], capture_output=True, text=True, check=False,
+        [*command, "--seconds", str(seconds), *more], capture_output=True, text=True, check=False,
         env={**os.environ, "STEPSCOPE_TRACE": str(traces)},
     )  # fmt: skip
     if done.returncode:
