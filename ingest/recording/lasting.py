@@ -191,7 +191,8 @@ class Lasting:
     def _told_row(
         self, row: Sequence[Any], requests: list[str], kept: list[_Kept], counter: int
     ) -> tuple[Any, ...]:
-        row = BatchRow(*row)
+        if not isinstance(row, BatchRow):
+            row = BatchRow(*row)
         place = requests.index(row.request) if row.request in requests else len(requests)
         number = self._journal.strings.id_of
         last = kept[place] if place < len(kept) else None

@@ -22,7 +22,7 @@ from stepscope.ingest.attach.vllm.model_runs import RAN, UNKNOWN
 from stepscope.ingest.attach.vllm.preemptions import Preemptions
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
 from stepscope.ingest.attach.vllm.watched_call import WatchedCall
-from stepscope.ingest.attach.vllm.why_left_out import Call
+from stepscope.ingest.attach.vllm.why_left_out import SKIPPED, Call
 from stepscope.ingest.attach.watchdog import Watchdog
 
 _new = tuple.__new__
@@ -264,10 +264,11 @@ class AttachedScheduler:
 
     def _tell_admitted(self, ts_ns: int, request: Any) -> None:
         name = request.request_id
-        self._line.leave(name)
-        if self._left.was_unready(name):
+        if self._line.is_sorted:
+            self._line.leave(name)
+        last = self._left.left(name)
+        if last is not None and last.resource in SKIPPED:
             self.recording.event("ready", name, ts_ns)
-        self._left.left(name)
         event = "resume" if self._lost.pop(name, None) is not None else "admit"
         self.recording.event(event, name, ts_ns, num_generated=request.num_output_tokens)
 
@@ -275,8 +276,9 @@ class AttachedScheduler:
         for request, status in self._ended:
             name, event = request.request_id, ENDS.get(status, "finish")
             self._num_disturbed += event != "finish"
-            self._line.leave(name)
-            self._left.ended(name)
+            if self._line.is_sorted:
+                self._line.leave(name)
+            self._left.left(name)
             self._batches.prefilling.pop(name, None)
             self._lost.pop(name, None)
             cause = status.removeprefix("FINISHED_").lower()

@@ -73,9 +73,10 @@ class KVBlocks:
 
         def free_blocks(ordered_blocks: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
             blocks = list(ordered_blocks)
-            hooks.safely(self._freeing, blocks, _owner(sys._getframe(1)))
+            hooks.safely(self._freeing, blocks, sys._getframe(1))
             result = free(blocks, *args, **kwargs)
-            hooks.safely(self._freed, blocks)
+            if self.has_cache:
+                hooks.safely(self._freed, blocks)
             return result
 
         self.pool.free_blocks = free_blocks
@@ -112,8 +113,8 @@ class KVBlocks:
         if found:
             self._tell("share", found, (owner, group), hashed=self._tells_hashes)
 
-    def _freeing(self, blocks: Sequence[Any], owned: tuple[str, int | None]) -> None:
-        owner, group = owned
+    def _freeing(self, blocks: Sequence[Any], caller: Any) -> None:
+        owner, group = _owner(caller)
         known = [block.block_id for block in blocks if not block.is_null]
         if not known:
             return
@@ -121,7 +122,7 @@ class KVBlocks:
             for number in known:
                 self._release_late(number, group)
         else:
-            self.changes.append(BlockChange("release", known, owner, group))
+            self.changes.append(_new(BlockChange, ("release", known, owner, group, None, None)))
 
     def _release_late(self, number: int, group: int | None) -> None:
         owners = self._let_go.get(number, [NOBODY])
@@ -132,8 +133,6 @@ class KVBlocks:
             self.changes.append(BlockChange("release", [number], name, group))
 
     def _freed(self, blocks: Sequence[Any]) -> None:
-        if not self.has_cache:
-            return
         self.num_cached += sum(
             block.ref_cnt == 0 and block.block_hash is not None and not block.is_null
             for block in blocks

@@ -46,12 +46,15 @@ class Batches:
     names: list[str] | None = None
     """Of the batch before; None where it is not one to go on from."""
     _has_drafts: bool = field(init=False)
+    _has_cache: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Drafts, and diffusion, give other than one output a row."""
         has_drafts = bool(getattr(self.scheduler, "num_spec_tokens", 0))
         num_sampled = getattr(self.scheduler, "num_sampled_tokens_per_step", 1)
         self._has_drafts = has_drafts or num_sampled != 1
+        has_connector = getattr(self.scheduler, "connector", None) is not None
+        self._has_cache = bool(self.scheduler.kv_cache_manager.enable_caching) or has_connector
 
     def tell(self, ts_ns: int, output: Any, num_disturbed: int, room: tuple[Any, ...]) -> Formed:
         """Tell the batch of a SchedulerOutput, and count what kind it is.
@@ -111,17 +114,11 @@ class Batches:
         return BatchRow(
             name, "prefill", num_tokens, start,
             request.num_tokens - prompt if gives else None, prompt,
-            num_cached=start if prefill.is_fresh and self._has_cache() else None,
+            num_cached=start if prefill.is_fresh and self._has_cache else None,
             num_draft=num_draft,
             is_final_chunk=is_final,
             is_recompute=start < prefill.lost,
         )  # fmt: skip
-
-    def _has_cache(self) -> bool:
-        manager = self.scheduler.kv_cache_manager
-        return (
-            bool(manager.enable_caching) or getattr(self.scheduler, "connector", None) is not None
-        )
 
     def _leave_prefill(self, rows: list[BatchRow]) -> None:
         for row in rows:

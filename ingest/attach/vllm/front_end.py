@@ -149,8 +149,8 @@ class FrontEnd:
         exchange = self._exchanges.get(name)
         if exchange is not None and len(exchange.requests) == 1:
             self._hand_over(exchange, name, state)
-        elif has_ended or _gets_all(state):
-            self._tell(now_ns, name, state)
+        elif (has_ended or _gets_all(state)) and (recorder := self._of.get(name)) is not None:
+            _tell(recorder, now_ns, name, state)
         self._begun[name] = state
         if has_ended:
             self._forget(name)
@@ -166,10 +166,6 @@ class FrontEnd:
                 self.hooks.safely(_tell, recorder, ts_ns, name, state)
 
         exchange.on_sent = sent
-
-    def _tell(self, now_ns: int, name: str, state: Any) -> None:
-        if (recorder := self._of.get(name)) is not None:
-            _tell(recorder, now_ns, name, state)
 
     def _aborted(self, aborted: Sequence[str], _: object) -> None:
         for name in aborted:

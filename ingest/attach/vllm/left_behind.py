@@ -48,16 +48,12 @@ class LeftBehind:
         self._has_moved = True
 
     def left(self, name: str) -> LeftOut | None:
-        """A request left the queue; gives what was last told of it."""
+        """A request left the queue, or ended; gives what was last told of it while it waited."""
         self._has_moved = True
         self._fresh.pop(name, None)
         self._heads.pop(name, None)
-        return self._told.pop(name, None)
-
-    def ended(self, name: str) -> None:
-        """A request ended."""
-        self.left(name)
         self._skipped_running.pop(name, None)
+        return self._told.pop(name, None)
 
     def was_unready(self, name: str) -> bool:
         """Whether it was last told that the request was not ready."""

@@ -9,7 +9,7 @@ from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
-from stepscope.ingest.attach.vllm.why_left_out import Allocation, Call, Looked
+from stepscope.ingest.attach.vllm.why_left_out import Call, Looked, Shortage
 
 
 class WatchedCall:
@@ -29,8 +29,9 @@ class WatchedCall:
         self._slots = getattr(spec, "max_num_new_slots_for_drafting", 0) if spec is not None else 0
         self._coordinator = getattr(self._manager, "coordinator", None)
         takes = FOLLOWED["kv_cache_manager"]
-        self._allocate = hooks.find(self._manager, "allocate_slots", takes["allocate_slots"])
-        self._count = hooks.find(self._coordinator, "get_num_blocks_to_allocate")
+        self._allocate: Any = hooks.find(self._manager, "allocate_slots", takes["allocate_slots"])
+        self._count: Any = hooks.find(self._coordinator, "get_num_blocks_to_allocate")
+        self._counted: list[int] = []
         name = "get_computed_blocks"
         hooks.around(self._manager, name, takes[name], after=self._looked_up)
         self.is_blind = not all(hasattr(queue, "peek_request") for queue in line.queues)
@@ -70,6 +71,8 @@ class WatchedCall:
         if not call.looked:
             return []
         vars(self._manager).pop("allocate_slots", None)
+        if self._count is not None:
+            vars(self._coordinator).pop("get_num_blocks_to_allocate", None)
         return [each.request for each in call.looked if each.request.status.name == "RUNNING"]
 
     def _looked_at(self, request: Any) -> None:
@@ -79,13 +82,13 @@ class WatchedCall:
         queues and priorities look at the head of each, and take the better one.
         """
         looked = self.call.looked
-        if looked and looked[-1].request is request:
+        if not looked:
+            self._watch_allocations()
+        elif looked[-1].request is request:
             return
-        if looked and self._sees_taken_out and not looked[-1].was_taken_out:
+        elif self._sees_taken_out and not looked[-1].was_taken_out:
             looked.pop()
         looked.append(Looked(request))
-        if self._allocate is not None:
-            vars(self._manager)["allocate_slots"] = self._allocate_watched
 
     def _taken_out(self, request: Any) -> None:
         """Who was looked at is out of the queue: admitted, or passed by until the call ends."""
@@ -96,33 +99,32 @@ class WatchedCall:
         if self.call.looked and self.call.looked[-1].request is request:
             self.call.looked[-1].was_looked_up = True
 
+    def _watch_allocations(self) -> None:
+        """From the first that waits until the call ends: whoever runs has got its blocks then."""
+        if self._allocate is not None:
+            vars(self._manager)["allocate_slots"] = self._allocate_watched
+        if self._allocate is not None and self._count is not None:
+            vars(self._coordinator)["get_num_blocks_to_allocate"] = self._count_watched
+
+    def _count_watched(self, *args: Any, **kwargs: Any) -> int:
+        number: int = self._count(*args, **kwargs)
+        self._counted.append(number)
+        return number
+
     def _allocate_watched(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        """Allocate for a waiting request, and keep how many blocks were counted for it."""
-        counted: list[int] = []
-        real_count = self._count
-
-        def count(*args: Any, **kwargs: Any) -> int:
-            number: int = real_count(*args, **kwargs) if real_count else 0
-            counted.append(number)
-            return number
-
-        if real_count is not None:
-            vars(self._coordinator)["get_num_blocks_to_allocate"] = count
-        try:
-            given = self._allocate(request, *args, **kwargs) if self._allocate else None
-        finally:
-            if real_count is not None:
-                vars(self._coordinator).pop("get_num_blocks_to_allocate", None)
-        self._hooks.safely(self._tried, request, given, counted, kwargs)
+        """Allocate for a waiting request; where it gets nothing, keep how much was counted."""
+        self._counted.clear()
+        given = self._allocate(request, *args, **kwargs)
+        if given is None:
+            self._hooks.safely(self._got_nothing, request, kwargs)
         return given
 
-    def _tried(self, request: Any, given: Any, counted: list[int], kwargs: dict[str, Any]) -> None:
+    def _got_nothing(self, request: Any, kwargs: dict[str, Any]) -> None:
         if not self.call.looked or self.call.looked[-1].request is not request:
             return
         has_watermark = kwargs.get("has_scheduled_reqs", True)
-        self.call.looked[-1].allocation = Allocation(
-            given is not None,
-            counted,
+        self.call.looked[-1].shortage = Shortage(
+            [*self._counted],
             bool(kwargs.get("full_sequence_must_fit")),
             kwargs.get("reserved_blocks", 0),
             getattr(self._manager, "watermark_blocks", 0) if has_watermark else 0,

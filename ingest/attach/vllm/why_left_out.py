@@ -27,10 +27,9 @@ _BLOCKED = {
 
 
 @dataclass(slots=True)
-class Allocation:
-    """A try to get KV blocks for a waiting request: what was counted, and whether it got them."""
+class Shortage:
+    """A waiting request asked for KV blocks and got none: what was counted for it."""
 
-    is_given: bool
     counted: list[int]
     is_whole_asked: bool
     reserved: int
@@ -45,7 +44,7 @@ class Looked:
     request: Any
     was_looked_up: bool = False
     was_taken_out: bool = False
-    allocation: Allocation | None = None
+    shortage: Shortage | None = None
 
 
 @dataclass(slots=True)
@@ -73,10 +72,10 @@ class Call:
 
 def of_considered(scheduler: Any, call: Call, looked: Looked) -> LeftOut:
     """Why a request that was considered was not admitted."""
-    request, allocation = looked.request, looked.allocation
+    request, shortage = looked.request, looked.shortage
     name = request.request_id
-    if allocation is not None and not allocation.is_given:
-        return _short_of_blocks(name, allocation)
+    if shortage is not None:
+        return _short_of_blocks(name, shortage)
     if (blocked := _BLOCKED.get(request.status.name)) is not None:
         return LeftOut(name, *blocked)
     if getattr(request, "num_stale_output_tokens", 0) and not getattr(
@@ -166,13 +165,13 @@ def _of_running_inputs(scheduler: Any, request: Any, wanted: int) -> LeftOut:
     return LeftOut(name, None, NOT_SAID)
 
 
-def _short_of_blocks(name: str, allocation: Allocation) -> LeftOut:
-    is_whole = allocation.is_whole_asked and len(allocation.counted) == 1
+def _short_of_blocks(name: str, shortage: Shortage) -> LeftOut:
+    is_whole = shortage.is_whole_asked and len(shortage.counted) == 1
     reason = "too few KV blocks for the whole prompt" if is_whole else "too few KV blocks"
-    if not allocation.counted:
-        return LeftOut(name, "kv-block", reason, None, allocation.num_free)
-    available = allocation.num_free - (0 if is_whole else allocation.reserved)
-    needed = allocation.counted[-1] + allocation.watermark
+    if not shortage.counted:
+        return LeftOut(name, "kv-block", reason, None, shortage.num_free)
+    available = shortage.num_free - (0 if is_whole else shortage.reserved)
+    needed = shortage.counted[-1] + shortage.watermark
     return LeftOut(name, "kv-block", reason, needed, available)
 
 

@@ -10,9 +10,9 @@ import pytest
 from stepscope.ingest.attach.scheduler_recording import LeftOut
 from stepscope.ingest.attach.vllm.left_behind import BEHIND, NEAR, LeftBehind
 from stepscope.ingest.attach.vllm.why_left_out import (
-    Allocation,
     Call,
     Looked,
+    Shortage,
     of_considered,
     of_head,
     of_running,
@@ -65,8 +65,8 @@ def test_a_request_that_is_not_ready_waits_for_what_its_status_says(
 
 
 def test_too_few_kv_blocks_are_counted_with_the_watermark_and_less_what_is_reserved() -> None:
-    tried = Allocation(False, [9, 4], is_whole_asked=True, reserved=2, watermark=1, num_free=6)
-    looked = Looked(request(), was_looked_up=True, allocation=tried)
+    tried = Shortage([9, 4], is_whole_asked=True, reserved=2, watermark=1, num_free=6)
+    looked = Looked(request(), was_looked_up=True, shortage=tried)
 
     left = of_considered(scheduler(), Call(looked=[looked]), looked)
 
@@ -74,8 +74,8 @@ def test_too_few_kv_blocks_are_counted_with_the_watermark_and_less_what_is_reser
 
 
 def test_a_prompt_that_does_not_fit_whole_is_held_against_all_free_blocks() -> None:
-    tried = Allocation(False, [9], is_whole_asked=True, reserved=2, watermark=0, num_free=6)
-    looked = Looked(request(), was_looked_up=True, allocation=tried)
+    tried = Shortage([9], is_whole_asked=True, reserved=2, watermark=0, num_free=6)
+    looked = Looked(request(), was_looked_up=True, shortage=tried)
 
     left = of_considered(scheduler(), Call(looked=[looked]), looked)
 
