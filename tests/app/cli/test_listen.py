@@ -41,7 +41,7 @@ class Publisher:
 
     def wait(self) -> None:
         """Wait until somebody has subscribed."""
-        assert self.socket.poll(20_000), "nobody listens"
+        assert self.socket.poll(60_000), "nobody listens"
         self.socket.recv()
 
     def send(self, said: Any, seq: int, topic: bytes = b"") -> None:
@@ -68,7 +68,7 @@ def listening(out: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
 
 
 def ended(process: subprocess.Popen[str]) -> Run:
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     return Run(process.returncode, "", err)
 
 
@@ -110,10 +110,10 @@ def test_what_was_lost_is_said_in_the_manifest(tmp_path: Path) -> None:
 
 def test_it_ends_in_time_while_messages_come_without_a_pause(tmp_path: Path) -> None:
     out = tmp_path / "run.trace"
-    with publishing() as engine, listening(out, engine.address, "--seconds", 1) as process:
+    with publishing() as engine, listening(out, engine.address, "--seconds", 10) as process:
         engine.wait()
         number = 0
-        while process.poll() is None and number < 4_000:
+        while process.poll() is None and number < 12_000:
             engine.send(record(number), number)
             number += 1
             time.sleep(0.005)
@@ -121,7 +121,7 @@ def test_it_ends_in_time_while_messages_come_without_a_pause(tmp_path: Path) -> 
 
     assert run.code == 0, run.err
     assert "until the time was over" in run.err
-    assert number < 4_000
+    assert number < 12_000
 
 
 def test_what_came_before_a_file_could_not_grow_is_kept_and_it_is_said(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_what_came_before_it_was_interrupted_is_kept(tmp_path: Path, number: int
 
 def wait_for_capture(folder: Path) -> None:
     """Wait until the first message is in the file."""
-    for _ in range(200):
+    for _ in range(1_200):
         if any(file.stat().st_size for file in folder.rglob("*.msgpack")):
             return
         time.sleep(0.05)
@@ -189,7 +189,7 @@ def test_data_parallel_ranks_and_kv_events_are_one_trace(tmp_path: Path) -> None
 
 def test_it_ends_when_nothing_comes_any_more_or_the_time_is_over(tmp_path: Path) -> None:
     for words, why in (
-        (("--idle", 0.3), "nothing came any more"), (("--seconds", 2), "the time was over"),
+        (("--idle", 0.3), "nothing came any more"), (("--seconds", 10), "the time was over"),
     ):  # fmt: skip
         out = tmp_path / f"{words[0]}.trace"
         with publishing() as engine, listening(out, *words, engine.address) as process:

@@ -32,7 +32,7 @@ def ask() -> Ask:
     port = listener.getsockname()[1]
 
     def send(method: str, path: str, body: str | bytes | None = None) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request(method, path, body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         answer.read()

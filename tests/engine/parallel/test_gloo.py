@@ -93,7 +93,7 @@ def test_the_processes_clocks_are_one(folder: Path) -> None:
 def test_preambles_up_front_end_by_timeout_and_both_journals_show_what_differs_first(
     folder: Path,
 ) -> None:
-    metrics, rows = run(folder, "v2-device-staging", "preambles-up-front", timeout_s="1.5")
+    metrics, rows = run(folder, "v2-device-staging", "preambles-up-front", timeout_s="15")
 
     head, worker = (rows.of("collectives", rank=rank) for rank in (0, 1))
     assert len(head) == len(worker) == head[-1]["ordinal"] + 1
@@ -104,7 +104,7 @@ def test_preambles_up_front_end_by_timeout_and_both_journals_show_what_differs_f
         f"timeout at operation {head[-1]['ordinal']}: broadcast faces all-reduce"
     )
     assert {row["event"] for row in rows.of("lifecycle", request="req-00")} >= {"abort"}
-    assert float(metrics["makespan_s"]) > 1
+    assert float(metrics["makespan_s"]) > 10
 
 
 def test_a_worker_that_refuses_has_told_the_head_why(folder: Path) -> None:

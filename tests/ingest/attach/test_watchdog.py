@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from stepscope.ingest.attach.watchdog import DEFAULT_STALL_S, STALL, Watchdog, stall_seconds
 
 SHORT_S = 0.05
+PATIENCE_S = 60.0  # a machine may be busy with other things; nothing here waits this long
 
 
 class Engine:
     """Steps that are counted, requests that are open, and what the watchdog told of it."""
 
-    def __init__(self, stall_s: float = SHORT_S) -> None:
-        self.steps, self.open, self.told = 0, 1, list[str]()
+    def __init__(self, num_open: int = 1, stall_s: float = SHORT_S) -> None:
+        self.steps, self.open, self.told = 0, num_open, list[str]()
         self.dog = Watchdog(lambda: self.steps, lambda: self.open, self.told.append, stall_s)
         self.dog.start()
 
     def waits_for(self, num: int) -> bool:
-        until = time.monotonic() + 5
-        while len(self.told) < num and time.monotonic() < until:
-            time.sleep(0.005)
-        return len(self.told) >= num
+        return comes_true(lambda: len(self.told) >= num)
+
+
+def comes_true(is_so: Callable[[], bool]) -> bool:
+    until = time.monotonic() + PATIENCE_S
+    while not is_so() and time.monotonic() < until:
+        time.sleep(0.005)
+    return is_so()
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
+def num_open() -> int:
+    return 1
+
+
+@pytest.fixture
+def engine(num_open: int) -> Iterator[Engine]:
     before = None if os.name == "nt" else signal.getsignal(signal.SIGUSR2)
-    made = Engine()
+    made = Engine(num_open)
     yield made
     made.dog.stop()
     signal.set_wakeup_fd(-1)
@@ -58,15 +69,15 @@ def test_a_second_time_is_told_again(engine: Engine) -> None:
     assert engine.waits_for(2)
 
 
+@pytest.mark.parametrize("num_open", [0])
 def test_an_engine_that_has_nobody_to_serve_does_not_stall(engine: Engine) -> None:
-    engine.open = 0
     time.sleep(4 * SHORT_S)
 
     assert engine.told == []
 
 
+@pytest.mark.parametrize("num_open", [0])
 def test_a_signal_asks_for_the_state(engine: Engine) -> None:
-    engine.open = 0
     os.kill(os.getpid(), signal.SIGUSR2)
 
     assert engine.waits_for(1)
@@ -79,21 +90,20 @@ def test_a_signal_is_heard_while_the_main_thread_is_in_c_code() -> None:
         "dog = Watchdog(lambda: 0, lambda: 0, lambda why: print(why, flush=True), 0.0)\n"
         "dog.start(); print('up', flush=True)\n"
         "libc = ctypes.CDLL(None)\n"
-        "for _ in range(3): libc.sleep(20)\n"
+        "while True: libc.sleep(3600)\n"
     )
     hung = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True)
     assert hung.stdout is not None
     assert hung.stdout.readline() == "up\n"
 
-    began = time.monotonic()
     hung.send_signal(signal.SIGUSR2)
-    line = hung.stdout.readline()
+    ready, _, _ = select.select([hung.stdout], [], [], PATIENCE_S)
+    line = hung.stdout.readline() if ready else "nothing came"
     hung.kill()
     hung.wait()
     hung.stdout.close()
 
     assert line == "signal SIGUSR2\n"
-    assert time.monotonic() - began < 10
 
 
 def test_a_signal_that_the_engine_uses_itself_stays_its_own() -> None:
@@ -102,7 +112,7 @@ def test_a_signal_that_the_engine_uses_itself_stays_its_own() -> None:
     made = Engine(stall_s=0.0)
     try:
         os.kill(os.getpid(), signal.SIGUSR2)
-        assert heard.wait(5)
+        assert heard.wait(PATIENCE_S)
         assert made.told == []
     finally:
         made.dog.stop()
@@ -118,12 +128,13 @@ def test_a_dump_that_fails_is_tried_again_and_ends_nothing() -> None:
 
     dog = Watchdog(lambda: 0, lambda: 1, fails, SHORT_S)
     dog.start()
-    time.sleep(6 * SHORT_S)
+    assert comes_true(lambda: len(tries) >= 3)
+    time.sleep(4 * SHORT_S)
 
     assert len(tries) == 3
     assert dog._thread.is_alive()
     dog.stop()
-    dog._thread.join(5)
+    dog._thread.join(PATIENCE_S)
     assert not dog._thread.is_alive()
     assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
     assert signal.set_wakeup_fd(-1) == -1
