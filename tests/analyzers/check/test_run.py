@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
+from stepscope.analyzers.check import run
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding, Severity
@@ -159,3 +161,14 @@ def test_every_rule_of_the_registry_runs_by_default() -> None:
     result = check(trace_of())
 
     assert {*result.counts, *result.not_applicable} == {rule.code for rule in RULES}
+
+
+@pytest.mark.parametrize("sample", ["fcfs-preemption-before", "mix-admission-before"])
+def test_a_large_trace_is_judged_as_a_small_one_whose_rows_are_read_first(
+    sample: str, sample_traces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = Trace.open(sample_traces / f"{sample}.trace")
+    held = check(trace)
+    monkeypatch.setattr(run, "MOST_IN_MEMORY", 0)
+    assert check(trace).as_dict() == held.as_dict()
+    assert held.findings
