@@ -17,11 +17,17 @@ _NO_COLUMN = re.compile(r'unable to find column "(?P<name>[^"]*)"; valid columns
 # may come from a web page. No column or table of ours begins so.
 _READS_FILES = re.compile(r"\b(?:read|scan)_\w+", re.IGNORECASE)
 
+# Polars also runs DROP, TRUNCATE, CREATE and DELETE, on its own copies: an empty answer to those
+# would say that something was done to the trace.
+_ASKS = ("SELECT", "WITH", "FROM", "VALUES", "SHOW", "EXPLAIN")
+_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*|/\*.*?\*/)*(?P<word>\w+|\S?)", re.DOTALL)
+
 
 def run_sql(frames: Mapping[str, pl.LazyFrame], query: str) -> pl.DataFrame:
     """Run one query; raises `QueryError` for anything that Polars cannot parse or run."""
     if found := _READS_FILES.search(query):
         raise QueryError(f"{found[0]} is not allowed: a query reads the trace's tables alone")
+    _refuse_statements(query)
     try:
         return pl.SQLContext(frames, eager=True).execute(query)
     except pl.exceptions.PolarsError as error:
@@ -31,6 +37,16 @@ def run_sql(frames: Mapping[str, pl.LazyFrame], query: str) -> pl.DataFrame:
         if type(error).__name__ != "PanicException":
             raise
         raise QueryError(_first_line(str(error))) from None
+
+
+def _refuse_statements(query: str) -> None:
+    found = _FIRST_WORD.match(query)
+    first = found["word"] if found else ""
+    if first and first.upper() not in _ASKS:
+        raise QueryError(
+            f"the query does not run: it begins with {first!r}, and a query only asks",
+            todo=f"begin it with {', '.join(_ASKS[:-1])} or {_ASKS[-1]}",
+        )
 
 
 def _explained(message: str, tables: Iterable[str]) -> QueryError:

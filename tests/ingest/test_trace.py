@@ -89,12 +89,26 @@ def test_sql_runs_over_all_tables() -> None:
     assert answer.rows() == [(1, 4.0)]
 
 
-def test_sql_that_changes_tables_changes_nothing() -> None:
+@pytest.mark.parametrize(
+    "query",
+    ["drop table steps", " /* a */ TRUNCATE TABLE steps", "-- a\ncreate table x as select 1"],
+)
+def test_sql_that_would_change_tables_is_refused(query: str) -> None:
     trace = trace_of(steps=STEPS)
 
-    trace.sql("drop table steps")
+    with pytest.raises(QueryError, match="a query only asks"):
+        trace.sql(query)
 
     assert trace.sql("select count(*) from steps").item() == 3
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["(select * from steps)", "-- a\nWITH a AS (SELECT * FROM steps) SELECT * FROM a",
+     "from steps", "/* drop */\n\tselect * from steps"],
+)  # fmt: skip
+def test_a_query_may_begin_in_any_way_that_asks(query: str) -> None:
+    assert len(trace_of(steps=STEPS).sql(query)) == 3
 
 
 @pytest.mark.parametrize(

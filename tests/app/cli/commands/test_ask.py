@@ -38,7 +38,10 @@ def test_sql_answers_as_csv_and_json_alike(stepscope: Command, starved: Path) ->
     assert [{**row, "steps": int(row["steps"])} for row in rows] == json.loads(as_json.out)
 
 
-@pytest.mark.parametrize("query", ["", "select", "select * from stepz", "select kindd from steps"])
+@pytest.mark.parametrize(
+    "query",
+    ["", "select", "select * from stepz", "select kindd from steps", "drop table steps"],
+)
 def test_a_query_that_does_not_run_is_one_clear_line(
     stepscope: Command, starved: Path, query: str
 ) -> None:
