@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.output import may_overwrite, refuse_existing
 from stepscope.app.cli.progress import progress
 from stepscope.ingest.errors import TraceError
 
@@ -15,8 +16,9 @@ from stepscope.ingest.errors import TraceError
 @click.argument("src", type=click.Path(path_type=Path))
 @click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path),
               help="The file to write; its extension chooses the format.")  # fmt: skip
+@may_overwrite
 @opens_traces
-def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
+def convert(src: Path, out: Path, force: bool, open_trace: OpenTrace) -> None:
     """Convert SRC to the format that the extension of the output names.
 
     .trace is a directory of Parquet files, and holds everything. .pftrace (or .pftrace.gz) is
@@ -33,6 +35,7 @@ def convert(src: Path, out: Path, open_trace: OpenTrace) -> None:
     from stepscope.ingest.writers import writer_of
 
     writer = writer_of(out)
+    refuse_existing(out, src, force=force)
     with progress() as report:
         trace = open_trace(src, report)
         if not recorded(trace):

@@ -14,6 +14,7 @@ import click
 
 from stepscope.app.cli.given import Duration
 from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.output import may_overwrite, refuse_existing
 from stepscope.app.printable import plain
 from stepscope.ingest.errors import StepscopeError, TraceError, WriteError
 
@@ -38,6 +39,7 @@ _SECONDS = Duration()
 @click.option("--wait", type=_SECONDS, default=30.0, show_default=True,
               help="Give up when no first message has come within this many seconds.")  # fmt: skip
 @click.option("--remote", is_flag=True, help="Also accept addresses of other machines.")
+@may_overwrite
 @opens_traces
 def listen(
     addresses: tuple[str, ...],
@@ -46,6 +48,7 @@ def listen(
     idle: float | None,
     wait: float,
     remote: bool,
+    force: bool,
     open_trace: OpenTrace,
 ) -> None:
     """Capture what engines publish at ADDRESS over ZMQ, and write it as a trace.
@@ -63,6 +66,7 @@ def listen(
 
     check_addresses(addresses, remote=remote)
     writer = writer_of(out)
+    refuse_existing(out, force=force)
     folder = _folder(out)
     try:
         with Captures(folder) as captures, _stopped_by_signals() as is_stopped:

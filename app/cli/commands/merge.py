@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.output import may_overwrite, refuse_existing
 from stepscope.app.cli.progress import progress
 from stepscope.app.printable import plain
-from stepscope.ingest.errors import ConfigError
 
 
 @click.command()
@@ -18,8 +18,9 @@ from stepscope.ingest.errors import ConfigError
 @click.option("-o", "--output", "out", type=click.Path(path_type=Path),
               help="The file to write; its extension chooses the format, as with convert.  "
               "[default: RUN with -merged in its name, beside it]")  # fmt: skip
+@may_overwrite
 @opens_traces
-def merge(run: Path, profile: Path, out: Path | None, open_trace: OpenTrace) -> None:
+def merge(run: Path, profile: Path, out: Path | None, force: bool, open_trace: OpenTrace) -> None:
     """Merge the kernels of PROFILE into the steps of RUN, as one trace.
 
     RUN is a recording (of vLLM with STEPSCOPE_TRACE, or of an engine with a Recorder). PROFILE is
@@ -41,10 +42,7 @@ def merge(run: Path, profile: Path, out: Path | None, open_trace: OpenTrace) -> 
 
     target = out or run.with_name(f"{run.name.removesuffix('.trace')}-merged.trace")
     writer = writer_of(target)
-    if target.resolve() in (run.resolve(), profile.resolve()):
-        raise ConfigError(
-            "the output would overwrite an input", where=str(target), todo="choose another name"
-        )
+    refuse_existing(target, run, profile, force=force)
     with progress() as report:
         recorded, profiled = open_trace(run, report), open_trace(profile, report)
         report("pairing steps", 0, None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stepscope.app.cli.given import given_twice
+from stepscope.app.cli.output import make_room, may_overwrite
 from stepscope.app.cli.progress import progress
 from stepscope.app.printable import plain
 from stepscope.app.text_table import format_table, print_table
@@ -59,7 +60,7 @@ def _settings(
               help="Fit the duration of steps to those of this trace.")  # fmt: skip
 @click.option("-o", "--output", "out", type=click.Path(path_type=Path),
               help="The trace to write  [default: SCENARIO-VARIANT.trace]")  # fmt: skip
-@click.option("--force", is_flag=True, help="Overwrite an existing trace.")
+@may_overwrite
 def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     scenario: str | None,
     list_all: bool,
@@ -115,7 +116,7 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     refused: dict[str, ConfigError] = {}
     for name in variants:
         path = _place("-".join((chosen.name, name, *faults)), name, out, many=len(variants) > 1)
-        _make_room(path, force)
+        make_room(path, file, priced, force=force)
         try:
             ran.append(_recorded(chosen, name, path, options))
         except ConfigError as error:
@@ -254,16 +255,6 @@ def _place(name: str, variant: str, out: Path | None, *, many: bool) -> Path:
     if many:
         return (out or Path(name.replace(f"-{variant}", "", 1))) / f"{variant}.trace"
     return out or Path(f"{name}.trace")
-
-
-def _make_room(path: Path, force: bool) -> None:
-    if not path.exists():
-        return
-    if not force:
-        raise ConfigError("it already exists", where=str(path), todo="name another, or add --force")
-    if not (path / "manifest.json").exists():
-        raise ConfigError("it is not a trace, so --force does not overwrite it", where=str(path))
-    shutil.rmtree(path)
 
 
 def _row(chosen: Scenario, result: RunResult) -> list[object]:

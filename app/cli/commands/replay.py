@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.output import make_room, may_overwrite
 from stepscope.app.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ DIVERGED = 4
     "--output",
     "out",
     type=click.Path(path_type=Path),
-    help="Write the replay as a trace to this path, which must not exist yet.",
+    help="Write the replay as a trace to this path.",
 )
 @click.option("--rank", "ranks", type=click.IntRange(min=0), multiple=True,
               help="Replay this rank only; may be repeated.")  # fmt: skip
@@ -46,11 +47,13 @@ DIVERGED = 4
               help="Give up when the engine says nothing for so long.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text",
               show_default=True, help="Output format.")  # fmt: skip
+@may_overwrite
 @opens_traces
 @click.pass_context
 def replay(  # noqa: PLR0913, PLR0917 - one per option
     ctx: click.Context, trace: Path, engine: str | None, env: str | None, texts: tuple[str, ...],
-    out: Path | None, ranks: tuple[int, ...], silent_s: float, form: str, open_trace: OpenTrace,
+    out: Path | None, ranks: tuple[int, ...], silent_s: float, form: str, force: bool,
+    open_trace: OpenTrace,
 ) -> None:  # fmt: skip
     """Replay a recorded run on a real scheduler, without its model and without a GPU.
 
@@ -78,6 +81,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one per option
     python = python_of(env)
     with tempfile.TemporaryDirectory(prefix="stepscope-replay-") as folder:
         into = out or Path(folder) / "replay.trace"
+        make_room(into, trace, force=force)
         _refuse_what_cannot_be_written(into)
         with progress() as report:
             recorded = open_trace(trace, report)
@@ -94,8 +98,6 @@ def _refuse_what_cannot_be_written(out: Path) -> None:
     """Before the engine is started, which takes long."""
     from stepscope.ingest.errors import WriteError
 
-    if out.exists():
-        raise WriteError("it already exists", where=str(out), todo="choose a new path")
     try:
         out.mkdir(parents=True)
         out.rmdir()

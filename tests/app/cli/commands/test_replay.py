@@ -166,12 +166,3 @@ def test_a_run_of_another_engine_is_told_what_no_scheduler_of_vllm_can_do_withou
 
     assert main(["replay", str(trace)]) == 2
     assert "it was written by my-engine, and tells of no vLLM scheduler" in capsys.readouterr().err
-
-
-def test_an_out_that_exists_is_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trace = recorded(tmp_path / "a.trace")
-
-    assert main(["replay", str(trace), "-o", str(trace)]) == 2
-    assert "it already exists" in capsys.readouterr().err

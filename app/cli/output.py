@@ -1,0 +1,48 @@
+"""Where a command writes a trace: what is there already is overwritten only with `--force`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.storage.store import holds_trace
+
+
+def may_overwrite(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command that writes a trace the option `--force`, as its argument `force`."""
+    return click.option("--force", is_flag=True, help="Overwrite an existing trace.")(command)
+
+
+def refuse_existing(path: Path, *inputs: Path | None, force: bool) -> None:
+    """Raise ConfigError where something is at `path` that is not to be overwritten.
+
+    That is anything; with `force` only what the command reads itself, its `inputs`, and a folder
+    that holds something else than a trace.
+    """
+    if path.resolve() in (each.resolve() for each in inputs if each):
+        raise ConfigError(
+            "the output would overwrite an input", where=str(path), todo="choose another name"
+        )
+    if not path.exists():
+        return
+    if not force:
+        raise ConfigError("it already exists", where=str(path), todo="name another, or add --force")
+    if path.is_dir() and not holds_trace(path):
+        raise ConfigError("it is not a trace, so --force does not overwrite it", where=str(path))
+
+
+def make_room(path: Path, *inputs: Path | None, force: bool) -> None:
+    """Remove the trace at `path`, for who writes into a new folder alone.
+
+    Raises ConfigError where `refuse_existing` does, or where a file is in the way.
+    """
+    refuse_existing(path, *inputs, force=force)
+    if path.is_file():
+        raise ConfigError("it is not a trace, so --force does not overwrite it", where=str(path))
+    if path.exists():
+        shutil.rmtree(path)
