@@ -95,6 +95,11 @@ def have_met(trace: Trace) -> bool:
     return any_row(ranks.group_by(GROUP).len().filter(pl.col("len") > 1))
 
 
+def face_each_other(trace: Trace) -> bool:
+    """Whether two ranks came to any one collective: without ordinals in common none is compared."""
+    return have_met(trace) and any_row(meetings(operations(trace)))
+
+
 def expected(operations: pl.LazyFrame, into: str) -> pl.LazyFrame:
     """One row for each rank that should join, which is `into`; none where that is not known."""
     ranks = (

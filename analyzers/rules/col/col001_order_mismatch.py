@@ -48,7 +48,7 @@ from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.views.collectives import (
     GROUP,
     MEETING,
-    have_met,
+    face_each_other,
     in_short,
     meetings,
     of_group,
@@ -79,8 +79,8 @@ class OrderMismatch:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether two ranks recorded collectives of one group."""
-        return have_met(trace)
+        """Tell whether two ranks came to one collective, which ordinals in common tell."""
+        return face_each_other(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group, at the first position that differs, in order of time."""

@@ -18,6 +18,9 @@ from tests.traces import trace_of
     ("tables", "codes"),
     [
         ({"collectives": [collective(0, 0)]}, {"COL001", "COL002", "COL005", "COL008"}),
+        ({"collectives": [collective(0, 0), collective(1, 7)]}, {"COL001"}),
+        ({"collectives": [collective(rank, 0) for rank in (0, 0, 1, 1)]}, {"COL001"}),
+        ({"collectives": [collective(rank, 0) | {"ordinal": None} for rank in (0, 1)]}, {"COL001"}),
         ({"counters": [{"name": "masked rows", "value": 1.0}]}, {"COL006"}),
         ({"allocations": [slot(0, 0, "a")]}, {"COL003"}),
         ({"outputs": [said("a", 0, None, None)]}, {"EQV001", "EQV004"}),
