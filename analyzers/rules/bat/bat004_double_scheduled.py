@@ -107,23 +107,7 @@ def _twice(trace: Trace) -> pl.LazyFrame:
 
 def _evicted(trace: Trace) -> pl.LazyFrame:
     """Rows of requests that were preempted in the step and wait once its batch is formed."""
-    event = pl.col("event")
-    change = pl.when(event.is_in(ENTERS)).then(1).otherwise(-1)
-    waits_after = (
-        events(trace)
-        .filter(event.is_in([*ENTERS, *LEAVES]), pl.col("step").is_not_null())
-        .group_by(*REQUEST, "step")
-        .agg(
-            change=change.sum(),
-            by=pl.col("by_request").filter(event == "preempt").min(),
-            was_preempted=(event == "preempt").any(),
-            preempted_ns=pl.col("ts_ns").filter(event == "preempt").min(),
-        )
-        .sort(*REQUEST, "step")
-        .with_columns(in_queue=pl.col("change").cum_sum().over(REQUEST))
-        .filter("was_preempted", pl.col("in_queue") > 0)
-    )
-    waits_after = waits_after.collect().lazy()
+    waits_after = _waiting_after(trace).collect().lazy()
     scheduled = (
         rows(trace)
         .join(waits_after, on=[*REQUEST, "step"], how="semi")
@@ -135,4 +119,33 @@ def _evicted(trace: Trace) -> pl.LazyFrame:
         .filter((pl.col("preempted_ns") > pl.col("ts_ns")).fill_null(value=False).not_())
         .with_columns(num_rows=pl.lit(1, pl.Int64), what=pl.lit("evicted"))
         .select(_COLUMNS)
+    )
+
+
+def _waiting_after(trace: Trace) -> pl.LazyFrame:
+    """Steps that preempted a request which is in a queue behind all that the step says of it.
+
+    What happened outside of steps stands behind the last step before it. Who leaves a queue was in
+    it, whether or not its arrival is in the trace.
+    """
+    event, step = pl.col("event"), pl.col("step")
+    change = pl.when(event.is_in(ENTERS)).then(1).otherwise(-1)
+    last_step = step.forward_fill().over(REQUEST).fill_null(-1)
+    entered = pl.col("change").cum_sum().over(REQUEST)
+    was_in_it = -entered.cum_min().over(REQUEST).clip(upper_bound=0)
+    return (
+        events(trace)
+        .filter(event.is_in([*ENTERS, *LEAVES]))
+        .filter((event == "preempt").any().over(REQUEST))
+        .sort(*REQUEST, "ts_ns", maintain_order=True)
+        .group_by(*REQUEST, "step", after=last_step)
+        .agg(
+            change=change.sum(),
+            by=pl.col("by_request").filter(event == "preempt").min(),
+            was_preempted=(event == "preempt").any(),
+            preempted_ns=pl.col("ts_ns").filter(event == "preempt").min(),
+        )
+        .sort(*REQUEST, "after", step.is_null())
+        .with_columns(in_queue=entered + was_in_it)
+        .filter("was_preempted", step.is_not_null(), pl.col("in_queue") > 0)
     )

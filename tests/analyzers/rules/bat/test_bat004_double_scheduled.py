@@ -39,6 +39,41 @@ def test_a_victim_whose_row_stays_in_the_batch_is_found() -> None:
     )
 
 
+def test_a_victim_that_arrived_outside_of_steps_is_found() -> None:
+    told = [event("v", "arrive", 0), event("v", "admit", 10, step=1)]
+    lost = [event("v", "preempt", 20, step=2)]
+
+    (found,) = double(row(1, "v"), row(2, "v"), lifecycle=told + lost)
+
+    assert (found.request, found.step) == ("v", 2)
+
+
+@pytest.mark.parametrize("arrival", [[event("v", "arrive", 0)], [event("v", "arrive", 10, step=1)]])
+def test_a_victim_of_the_step_that_let_it_in_is_found_wherever_it_came_from(
+    arrival: list[Row],
+) -> None:
+    told = [event("v", "admit", 10, step=1), event("v", "preempt", 11, step=1)]
+    again = [event("v", "resume", 20, step=2), event("v", "preempt", 20, step=2)]
+
+    found = double(row(2, "v"), lifecycle=arrival + told + again)
+
+    assert [each.step for each in found] == [2]
+
+
+def test_a_victim_that_was_in_the_trace_before_it_began_is_found() -> None:
+    told = [event("v", "admit", 10, step=1), event("v", "preempt", 20, step=2)]
+
+    assert len(double(row(2, "v"), lifecycle=told)) == 1
+
+
+def test_who_is_put_back_outside_of_steps_waits_only_from_then_on() -> None:
+    told = [event("v", "arrive", 0), event("v", "admit", 10, step=1)]
+    lost = [event("v", "preempt", 20, step=2), event("v", "resume", 21, step=2)]
+    put_back = [event("v", "defer", 25)]
+
+    assert double(row(2, "v"), lifecycle=told + lost + put_back) == []
+
+
 def test_a_victim_that_had_just_been_resumed_is_found() -> None:
     lost = [event("a", "preempt", 20, step=2)]
     back = [event("a", "resume", 30, step=3), event("a", "preempt", 30, step=3)]
