@@ -42,6 +42,16 @@ class Table:
     required: tuple[str, ...]
 
     @property
+    def given(self) -> tuple[Column, ...]:
+        """The columns that are given with a row: the recorder knows the rank, and counts rows."""
+        return tuple(each for each in self.columns if each.name not in ("rank", "seq"))
+
+    @property
+    def is_of_state(self) -> bool:
+        """Whether its rows are counted with those of other tables, in `seq`."""
+        return any(column.name == "seq" for column in self.columns)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Column names, in order."""
         return tuple(column.name for column in self.columns)

@@ -6,8 +6,9 @@
         rec.steps(step=7, ts_ns=rec.now_ns(), kind="decode", num_decode_reqs=len(batch))
 
 There is one method per table; arguments are the table's columns in the order of the schema,
-without `rank`, and what is omitted is null. Recording never raises into the engine: a row that
-cannot be recorded is counted in `dropped`, and a write that fails stops the recording.
+without `rank` and `seq`, which counts rows, and what is omitted is null. Recording never raises
+into the engine: a row that cannot be recorded is counted in `dropped`, and a write that fails stops
+the recording.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class Recorder:
         self._closing = threading.Lock()
         self._is_closed = False
         for table in TABLES:
-            setattr(self, table.name, self._rows_of(table, table.columns[1:]))
+            setattr(self, table.name, self._rows_of(table, table.given))
         spans = BY_NAME["spans"]
         columns = [column for column in spans.columns if column.name in SPAN_COLUMNS]
         self.span = span_function(self._rows_of(spans, columns, {"form": "slice"}), now_ns)
@@ -148,8 +149,8 @@ class Recorder:
 
         For the rows that an engine writes most: the cost of a row is that of its columns, given
         or not. Rows of one function keep their order; where rows of two functions have the same
-        `ts_ns`, their order is lost. Raises `ConfigError` for a table or column that does not
-        exist, and for a required column that is left out.
+        `ts_ns`, only `seq` tells their order, in tables that have it. Raises `ConfigError` for a
+        table or column that does not exist, and for a required column that is left out.
         """
         return self._rows_of(*bound(table, names))
 
@@ -223,7 +224,7 @@ class Recorder:
         folder = claim(self.path, self._writer)
         try:
             write_manifest(self._manifest, self._manifest_file)
-            return Journal(folder, self._background.sealed)
+            return Journal(folder, self._background.sealed, counts=not self._writer.part)
         except (OSError, TypeError, ValueError) as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise refused(self.path, getattr(error, "strerror", None) or error) from None

@@ -44,6 +44,13 @@ RANK = i32("rank", "the process that wrote the row, 0 when there is one")
 STEP = i64("step", "engine step the row belongs to")
 
 
+SEQ = i64(
+    "seq",
+    "place in the order of all the rank's rows of state; rows of one call share it, and "
+    "it is null where none was counted",
+)
+
+
 def _table(name: str, row: str, ts: str, required: str, *columns: Column) -> Table:
     return Table(name, row, (RANK, STEP, i64("ts_ns", ts), *columns), tuple(required.split()))
 
@@ -76,6 +83,7 @@ STEPS = _table(
     i32("pp_stage", "stage of the pipeline that ran it; null where there is one"),
     Column("reserve_ratio", Type.F64, "share of the tokens that its requests may still generate "
            "that admission keeps room for"),
+    SEQ,
 )  # fmt: skip
 
 BATCH_ROWS = _table(
@@ -93,6 +101,7 @@ BATCH_ROWS = _table(
     i64("prompt_len", "tokens of the prompt"),
     flag("is_final_chunk", "this chunk ends the prefill"),
     flag("is_recompute", "computes again what a preemption threw away"),
+    SEQ,
 )  # fmt: skip
 
 SEGMENTS = _table(
@@ -128,6 +137,7 @@ LIFECYCLE = _table(
     text("alike", "the request that its prompt, or at its end all of it, begins like"),
     i64("num_alike", "how many of its first tokens are the first of that request"),
     flag("ignore_eos", "it goes on past an end-of-sequence token, to max_tokens (on arrive)"),
+    SEQ,
 )  # fmt: skip
 
 DECISIONS = _table(
@@ -145,6 +155,7 @@ DECISIONS = _table(
     text("holder", "who held it"),
     text("instead", "what was taken instead"),
     i32("thread", "scheduler thread that decided"),
+    SEQ,
 )  # fmt: skip
 
 ALLOCATIONS = _table(
@@ -158,6 +169,7 @@ ALLOCATIONS = _table(
     i32("group", "KV cache group that uses it"),
     text("block_hash", "hash by which the prefix cache finds its contents (on cache and evict)"),
     i64("source", "number of the block that its contents were copied from (on copy)"),
+    SEQ,
 )  # fmt: skip
 
 ACCESSES = _table(
@@ -276,6 +288,7 @@ QUEUE_ORDER = _table(
     i32("index", "place in the queue, from 0; the whole queue has one ts_ns"),
     text("request", "request id"),
     text("queue", "which queue; null where there is one"),
+    SEQ,
 )  # fmt: skip
 
 TABLES: tuple[Table, ...] = (
@@ -283,4 +296,6 @@ TABLES: tuple[Table, ...] = (
     TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS, COUNTERS,
     QUEUE_ORDER,
 )  # fmt: skip
+OF_STATE: tuple[Table, ...] = tuple(table for table in TABLES if table.is_of_state)
+"""The tables that tell how the state of a scheduler changes, whose rows have one order: `seq`."""
 BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}

@@ -50,7 +50,7 @@ class State:
 
     `waiting` is in the order of the queue, `running` in the order of admission, `batch` in that of
     its rows. `slots` and `kv_blocks` map what is taken to the request that holds it; `cores` maps
-    every core that the trace knows to its slots.
+    every core that the trace knows to its slots. `seq` is the last row that is taken into account.
     """
 
     ts_ns: int
@@ -61,6 +61,7 @@ class State:
     slots: Mapping[int, str] | None = None
     kv_blocks: Mapping[int, str] | None = None
     cores: Mapping[int, CoreSlots] | None = None
+    seq: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The state in the shape of the engine's own snapshot; what is not known is left out."""

@@ -1,4 +1,8 @@
-"""The moments of a rank at which a debug session can stop: its steps, and every event."""
+"""The positions of a rank at which a debug session can stop: its steps, every change, every event.
+
+A step is stood at when its batch was formed: behind all that was decided for it, and before all
+that followed from it.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +13,45 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stepscope.app.debug.formed import formed_steps
+from stepscope.ingest.derive.order import Order
 from stepscope.ingest.trace import Trace
 
 Times = npt.NDArray[np.int64]
 
 
 class Position(NamedTuple):
-    """A time, and the last step whose batch was formed by then; None before the first."""
+    """A place in what a rank's trace tells: all rows up to `seq` are applied, and none behind.
 
-    ts_ns: int
+    `step` is the last one whose batch was formed by then, and `ts_ns` when that was. Both `step`
+    and `seq` are None before the first.
+    """
+
+    rank: int
     step: int | None
+    seq: int | None
+    ts_ns: int
 
 
 class Moments:
-    """Steps in the order in which their batches were formed, and the times of all events."""
+    """Steps in the order in which their batches were formed, all changes, and all events' times."""
 
-    def __init__(self, trace: Trace, rank: int) -> None:
+    def __init__(self, trace: Trace, rank: int, order: Order | None = None) -> None:
         self._trace = trace
+        self._rank = rank
         self._of_rank = pl.col("rank") == rank
-        steps = _formed(trace, self._of_rank)
+        self._order = order or Order(trace, rank)
+        steps = formed_steps(self._order)
         self.step_ns: Times = steps["ts_ns"].to_numpy()
+        self.step_seq: Times = steps["seq"].to_numpy()
         self.steps: list[int] = steps["step"].to_list()
+        self._latest_ns: Times = np.maximum.accumulate(self.step_ns)
         self._place = {step: place for place, step in reversed(list(enumerate(self.steps)))}
+
+    @property
+    def seqs(self) -> Times:
+        """The place of every change in the order of all, once each."""
+        return self._order.moments.seq
 
     @cached_property
     def event_ns(self) -> Times:
@@ -49,37 +70,38 @@ class Moments:
 
     def step_at(self, ts_ns: int) -> int | None:
         """Place of the last step whose batch was formed by then; None before the first."""
-        place = int(np.searchsorted(self.step_ns, ts_ns, "right")) - 1
+        place = int(np.searchsorted(self._latest_ns, ts_ns, "right")) - 1
         return place if place >= 0 else None
 
     def position(self, ts_ns: int) -> Position:
         """The position at a time."""
-        place = self.step_at(ts_ns)
-        return Position(ts_ns, None if place is None else self.steps[place])
+        place, seq = self.step_at(ts_ns), self._order.last_by(ts_ns)
+        following = 0 if place is None else place + 1
+        if following < len(self.steps):
+            seq = min(seq, int(self.step_seq[following]) - 1)
+        if place is None:
+            return Position(self._rank, None, self._known(seq), ts_ns)
+        seq = max(seq, int(self.step_seq[place]))
+        return Position(self._rank, self.steps[place], self._known(seq), ts_ns)
+
+    def at_step(self, place: int) -> Position:
+        """The position at which the batch of the step at a place had been formed."""
+        seq = self._known(int(self.step_seq[place]))
+        return Position(self._rank, self.steps[place], seq, int(self.step_ns[place]))
+
+    def at_seq(self, seq: int) -> Position:
+        """The position behind a change."""
+        place = int(np.searchsorted(self.step_seq, seq, "right")) - 1
+        if place >= 0 and seq == self.step_seq[place]:
+            return self.at_step(place)
+        step_ns = [int(self._latest_ns[place])] if place >= 0 else []
+        step = self.steps[place] if place >= 0 else None
+        return Position(self._rank, step, seq, max([self._order.time_of(seq), *step_ns]))
+
+    def _known(self, seq: int) -> int | None:
+        return seq if len(self.seqs) and seq >= self.seqs[0] else None
 
     def _times(self, table: str, column: str) -> Times:
         rows = self._trace.table(table).filter(self._of_rank).select(column).drop_nulls()
         times: Times = rows.unique().collect()[column].to_numpy()
         return times
-
-
-def _formed(trace: Trace, of_rank: pl.Expr) -> pl.DataFrame:
-    """When each step's batch was formed: as it says, else as its rows do, else when it began."""
-    rows = (
-        trace.batch_rows.filter(of_rank)
-        .drop_nulls(["step", "ts_ns"])
-        .group_by("step")
-        .agg(rows=pl.col("ts_ns").min())
-    )
-    begun = (
-        trace.steps.filter(of_rank)
-        .drop_nulls(["step", "ts_ns"])
-        .group_by("step")
-        .agg(begun=pl.col("ts_ns").min(), formed=pl.col("formed_ns").min())
-    )
-    both = begun.join(rows, on="step", how="full", coalesce=True)
-    return (
-        both.select("step", ts_ns=pl.coalesce("formed", "rows", "begun"))
-        .sort("ts_ns", "step")
-        .collect()
-    )

@@ -1,7 +1,7 @@
-"""Who holds which slot and KV block at any time, from `allocations`.
+"""Who holds which slot and KV block at any place in the order, from `allocations`.
 
-Every claim is turned into the interval of rows for which it holds, once. A moment's holders are
-then those in whose interval it lies: the same whichever way the moment is reached.
+Every claim is turned into the interval of rows for which it holds, once. The holders at a place are
+then those in whose interval it lies: the same whichever way the place is reached.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ class Pool:
     """The holders of one resource. A block that is shared shows the first that still holds it."""
 
     def __init__(self, allocations: pl.DataFrame) -> None:
-        """Take the rows of one rank and resource, as recorded."""
-        hands = allocations.filter(pl.col("op").is_in(HANDS))
-        rows = hands.sort("ts_ns", maintain_order=True).with_row_index("place")
-        self._ts_ns = rows["ts_ns"].to_numpy()
+        """Take the rows of one rank and resource, in the order of their `seq`."""
+        rows = allocations.filter(pl.col("op").is_in(HANDS)).with_row_index("place")
+        self._seq = rows["seq"].to_numpy()
         holds = _holds(rows)
         self._from = holds["place"].to_numpy()
         self._until = holds["until"].to_numpy()
@@ -30,9 +29,9 @@ class Pool:
         self._owner = holds["owner"].to_list()
         self._last_until = np.maximum.accumulate(self._until)
 
-    def at(self, ts_ns: int) -> dict[int, str]:
-        """Holder by number of slot or block, after every row up to and at `ts_ns`."""
-        num_rows = int(np.searchsorted(self._ts_ns, ts_ns, "right"))
+    def at(self, seq: int) -> dict[int, str]:
+        """Holder by number of slot or block, after every row up to `seq`, and that."""
+        num_rows = int(np.searchsorted(self._seq, seq, "right"))
         # All that were claimed before `first` have been let go by then.
         first = int(np.searchsorted(self._last_until, num_rows))
         last = int(np.searchsorted(self._from, num_rows))

@@ -1,4 +1,4 @@
-"""The waiting queue and the running requests at any time, by the events of `lifecycle`.
+"""The waiting queue and the running requests at any place, by the events of `lifecycle`.
 
 Where an engine sorts its queue anew, `queue_order` says how it stood then.
 """
@@ -22,7 +22,7 @@ Queue = tuple[str, ...]
 
 
 class Queues:
-    """Applies events in the order of their times; with keyframes, so that a jump applies few.
+    """Applies events in their order; with keyframes, so that a jump applies few.
 
     A request enters the waiting queue at the event's `queue_index` (at its end where an arrival or
     a preemption does not say), and leaves it when it is admitted, resumed or ended. Those of a
@@ -31,21 +31,20 @@ class Queues:
     """
 
     def __init__(self, lifecycle: pl.DataFrame, queue_order: pl.DataFrame | None = None) -> None:
-        """Take the rows of one rank, as recorded."""
-        told = lifecycle.select("ts_ns", "request", "event", "queue_index")
+        """Take the rows of one rank, in the order of their `seq`."""
+        told = lifecycle.select("seq", "request", "event", "queue_index")
         orders = _orders(queue_order) if queue_order is not None else None
         self._orders = [] if orders is None else orders["requests"].to_list()
         parts = [told] if orders is None else [told, _as_events(orders)]
-        # Of one moment, a queue is sorted when all who come have come.
-        events = pl.concat(parts).sort("ts_ns", maintain_order=True)
-        self._ts_ns = events["ts_ns"].to_numpy()
+        events = pl.concat(parts).sort("seq", maintain_order=True)
+        self._seq = events["seq"].to_numpy()
         self._events = events.select("request", "event", "queue_index").rows()
         self._keyframes: list[tuple[int, Queue, Queue]] = [(0, (), ())]
         self._last = self._keyframes[0]
 
-    def at(self, ts_ns: int) -> tuple[Queue, Queue]:
-        """Waiting and running after every event up to and at `ts_ns`."""
-        wanted = int(np.searchsorted(self._ts_ns, ts_ns, "right"))
+    def at(self, seq: int) -> tuple[Queue, Queue]:
+        """Waiting and running after every event up to `seq`, and that."""
+        wanted = int(np.searchsorted(self._seq, seq, "right"))
         if self._last[0] != wanted:
             self._last = (wanted, *self._after(wanted))
         return self._last[1:]
@@ -70,14 +69,15 @@ class Queues:
 
 
 def _orders(queue_order: pl.DataFrame) -> pl.DataFrame:
-    """Each queue as it was sorted: ts_ns, requests."""
+    """Each queue as it was sorted: requests, and the `seq` of the last that was told of it."""
     in_order = queue_order.sort("ts_ns", "queue", "index", maintain_order=True)
-    return in_order.group_by("ts_ns", "queue", maintain_order=True).agg(requests="request")
+    queues = in_order.group_by("ts_ns", "queue", maintain_order=True)
+    return queues.agg(pl.col("seq").max(), requests="request")
 
 
 def _as_events(orders: pl.DataFrame) -> pl.DataFrame:
     number = pl.int_range(pl.len(), dtype=pl.Int32)
-    return orders.select("ts_ns", request=pl.lit(""), event=pl.lit(SORTED), queue_index=number)
+    return orders.select("seq", request=pl.lit(""), event=pl.lit(SORTED), queue_index=number)
 
 
 @dataclass(slots=True)

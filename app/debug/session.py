@@ -1,7 +1,7 @@
 """A debug session: a position in a trace, and the engine's state there.
 
-State is a function of the position alone: all that the trace recorded up to it. So it is the same
-whether the position was reached forward, backward or by a jump.
+State is a function of the position alone: all that the trace tells up to it, in the order of `seq`.
+So it is the same whether the position was reached forward, backward or by a jump.
 """
 
 from __future__ import annotations
@@ -18,24 +18,27 @@ from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
 from stepscope.app.debug.empty import has_only_empty_batches, has_only_free_blocks
 from stepscope.app.debug.engine_state import State
-from stepscope.app.debug.moments import Moments, Position
+from stepscope.app.debug.formed import BEFORE_ALL
+from stepscope.app.debug.moments import Moments, Position, Times
 from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
 from stepscope.app.debug.step_batches import Batches
 from stepscope.app.debug.why import LeftOut, Reasons
 from stepscope.app.timeline.lanes.bounds import bounds_of
+from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.times import EARLIEST_NS
 from stepscope.ingest.trace import Trace
 
-GRAINS = ("step", "event")
+GRAINS = ("step", "seq", "event")
 STATE_COLUMNS: dict[str, list[str]] = {
     "batch_rows": ["step", "row", "request", "phase", "num_tokens"],
-    "lifecycle": ["ts_ns", "request", "event", "queue_index"],
+    "lifecycle": ["request", "event", "queue_index"],
     "queue_order": ["ts_ns", "index", "request", "queue"],
-    "allocations": ["ts_ns", "resource", "id", "op", "owner"],
+    "allocations": ["resource", "id", "op", "owner"],
     "core_spans": ["rank", "ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
 }
 
@@ -48,16 +51,18 @@ NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index")
 class Session:
     """Steps through one rank of a trace; begins at its first step.
 
-    A position at a step is the time when the step's batch was formed, after all that was decided
-    for it. `grain` "event" also stops wherever anything changed in between.
+    A position at a step is behind all that was decided for its batch. `grain` "seq" stops behind
+    every row that tells of a change, "event" at every time at which anything changed, on the device
+    too.
     """
 
     def __init__(self, trace: Trace, rank: int | None = None) -> None:
         """Open a session on a rank; by default on the lowest that has steps, or else anything."""
         self.trace = trace
         self.rank = _first_rank(trace) if rank is None else rank
-        self.moments = Moments(trace, self.rank)
-        self._reasons = Reasons(trace, self.rank)
+        self._order = Order(trace, self.rank)
+        self.moments = Moments(trace, self.rank, self._order)
+        self._reasons = Reasons(self._order)
         knows_batches = trace.has("batch_rows") or has_only_empty_batches(trace, self.rank)
         self._batches = Batches(self._rows("batch_rows")) if knows_batches else None
         is_told = trace.has("lifecycle") and not is_list_of_arrivals(trace)
@@ -71,37 +76,49 @@ class Session:
     # ── moving ───────────────────────────────────────────────────────────────────────────────
 
     def next(self, grain: str = "step") -> bool:
-        """Go to the next step or event; False at the end."""
-        times = self._times(grain)
+        """Go to the next step, change or event; False at the end."""
+        stops = self._stops(grain)
         if grain == "step":
             return self._to_step(self._step_place() + 1)
-        place = int(np.searchsorted(times, self.position.ts_ns, "right"))
-        return place < len(times) and self._to_time(int(times[place]))
+        here = self._seq if grain == "seq" else self.position.ts_ns
+        place = int(np.searchsorted(stops, here, "right"))
+        return place < len(stops) and self._to(grain, int(stops[place]))
 
     def back(self, grain: str = "step") -> bool:
-        """Go back to where the step began, or to the step or event before; False at the start."""
-        times = self._times(grain)
+        """Go back to where the step was formed, or to the step, change or event before.
+
+        False at the start.
+        """
+        stops = self._stops(grain)
         if grain == "step":
             place = self._step_place()
-            is_past_it = place >= 0 and self.position.ts_ns > times[place]
+            formed = self.moments.at_step(place) if place >= 0 else self.position
+            is_past_it = (self._seq, self.position.ts_ns) > (formed.seq or 0, formed.ts_ns)
             return self._to_step(place if is_past_it else place - 1)
-        place = int(np.searchsorted(times, self.position.ts_ns, "left")) - 1
-        return place >= 0 and self._to_time(int(times[place]))
+        here = self._seq if grain == "seq" else self.position.ts_ns
+        place = int(np.searchsorted(stops, here, "left")) - 1
+        return place >= 0 and self._to(grain, int(stops[place]))
 
-    def goto(self, *, step: int | None = None, ts_ns: int | None = None) -> bool:
-        """Jump to a step or a time; False if already there.
+    def goto(
+        self, *, step: int | None = None, seq: int | None = None, ts_ns: int | None = None
+    ) -> bool:
+        """Jump to a step, behind a change, or to a time; False if already there.
 
-        A time outside the trace goes to its start or end. Raises ConfigError for a step that the
-        trace does not have.
+        A change or a time outside the trace goes to its start or end, and one that nothing bears
+        to the last before it. Raises ConfigError for a step that the trace does not have.
         """
-        if (step is None) == (ts_ns is None):
-            raise ConfigError("goto takes a step or a time", todo="give one of the two")
+        if sum(place is not None for place in (step, seq, ts_ns)) != 1:
+            raise ConfigError("goto takes a step, a seq or a time", todo="give one of the three")
         if step is not None:
             return self._goto_step(step)
-        times = self.moments.event_ns
-        if ts_ns is None or not len(times):
+        grain, wanted = ("event", ts_ns) if seq is None else ("seq", seq)
+        stops = self._stops(grain)
+        if wanted is None or not len(stops):
             return False
-        return self._to_time(min(max(ts_ns, int(times[0])), int(times[-1])))
+        within = min(max(wanted, int(stops[0])), int(stops[-1]))
+        if grain == "seq":
+            within = int(stops[np.searchsorted(stops, within, "right") - 1])
+        return self._to(grain, within)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
@@ -112,17 +129,19 @@ class Session:
 
     def state_at(self, position: Position) -> State:
         """What the engine held at any position."""
-        ts_ns, step = position
-        waiting, running = self._queues.at(ts_ns) if self._queues else (None, None)
+        _, step, last, ts_ns = position
+        seq = BEFORE_ALL if last is None else last
+        waiting, running = self._queues.at(seq) if self._queues else (None, None)
         return State(
             ts_ns,
             step,
             waiting,
             running,
             self._batches.of(step) if self._batches else None,
-            self._slots.at(ts_ns) if self._slots else None,
-            self._kv_blocks.at(ts_ns) if self._kv_blocks else None,
+            self._slots.at(seq) if self._slots else None,
+            self._kv_blocks.at(seq) if self._kv_blocks else None,
             self._cores.at(ts_ns) if self._cores else None,
+            last,
         )
 
     def left_out(self) -> list[LeftOut]:
@@ -134,7 +153,7 @@ class Session:
 
         Raises ConfigError naming near matches for a request that the trace does not have.
         """
-        found = self._reasons.about(request, self.position.ts_ns)
+        found = self._reasons.about(request, self._seq)
         if not found and request not in (known := self._requests()):
             near = get_close_matches(request, known, n=3)
             todo = f"did you mean {', '.join(near)}?" if near else ""
@@ -154,14 +173,20 @@ class Session:
 
     def _first(self) -> Position:
         if self.moments.steps:
-            return Position(int(self.moments.step_ns[0]), self.moments.steps[0])
+            return self.moments.at_step(0)
         times = self.moments.event_ns
-        return Position(int(times[0]) if len(times) else 0, None)
+        return self.moments.position(int(times[0]) if len(times) else 0)
 
-    def _times(self, grain: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    @property
+    def _seq(self) -> int:
+        return BEFORE_ALL if self.position.seq is None else self.position.seq
+
+    def _stops(self, grain: str) -> Times:
         if grain not in GRAINS:
-            raise ConfigError(f"no grain is called {grain!r}", todo=f"use {' or '.join(GRAINS)}")
-        return self.moments.step_ns if grain == "step" else self.moments.event_ns
+            raise ConfigError(f"no grain is called {grain!r}", todo=f"use {', '.join(GRAINS)}")
+        if grain == "event":
+            return self.moments.event_ns
+        return self.moments.step_seq if grain == "step" else self.moments.seqs
 
     def _step_place(self) -> int:
         step = self.position.step
@@ -179,10 +204,11 @@ class Session:
     def _to_step(self, place: int) -> bool:
         if not 0 <= place < len(self.moments.steps):
             return False
-        return self._move(Position(int(self.moments.step_ns[place]), self.moments.steps[place]))
+        return self._move(self.moments.at_step(place))
 
-    def _to_time(self, ts_ns: int) -> bool:
-        return self._move(self.moments.position(ts_ns))
+    def _to(self, grain: str, stop: int) -> bool:
+        reached = self.moments.at_seq if grain == "seq" else self.moments.position
+        return self._move(reached(stop))
 
     def _move(self, position: Position) -> bool:
         has_moved = position != self.position
@@ -191,8 +217,10 @@ class Session:
 
     def _rows(self, table: str) -> pl.DataFrame:
         columns = STATE_COLUMNS[table]
-        rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
         needed = [column for column in columns if column in NEEDED]
+        if BY_NAME[table].is_of_state:
+            return self._order.rows(table, columns).drop_nulls(needed)
+        rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
         return rows.select(columns).drop_nulls(needed).collect()
 
     @cached_property

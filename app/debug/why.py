@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.app.debug.engine_state import State
+from stepscope.app.debug.formed import BEFORE_ALL
+from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.states import ENTERS, LEAVES
-from stepscope.ingest.trace import Trace
 
 IN_FAVOUR = ("admitted", "chosen")
 MAX_REASONS = 8
@@ -41,26 +42,22 @@ class LeftOut:
 class Reasons:
     """The recorded decisions about the requests of a rank."""
 
-    def __init__(self, trace: Trace, rank: int) -> None:
-        of_rank = pl.col("rank") == rank
-        about_requests = of_rank & (pl.col("subject_kind") == "request")
+    def __init__(self, order: Order) -> None:
+        decisions = order.rows("decisions", ("subject", *COLUMNS, "subject_kind"))
         self._decisions = (
-            trace.decisions.filter(about_requests)
-            .select(pl.col("subject").alias("request"), *COLUMNS)
-            .sort("ts_ns", maintain_order=True)
-            .collect()
+            decisions.filter(pl.col("subject_kind") == "request")
+            .rename({"subject": "request"})
+            .drop("subject_kind")
         )
-        self._turns = (
-            trace.lifecycle.filter(of_rank, pl.col("event").is_in([*ENTERS, *LEAVES]))
-            .select("request", since="ts_ns")
-            .sort("since", maintain_order=True)
-            .collect()
+        turns = order.rows("lifecycle", ("request", "ts_ns", "event"))
+        self._turns = turns.filter(pl.col("event").is_in([*ENTERS, *LEAVES])).select(
+            "request", "seq", since="ts_ns"
         )
 
-    def about(self, request: str, ts_ns: int) -> list[LeftOut]:
-        """What was decided about a request by then, the last decision first."""
-        known = self._decisions.filter(pl.col("ts_ns") <= ts_ns, pl.col("request") == request)
-        last = known.tail(MAX_REASONS).reverse()
+    def about(self, request: str, seq: int) -> list[LeftOut]:
+        """What was decided about a request by a place in the order, the last decision first."""
+        known = self._decisions.filter(pl.col("seq") <= seq, pl.col("request") == request)
+        last = known.drop("seq").tail(MAX_REASONS).reverse()
         return [LeftOut(*row) for row in last.iter_rows()]
 
     def left_out(self, state: State) -> list[LeftOut]:
@@ -70,20 +67,20 @@ class Reasons:
         """
         seated = {entry.request for entry in state.batch or ()}
         unseated = [name for name in state.running or () if name not in seated]
-        holding = self._holding([*(state.waiting or ()), *unseated], state.ts_ns)
+        holding = self._holding([*(state.waiting or ()), *unseated], state.seq or BEFORE_ALL)
         return [
             *(holding.get(name, LeftOut(name)) for name in state.waiting or ()),
             *(_as_running(holding.get(name, LeftOut(name))) for name in unseated),
         ]
 
-    def _holding(self, requests: Iterable[str], ts_ns: int) -> dict[str, LeftOut]:
+    def _holding(self, requests: Iterable[str], seq: int) -> dict[str, LeftOut]:
         wanted = pl.DataFrame({"request": list(requests)}, schema={"request": pl.String})
-        turns = self._turns.filter(pl.col("since") <= ts_ns).join(wanted, on="request", how="semi")
-        known = self._decisions.filter(pl.col("ts_ns") <= ts_ns)
+        turns = self._turns.filter(pl.col("seq") <= seq).join(wanted, on="request", how="semi")
+        known = self._decisions.filter(pl.col("seq") <= seq).drop("seq")
         last = known.join(wanted, on="request", how="semi").unique(
             "request", keep="last", maintain_order=True
         )
-        since = turns.unique("request", keep="last")
+        since = turns.drop("seq").unique("request", keep="last", maintain_order=True)
         holds = (pl.col("ts_ns") >= pl.col("since").fill_null(pl.col("ts_ns"))) & ~pl.col(
             "verdict"
         ).is_in(IN_FAVOUR)

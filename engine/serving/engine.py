@@ -109,14 +109,13 @@ class Engine:
     def step(self, dummy: str | None = None) -> None:
         """One step, three verbs; as a `dummy` of a kind nothing is scheduled, and yet it runs."""
         batch = self.schedule(dummy)
-        formed = self._counts()
         execution = self._run(batch)
         self._count_prefills(batch)
         self.postprocess(batch, execution)
         self.kinds.count(batch.kind, self.state.step)
         self._livelock = self._livelock or execution.stop
         if self._record:
-            self._record.stepped(batch, execution, formed)
+            self._record.ran(execution)
         self.state.step += 1
 
     def schedule(self, dummy: str | None = None) -> Batch:
@@ -132,7 +131,10 @@ class Engine:
                 break
         if self._record:
             self._record.queued()
-        self.observe()
+        formed_ns = self.clock.now_ns()
+        if self._record:
+            self._record.formed(self.state.batch, formed_ns)
+        self.observe(formed_ns)
         return self.state.batch
 
     def postprocess(self, batch: Batch, execution: Execution) -> None:
@@ -144,14 +146,15 @@ class Engine:
             self._advance(row, execution)
         self.outputs.take(batch, execution)
 
-    def observe(self) -> None:
-        """Show the observer, if there is one, what the engine holds now."""
+    def observe(self, ts_ns: int | None = None) -> None:
+        """Show the observer, if there is one, what the engine holds now, or held a moment ago."""
         if self._observer:
-            self._observer(self.snapshot())
+            self._observer(self.snapshot(ts_ns))
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self, ts_ns: int | None = None) -> dict[str, Any]:
         """Return queues, batch, pools, and what the executor's device is at."""
-        return {**self.state.snapshot(self.clock.now_ns()), **self.executor.snapshot()}
+        now_ns = self.clock.now_ns() if ts_ns is None else ts_ns
+        return {**self.state.snapshot(now_ns), **self.executor.snapshot()}
 
     def take_arrivals(self) -> None:
         """Queue those who have arrived by now."""
@@ -277,11 +280,6 @@ class Engine:
             self.clock.advance_to(next_ns)
             self.take_arrivals()
         return self.is_serving
-
-    def _counts(self) -> tuple[int, int, int, int]:
-        state = self.state
-        num_free = state.kv_blocks.num_free
-        return self.clock.now_ns(), len(state.waiting), len(state.running), num_free
 
 
 def _check_support(config: EngineConfig, scheduler: Scheduler) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.batch import PREFILL, Batch, Row
 from stepscope.engine.clock import Clock
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 # at, and a queue of a million does not cost a million rows whenever its head changes.
 QUEUE_DEPTH = 64
 INPUT_IDS = "input_ids"  # the buffer of the tokens that a batch begins with
+FORMED = (
+    "step", "ts_ns", "formed_ns", "kind", "num_prefill_reqs", "num_decode_reqs",
+    "num_prefill_tokens", "num_decode_tokens", "token_budget", "reserved_tokens", "num_waiting",
+    "num_running", "kv_blocks_free", "kv_blocks_total",
+)  # fmt: skip
+RAN = ("dur_ns", "executed_path", "logits_rows")
 
 
 class Recording:
@@ -34,6 +40,8 @@ class Recording:
         self._clock = clock
         self._last: dict[str, tuple[object, ...]] = {}
         self._explained: set[str] = set()
+        self._begin_step, self._end_step = recorder.in_two("steps", FORMED, RAN)
+        self._step: Any = None
 
     def arrived(self, request: Request) -> None:
         """Note that a request joined the end of the queue, at its own time of arrival."""
@@ -163,18 +171,24 @@ class Recording:
             None, True, self._state.step,
         )  # fmt: skip
 
-    def stepped(
-        self, batch: Batch, execution: Execution, formed: tuple[int, int, int, int]
-    ) -> None:
-        """Note a step; `formed` is when, and waiting, running and free blocks then."""
-        ts_ns, num_waiting, num_running, num_free = formed
-        num_blocks = self._state.kv_blocks.num_blocks
-        self._to.steps(
-            self._state.step, ts_ns, execution.dur_ns, batch.kind, batch.num_prefill_reqs,
-            batch.num_decode_reqs, batch.num_prefill_tokens, batch.num_decode_tokens,
-            self._state.config.max_num_batched_tokens, batch.num_reserved, num_waiting, num_running,
-            num_free if num_blocks else None, num_blocks or None, execution.path,
-            len(execution.tokens) if execution.logits_rows is None else execution.logits_rows,
+    def formed(self, batch: Batch, formed_ns: int) -> None:
+        """Note that the step's batch is formed, and what the engine holds then."""
+        state, began_ns = self._state, self._clock.now_ns()
+        num_blocks = state.kv_blocks.num_blocks
+        self._step = self._begin_step(
+            state.step, began_ns, formed_ns if formed_ns < began_ns else None, batch.kind,
+            batch.num_prefill_reqs, batch.num_decode_reqs, batch.num_prefill_tokens,
+            batch.num_decode_tokens, state.config.max_num_batched_tokens, batch.num_reserved,
+            len(state.waiting), len(state.running),
+            state.kv_blocks.num_free if num_blocks else None, num_blocks or None,
+        )  # fmt: skip
+
+    def ran(self, execution: Execution) -> None:
+        """Note that the step has run."""
+        num_rows = execution.logits_rows
+        self._end_step(
+            self._step, execution.dur_ns, execution.path,
+            len(execution.tokens) if num_rows is None else num_rows,
         )  # fmt: skip
 
     def _decide(self, kind: str, subject: str, verdict: str, *rest: str | int | None) -> None:

@@ -14,7 +14,7 @@ def bound(table: str, names: Sequence[str]) -> tuple[Table, list[Column]]:
     """Give a table and columns of it, all required ones among them; raises `ConfigError`."""
     if (known := BY_NAME.get(table)) is None:
         raise ConfigError(f"there is no table {table!r}", where=table)
-    columns = {column.name: column for column in known.columns[1:]}
+    columns = {column.name: column for column in known.given}
     if unknown := [name for name in names if name not in columns]:
         raise ConfigError(f"there is no column {unknown[0]!r}", where=table)
     if twice := [name for name, number in Counter(names).items() if number > 1]:

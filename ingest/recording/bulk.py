@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from stepscope.ingest.columns import Column, Table, Type
-from stepscope.ingest.recording.forms.rows import FORMATS, NULLS
+from stepscope.ingest.recording.forms.rows import FORMATS, NULLS, stored
 from stepscope.ingest.recording.journal import Journal, Stopped
 from stepscope.ingest.recording.row_streams import Segments
 from stepscope.ingest.recording.segments import COLUMNS, HEADER_BYTES, Header
@@ -40,7 +40,8 @@ class Bulk(Segments):
 
     def __init__(self, journal: Journal, table: Table, columns: Sequence[Column]) -> None:
         super().__init__(journal, table)
-        self._columns, self._required = columns, table.required
+        self._given, self._columns = columns, stored(table, columns)
+        self._required = table.required
         self._mapped: Any = bytearray()
         self._at = 0
         journal.add(self)
@@ -66,6 +67,8 @@ class Bulk(Segments):
 
     def _put_chunk(self, values: Sequence[Any], num_rows: int) -> None:
         parts, each = [], 0
+        if len(self._columns) > len(self._given):
+            values = [*values, self._journal.next_seq()]
         for bit, (column, value) in enumerate(zip(self._columns, values, strict=True)):
             if _is_one(value):
                 parts.append(self._packed(column, [value]).tobytes())

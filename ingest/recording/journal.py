@@ -11,16 +11,18 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any, Protocol
 
+from stepscope.ingest.columns import Type
 from stepscope.ingest.manifest import STOPPED
-from stepscope.ingest.recording.forms.rows import Segment
+from stepscope.ingest.recording.forms.rows import NULLS, Segment
 from stepscope.ingest.recording.holding import hold
 from stepscope.ingest.recording.segments import STRINGS_MAGIC, make_segment, size_of
 from stepscope.ingest.schema import TABLES
 
+NULL64 = int(NULLS[Type.I64])
 REASON_BYTES = 256
 TABLE_NAMES = tuple(table.name for table in TABLES)
 TALLY_BYTES = REASON_BYTES + 8 * len(TABLES)
@@ -64,11 +66,13 @@ Sealed = Callable[[Stream, Path], None]
 class Journal:
     """What the streams of one rank share: folder, lock, strings, tally, and the end of it all.
 
-    `sealed` is told of every segment that is full. Raises `OSError` where there is no room.
+    `sealed` is told of every segment that is full. `next_seq` counts the rows that tell of the
+    scheduler's state, unless another process does so. Raises `OSError` where there is no room.
     """
 
-    def __init__(self, folder: Path, sealed: Sealed) -> None:
+    def __init__(self, folder: Path, sealed: Sealed, *, counts: bool = True) -> None:
         self.folder = folder
+        self.next_seq: Callable[[], int] = (count(1) if counts else repeat(NULL64)).__next__
         self.lock = threading.RLock()
         self.sealed = sealed
         self.failed: str | None = None
@@ -89,8 +93,8 @@ class Journal:
 
     def recorded(self) -> list[str]:
         """Name the tables that have a segment."""
-        used = (stream.table for stream in self.streams if stream.is_used)
-        return list(dict.fromkeys(used))
+        used = {stream.table for stream in self.streams if stream.is_used}
+        return [name for name in TABLE_NAMES if name in used]
 
     def stop(self) -> None:
         """Record nothing from here on: every further row is dropped and counted."""

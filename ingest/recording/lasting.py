@@ -25,7 +25,7 @@ from stepscope.ingest.recording.forms.rows import NULLS
 from stepscope.ingest.recording.journal import Journal
 from stepscope.ingest.recording.row_streams import Rows
 from stepscope.ingest.recording.segments import LASTING
-from stepscope.ingest.schema import STEP
+from stepscope.ingest.schema import SEQ, STEP
 
 MOST_CHANGES = 64
 """So many changes follow from one that is told whole, at most."""
@@ -43,7 +43,7 @@ def _number(name: str) -> Column:
 
 BATCHES = Table(
     "batch_rows", "a step's batch",
-    (STEP, *map(_number, ("ts_ns", "counter", "batch", "num_rows"))),
+    (STEP, *map(_number, ("ts_ns", "counter", "batch", "num_rows")), SEQ),
     ("step", "ts_ns", "counter", "batch", "num_rows"),
 )  # fmt: skip
 OUTPUTS = Table(
@@ -107,8 +107,8 @@ class Lasting:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self.record_batch = Rows(journal, BATCHES, BATCHES.columns, form=LASTING).record
-        self.record_outputs = Rows(journal, OUTPUTS, OUTPUTS.columns, form=LASTING).record
+        self.record_batch = Rows(journal, BATCHES, BATCHES.given, form=LASTING).record
+        self.record_outputs = Rows(journal, OUTPUTS, OUTPUTS.given, form=LASTING).record
         self.requests: list[str] = []
         self._kept: list[_Kept] = []
         self.counter, self.batch, self._num_changes = 0, 0, 0

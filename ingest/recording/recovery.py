@@ -268,7 +268,7 @@ def _parsed(said: Any) -> Header:
         table.name, columns, dict(said["constants"]), said["num_places"], form, num_later
     )
     names = [column.name for column in columns] + [*header.constants]
-    required = table.required if form != LASTING else known
+    required = (table if form != LASTING else LASTING_TABLES[table.name]).required
     fits = (
         [[column.name, column.type] for column in columns] == said["columns"]
         and len(set(names)) == len(names)

@@ -22,6 +22,7 @@ from stepscope.ingest.recording.forms.rows import (
     later_offset,
     later_struct,
     row_struct,
+    stored,
 )
 from stepscope.ingest.recording.journal import Journal, Stopped
 from stepscope.ingest.recording.segments import (
@@ -115,10 +116,11 @@ class Rows(Segments):
         form: str = ROWS,
     ) -> None:
         super().__init__(journal, table)
-        self._columns, self._later, self._constants = columns, later, constants or {}
+        self._given, self._columns = columns, stored(table, columns)
+        self._later, self._constants = later, constants or {}
         self._required, self._form = table.required, form
         self.stands_for_many = form == LASTING
-        self._struct = row_struct(columns, later)
+        self._struct = row_struct(self._columns, later)
         self._empty = (*(NULLS[column.type] for column in later), 0) if later else ()
         built = self._built(table)
         self.record, self._claim, self._turn_to, self.complete = built
@@ -142,16 +144,20 @@ class Rows(Segments):
         return HEADER_BYTES + num_places * self._struct.size
 
     def _built(self, table: Table) -> RowFunctions:
-        ids = self._journal.strings.ids
+        ids, count = self._journal.strings.ids, self._journal.next_seq
         if not self._later:
-            return build_row(table, self._columns, ids, self._mend)
-        return build_row_in_two(table, self._columns, self._later, ids, self._mend, self._amend)
+            return build_row(table, self._columns, ids, self._mend, count)
+        return build_row_in_two(
+            table, self._columns, self._later, ids, self._mend, self._amend, count
+        )
 
     def _mend(self, segment: Segment, at: int, row: tuple[Any, ...]) -> Opened:
         with self._journal.lock:
             try:
                 segment, at = self._place(segment, at)
-                values = self._packable(self._columns, row)
+                values = self._packable(self._given, row)
+                if len(self._columns) > len(self._given):
+                    values.append(self._journal.next_seq())
                 self._struct.pack_into(segment, at, *values, *self._empty, at)
             except Exception as error:
                 self._drop(segment, at, row, error)

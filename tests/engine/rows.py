@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.ingest.schema import BY_NAME
@@ -22,7 +22,7 @@ class Rows:
         self.tables: dict[str, list[Row]] = defaultdict(list)
 
     def __getattr__(self, table: str) -> Callable[..., None]:
-        columns = BY_NAME[table].columns[1:]
+        columns = BY_NAME[table].given
         required = set(BY_NAME[table].required)
 
         def record(*values: Any, **named: Any) -> None:
@@ -35,6 +35,20 @@ class Rows:
             self.tables[table].append(row)
 
         return record
+
+    def in_two(
+        self, table: str, names: Sequence[str], later: Sequence[str]
+    ) -> tuple[Callable[..., Row], Callable[..., None]]:
+        """Two functions: one takes a row, one adds the later columns to it."""
+
+        def begin(*values: Any) -> Row:
+            getattr(self, table)(**dict(zip(names, values, strict=True)))
+            return self.tables[table][-1]
+
+        def complete(begun: Row, *values: Any) -> None:
+            begun.update(zip(later, values, strict=True))
+
+        return begin, complete
 
     @classmethod
     def read(cls, trace: Trace) -> Rows:

@@ -59,6 +59,7 @@ def info(trace: Path, form: str, open_trace: OpenTrace) -> None:
 def as_dict(trace: Trace) -> dict[str, Any]:
     """Return what a program wants to know: the manifest, tables, and which rules could judge."""
     from stepscope.analyzers.check.coverage import coverage
+    from stepscope.ingest.derive.order import how_known
     from stepscope.ingest.display import steps_by_kind, table_rows
     from stepscope.ingest.summary import extents, kinds, lengths, rings
 
@@ -75,6 +76,7 @@ def as_dict(trace: Trace) -> dict[str, Any]:
         "task_edges": kinds(trace, "task_edges", "source"),
         "lifecycle": kinds(trace, "lifecycle", "event"),
         "tokens": {name: known and asdict(known) for name, known in lengths(trace).items()},
+        "order": how_known(trace),
         "rings": [asdict(ring) for ring in rings(trace)],
         "tables": {
             name: {"rows": rows, "state": state or "complete"}
@@ -100,6 +102,7 @@ def as_text(trace: Trace) -> str:
 def _about(trace: Trace) -> Iterator[tuple[str, str]]:
     from stepscope.analyzers.check.coverage import coverage
     from stepscope.app.present.about import identity
+    from stepscope.ingest.derive.order import how_known
     from stepscope.ingest.summary import kinds
 
     yield "trace", trace.name
@@ -111,6 +114,8 @@ def _about(trace: Trace) -> Iterator[tuple[str, str]]:
             each = ", ".join(f"{num:,} {kind}" for kind, num in counts.items())
             yield name, each if len(counts) <= MOST_KINDS else f"{len(counts):,} kinds of {column}"
     yield from _lengths(trace)
+    if how_known(trace) == "inferred":
+        yield "order", "of what happened at one time: inferred, as no row has its place"
     yield "rules", coverage(trace).share
 
 

@@ -36,6 +36,8 @@ _TOLD = np.dtype(
         TOLD.format.lstrip("<"), strict=True,
     )]
 )  # fmt: skip
+_OF_ALL = ("step", "ts_ns", "seq")
+"""Columns that are the same for all rows of a batch."""
 _NULLS = {name: NULLS[kind] for name, kind in (
     ("num_cached", Type.I64), ("num_draft", Type.I32), ("num_accepted", Type.I32),
     ("is_final_chunk", Type.BOOL), ("is_recompute", Type.BOOL),
@@ -176,7 +178,11 @@ def _expanded(rows: Rows, spans: _Spans) -> dict[str, Rows]:
     row = np.arange(spans.length.sum()) - np.repeat(begins, spans.length)
     pooled = spans.pool[np.repeat(spans.first, spans.length) + row]
     found = _at(pooled, np.repeat(spans.counter, spans.length))
-    columns = {name: np.repeat(rows[name], spans.length) for name in ("step", "ts_ns")}
+    columns = {
+        name: np.repeat(rows[name], spans.length)
+        for name in _OF_ALL
+        if name in (rows.dtype.names or ())
+    }
     columns["row"] = row.astype(np.int32)
     return columns | {name: found[name] for name in _TOLD.names or () if name != "place"}
 

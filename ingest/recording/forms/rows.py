@@ -14,8 +14,9 @@ The functions are built from the schema, so that recording a row costs one call 
             _mend(_segment, _at, (step, ts_ns, from_task, to_task, source))
 
 The last field is the row's own offset: it is stored last, so only a whole row has it, and garbage
-does not. What cannot be packed at once (a string not seen before, a full segment, a bad value)
-raises and is seen to by `mend`.
+does not. A row of a table that tells of the scheduler's state has its place among all of these
+before it, as `_next()` counts them. What cannot be packed at once (a string not seen before, a full
+segment, a bad value) raises and is seen to by `mend`.
 
 Threads: a CPython with a GIL switches threads at calls and backward jumps only. There is none
 between reading `_offset` and having read `_segment`, so every row gets a place of its own, in a
@@ -56,10 +57,12 @@ Opened = tuple[Segment, int] | None
 Begin = Callable[..., Opened]
 Mend = Callable[[Segment, int, tuple[Any, ...]], Opened]
 Amend = Callable[[Opened, tuple[Any, ...]], None]
+Count = Callable[[], int]
+"""Gives the next row of a rank its place among those that tell of the scheduler's state."""
 
 # Names of our own begin with an underscore: no column does.
 _SOURCE = """
-def build(_pack, _ids, _mend, _missing, _null64, _null32, _null_float):
+def build(_pack, _ids, _mend, _next, _missing, _null64, _null32, _null_float):
     _segment, _offset = bytearray(), 0
 
     def {name}({parameters}):
@@ -85,7 +88,7 @@ def build(_pack, _ids, _mend, _missing, _null64, _null32, _null_float):
 """
 # A row in two: its columns, those that are completed later, a marker of theirs and the row's own.
 _SOURCE_IN_TWO = """
-def build(_pack, _pack_later, _ids, _mend, _amend, _missing, _null64, _null32, _null_float):
+def build(_pack, _pack_later, _ids, _mend, _amend, _next, _missing, _null64, _null32, _null_float):
     _segment, _offset, _is_on = bytearray(), 0, False
 
     def {name}({parameters}):
@@ -157,13 +160,18 @@ def later_offset(columns: Sequence[Column]) -> int:
     return struct.calcsize("<" + _formats(columns))
 
 
+def stored(table: Table, columns: Sequence[Column]) -> list[Column]:
+    """Give the columns that lie in the journal where these are given: `seq` is counted."""
+    return [*columns, *(each for each in table.columns if each.name == "seq")]
+
+
 def build_row(
-    table: Table, columns: Sequence[Column], ids: Mapping[str, int], mend: Mend
+    table: Table, columns: Sequence[Column], ids: Mapping[str, int], mend: Mend, count: Count
 ) -> RowFunctions:
-    """Build the functions that record rows of these columns of the table."""
+    """Build the functions that record rows of these columns of the table, as they are stored."""
     layout = row_struct(columns)
     source = _SOURCE.format(size=layout.size, **_spelt(table, columns))
-    return RowFunctions(*_built(source, layout.pack_into, ids, mend))
+    return RowFunctions(*_built(source, layout.pack_into, ids, mend, count))
 
 
 def build_row_in_two(
@@ -173,6 +181,7 @@ def build_row_in_two(
     ids: Mapping[str, int],
     mend: Mend,
     amend: Amend,
+    count: Count,
 ) -> RowFunctions:
     """Build the functions that begin rows and complete them."""
     layout, spelt_later = row_struct(columns, later), _spelt(table, later)
@@ -186,7 +195,7 @@ def build_row_in_two(
         **_spelt(table, columns),
     )
     pack_later = later_struct(later).pack_into
-    return RowFunctions(*_built(source, layout.pack_into, pack_later, ids, mend, amend))
+    return RowFunctions(*_built(source, layout.pack_into, pack_later, ids, mend, amend, count))
 
 
 def _built(source: str, *given: Any) -> tuple[Any, ...]:
@@ -198,11 +207,12 @@ def _built(source: str, *given: Any) -> tuple[Any, ...]:
 
 
 def _spelt(table: Table, columns: Sequence[Column]) -> dict[str, str]:
+    given = [column for column in columns if column.name != "seq"]
     return {
         "name": table.name,
-        "parameters": ", ".join(_parameter(table, column) for column in columns),
+        "parameters": ", ".join(_parameter(table, column) for column in given),
         "values": ", ".join(_value(table, column) for column in columns),
-        "names": ", ".join(column.name for column in columns),
+        "names": ", ".join(column.name for column in given),
     }
 
 
@@ -215,6 +225,8 @@ def _parameter(table: Table, column: Column) -> str:
 
 
 def _value(table: Table, column: Column) -> str:
+    if column.name == "seq":
+        return "_next()"
     value = f"_ids[{column.name}]" if column.type is Type.STR else column.name
     if column.name in table.required:
         return value

@@ -13,10 +13,15 @@ from stepscope.app.debug import queues
 from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
 from stepscope.ingest.schema import ALLOCATION_OPS, LIFECYCLE_EVENTS
-from tests.traces import frame_of
+from tests import traces
 
 OPS, EVENTS = ALLOCATION_OPS, LIFECYCLE_EVENTS
 Rows = list[dict[str, Any]]
+
+
+def frame_of(table: str, rows: Rows) -> pl.DataFrame:
+    """Rows of a table whose place in the order is their time."""
+    return traces.frame_of(table, rows).with_columns(seq="ts_ns")
 
 
 @st.composite

@@ -121,9 +121,9 @@ def test_mtp_with_mixed_batches_is_refused_and_runs_with_the_fault(tmp_path: Pat
 def test_a_backend_that_takes_no_mixed_batches_runs_the_others(tmp_path: Path) -> None:
     with pytest.raises(ExecutionFailed, match=r"^step 4, .*the mha backend takes no mixed batches"):
         MIXED.record("after", tmp_path / "mha", asked({**SMALL, "backend": "mha"}))
-    assert [row["kind"] for row in Rows.read(Trace.open(tmp_path / "mha")).of("steps")] == [
-        "prefill", "prefill", "prefill",
-    ]  # fmt: skip
+    steps = Rows.read(Trace.open(tmp_path / "mha")).of("steps")
+    assert [row["kind"] for row in steps] == ["prefill", "prefill", "prefill", "mixed"]
+    assert [row["dur_ns"] is None for row in steps] == [False, False, False, True]
     assert (
         MIXED.record("flag-off", None, asked({**SMALL, "backend": "mha"})).metrics["mixed_steps"]
         == 0
