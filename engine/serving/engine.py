@@ -110,12 +110,13 @@ class Engine:
         """One step, three verbs; as a `dummy` of a kind nothing is scheduled, and yet it runs."""
         batch = self.schedule(dummy)
         execution = self._run(batch)
+        ended_ns = self.clock.now_ns()
         self._count_prefills(batch)
         self.postprocess(batch, execution)
         self.kinds.count(batch.kind, self.state.step)
         self._livelock = self._livelock or execution.stop
         if self._record:
-            self._record.ran(execution)
+            self._record.ran(execution, ended_ns)
         self.state.step += 1
 
     def schedule(self, dummy: str | None = None) -> Batch:

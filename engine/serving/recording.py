@@ -42,6 +42,7 @@ class Recording:
         self._explained: set[str] = set()
         self._begin_step, self._end_step = recorder.in_two("steps", FORMED, RAN)
         self._step: Any = None
+        self._began_ns = 0
 
     def arrived(self, request: Request) -> None:
         """Note that a request joined the end of the queue, at its own time of arrival."""
@@ -173,8 +174,9 @@ class Recording:
 
     def formed(self, batch: Batch, formed_ns: int) -> None:
         """Note that the step's batch is formed, and what the engine holds then."""
-        state, began_ns = self._state, self._clock.now_ns()
+        state, self._began_ns = self._state, self._clock.now_ns()
         num_blocks = state.kv_blocks.num_blocks
+        began_ns = self._began_ns
         self._step = self._begin_step(
             state.step, began_ns, formed_ns if formed_ns < began_ns else None, batch.kind,
             batch.num_prefill_reqs, batch.num_decode_reqs, batch.num_prefill_tokens,
@@ -183,11 +185,15 @@ class Recording:
             state.kv_blocks.num_free if num_blocks else None, num_blocks or None,
         )  # fmt: skip
 
-    def ran(self, execution: Execution) -> None:
-        """Note that the step has run."""
+    def ran(self, execution: Execution, ended_ns: int) -> None:
+        """Note that the step has run, until `ended_ns`.
+
+        A step lasts from when its row was begun, and not from when the executor was called: on a
+        real clock that row took time to record, and the step would end before it did.
+        """
         num_rows = execution.logits_rows
         self._end_step(
-            self._step, execution.dur_ns, execution.path,
+            self._step, ended_ns - self._began_ns, execution.path,
             len(execution.tokens) if num_rows is None else num_rows,
         )  # fmt: skip
 

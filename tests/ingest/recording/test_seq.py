@@ -119,7 +119,7 @@ def test_a_row_that_cannot_be_recorded_leaves_the_order_of_the_others(rec: Recor
 
 
 def test_a_killed_process_loses_no_place(tmp_path: Path, script: Script) -> None:
-    script(KILLED, tmp_path / "run.trace").wait()
+    script(KILLED, tmp_path / "run.trace").communicate()
 
     trace = Trace.open(tmp_path / "run.trace")
     rows = trace.lifecycle.sort("seq").collect()
