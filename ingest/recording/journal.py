@@ -114,12 +114,12 @@ class Journal:
         """Count rows that are not recorded, and see to why they are not."""
         self.tally.drop(table, num_rows)
         if isinstance(error, OSError):
-            why = error.strerror or error
+            why = error.strerror or _said(error)
             if self.failed is None:
                 _warn(self.folder, why)
             self.fail(f"{STOPPED}: {why}")
         elif not isinstance(error, Stopped):
-            self.tally.note(f"{table}: {error}")
+            self.tally.note(f"{table}: {_said(error)}")
 
     def let_go(self) -> None:
         """Say to whoever opens the folder that nothing more will be recorded in it."""
@@ -132,6 +132,14 @@ class Journal:
         self.lock = threading.RLock()
         self.tally.detach()
         self.fail("this process was forked from the one that records")
+
+
+def _said(error: Exception) -> str:
+    """What an error says; its class where it cannot say it, as it may be an engine's own."""
+    try:
+        return str(error)
+    except Exception:
+        return type(error).__name__
 
 
 def _warn(folder: Path, why: object) -> None:

@@ -128,6 +128,29 @@ def test_a_bad_value_costs_its_row_and_is_counted(rec: Recorder, bad: dict[str, 
     assert rec.failed is None
 
 
+class Speechless(Exception):
+    """An error that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+class Unspeakable(int):
+    """A value of an engine that cannot be written."""
+
+    def __str__(self) -> str:
+        raise Speechless
+
+
+def test_a_value_that_cannot_be_written_costs_its_row_and_never_raises(rec: Recorder) -> None:
+    rec.steps(step=1, ts_ns=1, kind="decode", tag=Unspeakable(7))
+    rec.bulk("steps", "step", "ts_ns", "kind", "tag")(1, 1, "decode", Unspeakable(7))
+
+    rec.close()
+
+    assert rec.dropped == {"steps": 2}
+
+
 def test_a_span_takes_its_times_from_the_clock(tmp_path: Path) -> None:
     ticks = count(100, 25)
     with (
