@@ -10,6 +10,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.run_line import is_split
+from stepscope.ingest.derive.log_steps import LENGTHS
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.schema import STEP_KINDS
 from stepscope.ingest.trace import Trace
@@ -50,6 +51,10 @@ def _inferred(trace: Trace) -> Iterator[str]:
     sources = trace.steps.select(pl.col("inferred").drop_nulls().unique().sort()).head(3).collect()
     if not sources.is_empty():
         yield f"what a step was is inferred from {' and '.join(sources['inferred'])}"
+    report = trace.manifest.report
+    if num := report.inferred.get(LENGTHS, 0) if report else 0:
+        how = LENGTHS.partition(", ")[2]
+        yield f"how long {times(num, 'step')} took is inferred: {how}"
 
 
 def _cut_in_two(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+LENGTHS = "lengths of steps, each until the line of the next, 10 s at most"
+"""What the manifest counts those lengths as that were inferred so."""
 LONGEST_NS = 10_000_000_000
 """A gap longer than this is taken for an engine without work, not for a step."""
 

@@ -70,6 +70,7 @@ def blame(
       stepscope blame run.trace --format csv --limit 0    a row for each request, for a spreadsheet
     """
     from stepscope.analyzers.latency.blame import blame as split
+    from stepscope.app.present.blame_text import note_lines
 
     column = _column(sort)
     with progress() as report:
@@ -82,6 +83,7 @@ def blame(
         click.echo(json.dumps(_as_dict(blamed, shown), indent=2))
     elif form == "csv":
         click.echo(_as_csv(blamed, shown), nl=False)
+        click.echo("".join(f"{line}\n" for line in note_lines(blamed)), err=True, nl=False)
     else:
         for line in _text(trace, blamed, shown, sort):
             click.echo(line)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from stepscope.ingest.derive.log_steps import with_lengths
+from stepscope.ingest.derive.log_steps import LENGTHS, with_lengths
 from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
@@ -36,7 +36,6 @@ from stepscope.ingest.readers.text.times import UNDATED
 
 OTHER_LINES = "lines of no engine's steps"
 CUT_OFF = "cut off by the end of the file"
-LENGTHS = "lengths of steps, each until the line of the next, 10 s at most"
 _INFERRED = ("steps", "batch_rows", "lifecycle", "allocations")
 
 

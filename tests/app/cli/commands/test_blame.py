@@ -14,6 +14,7 @@ from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import decision, event
 from tests.app.cli.conftest import Command
+from tests.ingest.log_files import SGLANG
 from tests.traces import trace_of
 
 HOSTILE = "\x1b[31mevil\n=1+1"
@@ -73,6 +74,18 @@ def test_blame_as_csv_has_a_row_per_request(stepscope: Command, starved: Path) -
     assert [row["request"] for row in rows] == [f"req-{n:02}" for n in range(40)]
     for row in rows:
         assert sum(int(row[cause.column]) for cause in CAUSES) == int(row["latency_ns"])
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+def test_lengths_of_steps_that_a_log_does_not_tell_are_called_inferred(
+    stepscope: Command, tmp_path: Path, form: str
+) -> None:
+    log = tmp_path / "sglang.log"
+    log.write_text(SGLANG)
+
+    run = stepscope("blame", log, "--format", form)
+
+    assert "how long 1 step took is inferred: each until the line of the next" in run.out + run.err
 
 
 def test_sorting_by_a_cause_puts_first_who_lost_most_to_it(

@@ -8,8 +8,10 @@ import pytest
 from textual.widgets import ContentSwitcher
 
 from stepscope.analyzers.latency.blame import blame
+from stepscope.app.present.blocks import Paragraph
 from stepscope.app.tui.pages import blame as blame_page
 from stepscope.app.tui.pages.blame import BlamePage
+from stepscope.app.tui.pages.blame_rows import total_blocks
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.app.units import duration
 from stepscope.ingest.errors import TraceError
@@ -28,6 +30,7 @@ from tests.app.tui.stage import (
 )
 from tests.app.tui.test_odd_traces import hostile_trace
 from tests.conftest import ROOT
+from tests.ingest.log_files import SGLANG, open_log
 
 
 async def test_every_request_has_a_row_the_longest_first() -> None:
@@ -40,6 +43,15 @@ async def test_every_request_has_a_row_the_longest_first() -> None:
         assert sorted(shown) == ["req-1", "req-2", "req-3", "req-4"]
         assert table[0].split()[0] == worst["request"][0]
         assert duration(worst["latency_ns"][0]) in table[0]
+
+
+def test_lengths_of_steps_that_a_log_does_not_tell_are_called_inferred(tmp_path: Path) -> None:
+    shown = list(total_blocks(blame(open_log(tmp_path, SGLANG))))
+
+    assert any(
+        isinstance(each, Paragraph) and each.text.startswith("how long 1 step took is inferred: ")
+        for each in shown
+    )
 
 
 async def test_the_row_under_the_cursor_is_told_in_words() -> None:

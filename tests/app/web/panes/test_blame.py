@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.web.small_traces import loaded_of
 from tests.app.web.test_panes import said
 from tests.engine.small_engines import serve
+from tests.ingest.log_files import SGLANG, open_log
 from tests.traces import trace_of
 
 
@@ -43,6 +45,14 @@ def test_a_run_that_names_no_request_is_not_called_a_request() -> None:
 
     assert "2 of 2 ranks, the whole run of each" in told
     assert "requests" not in told.split("the trace names no requests")[1]
+
+
+def test_lengths_of_steps_that_a_log_does_not_tell_are_called_inferred(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, SGLANG)
+
+    told = said(blame_pane(loaded_of(trace), View()))
+
+    assert "how long 1 step took is inferred: each until the line of the next" in told
 
 
 def test_the_pieces_of_a_bar_add_up_to_the_latency_and_do_not_overlap() -> None:
