@@ -10,6 +10,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.run_line import is_split
+from stepscope.analyzers.views.requests import REQUEST, events
 from stepscope.ingest.derive.log_steps import LENGTHS
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.schema import STEP_KINDS
@@ -40,6 +41,8 @@ def notes(
         yield f"{times(late, 'request')} without an arrival: counted from where first seen"
     if still := int(named["outcome"].is_null().sum()):
         yield f"{times(still, 'request')} without an end: counted as far as the trace goes"
+    if again := _used_again(trace):
+        yield f"{times(again, 'request id')} used again: all that has one id is told as one request"
     yield from _inferred(trace)
     yield from gpu_notes(trace, ran)
     if named.is_empty():
@@ -55,6 +58,11 @@ def _inferred(trace: Trace) -> Iterator[str]:
     if num := report.inferred.get(LENGTHS, 0) if report else 0:
         how = LENGTHS.partition(", ")[2]
         yield f"how long {times(num, 'step')} took is inferred: {how}"
+
+
+def _used_again(trace: Trace) -> int:
+    arrivals = events(trace).filter(pl.col("event") == "arrive").group_by(REQUEST).len()
+    return int(arrivals.select((pl.col("len") > 1).sum()).collect().item())
 
 
 def _cut_in_two(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:

@@ -13,9 +13,11 @@ from stepscope.ingest.readers.gathered import Rows
 from stepscope.ingest.readers.otlp import decode
 from stepscope.ingest.readers.otlp.decode import RESOURCE, Json, Request, Span
 from stepscope.ingest.readers.text.json_records import Record
+from stepscope.ingest.readers.text.long_texts import LongTexts
 
 MALFORMED, TIMELESS = "spans that are not objects", "spans without a time"
 EVENTS, TIMELESS_EVENTS = "events of spans", "events of spans without a time"
+USED_AGAIN = "requests whose id was another's before or after them: one of each id is read"
 _COLUMNS: dict[str, type[pl.DataType]] = {
     "resource": pl.Int64, "scope": pl.Int64, "name": pl.String, "form": pl.String,
     "ts_ns": pl.Int64, "ends_ns": pl.Int64, "args": pl.String,
@@ -46,6 +48,11 @@ class Collected:
     read: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     beyond: str | None = None
+    texts: LongTexts = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Hold texts to the limits."""
+        self.texts = LongTexts(self.limits)
 
     def add_all(self, records: Iterable[Record]) -> None:
         """Take records up to the limit of events."""
@@ -64,7 +71,7 @@ class Collected:
 
     def _name(self, names: dict[int, str], number: int, name: object) -> None:
         if isinstance(name, str) and name and len(names) < self.limits.tracks:
-            names[number] = name[: self.limits.text]
+            names[number] = self.texts.name(name)
 
     def _add(self, record: Record) -> None:
         said = decode.decoded(record.text)
@@ -74,8 +81,8 @@ class Collected:
             return
         self.read["spans"] += 1
         within = _around(record, _RESOURCE), _around(record, _SCOPE)
-        args = span.args if len(span.args) <= self.limits.text else None
-        self.rows.add((*within, self._text(span.name), "async", span.begins, span.ends, args))
+        name, args = self.texts.name(span.name), self.texts.args(span.args)
+        self.rows.add((*within, name, "async", span.begins, span.ends, args))
         self._add_events(within, said)
         if request := decode.request_of(span.said):
             self._tell(request, span, decode.failure(said))
@@ -91,19 +98,26 @@ class Collected:
                 self.skipped[TIMELESS_EVENTS] += 1
                 continue
             self.read[EVENTS] += 1
-            name, args = str(event.get("name", "")), decode.as_args(decode.attributes(event))
-            self.rows.add((*within, self._text(name), "instant", ts_ns, None, args))
+            name = self.texts.name(str(event.get("name", "")))
+            args = self.texts.args(decode.as_args(decode.attributes(event)))
+            self.rows.add((*within, name, "instant", ts_ns, None, args))
 
     def _tell(self, request: Request, span: Span, failed: str | None) -> None:
         """Keep what is told of a request by the span that tells most of it."""
         known = self.requests.get(request.name)
+        if known is not None and _are_apart(known, span):
+            self.skipped[USED_AGAIN] += 1
         if known is None and len(self.requests) >= self.limits.rows:
             self.skipped[f"requests beyond {self.limits.rows:,} ({raised_by('rows')})"] += 1
         elif known is None or known.request.num_known < request.num_known:
             self.requests[request.name] = RequestSpan(request, span.begins, span.ends, failed)
 
-    def _text(self, text: str) -> str:
-        return text[: self.limits.text]
+
+def _are_apart(known: RequestSpan, span: Span) -> bool:
+    """Whether one had ended before the other began, so that these are two requests."""
+    if known.ends is None or span.ends is None:
+        return False
+    return known.ends < span.begins or span.ends < known.begins
 
 
 def _around(record: Record, place: int) -> int:

@@ -55,7 +55,8 @@ class OtlpReader(OneFile):
         profile = profile_tables(spans)
         notes = [f"{ended} after {records.num_bytes:,} bytes; all before is kept"] if ended else []
         notes += [ABOUT_REQUESTS] if found.requests else []
-        report = profile.report(found.read, found.skipped, {BACKWARDS: num_backwards}, notes)
+        repaired = {BACKWARDS: num_backwards, **found.texts.repaired}
+        report = profile.report(found.read, found.skipped, repaired, notes)
         config = {"services": sorted({*found.services.values()})[:_MOST_SHOWN]}
         manifest = profile.manifest("OpenTelemetry", "", 0, report, config, closed=ended is None)
         manifest = replace(manifest, clock=ClockInfo("wall"))

@@ -21,6 +21,7 @@ from stepscope.ingest.readers.rocprofv3.decode import (
     timed,
 )
 from stepscope.ingest.readers.text.json_records import Record
+from stepscope.ingest.readers.text.long_texts import LongTexts
 
 MALFORMED, TIMELESS = "records that are not objects", "records without a time"
 NOT_READ, VALUELESS = "records that are not read", "records without a value"
@@ -63,6 +64,11 @@ class Collected:
     about: dict[int, Json] = field(default_factory=dict)
     beyond: str | None = None
     _num_kinds: Counter[int] = field(default_factory=Counter)
+    texts: LongTexts = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Hold texts to the limits."""
+        self.texts = LongTexts(self.limits)
 
     def add_all(self, records: Iterable[Record]) -> None:
         """Take records up to the limit of events."""
@@ -86,8 +92,7 @@ class Collected:
             self.skipped[f"{category}: {MALFORMED if said is None else TIMELESS}"] += 1
             return
         self.read[category] += 1
-        args = found.args and found.args[: self.limits.text]
-        self.rows.add((process, category, *found[:-1], args))
+        self.rows.add((process, category, *found[:-1], self.texts.args(found.args)))
 
     def _add_counted(self, process: int, record: Record) -> None:
         category = record.path[2]
@@ -128,7 +133,7 @@ class Collected:
         self, names: dict[tuple[int, int], str], process: int, own: int | None, name: object
     ) -> None:
         if own is not None and isinstance(name, str):
-            names[process, own] = self._text(name)
+            names[process, own] = self.texts.name(name)
 
     def _name_operations(self, process: int, said: Json) -> None:
         """Kinds are numbered as they are listed, and so are their operations."""
@@ -137,10 +142,7 @@ class Collected:
         listed = said.get("operations")
         for operation, name in enumerate(listed if isinstance(listed, list) else ()):
             if isinstance(name, str):
-                self.operations[process, kind, operation] = self._text(name)
-
-    def _text(self, text: str) -> str:
-        return text[: self.limits.text]
+                self.operations[process, kind, operation] = self.texts.name(name)
 
 
 def _symbol(said: Json) -> str | None:

@@ -56,7 +56,7 @@ class Rocprofv3Reader(OneFile):
         profile = profile_tables(spans, counters=counters)
         skipped = found.skipped + Counter({f"{COUNTED}: values without a time": num_timeless})
         notes = [f"{ended} after {records.num_bytes:,} bytes; all before is kept"] if ended else []
-        repaired = {BACKWARDS: num_backwards}
+        repaired = {BACKWARDS: num_backwards, **found.texts.repaired}
         report = profile.report(found.read, skipped, repaired, [*notes, *_notes(found)])
         return profile.tables, profile.manifest(
             "rocprofv3", "", 0, report, _config(found, limits), closed=ended is None

@@ -52,6 +52,15 @@ def of_request(blamed: Blame, request: str) -> dict[str, int]:
     return {cause.name: row[cause.column] for cause in CAUSES if row[cause.column]}
 
 
+def test_an_id_that_is_used_again_is_one_request_and_said_to_be() -> None:
+    told = [event("r", name, at) for at, name in ((0, "arrive"), (9, "finish"), (20, "arrive"))]
+
+    blamed = blame(trace_of(lifecycle=told))
+
+    assert len(blamed.requests) == 1
+    assert "1 request id used again: all that has one id is told as one request" in blamed.notes
+
+
 def test_where_no_step_is_told_nobody_knows_that_none_ran() -> None:
     told = [event("r", "arrive", 0), event("r", "admit", 3), event("r", "finish", 10)]
 

@@ -10,6 +10,7 @@ import pytest
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
+from stepscope.ingest.readers.otlp.collect import USED_AGAIN
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.kineto_files import open_bytes, rows
@@ -77,6 +78,15 @@ def test_what_a_span_does_not_tell_is_not_there(tmp_path: Path) -> None:
     trace = opened(tmp_path, exported(request(1, 0, 2)))
 
     assert rows(trace, "lifecycle", "event", "max_tokens") == [("arrive", None), ("finish", None)]
+
+
+def test_an_id_that_is_used_again_is_one_request_and_said_to_be(tmp_path: Path) -> None:
+    again = [request(1, 0, 2), request(1, 5, 7), request(1, 1, 2)]
+
+    trace = opened(tmp_path, exported(*again))
+
+    assert rows(trace, "lifecycle", "event") == ["arrive", "finish"]
+    assert report_of(trace).skipped == {USED_AGAIN: 1}
 
 
 def test_a_latency_longer_than_the_request_is_not_taken_for_one_of_its_own(tmp_path: Path) -> None:
@@ -207,6 +217,21 @@ def test_more_spans_than_the_limit_end_it_with_a_line(tmp_path: Path) -> None:
                    limits=Limits(events=5))  # fmt: skip
 
     assert "--max events=" in report_of(trace).notes[0]
+
+
+def test_texts_beyond_the_limit_are_counted_not_dropped_in_silence(tmp_path: Path) -> None:
+    said = {"attributes": [{"key": "k", "value": {"stringValue": "x" * 90}}]}
+    event = {"name": "e", "timeUnixNano": "1000", **said}
+    trace = opened(
+        tmp_path, exported(span("n" * 90, 0, 1) | said | {"events": [event]}, span("b", 0, 1)),
+        limits=Limits(text=64),
+    )  # fmt: skip
+
+    assert rows(trace, "spans", "args").count(None) == 2
+    assert report_of(trace).repaired == {
+        "a name of more than 64 bytes cut (--max text=N raises it)": 1,
+        "args of more than 64 bytes left out (--max text=N raises it)": 2,
+    }
 
 
 def test_every_span_of_the_example_is_in_the_tables() -> None:
