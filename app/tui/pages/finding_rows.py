@@ -9,25 +9,28 @@ from stepscope.app.present.where import place, when
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
 from stepscope.app.tui.widgets.table import Cell, Column
+from stepscope.app.widths import width_of
 
 
 class FindingRows:
     """The rows of a table of findings, worst first."""
 
-    columns: tuple[Column, ...] = (
-        Column("", 1),
-        Column("code", 6),
-        Column("rule", 26, from_width=130),
-        Column("where", 16, from_width=60),
-        Column("what"),
-        Column("×", 5, to_right=True, from_width=120),
-        Column("time", 12, to_right=True, from_width=70),
-    )
-
     def __init__(self, view: Navigator) -> None:
         self.nothing = view.without_findings
         self._findings = view.findings or ()
         self._timeline = view.timeline
+        self._places = [place(found, view.timeline) for found in self._findings]
+        self.columns = (
+            Column("", 1),
+            Column("code", 6),
+            Column("rule", 26, from_width=130),
+            Column(
+                "where", 16, from_width=60, grows_to=max(map(width_of, self._places), default=0)
+            ),
+            Column("what"),
+            Column("×", 5, to_right=True, from_width=120),
+            Column("time", 12, to_right=True, from_width=70),
+        )
 
     def __len__(self) -> int:
         return len(self._findings)
@@ -41,7 +44,7 @@ class FindingRows:
             (mark.glyph, style),
             (found.code, style),
             (found.name, None),
-            (place(found, self._timeline), quiet),
+            (self._places[index], quiet),
             (found.message, None),
             (f"{found.count:,}" if found.count > 1 else "", quiet),
             (when(found.ts_ns, self._timeline), quiet),

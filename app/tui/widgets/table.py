@@ -15,22 +15,26 @@ from textual.strip import Strip
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import BACKGROUND, MUTED, RAISED, TEXT, ink, on
 from stepscope.app.tui.widgets.scrolling import Scrolling
-from stepscope.app.widths import fit
+from stepscope.app.widths import fit, fit_middle
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column: its title, its width in cells (0 takes what is left), and where its text stands.
 
-    A column is left out where the table is narrower than `from_width`.
+    A column is left out where the table is narrower than `from_width`. It takes up to `grows_to`
+    cells where that leaves `ENOUGH` to the one that takes what is left; cut, it shows its end too.
     """
 
     title: str
     width: int = 0
     to_right: bool = False
     from_width: int = 0
+    grows_to: int = 0
 
 
+ENOUGH = 60
+"""Cells that a sentence needs beside names that are shown whole."""
 Cell = tuple[str, Style | None] | Callable[[Line, int, int], None]
 """A text and its style, or what draws itself: on a line, from a first cell on, of so many."""
 
@@ -154,7 +158,7 @@ class Table(Scrolling):
             if not width or callable(cell):
                 continue
             text, style = cell
-            shown = fit(text, width)
+            shown = (fit_middle if column.grows_to else fit)(text, width)
             if column.to_right:
                 line.put_right(shown, style or plain_style, start + width)
             else:
@@ -171,10 +175,14 @@ class Table(Scrolling):
 def _places(columns: Sequence[Column], room: int) -> list[tuple[Column, int, int]]:
     """Each column with its first cell and width (0 when left out), two cells between them."""
     shown = [column for column in columns if room >= column.from_width]
-    fixed = sum(column.width for column in shown) + 2 * len(shown)
+    left = max(room - sum(column.width for column in shown) - 2 * len(shown), 0)
+    widths = {}
+    for column in shown:
+        more = min(max(column.grows_to - column.width, 0), max(left - ENOUGH, 0))
+        widths[column], left = column.width + more, left - more
     x, placed = 1, []
     for column in columns:
-        width = (column.width or max(room - fixed, 0)) if column in shown else 0
+        width = (widths[column] or left) if column in widths else 0
         placed.append((column, x, width))
         x += width + 2 if width else 0
     return placed

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from textual.app import App, ComposeResult
 
-from stepscope.app.tui.widgets.table import Cell, Column, NoRows, Table
+from stepscope.app.tui.widgets.table import ENOUGH, Cell, Column, NoRows, Table
 from tests.app.tui.stage import settle, text_of
 
 
@@ -62,6 +63,30 @@ async def test_columns_give_way_where_it_is_narrow_and_texts_are_cut() -> None:
         await settle(pilot)
         assert "extra" not in text_of(table)
         assert "…" in text_of(table)
+
+
+class Names:
+    """Rows of a long name and of a sentence."""
+
+    columns = (Column("name", 6, grows_to=20), Column("what"))
+    nothing = ""
+
+    def __len__(self) -> int:
+        return 1
+
+    def cells(self, index: int) -> Sequence[Cell]:
+        return (("rank 3 · group 2 · AIV1"[:20], None), ("x" * 200, None))
+
+
+@pytest.mark.parametrize(("room", "name"), [(100, "rank 3 · group 2 · A"), (75, "rank…2 · A")])
+async def test_a_name_is_whole_where_a_sentence_beside_it_has_enough(room: int, name: str) -> None:
+    async with TableApp().run_test(size=(room, 4)) as pilot:
+        table = pilot.app.query_one(Table)
+        table.show(Names())
+        await settle(pilot)
+        shown = text_of(table).splitlines()[1]
+        assert shown.strip().startswith(f"{name}  x")
+        assert shown.count("x") >= ENOUGH - 1
 
 
 async def test_the_cursor_moves_by_rows_and_stops_at_the_ends() -> None:
