@@ -20,7 +20,7 @@ class FindingRows:
         self._findings = view.findings or ()
         self._timeline = view.timeline
         self._places = [place(found, view.timeline) for found in self._findings]
-        self.columns = (
+        self.columns: tuple[Column, ...] = (
             Column("", 1),
             Column("code", 6),
             Column("rule", 26, from_width=130),

@@ -68,7 +68,7 @@ async def test_columns_give_way_where_it_is_narrow_and_texts_are_cut() -> None:
 class Names:
     """Rows of a long name and of a sentence."""
 
-    columns = (Column("name", 6, grows_to=20), Column("what"))
+    columns: tuple[Column, ...] = (Column("name", 6, grows_to=20), Column("what"))
     nothing = ""
 
     def __len__(self) -> int:
