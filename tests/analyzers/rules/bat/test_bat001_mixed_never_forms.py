@@ -47,6 +47,16 @@ def test_steps_that_leave_no_decode_out_for_a_prompt_are_clean(sound: dict[str, 
     assert left_out(*(prefill(n, 100, 7) | sound for n in range(1, 20))) == []
 
 
+def test_four_fifths_of_the_budget_are_enough_to_leave_decodes_out() -> None:
+    assert len(left_out(*(prefill(n, 80, 7) for n in range(1, 9)))) == 1
+
+
+def test_a_budget_of_nothing_is_not_taken_whole() -> None:
+    none = {"token_budget": 0, "num_prefill_tokens": 0}
+
+    assert left_out(*(prefill(n, 100, 7) | none for n in range(1, 9))) == []
+
+
 @pytest.mark.parametrize(("mixed", "judges"), [(True, True), (False, False), (None, True)])
 def test_an_engine_that_declares_that_it_mixes_nothing_cannot_fail_to(
     mixed: bool | None, judges: bool

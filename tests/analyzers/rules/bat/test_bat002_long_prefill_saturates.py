@@ -46,8 +46,9 @@ def test_a_chunk_that_nobody_waits_for_is_clean() -> None:
     assert saturated(100, num_running=1) == []
 
 
-def test_once_is_clean() -> None:
-    assert saturated(100, num_steps=1) == []
+@pytest.mark.parametrize(("num_steps", "num_found"), [(1, 0), (2, 1)])
+def test_once_is_clean_and_twice_is_not(num_steps: int, num_found: int) -> None:
+    assert len(saturated(100, num_steps=num_steps)) == num_found
 
 
 @pytest.mark.parametrize(("mixed", "judges"), [(True, True), (False, False), (None, True)])

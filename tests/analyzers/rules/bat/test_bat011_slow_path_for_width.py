@@ -55,6 +55,7 @@ def test_narrower_steps_that_add_up_to_the_width_are_an_alternative() -> None:
     "others",
     [
         pytest.param(ran("per-token", 4, 120, 10), id="hardly cheaper"),
+        pytest.param(ran("per-token", 4, 112, 10), id="cheaper by the least that counts"),
         pytest.param(ran("per-token", 2, 88, 10), id="not for as many rows"),
         pytest.param(ran("grouped-gemm", 8, 60, 10), id="the same path"),
         pytest.param(ran("per-token", 4, 88, 10, num_steps=2), id="hardly measured"),

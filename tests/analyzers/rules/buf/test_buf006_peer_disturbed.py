@@ -48,6 +48,25 @@ def test_other_accesses_are_clean(write: Row) -> None:
     assert disturbed(*written, write) == []
 
 
+def test_only_who_got_a_slot_in_the_step_is_said_to_be_admitted() -> None:
+    written = [access("write", 20, 1, slot=0), access("write", 30, 2, slot=0)]
+    gone_back = access("write", 60, 1, slot=0, step=50)
+    others = [owned("claim", 7, "c", 50), owned("release", 1, "d", 50, resource="slot")]
+
+    (found,) = PeerDisturbed().check(
+        trace_of(accesses=[*written, gone_back], allocations=SLOTS + others, config=LAYOUT)
+    )
+
+    assert found.evidence["admitted"] == "b"
+
+
+def test_a_slot_that_goes_back_in_the_step_that_claims_it_is_not_live_yet() -> None:
+    written = [access("write", 60, 2, slot=1, step=50), access("write", 61, 1, slot=1, step=50)]
+
+    assert disturbed(*written) == []
+    assert not PeerDisturbed().applies(trace_of(accesses=written, allocations=SLOTS, config=LAYOUT))
+
+
 def test_a_commit_without_a_refresh_is_found(record: Record) -> None:
     found = PeerDisturbed().check(record("slot-recycling", "before", "skip-mirror-refresh"))
 

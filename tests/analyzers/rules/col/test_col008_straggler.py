@@ -55,6 +55,30 @@ def test_a_rank_that_is_the_only_one_to_be_late_may_be_in_time_most_of_the_time(
     assert (found.rank, found.count, found.evidence["collectives"]) == (1, 20, 80)
 
 
+@pytest.mark.parametrize(
+    ("rows", "num_found"),
+    [
+        pytest.param([met(n, 0, 50 * MS) for n in range(10)], 1, id="as often as counts"),
+        pytest.param([met(n, 0, 50 * MS) for n in range(9)], 0, id="once less"),
+        pytest.param([met(n, *((0, MS * 50) if n % 4 else (MS * 50, 0))) for n in range(20)], 1,
+                     id="three of four times"),
+        pytest.param([met(n, 0, 1_980_000) for n in range(10)], 1, id="a fiftieth of the time"),
+        pytest.param([met(n, 0, 1_979_999) for n in range(10)], 0, id="a little less of it"),
+        pytest.param([met(n, 0, 90 * MS) for n in range(10)], 1, id="in as others leave"),
+    ],
+)  # fmt: skip
+def test_a_straggler_is_late_often_mostly_alone_and_at_a_cost(
+    rows: list[list[Row]], num_found: int
+) -> None:
+    assert len(straggling(*(row for each in rows for row in each))) == num_found
+
+
+def test_where_one_rank_alone_says_how_long_it_was_in_it_nobody_is_judged() -> None:
+    rows = [row | ({"dur_ns": None} if row["rank"] else {}) for row in met(0, 0, MS)]
+
+    assert not Straggler().applies(trace_of(collectives=rows))
+
+
 def test_the_head_waits_for_a_worker_that_is_slow(record: Record) -> None:
     (found,) = Straggler().check(record("ep-multiplexing", "after", "slow-worker"))
 
