@@ -23,12 +23,11 @@ from stepscope.app.timeline.lanes.tracks import track_lanes
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.span_index import (
-    Bytes,
     Section,
     SpanIndex,
     Sum,
     in_sublanes,
-    pixel_edges,
+    shown_edges,
 )
 from stepscope.ingest.trace import Trace
 
@@ -100,7 +99,7 @@ class Timeline:
         Spans of a `hidden` state are left out of state and density.
         """
         picture = Picture(lanes, width, lambda lane: self._listed(lane, t0, t1))
-        edges, shown = _edges(t0, t1, width)
+        edges, shown = shown_edges(t0, t1, width)
         wanted = np.asarray(picture.lanes, np.int64)
         for section in self._sections:
             own = wanted - section.first_lane
@@ -113,7 +112,7 @@ class Timeline:
         for row, lane in enumerate(picture.lanes):
             if lane in self._counters:
                 series = self._counters[lane].series(edges)
-                picture.density[row] = _scaled(series)[shown]
+                picture.density[row] = series.heights()[shown]
                 picture.count[row] = np.isfinite(series.values)[shown]
         return picture
 
@@ -135,7 +134,7 @@ class Timeline:
         """Values of a counter lane in a window; None on any other lane."""
         if lane not in self._counters:
             return None
-        edges, shown = _edges(t0, t1, width)
+        edges, shown = shown_edges(t0, t1, width)
         series = self._counters[lane].series(edges)
         return Series(series.values[shown], series.low, series.high, series.unit)
 
@@ -143,7 +142,7 @@ class Timeline:
         """The minimap: what kept the engine busy, by kind, over [t0, t1) or the whole trace."""
         first = self.bounds[0] if t0 is None else t0
         last = self.bounds[1] if t1 is None else t1
-        edges, shown = _edges(first, last, width)
+        edges, shown = shown_edges(first, last, width)
         return load_of(self._trace, self._sections, edges).widened(shown)
 
     # ── one span ─────────────────────────────────────────────────────────────────────────────
@@ -292,16 +291,3 @@ class Timeline:
         label = f"{counter.values[place]:,.6g} {counter.unit}".strip()
         ref = (counter.table, int(counter.rows[place]))
         return SpanView(lane, int(counter.ts_ns[place]), end_ns, palette.COUNTER, label, ref)
-
-
-def _edges(t0: int, t1: int, width: int) -> tuple[Ints, Ints]:
-    """Pixel edges, and for each wanted pixel the one to show: several the same below 1 ns each."""
-    assert t0 < t1
-    assert width > 0
-    exact = min(width, t1 - t0)
-    return pixel_edges(t0, t1, exact), np.arange(width, dtype=np.int64) * exact // width
-
-
-def _scaled(series: Series) -> Bytes:
-    height = (series.values - min(series.low, 0.0)) / ((series.high - min(series.low, 0.0)) or 1.0)
-    return np.nan_to_num(height * 255).clip(0, 255).astype(np.uint8)

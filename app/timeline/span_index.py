@@ -217,3 +217,11 @@ def pixel_edges(t0: int, t1: int, width: int) -> Ints:
     whole, part = divmod(t1 - t0, width)
     pixel = np.arange(width + 1, dtype=np.int64)
     return t0 + pixel * whole + pixel * part // width
+
+
+def shown_edges(t0: int, t1: int, width: int) -> tuple[Ints, Ints]:
+    """Edges of pixels, and the pixel to show for each wanted: several the same below 1 ns each."""
+    assert t0 < t1
+    assert width > 0
+    exact = min(width, t1 - t0)
+    return pixel_edges(t0, t1, exact), np.arange(width, dtype=np.int64) * exact // width

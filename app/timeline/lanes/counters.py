@@ -38,6 +38,12 @@ class Series:
     high: float
     unit: str = ""
 
+    def heights(self) -> npt.NDArray[np.uint8]:
+        """Each value from 0 to 255, on a scale from the lowest or 0 to the highest."""
+        low = min(self.low, 0.0)
+        height = (self.values - low) / ((self.high - low) or 1.0)
+        return np.nan_to_num(height * 255).clip(0, 255).astype(np.uint8)
+
 
 @dataclass(frozen=True, slots=True)
 class Counter:

@@ -148,3 +148,15 @@ def shape_of(kernels: pl.Expr) -> pl.Expr:
     mask = aic + aiv0 + aiv1
     shape = mask.replace_strict(SHAPE_OF, default=pl.lit("MIX"), return_dtype=pl.String)
     return pl.when(mask.is_not_null()).then(shape)
+
+
+def kernel_mask(kernels: list[int] | None) -> int | None:
+    """The cores of a group that have a kernel, a bit for each; None where that is not told."""
+    return None if kernels is None else sum((k >= 0) << at for at, k in enumerate(kernels))
+
+
+def task_name(task: int, kernels: list[int] | None) -> str:
+    """Name a task, `kernel 11+12 r3 t9`: what runs, and the task's number in its ring."""
+    used = dict.fromkeys(str(kernel) for kernel in kernels or () if kernel >= 0)
+    what = f"kernel {'+'.join(used)}" if used else "task" if kernels is None else "dummy"
+    return f"{what} r{task >> 32} t{task & 0xFFFFFFFF}"

@@ -14,9 +14,11 @@ from stepscope.ingest.readers.core_runtime.blocks import (
     Cores,
     dispatched,
     identity,
+    kernel_mask,
     reported,
     shape_of,
     shown,
+    task_name,
 )
 from stepscope.ingest.readers.core_runtime.decode import RuntimeLog
 from stepscope.ingest.schema import BY_NAME, CORE_KINDS
@@ -131,9 +133,9 @@ class RuntimeTables:
             {
                 "step": run + 1,
                 "task": shown(run, task),
-                "name": _name(task, row.get("kernels")),
+                "name": task_name(task, row.get("kernels")),
                 "shape": row.get("shape"),
-                "core_mask": _mask(row.get("kernels")),
+                "core_mask": kernel_mask(row.get("kernels")),
                 "num_blocks": row.get("num_blocks"),
                 "outcome": row["outcome"],
                 "ts_ns": self._ns(row.get("line")),
@@ -165,7 +167,7 @@ class RuntimeTables:
     def _of_reports(self, rows: dict[Key, Row]) -> None:
         """Tasks that a stall report lists are left."""
         for run, _, task, _, _, _, kernels in self.log.tasks:
-            shape = SHAPE_OF.get(_mask(kernels) or 0, "MIX")
+            shape = SHAPE_OF.get(kernel_mask(kernels) or 0, "MIX")
             first = self.log.runs[run].first_line
             row = rows.setdefault((run, task), {"line": first, "kernels": kernels, "shape": shape})
             row |= {"outcome": "pending", "retired": None}
@@ -293,14 +295,3 @@ def _frame(table: str, made: list[Row]) -> pl.DataFrame:
     """Rows as a table; what they do not have is null."""
     frame = pl.DataFrame(made, schema=polars_schema(BY_NAME[table]))
     return frame.with_columns(rank=pl.lit(0, pl.Int32))
-
-
-def _mask(kernels: list[int] | None) -> int | None:
-    return None if kernels is None else sum((k >= 0) << at for at, k in enumerate(kernels))
-
-
-def _name(task: int, kernels: list[int] | None) -> str:
-    """`kernel 11+12 r3 t9`: what runs, and the task's number in its ring."""
-    used = dict.fromkeys(str(kernel) for kernel in kernels or () if kernel >= 0)
-    what = f"kernel {'+'.join(used)}" if used else "task" if kernels is None else "dummy"
-    return f"{what} r{task >> 32} t{task & 0xFFFFFFFF}"
