@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -154,6 +154,14 @@ class Recorder:
         """
         return self._rows_of(*bound(table, names))
 
+    def several(self, table: str, *names: str) -> tuple[Row, Callable[[Iterable[Any]], None]]:
+        """Build a function as `narrow` does, and one that records a row for each tuple of those.
+
+        Rows of both keep their order. Raises `ConfigError` as `narrow` does.
+        """
+        rows = Rows(self._journal, *bound(table, names))
+        return self._alone(rows.record), self._alone(rows.more)
+
     def in_two(
         self, table: str, names: Sequence[str], later: Sequence[str]
     ) -> tuple[Begin, Callable[..., None]]:
@@ -171,7 +179,7 @@ class Recorder:
             )
         num_first = len(names)
         rows = Rows(self._journal, known, columns[:num_first], later=columns[num_first:])
-        return self._alone(rows.record), self._alone(rows.complete)
+        return self._alone(rows.record), self._alone(rows.more)
 
     def bulk(self, table: str, *names: str) -> Row:
         """Build a function that records many rows in one call, a column an argument.

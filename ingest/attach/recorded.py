@@ -19,6 +19,12 @@ _OF_REQUESTS = (
     "step", "ts_ns", "subject_kind", "subject", "verdict", "reason", "resource", "needed",
     "available", "holder",
 )  # fmt: skip
+_OF_EVENTS = (
+    "step", "ts_ns", "request", "event", "num_generated", "cause", "queue_index", "prompt_len",
+    "max_tokens", "priority", "external_id", "lora", "by_request", "deadline_ns", "alike",
+    "num_alike", "ignore_eos",
+)  # fmt: skip
+_NO_MORE = (None,) * (len(_OF_EVENTS) - 6)
 _OF_ROWS = (
     "step", "ts_ns", "row", "request", "phase", "num_tokens", "num_computed", "prompt_len",
     "num_cached", "num_draft", "is_final_chunk", "is_recompute",
@@ -64,7 +70,8 @@ class RecordedScheduler:
         self._outputs = recorder.bulk(
             "outputs", "step", "ts_ns", "request", "position", "source_step"
         )
-        self._block = recorder.narrow("allocations", *_OF_BLOCKS)
+        self._record_blocks = recorder.several("allocations", *_OF_BLOCKS)[1]
+        self._record_event, self._record_events = recorder.several("lifecycle", *_OF_EVENTS)
         self._decision = recorder.narrow("decisions", *_OF_REQUESTS)
 
     @property
@@ -74,17 +81,33 @@ class RecordedScheduler:
 
     def event(self, event: str, request: str, ts_ns: int, **columns: Any) -> None:
         """Record an event of a request."""
-        self.recorder.lifecycle(
-            step=self._number, ts_ns=ts_ns, request=request, event=event, **columns
-        )
+        self._record_event(self._number, ts_ns, request, event, **columns)
+
+    def arrived(
+        self, ts_ns: int, request: str, queue_index: int | None, prompt_len: int,
+        max_tokens: int | None, priority: int | None, external_id: str | None, lora: str | None,
+    ) -> None:  # fmt: skip
+        """Record that a request arrived."""
+        self._record_event(
+            self._number, ts_ns, request, "arrive", 0, None, queue_index, prompt_len, max_tokens,
+            priority, external_id, lora,
+        )  # fmt: skip
+
+    def events(self, ts_ns: int, told: Iterable[tuple[str, str, int | None, str | None]]) -> None:
+        """Record what happened to several requests."""
+        number = self._number
+        self._record_events([(number, ts_ns, *each, *_NO_MORE) for each in told])
 
     def blocks(self, ts_ns: int, changes: Iterable[BlockChange]) -> None:
         """Record KV blocks that change hands."""
+        number = self._number
+        rows: list[tuple[Any, ...]] = []
         for op, ids, owner, group, hashes, source in changes:
-            for number, found_by in zip(ids, hashes or repeat(None), strict=False):
-                self._block(
-                    self._number, ts_ns, "kv-block", number, op, owner, group, found_by, source
-                )
+            rows += [
+                (number, ts_ns, "kv-block", each, op, owner, group, found_by, source)
+                for each, found_by in zip(ids, hashes or repeat(None), strict=False)
+            ]
+        self._record_blocks(rows)
 
     def left_out(self, ts_ns: int, left: Iterable[LeftOut]) -> None:
         """Record why requests are left out."""

@@ -77,6 +77,17 @@ class SchedulerRecording(Protocol):
     def event(self, event: str, request: str, ts_ns: int, **columns: Any) -> None:
         """Something happened to a request: `lifecycle`'s events and columns."""
 
+    def arrived(
+        self, ts_ns: int, request: str, queue_index: int | None, prompt_len: int,
+        max_tokens: int | None, priority: int | None, external_id: str | None, lora: str | None,
+    ) -> None:  # fmt: skip
+        """A request arrived, and has no outputs."""
+
+    def events(self, ts_ns: int, told: Iterable[tuple[str, str, int | None, str | None]]) -> None:
+        """Something happened to each of several requests: the request, the event, how many tokens
+        it had generated, the cause.
+        """
+
     def blocks(self, ts_ns: int, changes: Iterable[BlockChange]) -> None:
         """KV blocks changed hands, in this order."""
 

@@ -175,6 +175,22 @@ class Tally:
         self._mapped = bytearray(TALLY_BYTES)
 
 
+class _Ids(dict[Any, int]):
+    """Ids of strings; one that is not among them is written when it is looked up.
+
+    What is no text raises `KeyError`: a number is spelt where the row is mended, all else refused.
+    """
+
+    def __init__(self, written: Callable[[str], int]) -> None:
+        super().__init__()
+        self._written = written
+
+    def __missing__(self, text: Any) -> int:
+        if type(text) is str:
+            return self._written(text)
+        raise KeyError(text)
+
+
 class Strings:
     """Strings, each written once; an id is where the string stands, in units of 8 bytes.
 
@@ -183,7 +199,7 @@ class Strings:
     """
 
     def __init__(self, journal: Journal) -> None:
-        self.ids: dict[Any, int] = {}
+        self.ids: dict[Any, int] = _Ids(self._written_text)
         self._journal = journal
         self._mapped: Segment = bytearray()
         self._first, self._end = 0, 0
@@ -210,8 +226,8 @@ class Strings:
         return number
 
     def _written_text(self, text: str) -> int:
-        number = self.written(text.encode("utf-8", "replace"))
-        self.ids[text] = number
+        with self._journal.lock:
+            number = self.ids[text] = self.written(text.encode("utf-8", "replace"))
         return number
 
     def _turn(self, size: int) -> None:

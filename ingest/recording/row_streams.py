@@ -99,11 +99,11 @@ class Segments(ABC):
 
 
 class Rows(Segments):
-    """Rows of one width, packed by `record`.
+    """Rows of one width, packed by `record`, or many in a call by `more`.
 
     A bad value costs its row and is counted; only a call without a required argument raises.
-    `later` columns are completed afterwards, by `complete`. A row of a lasting form stands for as
-    many rows of the table as its last value says.
+    `later` columns are completed afterwards: `more` does that where there are such. A row of a
+    lasting form stands for as many rows of the table as its last value says.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Rows(Segments):
         self._struct = row_struct(self._columns, later)
         self._empty = (*(NULLS[column.type] for column in later), 0) if later else ()
         built = self._built(table)
-        self.record, self._claim, self._turn_to, self.complete = built
+        self.record, self._claim, self._turn_to, self.more = built
         journal.add(self)
 
     def stop(self) -> None:
@@ -151,13 +151,13 @@ class Rows(Segments):
             table, self._columns, self._later, ids, self._mend, self._amend, count
         )
 
-    def _mend(self, segment: Segment, at: int, row: tuple[Any, ...]) -> Opened:
+    def _mend(self, segment: Segment, at: int, row: tuple[Any, ...], seq: int | None) -> Opened:
         with self._journal.lock:
             try:
                 segment, at = self._place(segment, at)
                 values = self._packable(self._given, row)
                 if len(self._columns) > len(self._given):
-                    values.append(self._journal.next_seq())
+                    values.append(self._journal.next_seq() if seq is None else seq)
                 self._struct.pack_into(segment, at, *values, *self._empty, at)
             except Exception as error:
                 self._drop(segment, at, row, error)

@@ -69,17 +69,21 @@ class Timed:
 
     def install(self) -> None:
         """Have what is put around functions from now on timed, while `is_on`."""
-        around = Hooks.around
+        for way in ("around", "instead"):
+            setattr(Hooks, way, self._timed(getattr(Hooks, way)))
 
-        def timed_around(hooks: Hooks, owner: Any, name: str, takes: Any = (), **ours: Any) -> None:
+    def _timed(self, put: Callable[..., None]) -> Callable[..., None]:
+        def timed_put(
+            hooks: Hooks, owner: Any, name: str, takes: Any = (), *ours: Any, **more: Any
+        ) -> None:
             if hooks.find(owner, name, takes) is None:
                 return
             theirs = _Theirs(getattr(owner, name))
             setattr(owner, name, theirs.function)
-            around(hooks, owner, name, takes, **ours)
+            put(hooks, owner, name, takes, *ours, **more)
             setattr(owner, name, self._whole(getattr(owner, name), theirs))
 
-        setattr(Hooks, "around", timed_around)  # noqa: B010 - it is no assignment that mypy allows
+        return timed_put
 
     def _whole(self, hooked: Callable[..., Any], theirs: _Theirs) -> Callable[..., Any]:
         @wraps(hooked)

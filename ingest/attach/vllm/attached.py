@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stepscope.ingest.attach.hooks import Hooks, is_called_by
@@ -13,7 +13,6 @@ from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 from stepscope.ingest.attach.vllm.formed_batches import (
     Batches,
     Formed,
-    Prefilling,
     tell_outputs,
     tell_several,
 )
@@ -46,7 +45,7 @@ class AttachedScheduler:
         self._left = LeftBehind(scheduler, self._line, recording)
         self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks)
         self._under_way: deque[Formed] = deque()
-        self._num_disturbed, self._is_new = 0, False
+        self._num_disturbed = 0
         self._preemptions = Preemptions(scheduler, self._blocks)
         self._preempted = self._preemptions.found
         self._put_back: list[tuple[Any, int | None]] = []
@@ -71,13 +70,12 @@ class AttachedScheduler:
         def around(name: str, **ours: Callable[..., None] | None) -> None:
             self.hooks.around(self._scheduler, name, FOLLOWED["scheduler"][name], **ours)
 
-        around("add_request", before=self._adding, after=self._added)
+        self._hook_requests()
         watched = self._watched
         around("schedule", before=watched.begin if watched.has_to_begin else None,
                after=self._scheduled)  # fmt: skip
         around("update_from_output", after=self._updated)
         self._preemptions.watch(self.hooks, after=self._was_preempted)
-        around("_free_request", before=self._ending)
         around("finish_requests", after=self._flushed)
         around("shutdown", before=self.close)
         for name, takes, told in (
@@ -90,18 +88,50 @@ class AttachedScheduler:
 
     # ── requests come and go ─────────────────────────────────────────────────────────────────
 
-    def _adding(self, request: Any) -> None:
-        self._is_new = request.request_id not in self._scheduler.requests
+    def _hook_requests(self) -> None:
+        """What is called once for each request is one function of ours, and not three."""
+        hooks, takes, ended = self.hooks, FOLLOWED["scheduler"], self._ended
 
-    def _added(self, _: object, request: Any) -> None:
-        if not self._is_new or request.request_id not in self._scheduler.requests:
+        def adding(add: Callable[..., Any]) -> Callable[..., Any]:
+            def hooked(request: Any, *args: Any, **kwargs: Any) -> Any:
+                try:
+                    was_known = request.request_id in self._scheduler.requests
+                except Exception as error:
+                    hooks.stop(error)
+                result = add(request, *args, **kwargs)
+                try:
+                    if not hooks.is_stopped:
+                        self._added(request, was_known=was_known)
+                except Exception as error:
+                    hooks.stop(error)
+                return result
+
+            return hooked
+
+        def ending(free: Callable[..., Any]) -> Callable[..., Any]:
+            def hooked(request: Any, *args: Any, **kwargs: Any) -> Any:
+                if not hooks.is_stopped:
+                    try:
+                        ended.append((request, request.status.name))
+                    except Exception as error:
+                        hooks.stop(error)
+                return free(request, *args, **kwargs)
+
+            return hooked
+
+        hooks.instead(self._scheduler, "add_request", takes["add_request"], adding)
+        hooks.instead(self._scheduler, "_free_request", takes["_free_request"], ending)
+
+    def _added(self, request: Any, *, was_known: bool) -> None:
+        if was_known or request.request_id not in self._scheduler.requests:
             self._flushed()
             return
-        self.recording.event(
-            "arrive", request.request_id, self._now_ns(), queue_index=self._line.enter(request),
-            prompt_len=request.num_prompt_tokens, max_tokens=request.max_tokens, num_generated=0,
-            priority=request.priority, external_id=getattr(request, "stepscope_external_id", None),
-            lora=getattr(getattr(request, "lora_request", None), "lora_name", None),
+        lora, line = getattr(request, "lora_request", None), self._line
+        self.recording.arrived(
+            self._now_ns(), request.request_id,
+            line.enter(request) if line.is_sorted else None, request.num_prompt_tokens,
+            request.max_tokens, request.priority, getattr(request, "stepscope_external_id", None),
+            getattr(lora, "lora_name", None),
         )  # fmt: skip
         self._left.came(request.request_id)
 
@@ -112,9 +142,6 @@ class AttachedScheduler:
         self._num_disturbed += 1
         self._batches.prefilling.pop(request.request_id, None)
         self._left.came(request.request_id)
-
-    def _ending(self, request: Any) -> None:
-        self._ended.append((request, request.status.name))
 
     def _stopped(self, is_finished: bool, request: Any) -> None:
         """A session whose input has not ended goes back to the queue."""
@@ -172,8 +199,8 @@ class AttachedScheduler:
         call = watched.call
         admitted = watched.end(output, [each.reason.request for each in preempted])
         for request in admitted:
-            lost = self._lost.get(request.request_id, 0)
-            self._batches.prefilling[request.request_id] = Prefilling(request, lost=lost)
+            name = request.request_id
+            self._batches.prefilling[name] = self._lost.get(name, 0), True
         if room is not None:
             formed = self._batches.tell(ts_ns, output, self._num_disturbed, room)
             self._under_way.append(formed)
@@ -181,8 +208,8 @@ class AttachedScheduler:
             self._tell_blocks(ts_ns)
         if preempted:
             self._tell_preempted(ts_ns)
-        for request in admitted:
-            self._tell_admitted(ts_ns, request)
+        if admitted:
+            self._tell_admitted(ts_ns, admitted)
         if num_waiting or self._left.order is not None or len(call.looked) > 1:
             self._left.tell_order(ts_ns, call.passed)
         if len(scheduled) != len(self._scheduler.running):
@@ -216,7 +243,8 @@ class AttachedScheduler:
                     self.recording, ts_ns, formed, sent, how, is_as_expected=is_as_expected
                 )
         if self._ended or self._put_back or self._blocks.changes:
-            self._tell_ended(ts_ns)
+            if self._ended:
+                self._tell_ended(ts_ns)
             if self._put_back:
                 self._tell_put_back(ts_ns)
             self._tell_blocks(ts_ns)
@@ -241,7 +269,8 @@ class AttachedScheduler:
             return
         ts_ns = self._now_ns()
         self._tell_preempted(ts_ns)
-        self._tell_ended(ts_ns)
+        if self._ended:
+            self._tell_ended(ts_ns)
         self._tell_blocks(ts_ns)
 
     def _tell_blocks(self, ts_ns: int) -> None:
@@ -262,30 +291,33 @@ class AttachedScheduler:
         request = self._scheduler.requests.get(name)
         return None if request is None else request.num_output_tokens
 
-    def _tell_admitted(self, ts_ns: int, request: Any) -> None:
-        name = request.request_id
-        if self._line.is_sorted:
-            self._line.leave(name)
-        last = self._left.left(name)
-        if last is not None and last.resource in SKIPPED:
-            self.recording.event("ready", name, ts_ns)
-        event = "resume" if self._lost.pop(name, None) is not None else "admit"
-        self.recording.event(event, name, ts_ns, num_generated=request.num_output_tokens)
+    def _tell_admitted(self, ts_ns: int, admitted: Sequence[Any]) -> None:
+        told: list[tuple[str, str, int | None, str | None]] = []
+        left, line = self._left.left([each.request_id for each in admitted]), self._line
+        for request in admitted:
+            name = request.request_id
+            if line.is_sorted:
+                line.leave(name)
+            if name in left and left[name].resource in SKIPPED:
+                told.append((name, "ready", None, None))
+            event = "resume" if self._lost.pop(name, None) is not None else "admit"
+            told.append((name, event, request.num_output_tokens, None))
+        self.recording.events(ts_ns, told)
 
     def _tell_ended(self, ts_ns: int) -> None:
+        told: list[tuple[str, str, int | None, str | None]] = []
+        self._left.left([request.request_id for request, _ in self._ended])
         for request, status in self._ended:
             name, event = request.request_id, ENDS.get(status, "finish")
             self._num_disturbed += event != "finish"
             if self._line.is_sorted:
                 self._line.leave(name)
-            self._left.left(name)
             self._batches.prefilling.pop(name, None)
             self._lost.pop(name, None)
             cause = status.removeprefix("FINISHED_").lower()
-            self.recording.event(
-                event, name, ts_ns, cause=cause, num_generated=request.num_output_tokens
-            )
+            told.append((name, event, request.num_output_tokens, cause))
         self._ended.clear()
+        self.recording.events(ts_ns, told)
 
     def _tell_put_back(self, ts_ns: int) -> None:
         for request, place in self._put_back:

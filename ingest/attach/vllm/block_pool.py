@@ -41,8 +41,8 @@ class KVBlocks:
         self._tells_hashes = bool(os.environ.get(HASHES))
         self._let_go: dict[int, list[str]] = {}
         around, takes = hooks.around, FOLLOWED["block_pool"] | FOLLOWED["prefix_cache"]
+        hooks.instead(self.pool, "get_new_blocks", takes["get_new_blocks"], self._claiming(hooks))
         for name, before, after in (
-            ("get_new_blocks", self._evicting if self.has_cache else None, self._claimed),
             ("touch", self._shared, None),
             ("cache_full_blocks", None, self._cached),
             ("evict_blocks", self._evicted, None),
@@ -50,7 +50,7 @@ class KVBlocks:
         ):
             if self.has_cache or name not in FOLLOWED["prefix_cache"]:
                 around(self.pool, name, takes[name], before=before, after=after)
-        self._wrap_freeing(hooks)
+        hooks.instead(self.pool, "free_blocks", takes["free_blocks"], self._releasing(hooks))
         if hasattr(manager, "pop_blocks_for_free"):
             around(manager, "pop_blocks_for_free", ("request",), after=self._was_let_go)
         coordinator = getattr(manager, "coordinator", None)
@@ -65,26 +65,28 @@ class KVBlocks:
         held = ((len(each.req_to_blocks.get(name, ())), each.block_size) for each in managers)
         return sum(max(-(-num_tokens // size) - count, 0) for count, size in held)
 
-    def _wrap_freeing(self, hooks: Hooks) -> None:
+    def _releasing(self, hooks: Hooks) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """What is freed may be an iterator, which can be read once: the pool gets a list."""
-        free = hooks.find(self.pool, "free_blocks", FOLLOWED["block_pool"]["free_blocks"])
-        if free is None:
-            return
 
-        def free_blocks(ordered_blocks: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-            blocks = list(ordered_blocks)
-            hooks.safely(self._freeing, blocks, sys._getframe(1))
-            result = free(blocks, *args, **kwargs)
-            if self.has_cache:
-                hooks.safely(self._freed, blocks)
-            return result
+        def make(free: Callable[..., Any]) -> Callable[..., Any]:
+            def hooked(ordered_blocks: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+                blocks = list(ordered_blocks)
+                if not hooks.is_stopped:
+                    try:
+                        self._freeing(blocks, sys._getframe(1))
+                    except Exception as error:
+                        hooks.stop(error)
+                result = free(blocks, *args, **kwargs)
+                if self.has_cache:
+                    hooks.safely(self._freed, blocks)
+                return result
 
-        self.pool.free_blocks = free_blocks
+            return hooked
 
-    def _evicting(self, num_blocks: int) -> None:
+        return make
+
+    def _evicting(self, num_blocks: int, caller: Any) -> None:
         """The free blocks that are taken next lose what the cache found in them."""
-        if not self.num_cached:
-            return
         block = self.pool.free_block_queue.fake_free_list_head.next_free_block
         evicted = []
         for _ in range(num_blocks):
@@ -95,13 +97,27 @@ class KVBlocks:
             block = block.next_free_block
         if evicted:
             self.num_cached -= len(evicted)
-            self._tell("evict", evicted, _owner(sys._getframe(CALLER)))
+            self._tell("evict", evicted, _owner(caller))
 
-    def _claimed(self, blocks: Sequence[Any], num_blocks: int) -> None:
-        owner, group = _owner(sys._getframe(CALLER))
-        one = len(blocks) == 1  # mostly: a request that decodes has come to the end of a block
-        ids = [blocks[0].block_id] if one else [block.block_id for block in blocks]
-        self.changes.append(_new(BlockChange, ("claim", ids, owner, group, None, None)))
+    def _claiming(self, hooks: Hooks) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def make(claim: Callable[..., Any]) -> Callable[..., Any]:
+            def hooked(num_blocks: int, *args: Any, **kwargs: Any) -> Any:
+                caller = sys._getframe(1)
+                if self.num_cached:
+                    hooks.safely(self._evicting, num_blocks, caller)
+                blocks = claim(num_blocks, *args, **kwargs)
+                if not hooks.is_stopped:
+                    try:
+                        ids = [block.block_id for block in blocks]
+                        told = ("claim", ids, *_owner(caller), None, None)
+                        self.changes.append(_new(BlockChange, told))
+                    except Exception as error:
+                        hooks.stop(error)
+                return blocks
+
+            return hooked
+
+        return make
 
     def _shared(self, blocks: Sequence[Any]) -> None:
         owner, group = _owner(sys._getframe(CALLER))

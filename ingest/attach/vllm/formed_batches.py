@@ -13,6 +13,9 @@ from stepscope.ingest.attach.scheduler_recording import Counts, Gave, SchedulerR
 from stepscope.ingest.attach.vllm.model_runs import Ran
 from stepscope.ingest.recording.lasting import BatchRow
 
+_new = tuple.__new__
+"""Makes a named tuple without the function of Python's that its class has for that."""
+
 
 class Formed(NamedTuple):
     """A batch that runs: what is expected of it when its outputs come."""
@@ -27,22 +30,15 @@ class Formed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Prefilling:
-    """A request that runs, and whose prefill has not ended."""
-
-    request: Any
-    is_fresh: bool = True
-    lost: int = 0
-    """Tokens of it that had been computed when it was preempted."""
-
-
-@dataclass(slots=True)
 class Batches:
     """Tells batches, most of them as "that of the step before, one token on"."""
 
     scheduler: Any
     recording: SchedulerRecording
-    prefilling: dict[str, Prefilling] = field(default_factory=dict)
+    prefilling: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    """Requests that run and whose prefill has not ended: how many tokens of it had been computed
+    when it was preempted, and whether no chunk of it has run.
+    """
     names: list[str] | None = None
     """Of the batch before; None where it is not one to go on from."""
     _has_drafts: bool = field(init=False)
@@ -108,23 +104,21 @@ class Batches:
             position = end - (num_draft or 0) - prompt
             return BatchRow(name, "decode", num_tokens, end - num_tokens, position, prompt,
                             num_draft=num_draft)  # fmt: skip
-        start = end - num_tokens
-        is_final = end - (num_draft or 0) >= request.num_tokens
+        (lost, is_fresh), start, known = prefill, end - num_tokens, request.num_tokens
+        is_final = end - (num_draft or 0) >= known
         gives = is_final and request.pooling_params is None
-        return BatchRow(
-            name, "prefill", num_tokens, start,
-            request.num_tokens - prompt if gives else None, prompt,
-            num_cached=start if prefill.is_fresh and self._has_cache else None,
-            num_draft=num_draft,
-            is_final_chunk=is_final,
-            is_recompute=start < prefill.lost,
-        )  # fmt: skip
+        cached = start if is_fresh and self._has_cache else None
+        return _new(BatchRow, (
+            name, "prefill", num_tokens, start, known - prompt if gives else None, prompt, cached,
+            None, num_draft, None, is_final, start < lost,
+        ))  # fmt: skip
 
     def _leave_prefill(self, rows: list[BatchRow]) -> None:
+        prefilling = self.prefilling
         for row in rows:
-            self.prefilling[row.request].is_fresh = False
-            if row.is_final_chunk:
-                del self.prefilling[row.request]
+            lost, _ = prefilling.pop(row.request)
+            if not row.is_final_chunk:
+                prefilling[row.request] = lost, False
 
 
 def _counts(output: Any, in_prefill: list[str], room: tuple[Any, ...]) -> Counts:
@@ -150,9 +144,13 @@ def tell_outputs(recording: SchedulerRecording, ts_ns: int, formed: Formed,
         names = {each.request_id for each in given if each.new_token_ids}
         without = set(formed.output.num_scheduled_tokens) - names
     recording.ended(formed.step, ts_ns, without, *how)
-    for row in formed.rows:
-        if row.position == 0 and row.request not in without:
-            recording.event("first-token", row.request, ts_ns, num_generated=1)
+    first = [
+        (row.request, "first-token", 1, None)
+        for row in formed.rows
+        if row.position == 0 and row.request not in without
+    ]
+    if first:
+        recording.events(ts_ns, first)
 
 
 def tell_several(recording: SchedulerRecording, ts_ns: int, formed: Formed,

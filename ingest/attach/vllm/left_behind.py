@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import dropwhile, islice
 from typing import Any
 
@@ -47,13 +48,17 @@ class LeftBehind:
         self._fresh[name] = None
         self._has_moved = True
 
-    def left(self, name: str) -> LeftOut | None:
-        """A request left the queue, or ended; gives what was last told of it while it waited."""
+    def left(self, names: Iterable[str]) -> dict[str, LeftOut]:
+        """Requests left the queue, or ended; gives what was last told of each while it waited."""
         self._has_moved = True
-        self._fresh.pop(name, None)
-        self._heads.pop(name, None)
-        self._skipped_running.pop(name, None)
-        return self._told.pop(name, None)
+        told = {}
+        for name in names:
+            self._fresh.pop(name, None)
+            self._heads.pop(name, None)
+            self._skipped_running.pop(name, None)
+            if (last := self._told.pop(name, None)) is not None:
+                told[name] = last
+        return told
 
     def was_unready(self, name: str) -> bool:
         """Whether it was last told that the request was not ready."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stepscope.ingest.attach.hooks import Hooks
@@ -33,13 +33,14 @@ class WatchedCall:
         self._count: Any = hooks.find(self._coordinator, "get_num_blocks_to_allocate")
         self._counted: list[int] = []
         name = "get_computed_blocks"
-        hooks.around(self._manager, name, takes[name], after=self._looked_up)
+        if getattr(scheduler, "lora_config", None):  # it tells who waits for an adapter's place
+            hooks.around(self._manager, name, takes[name], after=self._looked_up)
         self.is_blind = not all(hasattr(queue, "peek_request") for queue in line.queues)
         self._sees_taken_out = all(hasattr(queue, "pop_request") for queue in line.queues)
         self._ran: set[str] = set()
         for queue in line.queues:
-            hooks.around(queue, "peek_request", after=self._looked_at)
-            hooks.around(queue, "pop_request", after=self._taken_out)
+            hooks.instead(queue, "peek_request", (), self._peeking)
+            hooks.instead(queue, "pop_request", (), self._popping)
 
     @property
     def has_to_begin(self) -> bool:
@@ -75,25 +76,40 @@ class WatchedCall:
             vars(self._coordinator).pop("get_num_blocks_to_allocate", None)
         return [each.request for each in call.looked if each.request.status.name == "RUNNING"]
 
-    def _looked_at(self, request: Any) -> None:
+    def _peeking(self, peek: Callable[..., Any]) -> Callable[..., Any]:
         """The scheduler looks at the next in line: what it calls for this one is evidence.
 
         Whoever was looked at before is out of the queue, or was only compared: versions with two
         queues and priorities look at the head of each, and take the better one.
         """
-        looked = self.call.looked
-        if not looked:
-            self._watch_allocations()
-        elif looked[-1].request is request:
-            return
-        elif self._sees_taken_out and not looked[-1].was_taken_out:
-            looked.pop()
-        looked.append(Looked(request))
+        hooks, sees_taken_out = self._hooks, self._sees_taken_out
 
-    def _taken_out(self, request: Any) -> None:
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            request, looked = peek(*args, **kwargs), self.call.looked
+            if hooks.is_stopped or (looked and looked[-1].request is request):
+                return request
+            try:
+                if not looked:
+                    self._watch_allocations()
+                elif sees_taken_out and not looked[-1].was_taken_out:
+                    looked.pop()
+                looked.append(Looked(request))
+            except Exception as error:
+                hooks.stop(error)
+            return request
+
+        return hooked
+
+    def _popping(self, pop: Callable[..., Any]) -> Callable[..., Any]:
         """Who was looked at is out of the queue: admitted, or passed by until the call ends."""
-        if self.call.looked and self.call.looked[-1].request is request:
-            self.call.looked[-1].was_taken_out = True
+
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            request, looked = pop(*args, **kwargs), self.call.looked
+            if looked and looked[-1].request is request:
+                looked[-1].was_taken_out = True
+            return request
+
+        return hooked
 
     def _looked_up(self, _: object, request: Any) -> None:
         if self.call.looked and self.call.looked[-1].request is request:

@@ -5,22 +5,23 @@ The functions are built from the schema, so that recording a row costs one call 
 
     def task_edges(step=None, ts_ns=_missing, from_task=_missing, to_task=_missing, source=None):
         nonlocal _offset
-        _at = _offset
-        _offset = _at + 40
+        _its_segment, _at = _segment, _offset
+        _offset, _seq = _at + 40, None
         try:
-            _pack(_segment, _at, _null64 if step is None else step, ts_ns, from_task, to_task,
+            _pack(_its_segment, _at, _null64 if step is None else step, ts_ns, from_task, to_task,
                   0 if source is None else _ids[source], _at)
         except Exception:
-            _mend(_segment, _at, (step, ts_ns, from_task, to_task, source))
+            _mend(_its_segment, _at, (step, ts_ns, from_task, to_task, source), _seq)
 
 The last field is the row's own offset: it is stored last, so only a whole row has it, and garbage
 does not. A row of a table that tells of the scheduler's state has its place among all of these
-before it, as `_next()` counts them. What cannot be packed at once (a string not seen before, a full
-segment, a bad value) raises and is seen to by `mend`.
+before it, `_seq`, as `_next()` counts them. What cannot be packed (in a full segment, or a bad
+value) raises and is seen to by `mend`; a string not seen before is written as its id is looked up.
 
 Threads: a CPython with a GIL switches threads at calls and backward jumps only. There is none
-between reading `_offset` and having read `_segment`, so every row gets a place of its own, in a
-segment where that place exists. Without a GIL the recorder puts a lock around the functions.
+between reading `_segment` and having moved `_offset` on, so every row gets a place of its own, in
+a segment where that place exists; what follows keeps both. Without a GIL the recorder puts a lock
+around the functions.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ Segment = Any  # mmap.mmap | bytearray, which have no common name in typing
 Opened = tuple[Segment, int] | None
 """Where a row lies that is completed later; None where it was not recorded."""
 Begin = Callable[..., Opened]
-Mend = Callable[[Segment, int, tuple[Any, ...]], Opened]
+Mend = Callable[[Segment, int, tuple[Any, ...], int | None], Opened]
 Amend = Callable[[Opened, tuple[Any, ...]], None]
 Count = Callable[[], int]
 """Gives the next row of a rank its place among those that tell of the scheduler's state."""
@@ -67,12 +68,22 @@ def build(_pack, _ids, _mend, _next, _missing, _null64, _null32, _null_float):
 
     def {name}({parameters}):
         nonlocal _offset
-        _at = _offset
-        _offset = _at + {size}
+        _its_segment, _at = _segment, _offset
+        _offset, _seq = _at + {size}, None
         try:
-            _pack(_segment, _at, {values}, _at)
+            _pack(_its_segment, _at, {values}, _at)
         except Exception:
-            _mend(_segment, _at, ({names},))
+            _mend(_its_segment, _at, ({names},), _seq)
+
+    def record_all(_rows):
+        nonlocal _offset
+        for {names}, in _rows:
+            _its_segment, _at = _segment, _offset
+            _offset, _seq = _at + {size}, None
+            try:
+                _pack(_its_segment, _at, {values}, _at)
+            except Exception:
+                _mend(_its_segment, _at, ({names},), _seq)
 
     def claim():
         nonlocal _offset
@@ -84,7 +95,7 @@ def build(_pack, _ids, _mend, _next, _missing, _null64, _null32, _null_float):
         nonlocal _segment, _offset
         _segment, _offset = fresh, start
 
-    return {name}, claim, turn_to
+    return {name}, claim, turn_to, record_all
 """
 # A row in two: its columns, those that are completed later, a marker of theirs and the row's own.
 _SOURCE_IN_TWO = """
@@ -94,12 +105,12 @@ def build(_pack, _pack_later, _ids, _mend, _amend, _next, _missing, _null64, _nu
     def {name}({parameters}):
         nonlocal _offset
         _at = _offset
-        _offset = _at + {size}
+        _offset, _seq = _at + {size}, None
         _opened = _segment, _at
         try:
             _pack(*_opened, {values}, {later_nulls}, 0, _at)
         except Exception:
-            return _mend(*_opened, ({names},))
+            return _mend(*_opened, ({names},), _seq)
         return _opened
 
     def complete(_opened, {later_parameters}):
@@ -133,13 +144,14 @@ _NULL_NAMES = {
 class RowFunctions(NamedTuple):
     """`record` packs a row, `claim` takes the next place, `turn_to` goes on in another segment.
 
-    `complete` adds to a row what was not known when it was recorded, where there is such.
+    `more` packs a row for each tuple of an iterable, in one call; of rows in two, it adds to a row
+    what was not known when that was recorded.
     """
 
     record: Callable[..., Any]
     claim: Callable[[], tuple[Segment, int]]
     turn_to: Callable[[Segment, int], None]
-    complete: Callable[..., None] = lambda *_: None
+    more: Callable[..., None]
 
 
 def row_struct(columns: Sequence[Column], later: Sequence[Column] = ()) -> struct.Struct:
@@ -226,7 +238,7 @@ def _parameter(table: Table, column: Column) -> str:
 
 def _value(table: Table, column: Column) -> str:
     if column.name == "seq":
-        return "_next()"
+        return "(_seq := _next())"
     value = f"_ids[{column.name}]" if column.type is Type.STR else column.name
     if column.name in table.required:
         return value

@@ -203,7 +203,7 @@ def test_a_step_tells_no_more_than_changed_however_many_wait() -> None:
     left.tell_waiting(1, Call(budget_left=0))
     told.take()
 
-    left.left(line.pop(0).request_id)
+    left.left([line.pop(0).request_id])
     left.tell_waiting(2, Call(budget_left=0))
 
     assert len(told.take()) == NEAR + 1
