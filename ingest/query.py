@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 import polars as pl
@@ -25,13 +26,26 @@ _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*|/\*.*?\*/)*(?P<word>\w+|\S?)", re.D
 
 def run_sql(frames: Mapping[str, pl.LazyFrame], query: str) -> pl.DataFrame:
     """Run one query; raises `QueryError` for anything that Polars cannot parse or run."""
-    if found := _READS_FILES.search(query):
-        raise QueryError(f"{found[0]} is not allowed: a query reads the trace's tables alone")
+    _refuse_files(query)
     _refuse_statements(query)
-    try:
+    with explained(frames):
         return pl.SQLContext(frames, eager=True).execute(query)
+
+
+def condition(text: str) -> pl.Expr:
+    """Read an SQL condition over a table's columns; raises `QueryError` where it is none."""
+    _refuse_files(text)
+    with explained():
+        return pl.sql_expr(text)
+
+
+@contextmanager
+def explained(tables: Iterable[str] = ()) -> Iterator[None]:
+    """Turn what Polars raises of a query or a condition into one line that says what was meant."""
+    try:
+        yield
     except pl.exceptions.PolarsError as error:
-        raise _explained(str(error), frames) from None
+        raise _explained(str(error), tables) from None
     except BaseException as error:
         # Polars panics on some statements that it parses and does not implement.
         if type(error).__name__ != "PanicException":
@@ -49,20 +63,26 @@ def _refuse_statements(query: str) -> None:
         )
 
 
+def _refuse_files(query: str) -> None:
+    if found := _READS_FILES.search(query):
+        raise QueryError(f"{found[0]} is not allowed: a query reads the trace's tables alone")
+
+
 def _explained(message: str, tables: Iterable[str]) -> QueryError:
     if found := _NO_TABLE.search(message):
-        return QueryError(f"no table {found['name']!r}", todo=_near(found["name"], tables))
+        return QueryError(f"no table {found['name']!r}", todo=near(found["name"], tables))
     if found := _NO_COLUMN.search(message):
         columns = re.findall(r'"([^"]*)"', found["has"])
-        return QueryError(f"no column {found['name']!r}", todo=_near(found["name"], columns))
+        return QueryError(f"no column {found['name']!r}", todo=near(found["name"], columns))
     return QueryError(_first_line(message))
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def near(name: str, known: Iterable[str]) -> str:
+    """Say which of the known names may have been meant, or else which there are."""
     names = list(known)
-    near = get_close_matches(name, names, n=3)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
+    meant = get_close_matches(name, names, n=3)
+    if meant:
+        return f"did you mean {' or '.join(meant)}?"
     return f"there are {', '.join(names)}" if names else ""
 
 

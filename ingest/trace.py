@@ -149,10 +149,15 @@ class Trace:
         return min((ts_ns for ts_ns in found if ts_ns is not None), default=0)
 
     def sql(self, query: str) -> pl.DataFrame:
-        """Run an SQL query over the tables; raises `QueryError` naming near matches."""
+        """Run an SQL query over the tables, and over the intervals that are made of them.
+
+        Raises `QueryError` naming near matches.
+        """
+        from stepscope.ingest.derive.holding_intervals import intervals_of  # noqa: PLC0415 - few ask
         from stepscope.ingest.query import run_sql  # noqa: PLC0415 - few ask
 
-        return run_sql({table.name: self.table(table.name) for table in TABLES}, query)
+        tables = {table.name: self.table(table.name) for table in TABLES}
+        return run_sql({**tables, **intervals_of(tables)}, query)
 
     def __repr__(self) -> str:
         from stepscope.ingest.display import as_text  # noqa: PLC0415 - few ask

@@ -1,0 +1,131 @@
+"""Asking about the whole run: every hit at once, a value over time, who had a block, SQL."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.app.debug.commands.answer import MAX_ROWS, Answer, Command, Group, said, tabled
+from stepscope.app.debug.commands.sparkline import Timeline, sparkline
+from stepscope.app.debug.commands.stopping import example_stop, split_columns, stop_words
+from stepscope.app.debug.commands.where_it_is import BRIEF
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.stops.stop import Stop
+from stepscope.app.debug.stops.tables import MEANINGS
+from stepscope.app.debug.stops.watch_stops import RESOURCES
+from stepscope.app.present.blocks import Fact
+from stepscope.app.units import count
+from stepscope.ingest.derive.holding_intervals import intervals_of
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.query import condition, explained, run_sql
+from stepscope.ingest.schema import TABLES
+
+WIDTH = 60
+
+
+def _all(debugger: Debugger, words: str) -> Answer:
+    wanted, columns = split_columns(words)
+    stop = debugger.find(wanted)
+    if not len(stop):
+        return said(f"no row of this trace meets {wanted}", num_hits=0, hits=[])
+    answer = said(f"{len(stop):,} {'hit' if len(stop) == 1 else 'hits'}", num_hits=len(stop))
+    for source in range(len(stop.sources)):
+        answer = answer.then(_hits(debugger, stop, source, columns))
+    return answer
+
+
+def _hits(debugger: Debugger, stop: Stop, source: int, columns: tuple[str, ...] | None) -> Answer:
+    hits = stop.sources[source]
+    names = columns or BRIEF.get(hits.table) or MEANINGS[hits.table][3:7]
+    rows = debugger.tables.rows(hits, range(min(len(hits), MAX_ROWS)), names)
+    first_ns = debugger.bounds_ns[0]
+    at = pl.DataFrame({"after_ns": hits.ts_ns[: len(rows)] - first_ns})
+    if len(debugger.ranks) > 1:
+        at = at.with_columns(rank=pl.Series(hits.rank[: len(rows)]))
+    steps = debugger.tables.rows(hits, range(len(rows)), ["step"]).rename({"step": "at_step"})
+    shown = pl.concat([steps, at, rows], how="horizontal")
+    return tabled(shown, hits.table, hits.table, len(hits) - len(rows))
+
+
+def _value(debugger: Debugger, words: str) -> Answer:
+    """A value of each step, drawn over the whole run; a table's name and a colon may go before."""
+    table, colon, expression = words.partition(":")
+    name, expression = (table.strip(), expression) if colon else ("steps", words)
+    if not expression.strip():
+        raise ConfigError("value needs an expression", todo="write it like value num_waiting")
+    own = debugger.tables.table(name).filter(pl.col("rank") == debugger.rank).sort("ts_ns")
+    with explained():
+        told = own.select("ts_ns", value=condition(expression)).collect()
+        values = told.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls()
+    if not len(values):
+        return said(f"not recorded: {expression.strip()} is null throughout", values=None)
+    return _drawn(debugger, expression.strip(), values)
+
+
+def _drawn(debugger: Debugger, name: str, values: pl.DataFrame) -> Answer:
+    line = Timeline(values["ts_ns"].to_numpy(), values["value"].to_numpy(), debugger.bounds_ns)
+    drawn, now = sparkline(line, WIDTH), line.at(debugger.position.ts_ns)
+    low, high = float(line.values.min()), float(line.values.max())
+    here = "·" * line.column(debugger.position.ts_ns, WIDTH) + "^"
+    facts = {"min": low, "max": high, "here": now}
+    shown = {key: "not yet" if each is None else count(each) for key, each in facts.items()}
+    blocks = (
+        Fact(name, (" ".join(f"{key} {text}" for key, text in shown.items()),)),
+        Fact("", (drawn,)),
+        Fact("", (here.replace("·", " "),)),
+    )
+    return Answer(blocks, {"value": {"expression": name, **facts, "sparkline": drawn}})
+
+
+def _who(debugger: Debugger, words: str) -> Answer:
+    """Who has had a block or slot, from when to when; an arrow at who has it here."""
+    what, _, which = words.partition(" ")
+    if what not in RESOURCES or not which.strip().isdigit():
+        raise ConfigError(f"who {words}: not known", todo="write it like who block 5")
+    if not debugger.tables.is_recorded("holds"):
+        return said("not recorded: the trace has no row of allocations", holds=None)
+    is_it = (pl.col("resource") == RESOURCES[what]) & (pl.col("id") == int(which))
+    own = debugger.tables.table("holds").filter(pl.col("rank") == debugger.rank, is_it)
+    first_ns, now = debugger.bounds_ns[0], debugger.position.ts_ns
+    goes_on = pl.col("to_ns").is_null() | (pl.col("to_ns") > now)
+    arrow = pl.when((pl.col("ts_ns") <= now) & goes_on).then(pl.lit("→")).otherwise(pl.lit(""))
+    rows = own.sort("ts_ns").select(
+        here=arrow, owner="owner", op="op", step="step", from_ns=pl.col("ts_ns") - first_ns,
+        to_ns=pl.col("to_ns") - first_ns, dur_ns="dur_ns",
+    ).collect()  # fmt: skip
+    if not len(rows):
+        return said(f"nobody is recorded to have had {what} {which.strip()}", holds=[])
+    return tabled(rows, "holds")
+
+
+def _sql(debugger: Debugger, words: str) -> Answer:
+    tables = {table.name: debugger.trace.table(table.name) for table in TABLES}
+    return tabled(run_sql({**tables, **intervals_of(tables)}, words))
+
+
+def _example_value(debugger: Debugger) -> str | None:
+    step = debugger.tables.example("steps")
+    names = ("num_waiting", "kv_blocks_free", "num_decode_reqs", "dur_ns")
+    known = [name for name in names if step and step[name] is not None]
+    return f"value {known[0]}" if known else None
+
+
+def _example_who(debugger: Debugger) -> str | None:
+    row = debugger.tables.example("allocations")
+    words = {resource: word for word, resource in RESOURCES.items()}
+    return f"who {words[row['resource']]} {row['id']}" if row else None
+
+
+ASKING = Group(
+    "asking",
+    (
+        Command("all", "all WHERE [=> COLUMNS]", "every hit in the run at once, as a table", _all,
+                (), stop_words, lambda debugger: f"all {example_stop(debugger)}"),
+        Command("value", "value [TABLE:] EXPR", "a value over the run, and what it is here",
+                _value, (), lambda _debugger: MEANINGS["steps"], _example_value),
+        Command("who", "who block|slot N", "who had it, from when to when", _who, (),
+                lambda _debugger: RESOURCES, _example_who),
+        Command("sql", "sql QUERY", "a query over tables and intervals", _sql, (),
+                lambda _debugger: MEANINGS,
+                lambda _debugger: "sql select kind, count(*) as steps from steps group by kind"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,171 @@
+"""Looking at the state where it stands: all sides in short, one in full, why, what differs."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from stepscope.app.debug.changes import changes_between
+from stepscope.app.debug.commands.answer import Answer, Command, Group, listed, said, tabled
+from stepscope.app.debug.commands.where_it_is import place_text, position_facts, where
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.facets import FACETS
+from stepscope.app.debug.facets.look import Facet, Look
+from stepscope.app.debug.stops.watch_stops import known_request
+from stepscope.app.debug.why import LeftOut
+from stepscope.app.present.blocks import Fact, Table
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.query import near
+
+NOT_RECORDED = "not recorded"
+
+
+def _where(debugger: Debugger, _words: str) -> Answer:
+    return where(debugger)
+
+
+def _state(debugger: Debugger, _words: str) -> Answer:
+    look = Look.of(debugger)
+    told = {facet.name: facet.at(look) for facet in FACETS}
+    facts = tuple(Fact(name, (_short(rows),)) for name, rows in told.items())
+    counts = {name: None if rows is None else len(rows) for name, rows in told.items()}
+    return where(debugger).then(Answer(facts, {"state": counts}))
+
+
+def _short(rows: pl.DataFrame | None) -> str:
+    """How many there are and the first of them; a single row by its columns."""
+    if rows is None:
+        return NOT_RECORDED
+    if not len(rows):
+        return "none"
+    first = rows.row(0, named=True)
+    if len(rows) == 1:
+        return " ".join(f"{name}={value}" for name, value in first.items() if value is not None)
+    key = next((name for name in ("request", "id", "task", "name") if name in first), None)
+    named = [str(value) for value in rows[key].head(6)] if key else []
+    more = " …" if key and len(rows) > len(named) else ""
+    return f"{len(rows):,}{': ' if named else ''}{' '.join(named)}{more}"
+
+
+def _print(debugger: Debugger, words: str) -> Answer:
+    name, _, which = (part.strip() for part in words.partition(" "))
+    facets = {facet.name: facet for facet in FACETS}
+    if name not in facets:
+        raise ConfigError(f"print {name or 'nothing'}: not known", todo=near(name, facets))
+    rows = facets[name].at(Look.of(debugger))
+    if rows is None:
+        return said(f"{name}: {_lacking(debugger, facets[name])}", **{name: None})
+    chosen = rows.filter(pl.col(facets[name].key).cast(pl.String) == which) if which else rows
+    if not len(chosen):
+        return said(f"{name}: none{f' of {which}' if which else ''}", **{name: []})
+    return tabled(chosen, name, name)
+
+
+def _lacking(debugger: Debugger, facet: Facet) -> str:
+    tables = [table for table in facet.needs if not debugger.tables.is_recorded(table)]
+    if tables:
+        return f"{NOT_RECORDED}: the trace has no row of {' and '.join(tables)}"
+    return f"{NOT_RECORDED}: the trace does not tell {facet.meaning}"
+
+
+def _why(debugger: Debugger, words: str) -> Answer:
+    """What was decided about a request up to here, or about all who were left out."""
+    if not words:
+        left = debugger.session.left_out()
+        rows = _reasons(left)
+        return tabled(rows, "left_out", "left out here") if left else said("nobody is left out")
+    name = known_request(words, debugger.tables)
+    found = debugger.session.why(name)
+    if not found:
+        return said(f"{name}: {NOT_RECORDED}: no decision about it up to here", why=[])
+    return tabled(_reasons(found), "why", f"{name}, the last decision first")
+
+
+def _reasons(left: Iterable[LeftOut]) -> pl.DataFrame:
+    names = ("request", "verdict", "reason", "resource", "needed", "available", "holder", "step")
+    numbers = dict.fromkeys(("needed", "available", "step"), pl.Int64)
+    schema = {name: numbers.get(name, pl.String) for name in names}
+    rows = [{name: getattr(each, name) for name in names} for each in left]
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _mark(debugger: Debugger, words: str) -> Answer:
+    name = words.removeprefix("@")
+    debugger.marks.put(name, debugger.mark_of(debugger.position))
+    return said(f"@{name} is {place_text(debugger)}", mark=name, **position_facts(debugger))
+
+
+def _diff(debugger: Debugger, words: str) -> Answer:
+    """What differs between two places of the current rank, each as goto takes it."""
+    places = words.split()
+    if len(places) not in {1, 2}:
+        raise ConfigError("diff takes one place or two", todo="write it like diff @a @b")
+    here = debugger.position
+    positions = [debugger.position_of(place) for place in places]
+    first, last = (positions[0], here) if len(places) == 1 else positions
+    session = debugger.session
+    changes = changes_between(session.state_at(first), session.state_at(last))
+    if not changes:
+        return said("nothing that is recorded differs", diff=[])
+    rows = tuple((change.what, change.before, change.after) for change in changes)
+    return listed(("what", "before", "after"), rows, "diff")
+
+
+def _list(debugger: Debugger, _words: str) -> Answer:
+    """The policy's source where the last decision was taken, where `site` says it."""
+    look = Look.of(debugger)
+    rows = look.then("decisions")
+    if "site" not in rows.collect_schema().names():
+        return said(f"{NOT_RECORDED}: the trace does not say where a policy decides", site=None)
+    last = rows.drop_nulls("site").tail(1).select("site").collect()
+    if not len(last):
+        return said(f"{NOT_RECORDED}: no decision up to here says where it was taken", site=None)
+    return _source(str(last["site"][0]))
+
+
+def _source(site: str) -> Answer:
+    file, _, line = site.rpartition(" > ")[2].rpartition(":")
+    number = int(line) if line.isdigit() else 0
+    around = range(max(number - 4, 1), number + 5) if number else ()
+    shown = [(at, linecache.getline(file, at).rstrip()) for at in around]
+    told = said(site, site=site)
+    if not any(text for _, text in shown):
+        return told
+    lines = tuple(("→" if at == number else "", at, text) for at, text in shown)
+    return told.then(Answer((Table(("", "", ""), lines, is_ruled=False),)))
+
+
+def _facet_names(_debugger: Debugger) -> Iterable[str]:
+    return (facet.name for facet in FACETS)
+
+
+def _request(debugger: Debugger) -> str | None:
+    row: Any = debugger.tables.example("decisions")
+    if row and row["subject_kind"] == "request":
+        return f"why {row['subject']}"
+    known = debugger.tables.requests
+    return f"why {known[len(known) // 2]}" if known else None
+
+
+LOOKING = Group(
+    "looking",
+    (
+        Command("where", "where", "say where it is", _where, ("w",), example=lambda _d: "where"),
+        Command("state", "state", "every side of the state in a line", _state, (),
+                example=lambda _debugger: "state"),
+        Command("print", "print SIDE [WHICH]", "one side of the state in full", _print, ("p",),
+                _facet_names, lambda _debugger: "print waiting"),
+        Command("why", "why [REQUEST]", "why it was left out; without, all who are", _why, (),
+                lambda debugger: debugger.tables.requests, _request),
+        Command("list", "list", "the policy's source at the last decision, if at hand", _list,
+                ("l",), example=lambda _debugger: "list"),
+        Command("mark", "mark NAME", "give this place a name: goto @NAME", _mark, (),
+                example=lambda _debugger: "mark here"),
+        Command("diff", "diff PLACE [PLACE]", "what differs between two places, or one and here",
+                _diff, (), lambda debugger: (f"@{name}" for name in debugger.marks.all),
+                lambda _debugger: "diff start end"),
+    ),
+)  # fmt: skip

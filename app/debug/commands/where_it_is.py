@@ -1,0 +1,103 @@
+"""Words for where the debugger is, and for what was hit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stepscope.app.debug.commands.answer import Answer
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.stops.hits import Here
+from stepscope.app.debug.stops.stop import Hit
+from stepscope.app.present.blocks import Block, Items, Paragraph
+from stepscope.app.present.where import RESOLUTION_NS, step_of
+from stepscope.app.units import moment
+
+MOST_TRACED = 100
+BRIEF = {
+    "lifecycle": ("event", "request", "cause"),
+    "decisions": ("verdict", "subject", "reason"),
+    "allocations": ("op", "resource", "id", "owner"),
+    "steps": ("kind", "num_waiting", "num_running", "kv_blocks_free"),
+    "batch_rows": ("request", "phase", "num_tokens"),
+    "findings": ("code", "severity", "request", "message"),
+    "core_spans": ("task", "block", "shape", "core"),
+}
+"""Columns for which a table is read: those that a table of hits shows where none are named."""
+LEFT_OUT = {
+    "rank", "step", "ts_ns", "seq", "subject_kind", "prompt_len", "max_tokens", "deadline_ns"
+}  # fmt: skip
+"""Columns that a line about a row leaves out: it says where it is, or they are of one event."""
+MOST_COLUMNS = 8
+
+
+def position_facts(debugger: Debugger) -> dict[str, Any]:
+    """The position, as JSON has it."""
+    position = debugger.position
+    after_ns = position.ts_ns - debugger.bounds_ns[0]
+    at = {"rank": debugger.rank, "step": position.step, "seq": getattr(position, "seq", None)}
+    return {"position": {**at, "ts_ns": position.ts_ns, "after_ns": after_ns}}
+
+
+def place_text(debugger: Debugger) -> str:
+    """Where it is, in short: `rank 0 · step 86, 86 of 88 · 18.810 s`."""
+    position, moments = debugger.position, debugger.moments
+    place = None if position.step is None else moments.place_of(position.step)
+    after = moment(position.ts_ns - debugger.bounds_ns[0], RESOLUTION_NS)
+    rank = f"rank {debugger.rank} · " if len(debugger.ranks) > 1 else ""
+    return f"{rank}{step_of(position.step, place, len(moments.steps))} · {after}"
+
+
+def where(debugger: Debugger) -> Answer:
+    """Where it is, and in a line what the engine held there."""
+    state = debugger.session.state
+    told = {
+        "waiting": state.waiting, "running": state.running, "in the batch": state.batch,
+        "KV blocks held": state.kv_blocks, "slots held": state.slots,
+    }  # fmt: skip
+    known = [f"{len(held):,} {name}" for name, held in told.items() if held is not None]
+    line = " · ".join([place_text(debugger), *known])
+    counts = {name.replace(" ", "_"): None if h is None else len(h) for name, h in told.items()}
+    return Answer((Paragraph(line),), {**position_facts(debugger), "counts": counts})
+
+
+def row_text(row: Mapping[str, Any], table: str = "", *, brief: bool = True) -> str:
+    """A row in a line: `event=preempt request=req-17`, without what is null.
+
+    What the table is read for comes first.
+    """
+    first = [name for name in BRIEF.get(table, ()) if brief and name in row]
+    rest = [name for name in row if name not in first and not (brief and name in LEFT_OUT)]
+    shown = [f"{name}={row[name]}" for name in (*first, *rest) if row[name] is not None]
+    return " ".join(shown[:MOST_COLUMNS] if brief else shown)
+
+
+def hit_answer(debugger: Debugger, hit: Hit) -> Answer:
+    """What was hit, and where that is."""
+    stop = debugger.stops[hit.stop]
+    row = stop.row(hit, debugger.tables)
+    table = stop.sources[hit.source].table
+    lines = (f"stop {stop.number}, {stop.text}", f"  {table}: {row_text(row, table)}")
+    return Answer(
+        tuple(map(Paragraph, lines)),
+        {"hit": {"stop": stop.number, "table": table, "row": dict(row)}},
+    )
+
+
+def traced(debugger: Debugger, first: Here) -> Answer:
+    """What trace points say of the way from a place to where it is now."""
+    low, high = sorted((first, debugger.here))
+    hits = debugger.traced(low, high)
+    lines = [_traced_line(debugger, hit) for hit in hits[:MOST_TRACED]]
+    blocks: tuple[Block, ...] = (Items(tuple(lines)),) if lines else ()
+    if len(hits) > len(lines):
+        blocks = (*blocks, Paragraph(f"and {len(hits) - len(lines):,} more; `all` shows them"))
+    return Answer(blocks, {"traced": lines} if lines else {})
+
+
+def _traced_line(debugger: Debugger, hit: Hit) -> str:
+    stop = debugger.stops[hit.stop]
+    after = moment(hit.here.ts_ns - debugger.bounds_ns[0], RESOLUTION_NS)
+    row, table = stop.row(hit, debugger.tables), stop.sources[hit.source].table
+    text = row_text(row, table, brief=stop.columns is None)
+    return f"trace {stop.number} at {after}: {text}"

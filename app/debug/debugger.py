@@ -1,0 +1,213 @@
+"""A debugger over all ranks of a trace: one position, stops, and moves between them.
+
+The position is that of one rank, the *current* one. The others follow by time: whoever goes over
+to another rank stands there at the same moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import polars as pl
+
+from stepscope.app.debug.moments import Moments, Position
+from stepscope.app.debug.places.marks import Mark, Marks
+from stepscope.app.debug.places.targets import target_of
+from stepscope.app.debug.session import Session
+from stepscope.app.debug.stops import selected
+from stepscope.app.debug.stops.hits import Here
+from stepscope.app.debug.stops.stop import Does, Hit, Stop, found
+from stepscope.app.debug.stops.tables import Tables
+from stepscope.app.timeline.lanes.bounds import bounds_of
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.schema import TABLES
+from stepscope.ingest.trace import Trace
+
+GRAINS = {"step": "step", "change": "event"}
+
+
+class Debugger:
+    """Stands at a position of a rank, moves, and stops where it was told to."""
+
+    def __init__(self, trace: Trace, rank: int | None = None) -> None:
+        """Stand at the first step of a rank, by default of the lowest that has one."""
+        self.trace = trace
+        self.tables = Tables(trace)
+        self.marks = Marks(trace.path)
+        self.stops: dict[int, Stop] = {}
+        self.last_hit: Hit | None = None
+        self._num_stops = 0
+        first = Session(trace, rank)
+        self._sessions = {first.rank: first}
+        self.rank = first.rank
+        if rank is not None and rank not in self.ranks:
+            raise ConfigError(f"the trace has no rank {rank}", todo=self._ranks_known())
+        self.tables.share(first.rank, first.moments)
+
+    # ── where it is ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def session(self) -> Session:
+        """The session of the current rank."""
+        return self._sessions[self.rank]
+
+    @property
+    def position(self) -> Position:
+        """Where the current rank is."""
+        return self.session.position
+
+    @property
+    def here(self) -> Here:
+        """The position in the order of the run."""
+        return self.here_of(self.rank, self.position)
+
+    def here_of(self, rank: int, position: Position) -> Here:
+        """Any position in the order of the run."""
+        place = None if position.step is None else self.moments.place_of(position.step)
+        return Here(position.ts_ns, rank, -1 if place is None else place)
+
+    @property
+    def moments(self) -> Moments:
+        """Where the steps of the current rank are."""
+        return self.session.moments
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """All ranks that wrote a row, in order."""
+        every = [self.trace.table(table.name).select("rank").unique() for table in TABLES]
+        ranks = {rank for frame in pl.collect_all(every) for rank in frame["rank"].to_list()}
+        return tuple(sorted(rank for rank in ranks if rank is not None))
+
+    @cached_property
+    def bounds_ns(self) -> tuple[int, int]:
+        """When the trace begins and ends."""
+        return bounds_of(self.trace)
+
+    def others(self) -> Iterator[tuple[int, Position]]:
+        """Every other rank, and where it is at this moment."""
+        for rank in self.ranks:
+            if rank != self.rank:
+                yield rank, self.tables.moments(rank).position(self.position.ts_ns)
+
+    # ── moving ───────────────────────────────────────────────────────────────────────────────
+
+    def forward(self, grain: str = "step", times: int = 1) -> bool:
+        """Go on by steps or changes; False where the end was in the way."""
+        return all(self.session.next(GRAINS[grain]) for _ in range(times))
+
+    def back(self, grain: str = "step", times: int = 1) -> bool:
+        """Go back by steps or changes; False where the start was in the way."""
+        return all(self.session.back(GRAINS[grain]) for _ in range(times))
+
+    def goto(self, text: str) -> None:
+        """Go to a place, as `targets` reads it; raises ConfigError where there is none such."""
+        target = target_of(text)
+        if target.mark is not None:
+            self.go(self.marks.get(target.mark))
+        elif target.step is not None:
+            self.session.goto(step=target.step)
+        elif target.seq is not None:
+            self._goto_change(target.seq)
+        else:
+            first_ns, last_ns = self.bounds_ns
+            after_ns = target.after_ns
+            if after_ns is None:
+                after_ns = round((last_ns - first_ns) * (target.share or 0))
+            self.session.goto(ts_ns=first_ns + after_ns)
+
+    def go(self, mark: Mark) -> None:
+        """Go to where a mark leads, in its rank."""
+        self.switch(mark.rank)
+        at_step = mark.step is not None and self.moments.place_of(mark.step) is not None
+        self.session.goto(ts_ns=mark.ts_ns)
+        if at_step and self.position.step != mark.step:
+            self.session.goto(step=mark.step)
+
+    def mark_of(self, position: Position) -> Mark:
+        """A position of the current rank, as marks keep it."""
+        return Mark(self.rank, position.step, getattr(position, "seq", None), position.ts_ns)
+
+    def position_of(self, text: str) -> Position:
+        """The position that is written so, without going there."""
+        rank, before = self.rank, self.position
+        try:
+            self.goto(text)
+            return self.position
+        finally:
+            self.rank = rank
+            self.session.position = before
+
+    def switch(self, rank: int) -> None:
+        """Make another rank the current one, at the same moment; ConfigError where it is none."""
+        if rank not in self.ranks:
+            raise ConfigError(f"the trace has no rank {rank}", todo=self._ranks_known())
+        now_ns = self.position.ts_ns
+        if rank not in self._sessions:
+            self._sessions[rank] = Session(self.trace, rank)
+        if rank != self.rank:
+            self.rank = rank
+            self.session.goto(ts_ns=now_ns)
+
+    # ── stopping ─────────────────────────────────────────────────────────────────────────────
+
+    def add(self, does: Does, wanted: str, columns: tuple[str, ...] | None = None) -> Stop:
+        """Make a stop; raises ConfigError where words say none, or nothing is recorded of it."""
+        stop = self.find(wanted, does, columns)
+        self._num_stops = stop.number
+        self.stops[stop.number] = stop
+        return stop
+
+    def find(
+        self, wanted: str, does: Does = "break", columns: tuple[str, ...] | None = None
+    ) -> Stop:
+        """Find all hits of a stop that is not kept."""
+        sources = found(selected(wanted, self.tables), self.tables)
+        return Stop(self._num_stops + 1, does, wanted.strip(), sources, columns)
+
+    def resume(self) -> Hit | None:
+        """Go on to the next hit of any stop, else to the end; gives what was hit."""
+        hits = (stop.after(self.here) for stop in self._stopping())
+        return self._stand_at(min(filter(None, hits), default=None), share=1.0)
+
+    def reverse(self) -> Hit | None:
+        """Go back to the last hit of any stop before, else to the start; gives what was hit."""
+        hits = (stop.before(self.here) for stop in self._stopping())
+        return self._stand_at(max(filter(None, hits), default=None), share=0.0)
+
+    def traced(self, first: Here, last: Here) -> list[Hit]:
+        """The hits of trace points between two places, in order."""
+        traces = (stop for stop in self.stops.values() if stop.does == "trace")
+        return sorted(hit for stop in traces for hit in stop.between(first, last))
+
+    def go_to_hit(self, stop: Stop, hit: Hit) -> None:
+        """Stand where a hit is, in its rank."""
+        self.switch(hit.here.rank)
+        step = int(stop.sources[hit.source].step[hit.place])
+        if step >= 0:
+            self.session.goto(step=step)
+        else:
+            self.session.position = self.moments.position(hit.here.ts_ns)
+        self.last_hit = hit
+
+    def _stand_at(self, hit: Hit | None, share: float) -> Hit | None:
+        if hit is None:
+            self.goto("end" if share else "start")
+        else:
+            self.go_to_hit(self.stops[hit.stop], hit)
+        return hit
+
+    def _stopping(self) -> list[Stop]:
+        stops = [stop for stop in self.stops.values() if stop.does != "trace"]
+        if not stops:
+            raise ConfigError("there is nothing to stop at", todo="make one with break or watch")
+        return stops
+
+    def _goto_change(self, seq: int) -> None:
+        times = self.moments.event_ns
+        if not 0 <= seq < len(times):
+            raise ConfigError(f"there is no change #{seq}", todo=f"there are {len(times):,}")
+        self.session.goto(ts_ns=int(times[seq]))
+
+    def _ranks_known(self) -> str:
+        return f"it has {', '.join(map(str, self.ranks))}" if self.ranks else "it has no rows"

@@ -1,0 +1,86 @@
+"""Requests at a position: who waits and why, who runs, who is in the batch, how far each is."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.app.debug.facets.look import Facet, Look
+
+
+def _waiting(look: Look) -> pl.DataFrame | None:
+    if look.state.waiting is None:
+        return None
+    left = {each.request: each for each in look.debugger.session.left_out()}
+    names = ("verdict", "reason", "resource", "needed", "available", "holder")
+    rows = [
+        {
+            "place": place,
+            "request": request,
+            **{name: getattr(left[request], name) for name in names},
+        }
+        for place, request in enumerate(look.state.waiting)
+    ]
+    types = {"place": pl.Int64, "needed": pl.Int64, "available": pl.Int64}
+    schema = {name: types.get(name, pl.String) for name in ("place", "request", *names)}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _running(look: Look) -> pl.DataFrame | None:
+    if look.state.running is None:
+        return None
+    batch = None if look.state.batch is None else {each.request for each in look.state.batch}
+    rows = [
+        {"request": name, "in_batch": None if batch is None else name in batch}
+        for name in look.state.running
+    ]
+    return pl.DataFrame(rows, schema={"request": pl.String, "in_batch": pl.Boolean})
+
+
+def _batch(look: Look) -> pl.DataFrame | None:
+    columns = (
+        "row", "request", "phase", "num_tokens", "num_computed", "prompt_len", "slot",
+        "is_recompute",
+    )  # fmt: skip
+    return look.now("batch_rows").sort("row", nulls_last=True).select(columns).collect()
+
+
+def _requests(look: Look) -> pl.DataFrame | None:
+    """How far each is that has come and not ended; null where the trace does not say."""
+    told = look.then("lifecycle")
+    first = told.group_by("request", maintain_order=True).agg(
+        pl.col("ts_ns").first().alias("came_ns"),
+        pl.col("prompt_len", "max_tokens").drop_nulls().first(),
+        pl.col("num_generated").drop_nulls().last(),
+        pl.col("event").last(),
+        pl.col("ts_ns").filter(pl.col("event") == "preempt").max().alias("lost_ns"),
+    )
+    after = pl.col("num_computed") + pl.col("num_tokens")
+    last = (
+        look.then("batch_rows")
+        .group_by("request")
+        .agg(computed=after.last(), batch_ns=pl.col("ts_ns").last())
+    )
+    # What a preemption leaves of what was computed, the trace does not say.
+    is_lost = pl.col("lost_ns").fill_null(-1) > pl.col("batch_ns").fill_null(-1)
+    is_here = pl.col("request").is_in(_present(look))
+    joined = first.join(last, on="request", how="left", maintain_order="left").filter(is_here)
+    return joined.select(
+        "request", "event", "prompt_len",
+        computed=pl.when(~is_lost).then("computed"),
+        left_of_prompt=pl.when(~is_lost).then((pl.col("prompt_len") - pl.col("computed")).clip(0)),
+        max_tokens="max_tokens",
+    ).collect()  # fmt: skip
+
+
+def _present(look: Look) -> list[str]:
+    return [*(look.state.waiting or ()), *(look.state.running or ())]
+
+
+OF_REQUESTS: tuple[Facet, ...] = (
+    Facet("waiting", "requests of the waiting queue, in its order, and why", ("lifecycle",),
+          "request", _waiting),
+    Facet("running", "requests that were let in", ("lifecycle",), "request", _running),
+    Facet("batch", "requests of the step's batch", ("batch_rows",), "request", _batch),
+    Facet("requests", "how far each request is that is there", ("lifecycle", "batch_rows"),
+          "request", _requests),
+)  # fmt: skip

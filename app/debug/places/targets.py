@@ -1,0 +1,44 @@
+"""Where to go, as it is written: `86`, `8.66s`, `40%`, `@name`, `#1234`, `start`, `end`."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from stepscope.app.units import UNITS
+from stepscope.ingest.errors import ConfigError
+
+FORMS = "86, 8.66s, 40%, @name, #1234, start or end"
+_TIME = re.compile(r"(?P<number>-?\d+(?:\.\d+)?)\s*(?P<unit>s|ms|us|µs|ns)")
+_NS = {**{unit: ns for ns, unit in UNITS}, "us": 1_000}
+
+
+class Target(NamedTuple):
+    """A place as it was written; one of these is not None."""
+
+    step: int | None = None
+    after_ns: int | None = None
+    share: float | None = None
+    mark: str | None = None
+    seq: int | None = None
+
+
+def target_of(text: str) -> Target:
+    """Read where to go: a step, a time since the trace began, a share of it, a mark, a change.
+
+    Raises ConfigError naming the forms that there are.
+    """
+    text = text.strip()
+    if text.startswith("@"):
+        return Target(mark=text[1:])
+    if text in {"start", "end"}:
+        return Target(share=float(text == "end"))
+    if found := _TIME.fullmatch(text):
+        return Target(after_ns=round(float(found["number"]) * _NS[found["unit"]]))
+    if re.fullmatch(r"-?\d+", text):
+        return Target(step=int(text))
+    if re.fullmatch(r"#\d+", text):
+        return Target(seq=int(text[1:]))
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text):
+        return Target(share=min(float(found[1]) / 100, 1.0))
+    raise ConfigError(f"{text or 'nothing'} is no place", todo=f"write it like {FORMS}")

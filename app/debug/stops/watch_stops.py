@@ -1,0 +1,64 @@
+"""Stop where one thing changes: a block or a slot its owner, a request, a core, a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from stepscope.app.debug.stops.stop import Selection
+from stepscope.app.debug.stops.tables import Tables
+from stepscope.ingest.derive.holding_intervals import HANDS
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.query import near
+
+RESOURCES = {"block": "kv-block", "slot": "slot", "token": "kv-token"}
+NUMBERED = {"core": ("core_spans", "core"), "task": ("core_spans", "task")}
+
+
+class WatchStops:
+    """What is watched, and which of them: `block 5`, `slot 2`, `request req-17`."""
+
+    usage = (
+        ("block N | slot N", "it changes hands: who takes it, who gives it up"),
+        ("request NAME", "anything happens to it, or is decided about it"),
+        ("core N | task N", "a block of a task begins on the core, or of the task on any"),
+        ("buffer NAME", "somebody reads or writes it"),
+    )
+
+    def read(self, wanted: str, tables: Tables) -> tuple[Selection, ...] | None:
+        """Read what is watched; raises ConfigError for a number that is none."""
+        what, _, which = (part.strip() for part in wanted.partition(" "))
+        if what in RESOURCES:
+            own = pl.col("resource") == RESOURCES[what]
+            is_it = own & (pl.col("id") == _number(what, which)) & pl.col("op").is_in(HANDS)
+            return (Selection("allocations", is_it),)
+        if what in NUMBERED:
+            table, column = NUMBERED[what]
+            return (Selection(table, pl.col(column) == _number(what, which)),)
+        if what == "request":
+            is_about = (pl.col("subject_kind") == "request") & (pl.col("subject") == which)
+            about = Selection("decisions", is_about)
+            return Selection("lifecycle", pl.col("request") == known_request(which, tables)), about
+        return (Selection("accesses", pl.col("buffer") == which),) if what == "buffer" else None
+
+    def words(self, tables: Tables) -> Iterable[str]:
+        """What can be watched in this trace."""
+        words = {
+            "allocations": ("block", "slot"), "lifecycle": ("request",),
+            "core_spans": ("core", "task"), "accesses": ("buffer",),
+        }  # fmt: skip
+        return (word for table in words if tables.is_recorded(table) for word in words[table])
+
+
+def known_request(name: str, tables: Tables) -> str:
+    """The name of a request that the trace has; raises ConfigError naming near matches."""
+    if name in (known := tables.requests):
+        return name
+    raise ConfigError(f"the trace has no request {name!r}", todo=near(name, known))
+
+
+def _number(what: str, which: str) -> int:
+    if not which.lstrip("-").isdigit():
+        raise ConfigError(f"{what} {which}: not a number", todo=f"write it like {what} 5")
+    return int(which)

@@ -1,0 +1,172 @@
+"""Commands answer in words and in facts, and what a trace does not tell is never empty."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stepscope.app.debug.commands import COMMANDS, GROUPS, run
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.present.plain_text import lines
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.trace import Trace
+from tests.app.debug.small_traces import a_fight_for_a_block
+from tests.traces import trace_of
+
+
+@pytest.fixture(autouse=True)
+def own_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path))
+
+
+def said(debugger: Debugger, *typed: str) -> str:
+    """What the last of some lines prints."""
+    for line in typed[:-1]:
+        run(debugger, line)
+    return "\n".join(lines(run(debugger, typed[-1]).blocks))
+
+
+def test_who_took_a_block_before_is_where_rwatch_goes() -> None:
+    told = said(Debugger(a_fight_for_a_block()), "goto 4", "rwatch block 5")
+
+    assert "op=claim resource=kv-block id=5 owner=b" in told
+    assert "step 3 of 4" in told
+
+
+def test_who_had_a_block_is_a_table_with_an_arrow_at_who_has_it() -> None:
+    told = said(Debugger(a_fight_for_a_block()), "goto 2", "who block 5").splitlines()
+
+    assert [line.split()[:2] for line in told[2:]] == [["→", "a"], ["b", "claim"]]
+
+
+def test_continue_says_which_stop_was_hit_and_by_which_row() -> None:
+    told = said(Debugger(a_fight_for_a_block()), "break preempt", "continue")
+
+    assert "stop 1, break preempt" in told
+    assert "lifecycle: event=preempt request=a by_request=b" in told
+
+
+def test_trace_points_print_a_line_for_each_hit_that_is_passed() -> None:
+    debugger = Debugger(a_fight_for_a_block())
+
+    told = said(debugger, "trace steps: num_waiting > 2 => step, num_waiting", "goto 1", "step 3")
+
+    assert told.count("- trace 1 at") == 2
+    assert "step=4 num_waiting=4" in told
+
+
+def test_all_is_every_hit_at_once() -> None:
+    answer = run(Debugger(a_fight_for_a_block()), "all steps: num_waiting > 2 => num_waiting")
+
+    assert answer.facts["num_hits"] == 2
+    assert [row["num_waiting"] for row in answer.facts["steps"]] == [3, 4]
+
+
+def test_a_value_is_drawn_from_its_least_to_its_most() -> None:
+    value = run(Debugger(a_fight_for_a_block()), "value num_waiting * 2").facts["value"]
+
+    assert (value["min"], value["max"], value["here"]) == (2, 8, 2)
+    assert value["sparkline"].strip()[0] == "▁"
+    assert value["sparkline"][-1] == "█"
+
+
+def test_marks_are_kept_beside_the_trace_and_not_in_it(sample_traces: Path) -> None:
+    path = sample_traces / "fcfs-preemption-before.trace"
+    before = sorted(path.rglob("*"))
+    said(Debugger(Trace.open(path)), "goto 67", "mark storm")
+
+    again = Debugger(Trace.open(path))
+
+    assert "step 67" in said(again, "goto @storm")
+    assert sorted(path.rglob("*")) == before
+
+
+def test_diff_says_what_differs_between_two_places() -> None:
+    debugger = Debugger(a_fight_for_a_block())
+    told = said(debugger, "goto 2", "mark then", "goto 4", "mark now", "diff @then @now")
+
+    assert "running" in told
+    assert "+b -a" in told
+    assert debugger.position.step == 4
+
+
+def test_why_gives_the_recorded_reason_and_says_where_there_is_none() -> None:
+    debugger = Debugger(a_fight_for_a_block())
+
+    assert "too few blocks" in said(debugger, "goto 3", "why c")
+    assert "not recorded" in said(debugger, "why b")
+
+
+def test_stops_are_listed_and_deleted() -> None:
+    debugger = Debugger(a_fight_for_a_block())
+
+    assert "no stops" in said(debugger, "info stops")
+    assert "break preempt" in said(debugger, "break preempt", "watch block 5", "info stops")
+    assert "break preempt" not in said(debugger, "delete 1", "info stops")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("contniue", "no command 'contniue'; did you mean continue?"),
+        ("goto", "nothing is no place; write it like 86, 8.66s"),
+        ("goto 99", "no step 99; it has steps 1 to 4"),
+        ("goto @x", "no mark is called 'x'"),
+        ("mark a/b", "cannot be the name of a mark"),
+        ("print waitin", "not known; did you mean waiting"),
+        ("why zzz", "no request 'zzz'"),
+        ("who block", "write it like who block 5"),
+        ("step x", "not a number of times"),
+        ("delete 3", "no stop 3"),
+        ("info x", "not known; it can be stops, ranks, marks"),
+        ("diff", "write it like diff @a @b"),
+        ("trace preempt =>", "no column stands behind =>"),
+        ("sql select * from stepz", "no table 'stepz'"),
+        ("rank x", "write it like rank 1"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_that_says_what_next(line: str, told: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        run(Debugger(a_fight_for_a_block()), line)
+
+    assert told in str(raised.value)
+
+
+def test_every_command_runs_its_example_on_a_recorded_run(sample_traces: Path) -> None:
+    debugger = Debugger(Trace.open(sample_traces / "mix-admission-before.trace"))
+    commands = [command for group in GROUPS for command in group.commands]
+    examples = [command.example(debugger) for command in commands]
+
+    for example in ["break deferred", *filter(None, examples)]:
+        answer = run(debugger, example)
+        json.dumps(dict(answer.facts))
+        assert answer.blocks, example
+
+
+def test_help_names_every_command_and_shows_one_with_an_example() -> None:
+    debugger = Debugger(a_fight_for_a_block())
+    overview = said(debugger, "help")
+
+    assert all(command.usage in overview for command in COMMANDS.values())
+    assert "for this trace: break steps: num_waiting >" in said(debugger, "help break")
+    assert all(len(line) <= 80 for line in overview.splitlines()[:-2])
+
+
+def test_of_an_empty_trace_every_side_is_not_recorded() -> None:
+    told = said(Debugger(trace_of()), "state").splitlines()
+
+    assert len(told) > 10
+    assert all(line.endswith("not recorded") for line in told[1:])
+
+
+def test_text_of_a_trace_never_steers_a_terminal() -> None:
+    trace = trace_of(
+        lifecycle=[{"ts_ns": 1, "request": "a\x1b[2J\n", "event": "arrive", "queue_index": 0}],
+        steps=[{"step": 1, "ts_ns": 2, "kind": "idle"}],
+    )
+    told = said(Debugger(trace), "break arrive", "goto start", "rc", "print waiting")
+
+    assert "\x1b" not in told
+    assert "a·[2J·" in told
