@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Engines that we did not write are run where they are installed: make test-vllm, test-sglang.
 collect_ignore = [name for name in ("vllm", "sglang") if find_spec(name) is None]
 
-# No test reads or writes the cache of whoever runs it; those of the cache name one of their own.
-os.environ["STEPSCOPE_CACHE"] = "off"
+# No test reads or writes the cache or the marks of whoever runs it; those of these name their own.
+os.environ["STEPSCOPE_CACHE"] = os.environ["STEPSCOPE_STATE"] = "off"
 
 
 def pytest_report_header() -> str:

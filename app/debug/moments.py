@@ -40,7 +40,7 @@ class Moments:
         self._trace = trace
         self._rank = rank
         self._of_rank = pl.col("rank") == rank
-        self._order = order or Order(trace, rank)
+        self.order = self._order = order or Order(trace, rank)
         steps = formed_steps(self._order)
         self.step_ns: Times = steps["ts_ns"].to_numpy()
         self.step_seq: Times = steps["seq"].to_numpy()

@@ -25,6 +25,8 @@ HOLDS = Table(
         text("resource", "what was held"), i64("id", "number of the block or slot"),
         text("owner", "request that held it"), text("op", "how it was taken: claim, share or move"),
         i64("dur_ns", "how long it was held; null if it never was given up"),
+        i64("seq", "place of its claim in the order of changes"),
+        i64("to_seq", "place of what ended it; null where none was counted"),
     ),
     (),
 )  # fmt: skip
@@ -64,13 +66,16 @@ def intervals_of(tables: Mapping[str, pl.LazyFrame]) -> dict[str, pl.LazyFrame]:
 def holds(allocations: pl.LazyFrame) -> pl.LazyFrame:
     """Claims, shares and moves with when each ended: by its owner's release, or the next claim."""
     op = pl.col("op")
-    rows = allocations.filter(op.is_in(HANDS)).sort("rank", "ts_ns", maintain_order=True)
+    rows = allocations.filter(op.is_in(HANDS)).sort("rank", "seq", "ts_ns", maintain_order=True)
     is_taking, is_ending = op.is_in(TAKING), op.is_in(ENDING)
-    at = pl.col("ts_ns")
-    given = pl.when(is_ending).then(at).shift(-1).backward_fill().over(*OF_THING, "owner")
-    taken = pl.when(is_taking).then(at).shift(-1).backward_fill().over(*OF_THING)
-    told = rows.with_columns(to_ns=pl.min_horizontal(given, taken)).filter(~is_ending)
-    return told.with_columns(dur_ns=pl.col("to_ns") - at).select(HOLDS.names)
+    place = pl.col("place")
+    given = pl.when(is_ending).then(place).shift(-1).backward_fill().over(*OF_THING, "owner")
+    taken = pl.when(is_taking).then(place).shift(-1).backward_fill().over(*OF_THING)
+    numbered = rows.with_row_index("place")
+    ends = numbered.select("place", to_ns="ts_ns", to_seq="seq")
+    told = numbered.with_columns(until=pl.min_horizontal(given, taken)).filter(~is_ending)
+    ended = told.join(ends, left_on="until", right_on="place", how="left", maintain_order="left")
+    return ended.with_columns(dur_ns=pl.col("to_ns") - pl.col("ts_ns")).select(HOLDS.names)
 
 
 def turns(batch_rows: pl.LazyFrame, steps: pl.LazyFrame) -> pl.LazyFrame:

@@ -85,6 +85,14 @@ class Order:
             rows = self._counted(table, wanted)
         return rows if rows["seq"].is_sorted() else rows.sort("seq", maintain_order=True)
 
+    def numbers(self, table: str) -> pl.Series:
+        """Give the place of each row that has a time, as these lie in the table."""
+        if not self.is_recorded:
+            return pl.Series("seq", self._inferred.get(table, ()), pl.Int64)
+        rows = self._timed(table).select("ts_ns", "seq").collect()
+        by_time = pl.Series(self.all_last_by(rows["ts_ns"].to_numpy()))
+        return rows["seq"].fill_null(by_time)
+
     @cached_property
     def moments(self) -> Moments:
         """Every place in the order, with the time and the step that had been reached there."""
@@ -103,6 +111,12 @@ class Order:
         """Give the last place that was reached by a time; less than any before the first."""
         place = int(np.searchsorted(self.moments.ts_ns, ts_ns, "right")) - 1
         return int(self.moments.seq[place]) if place >= 0 else FIRST - 1
+
+    def all_last_by(self, ts_ns: Places) -> Places:
+        """Give for each of many times what `last_by` gives for one."""
+        before = np.append(FIRST - 1, self.moments.seq)
+        found: Places = before[np.searchsorted(self.moments.ts_ns, ts_ns, "right")]
+        return found
 
     def time_of(self, seq: int) -> int:
         """Give the time that had been reached at a place."""

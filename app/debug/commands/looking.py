@@ -94,7 +94,7 @@ def _reasons(left: Iterable[LeftOut]) -> pl.DataFrame:
 
 def _mark(debugger: Debugger, words: str) -> Answer:
     name = words.removeprefix("@")
-    debugger.marks.put(name, debugger.mark_of(debugger.position))
+    debugger.marks.put(name, debugger.position)
     return said(f"@{name} is {place_text(debugger)}", mark=name, **position_facts(debugger))
 
 

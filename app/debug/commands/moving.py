@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from stepscope.app.debug.commands.answer import Answer, Command, Group, said
 from stepscope.app.debug.commands.where_it_is import hit_answer, traced, where
 from stepscope.app.debug.debugger import Debugger
-from stepscope.app.debug.places.targets import FORMS
+from stepscope.app.debug.debugger.targets import FORMS
 from stepscope.app.debug.stops.stop import Hit
 from stepscope.ingest.errors import ConfigError
 

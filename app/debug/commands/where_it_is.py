@@ -35,7 +35,7 @@ def position_facts(debugger: Debugger) -> dict[str, Any]:
     """The position, as JSON has it."""
     position = debugger.position
     after_ns = position.ts_ns - debugger.bounds_ns[0]
-    at = {"rank": debugger.rank, "step": position.step, "seq": getattr(position, "seq", None)}
+    at = {"rank": debugger.rank, "step": position.step, "seq": position.seq}
     return {"position": {**at, "ts_ns": position.ts_ns, "after_ns": after_ns}}
 
 

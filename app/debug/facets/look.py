@@ -41,8 +41,7 @@ class Look:
 
     def then(self, table: str) -> pl.LazyFrame:
         """Rows of the rank up to the position, in order."""
-        told = self.rows(table).filter(pl.col("ts_ns") <= self.ts_ns)
-        return told.sort("ts_ns", maintain_order=True)
+        return self.debugger.tables.then(table, self.debugger.rank, self.position)
 
     def now(self, table: str) -> pl.LazyFrame:
         """Rows of the position's step."""

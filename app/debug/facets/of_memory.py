@@ -5,14 +5,18 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.app.debug.facets.look import Facet, Look
+from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.ingest.derive.holding_intervals import HANDS
 
 
 def _holds(look: Look, resource: str) -> pl.LazyFrame:
     """What is held, a row for each holder; `since_ns` is after the trace began."""
     first_ns = look.debugger.bounds_ns[0]
-    goes_on = pl.col("to_ns").is_null() | (pl.col("to_ns") > look.ts_ns)
-    held = look.then("holds").filter(pl.col("resource") == resource, goes_on)
+    seq = look.position.seq or BEFORE_ALL
+    goes_on = pl.coalesce(pl.col("to_seq") > seq, pl.col("to_ns") > look.ts_ns, pl.lit(value=True))
+    has_begun = pl.coalesce(pl.col("seq") <= seq, pl.col("ts_ns") <= look.ts_ns)
+    is_held = (pl.col("resource") == resource) & has_begun & goes_on
+    held = look.rows("holds").filter(is_held)
     return held.select("id", "owner", "step", since_ns=pl.col("ts_ns") - first_ns)
 
 

@@ -52,16 +52,16 @@ def _requests(look: Look) -> pl.DataFrame | None:
         pl.col("prompt_len", "max_tokens").drop_nulls().first(),
         pl.col("num_generated").drop_nulls().last(),
         pl.col("event").last(),
-        pl.col("ts_ns").filter(pl.col("event") == "preempt").max().alias("lost_ns"),
+        pl.col("seq").filter(pl.col("event") == "preempt").max().alias("lost"),
     )
     after = pl.col("num_computed") + pl.col("num_tokens")
     last = (
         look.then("batch_rows")
         .group_by("request")
-        .agg(computed=after.last(), batch_ns=pl.col("ts_ns").last())
+        .agg(computed=after.last(), in_batch=pl.col("seq").last())
     )
     # What a preemption leaves of what was computed, the trace does not say.
-    is_lost = pl.col("lost_ns").fill_null(-1) > pl.col("batch_ns").fill_null(-1)
+    is_lost = pl.col("lost").fill_null(-1) > pl.col("in_batch").fill_null(-1)
     is_here = pl.col("request").is_in(_present(look))
     joined = first.join(last, on="request", how="left", maintain_order="left").filter(is_here)
     return joined.select(

@@ -10,9 +10,12 @@ import numpy as np
 import polars as pl
 
 from stepscope.analyzers.check.run import CheckResult, check
-from stepscope.app.debug.moments import Moments
+from stepscope.app.debug.formed import BEFORE_ALL
+from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.stops.finding_rows import FINDING_COLUMNS, FINDINGS, findings_of
 from stepscope.app.debug.stops.hits import Hits, Numbers
+from stepscope.app.debug.stops.placing import Places
+from stepscope.ingest import schema
 from stepscope.ingest.derive.holding_intervals import INTERVALS, intervals_of
 from stepscope.ingest.errors import QueryError
 from stepscope.ingest.query import condition, explained, near
@@ -21,6 +24,7 @@ from stepscope.ingest.trace import Trace
 
 AT_STEPS = ("steps", "batch_rows")
 """Rows of these stand at their step's position; all others where they happened."""
+OF_STATE = {table.name for table in schema.OF_STATE}
 MADE_OF = {"holds": "allocations", "occupancy": "allocations", "turns": "batch_rows"}
 MEANINGS: Mapping[str, tuple[str, ...]] = {
     **{table.name: table.names for table in (*TABLES, *INTERVALS)},
@@ -35,6 +39,7 @@ class Tables:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._moments: dict[int, Moments] = {}
+        self._places: dict[int, Places] = {}
         self._made: dict[str, pl.LazyFrame] = {}
 
     def table(self, name: str) -> pl.LazyFrame:
@@ -60,6 +65,12 @@ class Tables:
             self._moments[rank] = Moments(self.trace, rank)
         return self._moments[rank]
 
+    def places(self, rank: int) -> Places:
+        """Where many rows of a rank are."""
+        if rank not in self._places:
+            self._places[rank] = Places(self.moments(rank))
+        return self._places[rank]
+
     def share(self, rank: int, moments: Moments) -> None:
         """Take moments that somebody has, so that they are not read twice."""
         self._moments[rank] = moments
@@ -68,41 +79,84 @@ class Tables:
         """Where rows of a table meet an SQL condition; raises `QueryError`."""
         expression = condition(wanted) if isinstance(wanted, str) else wanted
         rows = self.table(name).with_row_index("row_number").filter(expression)
-        needed = ["ts_ns", "step"] if name in AT_STEPS else ["ts_ns"]
+        seq = "seq" if name in OF_STATE else pl.lit(None, pl.Int64).alias("seq")
         with explained():
-            found = rows.select("rank", "step", "ts_ns", "row_number").drop_nulls(needed).collect()
-        return self._placed(name, found)
+            found = rows.select("rank", "step", "ts_ns", "row_number", seq).collect()
+        is_placed = pl.any_horizontal(pl.col("ts_ns", "step").is_not_null())
+        return self._placed(name, found.filter(is_placed))
+
+    def then(self, name: str, rank: int, position: Position) -> pl.LazyFrame:
+        """Rows of a rank up to a position: those of state in the order of changes."""
+        rows = self.table(name).filter(pl.col("rank") == rank)
+        by_time = pl.col("ts_ns") <= position.ts_ns
+        if name not in OF_STATE:
+            return rows.filter(by_time).sort("ts_ns", maintain_order=True)
+        last = pl.lit(position.seq or BEFORE_ALL)
+        if not self.moments(rank).order.is_recorded:
+            rows = self._numbered(name, rank).drop("row_number")
+        is_then = pl.when(pl.col("seq").is_null()).then(by_time).otherwise(pl.col("seq") <= last)
+        return rows.filter(is_then).sort("seq", maintain_order=True)
 
     def rows(
         self, hits: Hits, places: Sequence[int], columns: Sequence[str] | None = None
     ) -> pl.DataFrame:
-        """The rows of hits, as recorded or by SQL expressions over their columns."""
-        numbers = pl.DataFrame(
-            {"row_number": hits.row[list(places)]}, schema={"row_number": pl.UInt32}
-        )
-        rows = self.table(hits.table).with_row_index("row_number")
-        found = numbers.lazy().join(rows, on="row_number", how="left", maintain_order="left")
-        chosen = [pl.all().exclude("row_number")] if columns is None else [*map(condition, columns)]
+        """The rows of a few hits, as recorded or by SQL expressions over their columns."""
+        table = self.table(hits.table)
+        numbers = hits.row[list(places)].tolist()
+        found = pl.collect_all([table.slice(number, 1) for number in numbers])
+        rows = pl.concat(found) if found else table.head(0).collect()
         with explained():
-            return found.select(chosen).collect()
+            return rows if columns is None else rows.select(map(condition, columns))
 
     def _placed(self, name: str, found: pl.DataFrame) -> Hits:
         rank = found["rank"].cast(pl.Int64).to_numpy()
-        ts_ns = found["ts_ns"].to_numpy().copy()
-        order = np.zeros(len(found), np.int64)
+        row = found["row_number"].cast(pl.Int64).to_numpy()
         step = np.full(len(found), -1, np.int64)
-        steps = found["step"].fill_null(-1).to_numpy()
+        ts_ns, order = np.zeros_like(step), np.zeros_like(step)
         for number in np.unique(rank).tolist():
             mine = np.flatnonzero(rank == number)
-            at = Places(self.moments(number))
-            if name in AT_STEPS:
-                order[mine] = at.of_steps(steps[mine])
-                step[mine] = steps[mine]
-                ts_ns[mine] = at.step_ns[order[mine]]
-            else:
-                order[mine] = at.of_times(ts_ns[mine])
-        row = found["row_number"].cast(pl.Int64).to_numpy()
+            at_step, at_seq, at_time = (mine[at] for at in self._kinds(name, number, found[mine]))
+            places = self.places(number)
+            step[at_step] = found["step"].gather(at_step).to_numpy()
+            ts_ns[at_step], order[at_step] = places.of_steps(step[at_step])
+            seqs = self._seqs(name, number, found[at_seq])
+            ts_ns[at_seq], order[at_seq] = places.of_changes(seqs)
+            times = found["ts_ns"].gather(at_time).to_numpy()
+            ts_ns[at_time], order[at_time] = places.of_times(times)
         return Hits.sorted(name, (ts_ns, rank, order, step, row))
+
+    def _kinds(self, name: str, rank: int, rows: pl.DataFrame) -> tuple[Numbers, ...]:
+        """Which rows stand at a step, which behind a change, and which at a time."""
+        has_time = rows["ts_ns"].is_not_null().to_numpy()
+        has_step = rows["step"].is_not_null().to_numpy()
+        at_step = has_step & ((name in AT_STEPS) | ~has_time)
+        if name not in AT_STEPS and at_step.any():
+            at_step &= np.isin(rows["step"].fill_null(-1).to_numpy(), self.moments(rank).steps)
+        at_seq = ~at_step & has_time & (name in OF_STATE)
+        at_time = ~at_step & ~at_seq & has_time
+        return tuple(np.flatnonzero(each) for each in (at_step, at_seq, at_time))
+
+    def _seqs(self, name: str, rank: int, rows: pl.DataFrame) -> Numbers:
+        """The places of rows of state in the order of changes."""
+        order = self.moments(rank).order
+        if order.is_recorded:
+            by_time = pl.Series(order.all_last_by(rows["ts_ns"].to_numpy()), dtype=pl.Int64)
+            return rows["seq"].fill_null(by_time).to_numpy()
+        if not len(rows):
+            return np.zeros(0, np.int64)
+        numbered = self._numbered(name, rank).select("row_number", "seq")
+        wanted = rows.lazy().select("row_number")
+        joined = wanted.join(numbered, on="row_number", how="left", maintain_order="left")
+        return joined.collect()["seq"].to_numpy()
+
+    def _numbered(self, name: str, rank: int) -> pl.LazyFrame:
+        """Rows of a rank with their places, where these were not recorded and are inferred."""
+        key = f"{name} of rank {rank}"
+        if key not in self._made:
+            rows = self.table(name).with_row_index("row_number").filter(pl.col("rank") == rank)
+            timed = rows.drop_nulls("ts_ns").collect()
+            self._made[key] = timed.with_columns(self.moments(rank).order.numbers(name)).lazy()
+        return self._made[key]
 
     @cached_property
     def requests(self) -> list[str]:
@@ -126,22 +180,3 @@ class Tables:
         rows = self.table(name)
         num = int(rows.select(pl.len()).collect().item())
         return rows.slice(num // 2, 1).collect().row(0, named=True) if num else None
-
-
-class Places:
-    """Places of many steps or times at once among the steps of a rank."""
-
-    def __init__(self, moments: Moments) -> None:
-        self.step_ns: Numbers = moments.step_ns
-        steps = np.asarray(moments.steps, np.int64)
-        self._order = np.argsort(steps, kind="stable")
-        self._sorted = steps[self._order]
-
-    def of_steps(self, steps: Numbers) -> Numbers:
-        """Places of steps that the rank has."""
-        found: Numbers = self._order[np.searchsorted(self._sorted, steps)]
-        return found
-
-    def of_times(self, ts_ns: Numbers) -> Numbers:
-        """Places of the last steps formed by these times; -1 before the first."""
-        return np.searchsorted(self.step_ns, ts_ns, "right").astype(np.int64) - 1

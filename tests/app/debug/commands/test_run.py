@@ -32,7 +32,7 @@ def test_who_took_a_block_before_is_where_rwatch_goes() -> None:
     told = said(Debugger(a_fight_for_a_block()), "goto 4", "rwatch block 5")
 
     assert "op=claim resource=kv-block id=5 owner=b" in told
-    assert "step 3 of 4" in told
+    assert "step 2 of 4" in told  # it was claimed for step 3, whose batch was not formed yet
 
 
 def test_who_had_a_block_is_a_table_with_an_arrow_at_who_has_it() -> None:

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Literal
 
+import numpy as np
 import polars as pl
 
+from stepscope.app.debug.debugger.marks import Marks
+from stepscope.app.debug.debugger.targets import target_of
+from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.app.debug.moments import Moments, Position
-from stepscope.app.debug.places.marks import Mark, Marks
-from stepscope.app.debug.places.targets import target_of
 from stepscope.app.debug.session import Session
 from stepscope.app.debug.stops import selected
 from stepscope.app.debug.stops.hits import Here
 from stepscope.app.debug.stops.stop import Does, Hit, Stop, found
-from stepscope.app.debug.stops.tables import Tables
+from stepscope.app.debug.stops.tables import OF_STATE, Tables
 from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 
-GRAINS = {"step": "step", "change": "event"}
+Grain = Literal["step", "change"]
 
 
 class Debugger:
@@ -64,8 +67,9 @@ class Debugger:
 
     def here_of(self, rank: int, position: Position) -> Here:
         """Any position in the order of the run."""
-        place = None if position.step is None else self.moments.place_of(position.step)
-        return Here(position.ts_ns, rank, -1 if place is None else place)
+        seq = np.array([position.seq or BEFORE_ALL])
+        reached, _ = self.tables.places(rank).of_changes(seq)
+        return Here(max(position.ts_ns, int(reached[0])), rank, int(seq[0]))
 
     @property
     def moments(self) -> Moments:
@@ -92,13 +96,13 @@ class Debugger:
 
     # ── moving ───────────────────────────────────────────────────────────────────────────────
 
-    def forward(self, grain: str = "step", times: int = 1) -> bool:
+    def forward(self, grain: Grain = "step", times: int = 1) -> bool:
         """Go on by steps or changes; False where the end was in the way."""
-        return all(self.session.next(GRAINS[grain]) for _ in range(times))
+        return all(self.session.next(self._grain(grain)) for _ in range(times))
 
-    def back(self, grain: str = "step", times: int = 1) -> bool:
+    def back(self, grain: Grain = "step", times: int = 1) -> bool:
         """Go back by steps or changes; False where the start was in the way."""
-        return all(self.session.back(GRAINS[grain]) for _ in range(times))
+        return all(self.session.back(self._grain(grain)) for _ in range(times))
 
     def goto(self, text: str) -> None:
         """Go to a place, as `targets` reads it; raises ConfigError where there is none such."""
@@ -108,7 +112,7 @@ class Debugger:
         elif target.step is not None:
             self.session.goto(step=target.step)
         elif target.seq is not None:
-            self._goto_change(target.seq)
+            self.session.goto(seq=target.seq)
         else:
             first_ns, last_ns = self.bounds_ns
             after_ns = target.after_ns
@@ -116,17 +120,10 @@ class Debugger:
                 after_ns = round((last_ns - first_ns) * (target.share or 0))
             self.session.goto(ts_ns=first_ns + after_ns)
 
-    def go(self, mark: Mark) -> None:
+    def go(self, mark: Position) -> None:
         """Go to where a mark leads, in its rank."""
         self.switch(mark.rank)
-        at_step = mark.step is not None and self.moments.place_of(mark.step) is not None
-        self.session.goto(ts_ns=mark.ts_ns)
-        if at_step and self.position.step != mark.step:
-            self.session.goto(step=mark.step)
-
-    def mark_of(self, position: Position) -> Mark:
-        """A position of the current rank, as marks keep it."""
-        return Mark(self.rank, position.step, getattr(position, "seq", None), position.ts_ns)
+        self.session.position = mark
 
     def position_of(self, text: str) -> Position:
         """The position that is written so, without going there."""
@@ -186,6 +183,8 @@ class Debugger:
         step = int(stop.sources[hit.source].step[hit.place])
         if step >= 0:
             self.session.goto(step=step)
+        elif stop.sources[hit.source].table in OF_STATE:
+            self.session.goto(seq=hit.here.order)
         else:
             self.session.position = self.moments.position(hit.here.ts_ns)
         self.last_hit = hit
@@ -203,11 +202,11 @@ class Debugger:
             raise ConfigError("there is nothing to stop at", todo="make one with break or watch")
         return stops
 
-    def _goto_change(self, seq: int) -> None:
-        times = self.moments.event_ns
-        if not 0 <= seq < len(times):
-            raise ConfigError(f"there is no change #{seq}", todo=f"there are {len(times):,}")
-        self.session.goto(ts_ns=int(times[seq]))
+    def _grain(self, grain: Grain) -> str:
+        """A step, or the smallest that is told: a change of state, else whatever happened."""
+        if grain == "step":
+            return grain
+        return "seq" if len(self.moments.seqs) else "event"
 
     def _ranks_known(self) -> str:
         return f"it has {', '.join(map(str, self.ranks))}" if self.ranks else "it has no rows"

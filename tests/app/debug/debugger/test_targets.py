@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.app.debug.places.targets import Target, target_of
+from stepscope.app.debug.debugger.targets import Target, target_of
 from stepscope.ingest.errors import ConfigError
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app.debug.places.marks import Mark, Marks
+from stepscope.app.debug.debugger.marks import Marks
+from stepscope.app.debug.moments import Position
 from stepscope.ingest.errors import ConfigError, WriteError
 
-HERE = Mark(0, 3, None, 300)
+HERE = Position(0, 3, None, 300)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ def test_a_damaged_file_is_one_line_with_its_name(state: Path) -> None:
     file.write_text("{")
 
     with pytest.raises(ConfigError, match=f"{file.name}: marks cannot be read"):
-        Marks(Path("run.trace"))
+        Marks(Path("run.trace")).get("storm")
 
 
 def test_where_nothing_can_be_written_it_is_said(state: Path) -> None:

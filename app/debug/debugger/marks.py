@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from stepscope.app.debug.moments import Position
 from stepscope.ingest.errors import ConfigError, WriteError
 
 FOLDER = "STEPSCOPE_STATE"
@@ -21,47 +22,42 @@ OFF = "off"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """Where a name leads: a rank, and there a step's position or a time in between."""
-
-    rank: int
-    step: int | None
-    seq: int | None
-    ts_ns: int
-
-
 class Marks:
     """The marks of one trace; they live as long as the process where `path` is None."""
 
     def __init__(self, path: Path | None) -> None:
         self.file = None if path is None else _file_of(path)
-        self._marks = _read(self.file)
+        self._read: dict[str, Position] | None = None
 
     @property
-    def all(self) -> Mapping[str, Mark]:
-        """Every mark by its name."""
-        return self._marks
+    def all(self) -> Mapping[str, Position]:
+        """Every mark by its name; raises ConfigError where their file is damaged."""
+        if self._read is None:
+            self._read = _read(self.file)
+        return self._read
 
-    def put(self, name: str, mark: Mark) -> None:
+    def put(self, name: str, mark: Position) -> None:
         """Give a place a name; raises ConfigError for what cannot be one, WriteError."""
         if not _NAME.fullmatch(name):
             todo = "use letters, digits, dots, dashes and underscores"
             raise ConfigError(f"{name!r} cannot be the name of a mark", todo=todo)
-        self._marks = {**self._marks, name: mark}
-        _write(self.file, self._marks)
+        self._keep({**self.all, name: mark})
 
     def drop(self, name: str) -> None:
         """Forget a mark; raises ConfigError where there is none of the name."""
         self.get(name)
-        self._marks = {other: mark for other, mark in self._marks.items() if other != name}
-        _write(self.file, self._marks)
+        self._keep({other: mark for other, mark in self.all.items() if other != name})
 
-    def get(self, name: str) -> Mark:
+    def get(self, name: str) -> Position:
         """Find a mark; raises ConfigError naming those that there are."""
-        if name in self._marks:
-            return self._marks[name]
-        todo = f"there are {', '.join(self._marks)}" if self._marks else "mark NAME makes one"
+        if name in self.all:
+            return self.all[name]
+        todo = f"there are {', '.join(self.all)}" if self.all else "mark NAME makes one"
         raise ConfigError(f"no mark is called {name!r}", todo=todo)
+
+    def _keep(self, marks: dict[str, Position]) -> None:
+        _write(self.file, marks)
+        self._read = marks
 
 
 def _file_of(path: Path) -> Path | None:
@@ -79,17 +75,17 @@ def _file_of(path: Path) -> Path | None:
     return None
 
 
-def _read(file: Path | None) -> dict[str, Mark]:
+def _read(file: Path | None) -> dict[str, Position]:
     """The marks of a file; none where it is missing, ConfigError where it is damaged."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Mark]) if file else {}
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Position]) if file else {}
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigError(f"marks cannot be read: {error}", where=str(file)) from None
 
 
-def _write(file: Path | None, marks: Mapping[str, Mark]) -> None:
+def _write(file: Path | None, marks: Mapping[str, Position]) -> None:
     """Put all marks in place of those that were there, in one rename."""
     if file is None:
         return

@@ -1,1 +1,0 @@
-"""Places in a trace: how they are written, and those that were given a name."""
