@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import click
 
+from stepscope.app.cli.failures import told
 from stepscope.app.cli.given import refuse_repeats
 from stepscope.app.printable import plain
-from stepscope.ingest.errors import StepscopeError, TraceError
 
 COMMANDS: dict[str, str] = {
     "record": "Run the reference engine and record it.",
@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "rules": "List the rules, or begin a new one.",
     "tui": "Look at a trace in the terminal.",
     "web": "Look at a trace in the browser.",
+    "debug": "Go through a run step by step, forward and back.",
     "sql": "Run an SQL query over the tables of a trace.",
     "convert": "Convert a trace to another format.",
     "merge": "Merge a profile's kernels into the steps of a recording.",
@@ -115,28 +116,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("STEPSCOPE_DEBUG"):
             raise
-        return _complain(*_told(error))
+        return _complain(*told(error))
     return code if isinstance(code, int) else 0
-
-
-def _told(error: Exception) -> tuple[str, int]:
-    """Return the line and the exit code for whatever a command ended in."""
-    if isinstance(error, StepscopeError):
-        return str(error), error.exit_code
-    if isinstance(error, OSError):
-        return f"{error.filename or 'system'}: {error.strerror or error}", 2
-    if _is_damage(error):
-        return f"the trace's files are damaged: {error}", TraceError.exit_code
-    bug = f"{type(error).__name__}: {error}".partition("\n")[0]
-    return f"a bug in stepscope: {bug}; run again with STEPSCOPE_DEBUG=1", 70
-
-
-def _is_damage(error: Exception) -> bool:
-    """Tell whether Polars met a Parquet file whose footer is whole and whose pages are not.
-
-    Only reading a page shows it, which happens wherever a table is collected.
-    """
-    return type(error).__name__ == "ComputeError" and str(error).startswith("parquet:")
 
 
 def _complain(message: str, code: int) -> int:

@@ -51,12 +51,17 @@ def table_lines(table: Table) -> Iterator[str]:
     """A table under its title, a line a row; what was left out is counted below."""
     if table.title:
         yield plain(table.title)
-    cells = [[_cell(value) for value in row] for row in table.rows]
-    head = [plain(name) for name in table.columns]
+    head, *cells = cell_texts(table)
     drawn = list(aligned(head, cells, table.stands_right(), ruled=table.is_ruled))
     yield from drawn[0 if any(table.columns) else 1 + table.is_ruled :]
     if table.num_more:
         yield f"and {table.num_more:,} more"
+
+
+def cell_texts(table: Table) -> list[list[str]]:
+    """What stands in a table: the names of its columns, and below them its rows."""
+    head = [plain(name) for name in table.columns]
+    return [head, *([_cell(value) for value in row] for row in table.rows)]
 
 
 def _cell(value: object) -> str:

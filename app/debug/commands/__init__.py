@@ -45,3 +45,10 @@ def run(debugger: Debugger, line: str) -> Answer:
         todo = f"did you mean {' or '.join(close)}?" if close else "help lists the commands"
         raise ConfigError(f"no command {name!r}", todo=todo)
     return COMMANDS[name].run(debugger, found["words"].strip())
+
+
+def name_of(line: str) -> str | None:
+    """The name of the command that a line calls, by whatever alias; None where it calls none."""
+    found = _LINE.fullmatch(line.strip())
+    command = COMMANDS.get(found["name"]) if found else None
+    return command.name if command else None

@@ -12,7 +12,7 @@ from stepscope.app.debug.debugger import Debugger
 from stepscope.app.present.blocks import Block, Paragraph, Table
 from stepscope.ingest.times import MS
 
-MAX_ROWS = 40
+MAX_ROWS = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from stepscope.app.debug.commands.answer import Answer, Command, Group, said
-from stepscope.app.debug.commands.where_it_is import hit_answer, traced, where
+from stepscope.app.debug.commands.where_it_is import change, hit_answer, traced, where
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.debugger.targets import FORMS
 from stepscope.app.debug.stops.stop import Hit
@@ -36,7 +36,8 @@ def _step(debugger: Debugger, words: str) -> Answer:
 
 def _stepi(debugger: Debugger, words: str) -> Answer:
     times = number_of(words)
-    return _moved(debugger, lambda: debugger.forward("change", times), "last change")
+    moved = _moved(debugger, lambda: debugger.forward("change", times), "last change")
+    return change(debugger).then(moved)
 
 
 def _back(debugger: Debugger, words: str) -> Answer:
@@ -46,7 +47,8 @@ def _back(debugger: Debugger, words: str) -> Answer:
 
 def _backi(debugger: Debugger, words: str) -> Answer:
     times = number_of(words)
-    return _moved(debugger, lambda: debugger.back("change", times), "first change")
+    moved = _moved(debugger, lambda: debugger.back("change", times), "first change")
+    return change(debugger).then(moved)
 
 
 def _goto(debugger: Debugger, words: str) -> Answer:

@@ -14,6 +14,7 @@ from stepscope.app.present.where import RESOLUTION_NS, step_of
 from stepscope.app.units import moment
 
 MOST_TRACED = 100
+MOST_AT_ONCE = 8
 BRIEF = {
     "lifecycle": ("event", "request", "cause"),
     "decisions": ("verdict", "subject", "reason"),
@@ -48,12 +49,19 @@ def place_text(debugger: Debugger) -> str:
     return f"{rank}{step_of(position.step, place, len(moments.steps))} · {after}"
 
 
+def prompt_text(debugger: Debugger) -> str:
+    """Where it is, as a prompt: `step 86> `, and of several ranks `rank 1 step 86> `."""
+    rank = f"rank {debugger.rank} " if len(debugger.ranks) > 1 else ""
+    step = debugger.position.step
+    return f"{rank}{'start' if step is None else f'step {step}'}> "
+
+
 def where(debugger: Debugger) -> Answer:
     """Where it is, and in a line what the engine held there."""
     state = debugger.session.state
     told = {
-        "waiting": state.waiting, "running": state.running, "in the batch": state.batch,
-        "KV blocks held": state.kv_blocks, "slots held": state.slots,
+        "waiting": state.waiting, "running": state.running, "in batch": state.batch,
+        "blocks": state.kv_blocks, "slots": state.slots,
     }  # fmt: skip
     known = [f"{len(held):,} {name}" for name, held in told.items() if held is not None]
     line = " · ".join([place_text(debugger), *known])
@@ -70,6 +78,23 @@ def row_text(row: Mapping[str, Any], table: str = "", *, brief: bool = True) -> 
     rest = [name for name in row if name not in first and not (brief and name in LEFT_OUT)]
     shown = [f"{name}={row[name]}" for name in (*first, *rest) if row[name] is not None]
     return " ".join(shown[:MOST_COLUMNS] if brief else shown)
+
+
+def change(debugger: Debugger) -> Answer:
+    """What the change tells that it stands behind; nothing where it stands behind none."""
+    seq = debugger.position.seq
+    if seq is None:
+        return Answer()
+    told = {
+        table: rows.to_dicts()
+        for table, rows in debugger.tables.told_at(debugger.rank, seq).items()
+        if len(rows)
+    }
+    lines = [f"{table}: {row_text(row, table)}" for table, rows in told.items() for row in rows]
+    shown = [*map(Paragraph, lines[:MOST_AT_ONCE])]
+    if len(lines) > len(shown):
+        shown.append(Paragraph(f"and {len(lines) - len(shown):,} more at once"))
+    return Answer(tuple(shown), {"change": told})
 
 
 def hit_answer(debugger: Debugger, hit: Hit) -> Answer:

@@ -60,19 +60,25 @@ class Marks:
         self._read = marks
 
 
-def _file_of(path: Path) -> Path | None:
-    """Where marks of a trace are kept; None where STEPSCOPE_STATE is `off`, or without a home."""
+def state_folder() -> Path | None:
+    """Where we keep what a user told us; None where STEPSCOPE_STATE is `off`, or without a home."""
     said = os.environ.get(FOLDER, "").strip()
     if said.lower() == OFF:
         return None
-    shared = Path(os.environ.get("XDG_STATE_HOME", ""))
-    name = f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]}.json"
     if said:
-        return Path(said) / "marks" / name
+        return Path(said)
+    shared = Path(os.environ.get("XDG_STATE_HOME", ""))
     with suppress(RuntimeError):
         home = shared if shared.is_absolute() else Path.home() / ".local" / "state"
-        return home / "stepscope" / "marks" / name
+        return home / "stepscope"
     return None
+
+
+def _file_of(path: Path) -> Path | None:
+    """Where marks of a trace are kept; None where nothing is."""
+    folder = state_folder()
+    name = f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]}.json"
+    return folder and folder / "marks" / name
 
 
 def _read(file: Path | None) -> dict[str, Position]:

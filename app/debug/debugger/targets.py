@@ -9,7 +9,7 @@ from stepscope.app.units import UNITS
 from stepscope.ingest.errors import ConfigError
 
 FORMS = "86, 8.66s, 40%, @name, #1234, start or end"
-_TIME = re.compile(r"(?P<number>-?\d+(?:\.\d+)?)\s*(?P<unit>s|ms|us|µs|ns)")
+_TIME = re.compile(r"(?P<number>-?\d[\d,]*(?:\.\d+)?)\s*(?P<unit>s|ms|us|µs|ns)")
 _NS = {**{unit: ns for ns, unit in UNITS}, "us": 1_000}
 
 
@@ -34,7 +34,7 @@ def target_of(text: str) -> Target:
     if text in {"start", "end"}:
         return Target(share=float(text == "end"))
     if found := _TIME.fullmatch(text):
-        return Target(after_ns=round(float(found["number"]) * _NS[found["unit"]]))
+        return Target(after_ns=round(float(found["number"].replace(",", "")) * _NS[found["unit"]]))
     if re.fullmatch(r"-?\d+", text):
         return Target(step=int(text))
     if re.fullmatch(r"#\d+", text):

@@ -97,6 +97,18 @@ class Tables:
         is_then = pl.when(pl.col("seq").is_null()).then(by_time).otherwise(pl.col("seq") <= last)
         return rows.filter(is_then).sort("seq", maintain_order=True)
 
+    def told_at(self, rank: int, seq: int) -> dict[str, pl.DataFrame]:
+        """The rows of a rank that tell of the change at a place, by their tables."""
+        is_recorded = self.moments(rank).order.is_recorded
+        wanted = (pl.col("rank") == rank) & (pl.col("seq") == seq)
+        found = {
+            name: (self.table(name) if is_recorded else self._numbered(name, rank)).filter(wanted)
+            for name in MEANINGS
+            if name in OF_STATE and self.is_recorded(name)
+        }
+        rows = dict(zip(found, pl.collect_all(found.values()), strict=True))
+        return {name: told.drop("row_number", strict=False) for name, told in rows.items()}
+
     def rows(
         self, hits: Hits, places: Sequence[int], columns: Sequence[str] | None = None
     ) -> pl.DataFrame:

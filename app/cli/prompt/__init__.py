@@ -1,0 +1,1 @@
+"""The prompt of `stepscope debug`: lines from a person, a script or a program, and answers."""
