@@ -39,12 +39,13 @@ class RecordedStep:
 
     __slots__ = ("batch", "began_ns", "counts", "formed_ns", "number", "opened", "rows")
 
-    def __init__(
-        self, number: int, formed_ns: int, counts: Sequence[Any], batch: Any, rows: dict[str, Any]
-    ) -> None:
-        self.number, self.formed_ns, self.began_ns = number, formed_ns, formed_ns
-        self.counts, self.batch, self.rows = counts, batch, rows
-        self.opened: Any = None
+    number: int
+    formed_ns: int
+    began_ns: int
+    counts: Sequence[Any]
+    batch: Any
+    rows: dict[str, Any]
+    opened: Any
 
 
 class RecordedScheduler:
@@ -235,7 +236,9 @@ class RecordedScheduler:
         self, ts_ns: int, counts: Sequence[Any], batch: Any, rows: dict[str, Any] = _NO_ROWS
     ) -> RecordedStep:
         number = self._number
-        step = RecordedStep(number, ts_ns, counts, batch, rows)
+        step = _new_step(RecordedStep)
+        step.number, step.formed_ns, step.began_ns = number, ts_ns, ts_ns
+        step.counts, step.batch, step.rows, step.opened = counts, batch, rows, None
         if self._overlaps or not self._under_way:
             step.opened = self._begin_step(number, ts_ns, ts_ns, *counts)
         self._under_way.append(step)

@@ -181,14 +181,16 @@ class _Ids(dict[Any, int]):
     What is no text raises `KeyError`: a number is spelt where the row is mended, all else refused.
     """
 
-    def __init__(self, written: Callable[[str], int]) -> None:
+    def __init__(self, lock: threading.RLock, written: Callable[[bytes], int]) -> None:
         super().__init__()
-        self._written = written
+        self._lock, self._written = lock, written
 
     def __missing__(self, text: Any) -> int:
-        if type(text) is str:
-            return self._written(text)
-        raise KeyError(text)
+        if type(text) is not str:
+            raise KeyError(text)
+        with self._lock:
+            number = self[text] = self._written(text.encode("utf-8", "replace"))
+        return number
 
 
 class Strings:
@@ -199,7 +201,7 @@ class Strings:
     """
 
     def __init__(self, journal: Journal) -> None:
-        self.ids: dict[Any, int] = _Ids(self._written_text)
+        self.ids: dict[Any, int] = _Ids(journal.lock, self.written)
         self._journal = journal
         self._mapped: Segment = bytearray()
         self._first, self._end = 0, 0
@@ -210,7 +212,7 @@ class Strings:
             text = str(text)
         elif not isinstance(text, str):
             raise TypeError(f"{type(text).__name__} where a string belongs")
-        return self.ids.get(text) or self._written_text(text)
+        return self.ids[text]
 
     def written(self, raw: bytes) -> int:
         """Write bytes, which are whole in the file from then on; give their id."""
@@ -223,11 +225,6 @@ class Strings:
         number, end = (self._first + at) // 8, at + 4 + len(raw)
         self._mapped[at:end] = len(raw).to_bytes(4, "little") + raw
         self._mapped[end : end + 4] = number.to_bytes(4, "little")
-        return number
-
-    def _written_text(self, text: str) -> int:
-        with self._journal.lock:
-            number = self.ids[text] = self.written(text.encode("utf-8", "replace"))
         return number
 
     def _turn(self, size: int) -> None:

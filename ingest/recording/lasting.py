@@ -94,6 +94,10 @@ class _Kept(NamedTuple):
     slot: int
 
 
+_UNKNOWN = _Kept(0, *map(int, (NULL64, NULL64, NULL64, NULL32)))
+"""Of a request that is new in the batch."""
+
+
 class Lasting:
     """The batches of one scheduler, told by what changes; for the one thread that schedules.
 
@@ -138,7 +142,24 @@ class Lasting:
         if not self.batch:
             self._drop("batch_rows", len(self.requests), LookupError(NONE_BEFORE))
             return None
-        return self._told(step, ts_ns, left, rows)
+        if rows or self._num_changes + 1 >= MOST_CHANGES:
+            return self._told(step, ts_ns, left, rows)
+        requests, kept, counter = [*self.requests], [*self._kept], self.counter + 1
+        try:  # what `_told` does, where some left and no more: an engine does that most
+            with self._journal.lock:
+                gone = sorted({requests.index(name) for name in left if name in requests})
+                for place in reversed(gone):
+                    del requests[place], kept[place]
+                raw = HEAD.pack(self.batch, len(gone), 0, counter) + array("I", gone).tobytes()
+                batch = self._journal.strings.written(raw)
+                self.record_batch(step, ts_ns, counter, batch, len(requests))
+        except Exception as error:
+            self.batch = 0
+            self._drop("batch_rows", len(requests), error)
+            return None
+        self.requests, self._kept, self.counter, self.batch = requests, kept, counter, batch
+        self._num_changes += 1
+        return _new(Formed, (step, counter, batch, requests))
 
     def whole(self, step: int, ts_ns: int, rows: Iterable[BatchRow]) -> Formed | None:
         """Record a batch of exactly these rows, in this order."""
@@ -168,16 +189,14 @@ class Lasting:
     def _told(
         self, step: int, ts_ns: int, left: Iterable[str], rows: Iterable[BatchRow]
     ) -> Formed | None:
-        requests, kept, num_rows = list(self.requests), list(self._kept), len(self.requests)
+        requests, kept, num_rows = [*self.requests], [*self._kept], len(self.requests)
         counter = self.counter + 1
         try:
             with self._journal.lock:
-                gone = _places(requests, left) if left else []
+                gone = sorted({requests.index(name) for name in left if name in requests})
                 for place in reversed(gone):
                     del requests[place], kept[place]
-                told = (
-                    [self._told_row(row, requests, kept, counter) for row in rows] if rows else []
-                )
+                told = self._told_rows(rows, requests, kept, counter) if rows else []
                 num_rows = len(requests)
                 batch = self._changed(gone, told, kept, counter)
                 self.record_batch(step, ts_ns, counter, batch, num_rows)
@@ -186,35 +205,39 @@ class Lasting:
             self._drop("batch_rows", num_rows, error)
             return None
         self.requests, self._kept, self.counter, self.batch = requests, kept, counter, batch
-        return Formed(step, counter, batch, requests)
+        return _new(Formed, (step, counter, batch, requests))
 
-    def _told_row(
-        self, row: Sequence[Any], requests: list[str], kept: list[_Kept], counter: int
-    ) -> tuple[Any, ...]:
-        if not isinstance(row, BatchRow):
-            row = BatchRow(*row)
-        place = requests.index(row.request) if row.request in requests else len(requests)
-        number = self._journal.strings.id_of
-        last = kept[place] if place < len(kept) else None
-        prompt_len, slot = (last.prompt_len, last.slot) if last else (NULL64, NULL32)
-        told = (
-            place, number(row.request), number(row.phase), row.num_tokens,
-            NULL64 if row.num_computed is None else row.num_computed,
-            NULL64 if row.position is None else row.position,
-            prompt_len if row.prompt_len is None else row.prompt_len,
-            NULL64 if row.num_cached is None else row.num_cached,
-            slot if row.slot is None else row.slot,
-            NULL32 if row.num_draft is None else row.num_draft,
-            NULL32 if row.num_accepted is None else row.num_accepted,
-            NULL8 if row.is_final_chunk is None else row.is_final_chunk,
-            NULL8 if row.is_recompute is None else row.is_recompute,
-        )  # fmt: skip
-        stays = _kept(told, counter)
-        if last is None:
-            requests.append(row.request)
-            kept.append(stays)
-        else:
-            kept[place] = stays
+    def _told_rows(
+        self, rows: Iterable[Sequence[Any]], requests: list[str], kept: list[_Kept], counter: int
+    ) -> list[tuple[Any, ...]]:
+        """What is written of rows; `requests` and `kept` become what they are with these."""
+        ids, id_of = self._journal.strings.ids, self._journal.strings.id_of
+        places = dict(zip(requests, range(len(requests)), strict=True))
+        told = []
+        for row in rows:
+            whole = row if isinstance(row, BatchRow) else BatchRow(*row)
+            (name, phase, num_tokens, num_computed, given, prompt, cached, slot, draft, accepted,
+             is_final, is_recompute) = whole  # fmt: skip
+            place = places.setdefault(name, len(requests))
+            if place == len(requests):
+                requests.append(name)
+                kept.append(_UNKNOWN)
+            number, last = ids.get(name) or id_of(name), kept[place]
+            computed = NULL64 if num_computed is None else num_computed
+            position = NULL64 if given is None else given
+            prompt = last.prompt_len if prompt is None else prompt
+            slot = last.slot if slot is None else slot
+            kept[place] = _new(_Kept, (
+                number, computed if computed == NULL64 else computed + num_tokens - counter - 1,
+                position if position == NULL64 else position - counter, prompt, slot,
+            ))  # fmt: skip
+            told.append((
+                place, number, ids.get(phase) or id_of(phase), num_tokens, computed, position,
+                prompt, NULL64 if cached is None else cached, slot,
+                NULL32 if draft is None else draft, NULL32 if accepted is None else accepted,
+                NULL8 if is_final is None else is_final,
+                NULL8 if is_recompute is None else is_recompute,
+            ))  # fmt: skip
         return told
 
     def _changed(
@@ -244,18 +267,6 @@ class Lasting:
 def _places(requests: list[str], some: Iterable[str]) -> list[int]:
     """Where those of `some` stand that are among the requests, in order."""
     return sorted({requests.index(request) for request in some if request in requests})
-
-
-def _kept(told: Sequence[Any], counter: int) -> _Kept:
-    """What a row that was told leaves for the steps that follow."""
-    _, request, _, num_tokens, num_computed, position, prompt_len, _, slot, *_ = told
-    return _Kept(
-        request,
-        num_computed if num_computed == NULL64 else num_computed + num_tokens - counter - 1,
-        position if position == NULL64 else position - counter,
-        prompt_len,
-        slot,
-    )
 
 
 def _going_on(place: int, kept: _Kept, decode: int, counter: int) -> tuple[Any, ...]:

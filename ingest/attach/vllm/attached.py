@@ -45,7 +45,7 @@ class AttachedScheduler:
         self._left = LeftBehind(scheduler, self._line, recording)
         self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks)
         self._under_way: deque[Formed] = deque()
-        self._num_disturbed = 0
+        self._num_disturbed, self._watches_sessions = 0, False
         self._preemptions = Preemptions(scheduler, self._blocks)
         self._preempted = self._preemptions.found
         self._put_back: list[tuple[Any, int | None]] = []
@@ -70,7 +70,10 @@ class AttachedScheduler:
         def around(name: str, **ours: Callable[..., None] | None) -> None:
             self.hooks.around(self._scheduler, name, FOLLOWED["scheduler"][name], **ours)
 
-        self._hook_requests()
+        takes = FOLLOWED["scheduler"]
+        # What is called once for each request is one function of ours, and not three.
+        for name, make in (("add_request", self._adding), ("_free_request", self._ending)):
+            self.hooks.instead(self._scheduler, name, takes[name], make)
         watched = self._watched
         around("schedule", before=watched.begin if watched.has_to_begin else None,
                after=self._scheduled)  # fmt: skip
@@ -78,49 +81,60 @@ class AttachedScheduler:
         self._preemptions.watch(self.hooks, after=self._was_preempted)
         around("finish_requests", after=self._flushed)
         around("shutdown", before=self.close)
-        for name, takes, told in (
-            ("reset_prefix_cache", (), self._flushed),
-            ("set_pause_state", (), self._paused),
-            ("_handle_stopped_request", ("request",), self._stopped),
+        for name, told in (
+            ("reset_prefix_cache", self._flushed),
+            ("set_pause_state", self._paused),
         ):
             if hasattr(self._scheduler, name):
-                self.hooks.around(self._scheduler, name, takes, after=told)
+                self.hooks.around(self._scheduler, name, after=told)
+
+    def _watch_sessions(self) -> None:
+        """From the first request on whose input may go on: each that ends is asked for then."""
+        self._watches_sessions = True
+        if hasattr(self._scheduler, name := "_handle_stopped_request"):
+            self.hooks.around(self._scheduler, name, ("request",), after=self._stopped)
 
     # ── requests come and go ─────────────────────────────────────────────────────────────────
 
-    def _hook_requests(self) -> None:
-        """What is called once for each request is one function of ours, and not three."""
-        hooks, takes, ended = self.hooks, FOLLOWED["scheduler"], self._ended
+    def _adding(self, add: Callable[..., Any]) -> Callable[..., Any]:
+        hooks = self.hooks
 
-        def adding(add: Callable[..., Any]) -> Callable[..., Any]:
-            def hooked(request: Any, *args: Any, **kwargs: Any) -> Any:
-                try:
-                    was_known = request.request_id in self._scheduler.requests
-                except Exception as error:
-                    hooks.stop(error)
-                result = add(request, *args, **kwargs)
-                try:
-                    if not hooks.is_stopped:
-                        self._added(request, was_known=was_known)
-                except Exception as error:
-                    hooks.stop(error)
-                return result
-
-            return hooked
-
-        def ending(free: Callable[..., Any]) -> Callable[..., Any]:
-            def hooked(request: Any, *args: Any, **kwargs: Any) -> Any:
+        def hooked(request: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                was_known = request.request_id in self._scheduler.requests
+            except Exception as error:
+                hooks.stop(error)
+            result = add(request, *args, **kwargs)
+            try:
                 if not hooks.is_stopped:
-                    try:
-                        ended.append((request, request.status.name))
-                    except Exception as error:
-                        hooks.stop(error)
+                    self._added(request, was_known=was_known)
+            except Exception as error:
+                hooks.stop(error)
+            return result
+
+        return hooked
+
+    def _ending(self, free: Callable[..., Any]) -> Callable[..., Any]:
+        hooks, ended, blocks = self.hooks, self._ended, self._blocks
+        # A connector may free what is not the request's that ends.
+        has_connector = getattr(self._scheduler, "connector", None) is not None
+        group = () if has_connector else blocks.only_group
+
+        def hooked(request: Any, *args: Any, **kwargs: Any) -> Any:
+            if hooks.is_stopped:
                 return free(request, *args, **kwargs)
+            try:
+                ended.append((request, request.status.name))
+                if group:
+                    blocks.acts_for = request.request_id, *group
+            except Exception as error:
+                hooks.stop(error)
+            try:
+                return free(request, *args, **kwargs)
+            finally:
+                blocks.acts_for = None
 
-            return hooked
-
-        hooks.instead(self._scheduler, "add_request", takes["add_request"], adding)
-        hooks.instead(self._scheduler, "_free_request", takes["_free_request"], ending)
+        return hooked
 
     def _added(self, request: Any, *, was_known: bool) -> None:
         if was_known or request.request_id not in self._scheduler.requests:
@@ -134,6 +148,8 @@ class AttachedScheduler:
             getattr(lora, "lora_name", None),
         )  # fmt: skip
         self._left.came(request.request_id)
+        if getattr(request, "resumable", False) and not self._watches_sessions:
+            self._watch_sessions()
 
     def _was_preempted(self, _: object, request: Any) -> None:
         if not self._preemptions.has_begun:
@@ -171,23 +187,26 @@ class AttachedScheduler:
         is_the_same = names == batches.names and not (
             batches.prefilling or output.scheduled_spec_decode_tokens
         )
+        num, num_disturbed = len(names), self._num_disturbed
+        is_quiet = not (
+            num_waiting
+            or num != num_running
+            or watched.call.looked
+            or self._preempted
+            or self._left.order is not None
+            or watched.is_blind
+        )
         if is_the_same:
-            num, total = len(names), output.total_num_scheduled_tokens
-            counts = "decode", 0, num, 0, total, *room, None
-            step, num_disturbed = self.recording.formed_again(ts_ns, counts), self._num_disturbed
+            counts = "decode", 0, num, 0, output.total_num_scheduled_tokens, *room, None
+            step = self.recording.formed_again(ts_ns, counts)
             self._under_way.append(_new(Formed, (output, step, (), num, num_disturbed, False)))
-            if blocks.changes:
-                self._tell_blocks(ts_ns)
-            if not (
-                num_waiting
-                or num != num_running
-                or watched.call.looked
-                or self._preempted
-                or self._left.order is not None
-                or watched.is_blind
-            ):
-                return
-        self._tell_what_changed(ts_ns, output, None if is_the_same else room, num_waiting)
+        elif is_quiet:
+            self._under_way.append(batches.tell(ts_ns, output, num_disturbed, room))
+        if blocks.changes and (is_the_same or is_quiet):
+            self.recording.blocks(ts_ns, blocks.changes)
+            blocks.changes.clear()
+        if not is_quiet:
+            self._tell_what_changed(ts_ns, output, None if is_the_same else room, num_waiting)
 
     def _tell_what_changed(
         self, ts_ns: int, output: Any, room: tuple[Any, ...] | None, num_waiting: int
@@ -242,12 +261,13 @@ class AttachedScheduler:
                 tell_outputs(
                     self.recording, ts_ns, formed, sent, how, is_as_expected=is_as_expected
                 )
-        if self._ended or self._put_back or self._blocks.changes:
-            if self._ended:
-                self._tell_ended(ts_ns)
-            if self._put_back:
-                self._tell_put_back(ts_ns)
-            self._tell_blocks(ts_ns)
+        if self._ended:
+            self._tell_ended(ts_ns)
+        if self._put_back:
+            self._tell_put_back(ts_ns)
+        if changes := self._blocks.changes:
+            self.recording.blocks(ts_ns, changes)
+            changes.clear()
 
     def _taken(self, output: Any) -> Formed | None:
         """Take the batch of these outputs from those under way."""
@@ -306,17 +326,19 @@ class AttachedScheduler:
 
     def _tell_ended(self, ts_ns: int) -> None:
         told: list[tuple[str, str, int | None, str | None]] = []
-        self._left.left([request.request_id for request, _ in self._ended])
+        names, prefilling, lost = [], self._batches.prefilling, self._lost
         for request, status in self._ended:
             name, event = request.request_id, ENDS.get(status, "finish")
             self._num_disturbed += event != "finish"
             if self._line.is_sorted:
                 self._line.leave(name)
-            self._batches.prefilling.pop(name, None)
-            self._lost.pop(name, None)
+            prefilling.pop(name, None)
+            lost.pop(name, None)
+            names.append(name)
             cause = status.removeprefix("FINISHED_").lower()
             told.append((name, event, request.num_output_tokens, cause))
         self._ended.clear()
+        self._left.left(names)
         self.recording.events(ts_ns, told)
 
     def _tell_put_back(self, ts_ns: int) -> None:

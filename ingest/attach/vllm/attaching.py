@@ -6,7 +6,6 @@ import atexit
 import logging
 import os
 import weakref
-from contextlib import suppress
 from functools import wraps
 from types import ModuleType
 from typing import Any
@@ -159,9 +158,10 @@ def _watch_requests(module: ModuleType) -> None:
     @wraps(made.__func__)
     def made_and_named(cls: Any, sent: Any, *args: Any, **kwargs: Any) -> Any:
         request = made.__func__(cls, sent, *args, **kwargs)
-        with suppress(AttributeError):
-            named = getattr(sent, "external_req_id", sent.request_id)
-            request.stepscope_external_id = named
+        try:
+            request.stepscope_external_id = getattr(sent, "external_req_id", sent.request_id)
+        except AttributeError:  # a version whose requests have no room for more
+            log.debug("a request does not take its client's id", exc_info=True)
         return request
 
     module.Request.from_engine_core_request = classmethod(made_and_named)

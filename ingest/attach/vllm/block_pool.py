@@ -17,8 +17,11 @@ _new = tuple.__new__
 NOBODY = "nobody"
 """Owner of what was taken on nobody's behalf, such as by a KV connector."""
 MOST_FRAMES, ENDS = 6, ("schedule", "update_from_output")
-_CAN_TELL: dict[CodeType, bool] = {}
-"""Whether a function has a request among its locals: asking that anew costs as much as the rest."""
+_TELLS: dict[int, tuple[CodeType, bool | None]] = {}
+"""Functions by the ids of their codes, which are kept, so that no other gets one's id: whether it
+has a request among its locals, None where no caller of it need be asked. A code's hash is that of
+all its names and constants, made anew each time.
+"""
 HASHES = "STEPSCOPE_BLOCK_HASHES"
 """Set, blocks are told with their hashes: a text for each, kept for as long as the engine runs."""
 
@@ -40,6 +43,8 @@ class KVBlocks:
         self.has_cache = bool(getattr(self.pool, "enable_caching", False))
         self._tells_hashes = bool(os.environ.get(HASHES))
         self._let_go: dict[int, list[str]] = {}
+        self.acts_for: tuple[str, int | None] | None = None
+        """Whose blocks a call of the pool is about, where that is known; else frames are asked."""
         around, takes = hooks.around, FOLLOWED["block_pool"] | FOLLOWED["prefix_cache"]
         hooks.instead(self.pool, "get_new_blocks", takes["get_new_blocks"], self._claiming(hooks))
         for name, before, after in (
@@ -54,6 +59,10 @@ class KVBlocks:
         if hasattr(manager, "pop_blocks_for_free"):
             around(manager, "pop_blocks_for_free", ("request",), after=self._was_let_go)
         coordinator = getattr(manager, "coordinator", None)
+        groups = getattr(coordinator, "single_type_managers", ())
+        ids = tuple(getattr(each, "kv_cache_group_id", None) for each in groups)
+        self.only_group: tuple[int | None, ...] = ids if len(ids) == 1 else ()
+        """The id of the only group; nothing where `acts_for` cannot be told."""
         if getattr(coordinator, "enable_partial_hash_hits", False):
             around(manager, "take_kv_cache_block_copies", after=self._copied)
         self._before_reset: list[Any] = []
@@ -102,14 +111,14 @@ class KVBlocks:
     def _claiming(self, hooks: Hooks) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def make(claim: Callable[..., Any]) -> Callable[..., Any]:
             def hooked(num_blocks: int, *args: Any, **kwargs: Any) -> Any:
-                caller = sys._getframe(1)
                 if self.num_cached:
-                    hooks.safely(self._evicting, num_blocks, caller)
+                    hooks.safely(self._evicting, num_blocks, sys._getframe(1))
                 blocks = claim(num_blocks, *args, **kwargs)
                 if not hooks.is_stopped:
                     try:
                         ids = [block.block_id for block in blocks]
-                        told = ("claim", ids, *_owner(caller), None, None)
+                        owner, group = self.acts_for or _owner(sys._getframe(1))
+                        told = "claim", ids, owner, group, None, None
                         self.changes.append(_new(BlockChange, told))
                     except Exception as error:
                         hooks.stop(error)
@@ -130,7 +139,7 @@ class KVBlocks:
             self._tell("share", found, (owner, group), hashed=self._tells_hashes)
 
     def _freeing(self, blocks: Sequence[Any], caller: Any) -> None:
-        owner, group = _owner(caller)
+        owner, group = self.acts_for or _owner(caller)
         known = [block.block_id for block in blocks if not block.is_null]
         if not known:
             return
@@ -216,8 +225,10 @@ def _text(block_hash: Any) -> str:
     return block_hash[:8].hex() if isinstance(block_hash, bytes) else str(block_hash)
 
 
-def _can_tell(code: CodeType) -> bool:
-    return not {"request_id", "request"}.isdisjoint(code.co_varnames)
+def _tells(code: CodeType) -> tuple[CodeType, bool | None]:
+    has_request = not {"request_id", "request"}.isdisjoint(code.co_varnames)
+    told = _TELLS[id(code)] = code, None if code.co_name in ENDS else has_request
+    return told
 
 
 def _owner(frame: Any) -> tuple[str, int | None]:
@@ -226,11 +237,10 @@ def _owner(frame: Any) -> tuple[str, int | None]:
         if frame is None:
             break
         code = frame.f_code
-        if (can_tell := _CAN_TELL.get(code)) is None:
-            can_tell = _CAN_TELL[code] = _can_tell(code)
-        if code.co_name in ENDS:
+        _, tells = _TELLS.get(id(code)) or _tells(code)
+        if tells is None:
             break
-        if can_tell:
+        if tells:
             told = frame.f_locals
             name = told.get("request_id") or getattr(told.get("request"), "request_id", None)
             if isinstance(name, str):

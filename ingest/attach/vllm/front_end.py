@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
@@ -20,17 +20,13 @@ from stepscope.ingest.recorder import Recorder
 OLDEST_NS = 3_600 * 10**9
 """A request that says it came earlier than this before it was sent has another clock."""
 RECORDERS = "_stepscope"
-"""A client's attribute that holds its recorders, one for each rank."""
+"""A client's attribute that holds what records for each rank."""
+COLUMNS = ("ts_ns", "request", "event", "num_generated", "external_id", "cause")
+Tell = Callable[..., Any]
+"""Records a row of `lifecycle` of these columns."""
 Open = Callable[[Any, int, list[str]], Recorder | None]
 """Opens the recorder of a front end, of a client of the engine, a rank and what is missing in this
 version of vLLM; None: it has none."""
-
-
-class _Due(NamedTuple):
-    """A request whose client may be given its first outputs, or its last."""
-
-    request: str
-    state: Any
 
 
 class FrontEnd:
@@ -41,10 +37,10 @@ class FrontEnd:
         self._open_recorder = open_recorder
         self._now_ns = now_ns
         self._recorders: list[Recorder] = []  # all that were opened
-        self._of: dict[str, Recorder] = {}
+        self._of: dict[str, Tell] = {}
         self._exchanges: dict[str, Exchange] = {}
         self._begun: dict[str, Any] = {}
-        self._due: list[_Due] | None = None
+        self._due: list[tuple[str, Any]] | None = None
         self._num_states = 0
         """Who was open when outputs came, and, where not all of those had begun, who may be due."""
         self._resumable: set[str] = set()
@@ -90,11 +86,12 @@ class FrontEnd:
         config.loaded_app = Exchanges(config.loaded_app, now_ns=self._now_ns)
 
     def _sending(self, client: Any, request: Any) -> None:
-        core = getattr(client, "engine_core", None)
-        if core is not None:
-            self._received(client, _rank_in_process(core), request)
-        else:
-            self._received(client, _rank(client.core_engine), request)
+        if (core := getattr(client, "engine_core", None)) is None:
+            rank = _rank(client.core_engine)
+        else:  # it has one engine, in this process
+            known = vars(client).get(RECORDERS)
+            rank = next(iter(known)) if known else _rank_in_process(core)
+        self._received(client, rank, request)
 
     def _routed(self, engine: Any, client: Any, request: Any) -> None:
         self._received(client, _rank(engine), request)
@@ -103,9 +100,11 @@ class FrontEnd:
         name = request.request_id
         if name in self._of:  # more input of a request that is open
             return
-        if (recorder := self._recorder(client, rank)) is None:
+        of_client = vars(client).get(RECORDERS) or {}
+        tell = of_client[rank] if rank in of_client else self._opened(client, rank)
+        if tell is None:
             return
-        self._of[name] = recorder
+        self._of[name] = tell
         if getattr(request, "resumable", False):
             self._resumable.add(name)
         came_ns, exchange = self._came_ns(request), EXCHANGE.get()
@@ -113,9 +112,7 @@ class FrontEnd:
             came_ns = min(came_ns, exchange.began_ns)
             exchange.requests.append(name)
             self._exchanges[name] = exchange
-        recorder.lifecycle(
-            ts_ns=came_ns, request=name, event="receive", external_id=request.external_req_id
-        )
+        tell(came_ns, name, "receive", None, request.external_req_id)
 
     def _processing(self, processor: Any, outputs: Sequence[Any]) -> None:
         states, begun = processor.request_states, self._begun
@@ -124,7 +121,7 @@ class FrontEnd:
             self._due = None  # all have begun, and whoever ends is not among the states then
             return
         self._due = [
-            _Due(output.request_id, states.get(output.request_id))
+            (output.request_id, states.get(output.request_id))
             for output in outputs
             if output.finish_reason is not None or output.request_id not in begun
         ]
@@ -134,36 +131,38 @@ class FrontEnd:
         if due is None:
             if len(states) == self._num_states:
                 return
-            due = [_Due(*each) for each in self._begun.items() if each[0] not in states]
-        now_ns = self._now_ns()
-        # Their ends were found in their text, which the engine knows nothing of.
-        due += [
-            _Due(name, self._begun[name]) for name in result.reqs_to_abort if name in self._begun
-        ]
+            due = [each for each in self._begun.items() if each[0] not in states]
+        now_ns, begun = self._now_ns(), self._begun
+        if result.reqs_to_abort:
+            # Their ends were found in their text, which the engine knows nothing of.
+            due += [(name, begun[name]) for name in result.reqs_to_abort if name in begun]
         self._due = None
         for name, state in dict(due).items():
-            if state is not None:
-                self._delivered(now_ns, name, state, has_ended=name not in states)
+            if state is None:
+                continue
+            has_ended = name not in states
+            self._delivered(now_ns, name, state, has_ended=has_ended)
+            if has_ended:
+                self._forget(name)
+            else:
+                begun[name] = state
 
     def _delivered(self, now_ns: int, name: str, state: Any, *, has_ended: bool) -> None:
-        exchange = self._exchanges.get(name)
+        exchange = self._exchanges.get(name) if self._exchanges else None
         if exchange is not None and len(exchange.requests) == 1:
             self._hand_over(exchange, name, state)
-        elif (has_ended or _gets_all(state)) and (recorder := self._of.get(name)) is not None:
-            _tell(recorder, now_ns, name, state)
-        self._begun[name] = state
-        if has_ended:
-            self._forget(name)
+        elif (has_ended or _gets_all(state)) and (tell := self._of.get(name)) is not None:
+            tell(now_ns, name, "deliver", _num_given(state))
 
     def _hand_over(self, exchange: Exchange, name: str, state: Any) -> None:
         """Its outputs reach the client when the server has written them; each is told once."""
-        recorder = self._of.get(name)
-        if exchange.on_sent is not None or recorder is None:
+        tell = self._of.get(name)
+        if exchange.on_sent is not None or tell is None:
             return
 
         def sent(ts_ns: int, is_last: bool) -> None:
             if not is_last or ts_ns != exchange.first_ns:
-                self.hooks.safely(_tell, recorder, ts_ns, name, state)
+                self.hooks.safely(tell, ts_ns, name, "deliver", _num_given(state))
 
         exchange.on_sent = sent
 
@@ -175,17 +174,17 @@ class FrontEnd:
         """The engine is dead: whoever is open ends in an error, which the engine can't tell."""
         now_ns = self._now_ns()
         for name in list(processor.request_states):
-            if (recorder := self._of.get(name)) is not None:
-                recorder.lifecycle(
-                    ts_ns=now_ns, request=name, event="error", cause=type(error).__name__
-                )
+            if (tell := self._of.get(name)) is not None:
+                tell(now_ns, name, "error", cause=type(error).__name__)
             self._forget(name)
 
     def _forget(self, name: str) -> None:
         self._of.pop(name, None)
-        self._exchanges.pop(name, None)
         self._begun.pop(name, None)
-        self._resumable.discard(name)
+        if self._exchanges:
+            self._exchanges.pop(name, None)
+        if self._resumable:
+            self._resumable.discard(name)
 
     def _came_ns(self, request: Any) -> int:
         """When the front end took it, as vLLM itself counts; now, where a client has told a time
@@ -195,24 +194,22 @@ class FrontEnd:
         came_ns = int((getattr(request, "arrival_time", None) or 0) * 1e9)
         return came_ns if now_ns - OLDEST_NS <= came_ns <= now_ns else now_ns
 
-    def _recorder(self, client: Any, rank: int) -> Recorder | None:
-        of_client: dict[int, Recorder | None] = vars(client).setdefault(RECORDERS, {})
-        if rank not in of_client:
-            opened = of_client[rank] = self._open_recorder(client, rank, self.hooks.missing)
-            self._recorders += [opened] if opened is not None else []
-        return of_client[rank]
+    def _opened(self, client: Any, rank: int) -> Tell | None:
+        recorder = self._open_recorder(client, rank, self.hooks.missing)
+        tell = None if recorder is None else recorder.narrow("lifecycle", *COLUMNS)
+        self._recorders += [recorder] if recorder is not None else []
+        vars(client).setdefault(RECORDERS, {})[rank] = tell
+        return tell
 
     def _failed(self, _error: Exception) -> None:
         for recorder in self._recorders:
             recorder.close()
 
 
-def _tell(recorder: Recorder, ts_ns: int, name: str, state: Any) -> None:
+def _num_given(state: Any) -> int | None:
+    """How many outputs the client was given; None where nothing made text of them."""
     text = getattr(state, "detokenizer", None)
-    recorder.lifecycle(
-        ts_ns=ts_ns, request=name, event="deliver",
-        num_generated=text.num_output_tokens() if text is not None else None,
-    )  # fmt: skip
+    return text.num_output_tokens() if text is not None else None
 
 
 def _gets_all(state: Any) -> bool:

@@ -7,6 +7,7 @@ do not have it says nothing of either.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -45,7 +46,25 @@ class ModelRuns:
         runner = _fresh(module.GPUModelRunner)
         self.hooks.find(runner, CHOSEN, takes[CHOSEN])
         around(runner, "__init__", after=self._made)
-        around(runner, "sample_tokens", takes["sample_tokens"], before=_computed, after=_hand_over)
+        self.hooks.instead(runner, "sample_tokens", takes["sample_tokens"], self._sampling)
+
+    def _sampling(self, sample: Callable[..., Any]) -> Callable[..., Any]:
+        """A stage of a pipeline that is not the last one computes no logits."""
+        hooks = self.hooks
+
+        def hooked(runner: Any, *args: Any, **kwargs: Any) -> Any:
+            if hooks.is_stopped:
+                return sample(runner, *args, **kwargs)
+            try:
+                logits = getattr(runner.execute_model_state, "logits", None)
+                runner.stepscope_rows = None if logits is None else logits.shape[0]
+            except Exception as error:
+                hooks.stop(error)
+            result = sample(runner, *args, **kwargs)
+            hooks.safely(_hand_over, result, runner)
+            return result
+
+        return hooked
 
     def _made(self, _: object, runner: Any) -> None:
         """A runner that may use no graphs is not asked at each step which one it has chosen."""
@@ -73,12 +92,6 @@ def _fresh(runner: Any) -> Any:
 
 def _chosen(result: Any, runner: Any) -> None:
     runner.stepscope_path = _path(result[0])
-
-
-def _computed(runner: Any) -> None:
-    """A stage of a pipeline that is not the last one computes no logits."""
-    logits = getattr(runner.execute_model_state, "logits", None)
-    runner.stepscope_rows = None if logits is None else logits.shape[0]
 
 
 def _prepared(inputs: Any, runner: Any, batch: Any) -> None:

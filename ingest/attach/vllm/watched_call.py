@@ -130,7 +130,12 @@ class WatchedCall:
     def _allocate_watched(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """Allocate for a waiting request; where it gets nothing, keep how much was counted."""
         self._counted.clear()
-        given = self._allocate(request, *args, **kwargs)
+        if only := self._blocks.only_group:
+            self._blocks.acts_for = request.request_id, *only
+        try:
+            given = self._allocate(request, *args, **kwargs)
+        finally:
+            self._blocks.acts_for = None
         if given is None:
             self._hooks.safely(self._got_nothing, request, kwargs)
         return given
