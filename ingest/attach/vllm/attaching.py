@@ -6,7 +6,8 @@ import atexit
 import logging
 import os
 import weakref
-from functools import wraps
+from collections.abc import Sequence
+from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
@@ -33,30 +34,35 @@ def watch() -> None:
     """Attach to every scheduler that is made in this process from now on."""
     if not os.environ.get(START):  # a process that an engine has made belongs to its start
         new_start()
-    when_imported("vllm.v1.core.sched.scheduler", _watch_schedulers)
+    runs = ModelRuns()
+    when_imported("vllm.v1.core.sched.scheduler", partial(_watch_schedulers, runs))
     when_imported("vllm.v1.engine.core", _watch_engine_cores)
     when_imported("vllm.v1.request", _watch_requests)
     front = FrontEnd(_recorder_beside)
     when_imported("vllm.v1.engine.output_processor", front.watch_outputs)
     when_imported("vllm.v1.engine.core_client", front.watch_clients)
     when_imported("uvicorn.config", front.watch_servers)
-    runs = ModelRuns()
     when_imported("vllm.v1.worker.gpu_model_runner", runs.watch)
     when_imported("vllm.v1.worker.gpu.model_runner", runs.watch_v2)
 
 
-def attach(scheduler: Any) -> AttachedScheduler | None:
-    """Record a scheduler of vLLM; None where it is not to be, or cannot: then the log says why."""
+def attach(scheduler: Any, missing: Sequence[str] = ()) -> AttachedScheduler | None:
+    """Record a scheduler of vLLM; None where it is not to be, or cannot: then the log says why.
+
+    `missing` is what others in this process had to follow and this version does not have.
+    """
     if not os.environ.get(WHERE):  # taken back since the plug-in was loaded
         return None
     try:
         rank = rank_of(scheduler.vllm_config)
+        config = config_of(scheduler)
+        config[NOT_FOUND] += missing
         recorder = Recorder.under(
             os.environ[WHERE],
             producer="vllm",
             producer_version=version(),
             rank=rank,
-            config=config_of(scheduler),
+            config=config,
         )
         attached = attach_to(scheduler, recorder)
         attached.watchdog = _watched(scheduler, attached.recording)
@@ -119,14 +125,15 @@ def _watched(scheduler: Any, recording: RecordedScheduler) -> Watchdog:
     return watchdog
 
 
-def _watch_schedulers(module: ModuleType) -> None:
+def _watch_schedulers(runs: ModelRuns, module: ModuleType) -> None:
+    """Attach to those that are made; its model runner is made before it, if in this process."""
     made = module.Scheduler.__init__
 
     @wraps(made)
     def made_and_attached(self: Any, *args: Any, **kwargs: Any) -> None:
         made(self, *args, **kwargs)
         if not hasattr(self, ATTACHED):
-            attach(self)
+            attach(self, runs.hooks.missing)
 
     module.Scheduler.__init__ = made_and_attached
 

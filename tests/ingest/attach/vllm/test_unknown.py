@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from stepscope.ingest.attach.vllm.attaching import attach
+from stepscope.ingest.attach.vllm.attaching import ATTACHED, _watch_schedulers, attach
+from stepscope.ingest.attach.vllm.model_runs import ModelRuns
+from stepscope.ingest.display import notes
 from stepscope.ingest.trace import Trace
 from tests.ingest.attach.vllm import kv_stand_in, stand_in
 from tests.ingest.attach.vllm.recorded import Recorded
@@ -145,6 +147,20 @@ def test_what_is_not_told_by_a_renamed_function_is_recorded_as_ever(
         told.setdefault(step, {})[request] = num_tokens
     assert list(told.values()) == [batch for batch in batches if batch]
     assert rows(trace, "spans", "name") == []
+
+
+def test_what_a_model_runner_beside_the_scheduler_lacks_is_said_in_the_trace(another: Any) -> None:
+    runs, module, runner = ModelRuns(), another("nothing"), ModuleType("gpu_model_runner")
+    vars(runner)["GPUModelRunner"] = type("GPUModelRunner", (), {})
+    runs.watch(runner)
+    _watch_schedulers(runs, module)
+
+    scheduler = module.Scheduler(num_blocks=6)
+
+    attached = getattr(scheduler, ATTACHED)
+    attached.close()
+    said = notes(Trace.open(attached.recording.recorder.path).manifest)
+    assert any("GPUModelRunner.sample_tokens" in line for line in said), said
 
 
 def test_preemptions_amid_schedule_are_told_where_no_function_does_them(
