@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from stepscope.ingest.derive.order import Order
+from stepscope.ingest.times import EARLIEST_NS
 
 BEFORE_ALL = 0
 
@@ -23,9 +25,8 @@ def formed_steps(order: Order) -> pl.DataFrame:
     )  # fmt: skip
     timed = _with_time(steps, pl.concat([rows, decided]))
     told = [_told(order, table) for table in ("lifecycle", "allocations", "queue_order")]
-    by_then = _until(timed, pl.concat([rows, decided, *told]), "ts_ns")
-    last = by_then.group_by("step").agg(last=pl.col("seq").max())
-    return _placed(timed.join(last, on="step", how="left"), order)
+    last = _most(timed, pl.concat([rows, decided, *told]), "seq", until="ts_ns")
+    return _placed(timed.with_columns(last=last), order)
 
 
 def _begun(order: Order) -> pl.DataFrame:
@@ -49,24 +50,37 @@ def _decided(order: Order) -> pl.DataFrame:
     return rows.filter(pl.col("subject_kind") != "task").drop("subject_kind").drop_nulls("step")
 
 
-def _until(steps: pl.DataFrame, rows: pl.DataFrame, bound: str) -> pl.DataFrame:
-    bounds = steps.select("step", until=bound)
-    return rows.join(bounds, on="step").filter(pl.col("ts_ns") <= pl.col("until"))
+def _most(steps: pl.DataFrame, rows: pl.DataFrame, column: str, until: str) -> pl.Series:
+    """The most of a column among each step's rows that were told by a time; null where none was.
+
+    The steps are sorted. Arrays, as a join and groups of millions take seconds.
+    """
+    known, of_row = steps["step"].to_numpy(), rows["step"].to_numpy()
+    place = np.searchsorted(known, of_row)
+    place[place == len(known)] = 0
+    bounds = steps[until].fill_null(EARLIEST_NS).to_numpy()
+    is_then = np.zeros(len(rows), bool)
+    if len(known):
+        is_then = (known[place] == of_row) & (rows["ts_ns"].to_numpy() <= bounds[place])
+    most, is_told = np.full(len(known), EARLIEST_NS), np.zeros(len(known), bool)
+    np.maximum.at(most, place[is_then], rows[column].to_numpy()[is_then])
+    is_told[place[is_then]] = True
+    found = pl.Series(column, most).to_frame().select(pl.when(pl.Series(is_told)).then(column))
+    return found.to_series()
 
 
 def _with_time(steps: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    bounded = steps.with_columns(bound=pl.coalesce("formed", pl.max_horizontal("rows_ns", "begun")))
-    told = _until(bounded, rows, "bound").group_by("step").agg(told_ns=pl.col("ts_ns").max())
+    bound = pl.coalesce("formed", pl.max_horizontal("rows_ns", "begun"))
+    bounded = steps.sort("step").with_columns(bound=bound)
+    told = bounded.with_columns(told_ns=_most(bounded, rows, "ts_ns", until="bound"))
     told_ns = pl.when(pl.col("rows_ns").is_not_null()).then("told_ns")
-    return bounded.join(told, on="step", how="left").with_columns(
-        ts_ns=pl.coalesce("formed", told_ns, "begun")
-    )
+    return told.with_columns(ts_ns=pl.coalesce("formed", told_ns, "begun"))
 
 
 def _placed(steps: pl.DataFrame, order: Order) -> pl.DataFrame:
     """Add `seq`, and put the steps into its order."""
     latest_ns = pl.Series("latest_ns", order.times_of(steps["of_step"].fill_null(BEFORE_ALL)))
-    by_time = pl.Series("by_time", [order.last_by(ts_ns) for ts_ns in steps["ts_ns"].to_list()])
+    by_time = pl.Series("by_time", order.all_last_by(steps["ts_ns"].to_numpy()))
     as_formed = (pl.col("begun") <= pl.col("ts_ns")) & (latest_ns <= pl.col("ts_ns"))
     at_once = pl.max_horizontal("of_rows", "of_step")
     seq = (

@@ -26,6 +26,8 @@ AT_ONE_MOMENT = (
 """Which tables come first, of what is known to have happened at one moment alone."""
 WHOLE = ("batch_rows", "steps")
 FIRST = 1
+MOST_GAPS = 4
+"""How many numbers may be left out for each that was told, until sorting takes less memory."""
 
 
 def is_recorded(trace: Trace, rank: int | None = None) -> bool:
@@ -63,6 +65,23 @@ class Moments(NamedTuple):
     step: Places
 
 
+def _places(seq: Places) -> tuple[Places, Places]:
+    """Every number once, sorted, and the place of each row's among them.
+
+    Numbers that were counted are nearly without gaps, so they are found by counting, not sorting.
+    """
+    if not len(seq):
+        return seq, seq
+    first = int(seq.min())
+    num = int(seq.max()) - first + 1
+    if num > MOST_GAPS * len(seq):
+        return np.unique(seq, return_inverse=True)
+    is_told = np.zeros(num, bool)
+    is_told[seq - first] = True
+    places = np.cumsum(is_told)[seq - first] - 1
+    return np.flatnonzero(is_told) + first, places
+
+
 class Order:
     """Rows of a rank's tables, each with its place in the one order as `seq`, which is never null.
 
@@ -97,15 +116,13 @@ class Order:
     def moments(self) -> Moments:
         """Every place in the order, with the time and the step that had been reached there."""
         rows = pl.concat([self.rows(table.name, ("ts_ns", "step")) for table in OF_STATE])
-        seq = rows["seq"].to_numpy()
-        in_order = np.argsort(seq, kind="stable")
-        seq = seq[in_order]
-        is_last = np.append(seq[1:] != seq[:-1], np.ones(min(len(seq), 1), bool))
-        reached = [
-            np.maximum.accumulate(column.to_numpy()[in_order])[is_last]
-            for column in (rows["ts_ns"], rows["step"].fill_null(EARLIEST_NS))
-        ]
-        return Moments(seq[is_last], *reached)
+        seq, place = _places(rows["seq"].to_numpy())
+        reached = []
+        for column in (rows["ts_ns"], rows["step"].fill_null(EARLIEST_NS)):
+            latest = np.full(len(seq), EARLIEST_NS)
+            np.maximum.at(latest, place, column.to_numpy())
+            reached.append(np.maximum.accumulate(latest))
+        return Moments(seq, *reached)
 
     def last_by(self, ts_ns: int) -> int:
         """Give the last place that was reached by a time; less than any before the first."""
@@ -114,9 +131,10 @@ class Order:
 
     def all_last_by(self, ts_ns: Places) -> Places:
         """Give for each of many times what `last_by` gives for one."""
-        before = np.append(FIRST - 1, self.moments.seq)
-        found: Places = before[np.searchsorted(self.moments.ts_ns, ts_ns, "right")]
-        return found
+        if not len(ts_ns) or not len(self.moments.seq):
+            return np.full(len(ts_ns), FIRST - 1)
+        place = np.searchsorted(self.moments.ts_ns, ts_ns, "right") - 1
+        return np.where(place >= 0, self.moments.seq[place], FIRST - 1)
 
     def time_of(self, seq: int) -> int:
         """Give the time that had been reached at a place."""

@@ -1,4 +1,4 @@
-"""The three pages on recorded vLLM runs show what their commands print."""
+"""The pages that answer a question about a run show what their commands print."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.docs.transcripts import console
 
 PAGES = (
     "why-is-my-request-waiting", "what-did-preemption-cost", "did-the-upgrade-change-my-schedule",
+    "debug",
 )  # fmt: skip
 
 

@@ -44,8 +44,7 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
 def _table(table: Table, width: int) -> Iterator[str]:
     head, *rows = cell_texts(table)
     to_right = table.stands_right()
-    widest = [max(map(width_of, column)) for column in zip(head, *rows, strict=True)]
-    widths = _widths(widest, to_right, width)
+    widths = _widths([*zip(head, *rows, strict=True)], to_right, width)
     if table.title:
         yield plain(table.title)
     if any(table.columns):
@@ -60,18 +59,28 @@ def _table(table: Table, width: int) -> Iterator[str]:
         yield from _wrapped(f"too narrow for {', '.join(lacking)}", width)
 
 
-def _widths(widest: Sequence[int], to_right: Sequence[bool], width: int) -> list[int]:
-    """What each column takes: texts share what numbers leave; who has no room is left out."""
+def _widths(columns: Sequence[Sequence[str]], to_right: Sequence[bool], width: int) -> list[int]:
+    """What each column takes: texts share what numbers leave; who has no room is left out.
+
+    Texts are broken between words as long as that is enough, so that names stay whole.
+    """
+    widest = [max(map(width_of, column)) for column in columns]
+    words = [max(map(_longest_word, column)) for column in columns]
     for num in range(len(widest), 0, -1):
-        shown, free = widest[:num], width - GAP * (num - 1)
-        for most in range(max(shown), LEAST - 1, -1):
-            each = [
-                taken if right else min(taken, most)
-                for taken, right in zip(shown, to_right, strict=False)
-            ]
-            if sum(each) <= free:
-                return each
+        free = width - GAP * (num - 1)
+        for whole in (words, [0] * num):
+            for most in range(max(widest[:num]), LEAST - 1, -1):
+                each = [
+                    taken if right else min(taken, max(most, word))
+                    for taken, right, word in zip(widest[:num], to_right, whole, strict=False)
+                ]
+                if sum(each) <= free:
+                    return each
     return [min(widest[0], width)] if widest else []
+
+
+def _longest_word(cell: str) -> int:
+    return max(map(width_of, cell.split()), default=0)
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from stepscope.app.debug.formed import BEFORE_ALL
@@ -17,13 +19,19 @@ class Places:
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
         self._latest_ns = np.maximum.accumulate(moments.step_ns)
+        self._steps = np.asarray(moments.steps, np.int64)
+        self._in_order = np.argsort(self._steps, kind="stable")
 
     def of_steps(self, steps: Numbers) -> tuple[Numbers, Numbers]:
         """The positions of steps that the rank has."""
-        known = np.asarray(self._moments.steps, np.int64)
-        in_order = np.argsort(known, kind="stable")
-        place = in_order[np.searchsorted(known[in_order], steps)]
-        return self.of_changes(self._moments.step_seq[place])
+        seq, ts_ns = self._of_all_steps
+        place = self._in_order[np.searchsorted(self._steps[self._in_order], steps)]
+        return ts_ns[place], seq[place]
+
+    @cached_property
+    def _of_all_steps(self) -> tuple[Numbers, Numbers]:
+        ts_ns, seq = self.of_changes(self._moments.step_seq)
+        return seq, ts_ns
 
     def of_changes(self, seqs: Numbers) -> tuple[Numbers, Numbers]:
         """The positions behind changes; the time of a later change is never earlier."""
@@ -38,6 +46,8 @@ class Places:
 
     def of_times(self, ts_ns: Numbers) -> tuple[Numbers, Numbers]:
         """The positions at times: behind all that was told by then, and before the next step."""
+        if not len(ts_ns):
+            return ts_ns, ts_ns
         seqs = self._moments.order.all_last_by(ts_ns)
         place = np.searchsorted(self._latest_ns, ts_ns, "right")
         bounds = np.concatenate([[BEFORE_ALL], self._moments.step_seq, [NEVER]])

@@ -125,7 +125,7 @@ class Tables:
         row = found["row_number"].cast(pl.Int64).to_numpy()
         step = np.full(len(found), -1, np.int64)
         ts_ns, order = np.zeros_like(step), np.zeros_like(step)
-        for number in np.unique(rank).tolist():
+        for number in found["rank"].unique().sort().to_list():
             mine = np.flatnonzero(rank == number)
             at_step, at_seq, at_time = (mine[at] for at in self._kinds(name, number, found[mine]))
             places = self.places(number)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
 from stepscope.ingest.derive.order import Order, how_known
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
@@ -98,3 +101,24 @@ def test_a_recorder_makes_an_order_and_a_trace_of_steps_needs_none(tmp_path: Pat
 
     assert order_of(Trace.open(tmp_path / "run.trace")) == [7, "a"]
     assert how_known(trace_of(steps=[{"step": 1, "kind": "decode"}])) is None
+
+
+@pytest.mark.parametrize("gap", [1, 3, 1_000_000])
+def test_places_are_the_same_however_many_numbers_are_left_out(gap: int) -> None:
+    trace = trace_of(
+        lifecycle=[told("a", 30, seq=gap), told("b", 10, 2, seq=3 * gap)],
+        allocations=[taken(1, 20, seq=gap), taken(2, 40, None, seq=2 * gap)],
+    )
+
+    seq, ts_ns, step = Order(trace, 0).moments
+
+    assert seq.tolist() == [gap, 2 * gap, 3 * gap]
+    assert ts_ns.tolist() == [30, 40, 40]
+    assert step.tolist() == [1, 1, 2]
+
+
+def test_what_nothing_was_told_of_has_no_places_and_times_before_the_first_have_none() -> None:
+    empty, told_once = Order(trace_of(), 0), Order(trace_of(lifecycle=[told("a", 30, seq=7)]), 0)
+
+    assert empty.all_last_by(np.array([5])).tolist() == [0]
+    assert told_once.all_last_by(np.array([29, 30, 31])).tolist() == [0, 7, 7]
