@@ -105,9 +105,10 @@ def told(path: str) -> None:
     from stepscope.app.debug.commands import run  # noqa: PLC0415 - imports are no part of it
     from stepscope.app.debug.debugger import Debugger  # noqa: PLC0415
 
-    began = time.perf_counter()
+    began, began_cpu = time.perf_counter(), time.process_time()
     debugger = Debugger(Trace.open(Path(path), cached=True))
     figures: dict[str, float] = {"open_s": time.perf_counter() - began}
+    figures["open_cpu_s"] = time.process_time() - began_cpu
     figures["open_gb"] = _peak_gb()
     steps = random.Random(1).choices(debugger.moments.steps, k=NUM_PLACES)
 

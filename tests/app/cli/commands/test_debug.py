@@ -170,6 +170,25 @@ def test_an_empty_trace_answers_every_command_in_a_line(debug: Debug, tmp_path: 
     assert "bug" not in run.err
 
 
+@pytest.mark.parametrize(
+    "name", ["vllm_crowd.trace", "perfetto_two_ranks.pftrace", "torch_profiler_cpu.json.gz"]
+)
+def test_a_real_file_answers_or_says_what_it_lacks_and_nothing_breaks(
+    debug: Debug, sample_traces: Path, name: str
+) -> None:
+    asked = ("state", "stepi 3", "goto 40%", "backi", "print waiting", "print collectives", "why",
+             "list", "info ranks", "diff start end", "value dur_ns / 1000", "who block 5",
+             "watch core 1", "rwatch block 5", "break steps: dur_ns > 0", "c", "rc", "rank 1",
+             "goto 99999999999999999999", "goto 150%", "si 9999", "all steps: dur_ns > 0 => dur_ns",
+             "sql select * from holds limit 3", "delete", "rc")  # fmt: skip
+    run = debug(*asked, trace=sample_traces / name)
+
+    assert run.code == 2
+    assert "a bug in stepscope" not in run.err
+    assert all(line.startswith("stepscope: ") for line in run.err.splitlines())
+    assert [line for line in run.out.splitlines() if width_of(line) > 80] == []
+
+
 def test_no_other_command_loads_the_prompt() -> None:
     code = "import sys; from stepscope.app.cli import main; main(['rules']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
