@@ -3,9 +3,12 @@
 An engine runs blocks of steps with our functions around its own, and without them, in turn: its own
 are put back for that, so that nothing of ours runs then. Two engines, or two processes, would
 differ by more than what is measured, as where their memory lies makes one of them faster
-throughout. At the end of a block all have ended that came in it. A group of four blocks gives one
-difference; on a machine that others use, too, their median comes to rest after some hundred of
-them, and what 95% of its resamplings give is printed beside it.
+throughout. At the end of a block all have ended that came in it, so that the n-th step of each
+block does the same: the medians of each, with and without, are what is added up and compared, and
+what 95% of resamplings of the groups of four blocks give is printed beside it. A step is measured
+in CPU time of all threads of the process: the engine's one thread spends it in its steps, and the
+wall's clock tells as much of whoever else has the processors meanwhile. Those that decode are not
+all at the same place in a KV block, so that each step claims as many blocks as another.
 
 Such a difference is a small one of two large times. So our own functions are timed as well, with
 what calls them, in another process, and before all that so are hooks of a scheduler without a
@@ -21,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -35,6 +38,8 @@ from tests.vllm.tiny_llama import make, words
 
 MOST_TOKENS = 1_600
 """Of those that run all the time; before they have as many, others take their place."""
+NUM_DRAWN = 400
+"""Resamplings."""
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_CPU_KVCACHE_SPACE": "2",
@@ -86,8 +91,8 @@ class Driven:
 
     def fill(self) -> None:
         """Have those come that run all the time."""
-        for _ in range(self.load.num_running):
-            self.add(30, MOST_TOKENS)
+        for number in range(self.load.num_running):
+            self.add(30 + number % 16, MOST_TOKENS)
         for _ in range(12):
             self.engine.step()
         self._num_steps = 12
@@ -105,18 +110,18 @@ class Driven:
         self.engine.add_request(f"{self.came:06}", words(length, self.came), params)
         self.came += 1
 
-    def block(self) -> list[float]:
-        """Seconds that each step of a block took, with who comes before it."""
+    def block(self, now: Callable[[], float]) -> list[float]:
+        """Seconds of this clock that each step of a block took, with who comes before it."""
         taken, first = [], self.came
         for step in range(self.load.num_steps):
-            began = time.perf_counter()
+            began = now()
             if self.load.every and step % self.load.every == 0:
                 self.add(60 + step, 20)
             if self.load.burst and step % self.load.burst == 0:
                 for number in range(32):
                     self.add(20 + number * 7 % 90, 10 + number % 20)
             self.engine.step()
-            taken.append(time.perf_counter() - began)
+            taken.append(now() - began)
         self._num_steps += len(taken)
         if not self.load.room:  # nobody who came could run
             self.engine.abort_request([f"{at:06}" for at in range(first, self.came)])
@@ -129,12 +134,13 @@ class Driven:
         """Blocks without our functions and with them: one, two and one, as steps become longer
         with what has been computed.
         """
+        now = time.process_time
         self.ours.take_off()
-        without = self.block()
+        without = self.block(now)
         self.ours.put_on()
-        ours = self.block() + self.block()
+        ours = self.block(now) + self.block(now)
         self.ours.take_off()
-        without += self.block()
+        without += self.block(now)
         self.ours.put_on()
         return without, ours
 
@@ -163,12 +169,11 @@ def drive(model: Path, load: Load, seconds: float, *, is_timed: bool) -> None:
         driven.refill()
         if is_timed:
             timed.ns, timed.is_on = 0, True
-            took = driven.block()
+            took = driven.block(time.perf_counter)
             timed.is_on = False
             told.append((timed.ns / 1e9 / load.num_steps, mean(took)))
         else:
-            usual = mean if load.every or load.burst else median
-            told.append(tuple(map(usual, driven.in_turn())))
+            told.append(driven.in_turn())
     grown = _rss() - rss
     driven.end()
     answers.write(json.dumps({"blocks": told, "grown": grown}))
@@ -211,12 +216,12 @@ def _measured(model: Path, traces: Path, number: int, seconds: float) -> Iterato
         f"{step * 1e6:,.0f}"
     )
     told = _driven(model, traces / "in turn", number, seconds)
-    shares = [ours / theirs - 1 for theirs, ours in told["blocks"]]
-    low, high = _resampled(shares)
-    step = median(theirs for theirs, _ in told["blocks"])
+    groups, num_steps = told["blocks"], LOADS[number].num_steps
+    share, low, high = _share(groups, num_steps), *_resampled(groups, num_steps)
+    step = _typical([theirs for theirs, _ in groups], num_steps) / num_steps
     yield (
-        f"with against without, {median(shares):+.2%} ({low:+.2%} to {high:+.2%}, {len(shares)} "
-        f"groups of four blocks) of a step of {step * 1e6:,.0f} us; at most "
+        f"with against without, {share:+.2%} ({low:+.2%} to {high:+.2%}, {len(groups)} "
+        f"groups of four blocks) of a step of {step * 1e6:,.0f} us of CPU time; at most "
         f"{LOADS[number].limit:.0%} is asked for"
     )
     num_steps, num_bytes = _recorded(traces / "timed")
@@ -226,11 +231,30 @@ def _measured(model: Path, traces: Path, number: int, seconds: float) -> Iterato
     )
 
 
-def _resampled(shares: Sequence[float]) -> tuple[float, float]:
-    """Between what the middle 95% of medians lie of as many shares, drawn from them."""
+Group = tuple[list[float], list[float]]
+"""Seconds of the steps of two blocks without our functions, and of two with them."""
+
+
+def _share(groups: Sequence[Group], num_steps: int) -> float:
+    without, ours = zip(*groups, strict=True)
+    return _typical(ours, num_steps) / _typical(without, num_steps) - 1
+
+
+def _typical(blocks: Sequence[list[float]], num_steps: int) -> float:
+    """Seconds of a block each of whose steps takes what is usual for its place."""
+    return sum(
+        median(step for block in blocks for step in block[place::num_steps])
+        for place in range(num_steps)
+    )
+
+
+def _resampled(groups: Sequence[Group], num_steps: int) -> tuple[float, float]:
+    """Between what the middle 95% of shares lie of as many groups, drawn from them."""
     drawn = Random(0)
-    medians = sorted(median(drawn.choices(shares, k=len(shares))) for _ in range(2_000))
-    return medians[50], medians[-51]
+    shares = sorted(
+        _share(drawn.choices(groups, k=len(groups)), num_steps) for _ in range(NUM_DRAWN)
+    )
+    return shares[NUM_DRAWN // 40], shares[-NUM_DRAWN // 40 - 1]
 
 
 def _driven(model: Path, traces: Path, number: int, seconds: float, *more: str) -> dict[str, Any]:
