@@ -9,7 +9,7 @@ PAGE := tests/app/web/scripts
 
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix random samples screenshots docs clean
+.PHONY: demo test test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays random samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -62,6 +62,9 @@ sanitize: .venv/dev.stamp  ## run the tests of the pass in C with address and un
 
 matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
 	$(BIN)/python -m tests.matrix
+
+replays: .venv/dev.stamp  ## record every variant and fault of the engine, and run each again: the same bytes
+	$(BIN)/python -m tests.replays
 
 random: .venv/dev.stamp  ## draw settings and jobs that no test uses, and count again what is said of them
 	$(BIN)/python -m tests.random_configurations

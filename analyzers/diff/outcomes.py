@@ -8,7 +8,10 @@ from typing import Any
 import polars as pl
 
 from stepscope.analyzers.latency.blame import Blame, blame
+from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.requests import REQUEST
+from stepscope.analyzers.views.token_gaps import token_gaps
+from stepscope.ingest.times import SECOND
 from stepscope.ingest.trace import Trace
 
 Pair = tuple[Any, Any]
@@ -25,7 +28,7 @@ class Outcomes:
     where it finished in both, and `change` is "gained", "lost" or null. `totals` are numbers of
     both runs by name, None where a trace does not tell: latencies are those of the finished alone,
     and `open` is who was still there at the end. `causes` is the time of each cause of latency, in
-    nanoseconds.
+    nanoseconds. What each total is stands at `totals`.
     """
 
     requests: pl.DataFrame
@@ -39,12 +42,27 @@ def outcomes(a: Trace, b: Trace) -> Outcomes:
     served = [_served(trace, blamed) for trace, blamed in ((a, ours), (b, theirs))]
     both = served[0].join(served[1], on=REQUEST, how="full", coalesce=True, suffix="_b")
     both = both.rename({name: f"{name}_a" for name in SERVED})
-    totals = [_totals(trace, each) for trace, each in zip((a, b), served, strict=True)]
+    came = [_totals(trace, each) for trace, each in zip((a, b), served, strict=True)]
     return Outcomes(
         _compared(both).sort("rank", "request"),
-        {name: (totals[0][name], totals[1][name]) for name in totals[0]},
+        {name: (came[0][name], came[1][name]) for name in came[0]},
         _causes(ours, theirs),
     )
+
+
+def totals(trace: Trace) -> dict[str, Any]:
+    """What a run came to, by name; None where the trace does not tell.
+
+    steps, makespan_ns  how many steps, and from the first one's begin to the last one's end
+    requests, arrived   who there was, and who of them arrived while it was recorded
+    finished, aborted, rejected, failed, open, preemptions   what became of them
+    tokens, tokens_per_s         tokens of all requests, and by the makespan
+    latency_*_ns, ttft_mean_ns   of those that finished: from arrival to end, to the first token
+    max_token_gap_ns    the longest that any request waited from one token to the next
+    fairness            Jain's index of the tokens per second that those who finished got from
+                        arrival to end: 1 where all got as many, 1/n where one of n got all
+    """
+    return _totals(trace, _served(trace, blame(trace)))
 
 
 def _served(trace: Trace, blamed: Blame) -> pl.DataFrame:
@@ -74,15 +92,34 @@ def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
         began=pl.col("ts_ns").min(), ended=(pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)).max()
     ).collect()  # fmt: skip
     began, ended = times.row(0)
+    makespan_ns = None if began is None else ended - began
+    each = tokens(trace).group_by(REQUEST).agg(num_tokens=pl.len()).collect()
+    num_tokens = int(each["num_tokens"].sum()) or None
     return {
         "steps": trace.num_rows("steps"),
-        "makespan_ns": None if began is None else ended - began,
+        "makespan_ns": makespan_ns,
         **_became(trace, served),
+        "tokens": num_tokens,
+        "tokens_per_s": num_tokens / makespan_ns * SECOND if num_tokens and makespan_ns else None,
         "latency_mean_ns": _whole(finished["latency_ns"].mean()),
         "latency_p99_ns": _whole(finished["latency_ns"].quantile(0.99, "nearest")),
         "latency_max_ns": _whole(finished["latency_ns"].max()),
         "ttft_mean_ns": _whole(finished["ttft_ns"].mean()),
+        "max_token_gap_ns": token_gaps(trace).select(pl.col("gap_ns").max()).collect().item(),
+        "fairness": _fairness(finished.join(each, on=list(REQUEST))),
     }
+
+
+def _fairness(finished: pl.DataFrame) -> float | None:
+    """Jain's index; None where fewer than two requests say when they came and ended.
+
+    Source: Jain, Chiu and Hawe, A Quantitative Measure of Fairness and Discrimination (1984).
+    """
+    lasted = pl.col("latency_ns")
+    rates = finished.filter(lasted > 0).select(pl.col("num_tokens") / lasted).to_series()
+    if len(rates) < 2:
+        return None
+    return float(rates.sum()) ** 2 / (len(rates) * float((rates**2).sum()))
 
 
 def _became(trace: Trace, served: pl.DataFrame) -> dict[str, int | None]:

@@ -11,6 +11,8 @@ import polars as pl
 from stepscope.ingest.trace import Trace
 
 MANIFEST = ("producer", "scenario", "variant")
+AS_GIVEN = "given"
+"""What a run was given is in its settings, too, which say what came of it."""
 Key = tuple[str, ...]
 
 
@@ -27,7 +29,7 @@ def inputs(a: Trace, b: Trace) -> Iterator[Input]:
     """What was different before the first step: producer and variant, settings, requests."""
     for name in MANIFEST:
         yield from _different(name, getattr(a.manifest, name), getattr(b.manifest, name))
-    ours, theirs = dict(_flat(a.manifest.config)), dict(_flat(b.manifest.config))
+    ours, theirs = (dict(_flat(each.manifest.config)) for each in (a, b))
     for key in dict.fromkeys((*ours, *theirs)):
         yield from _different(".".join(key), ours.get(key), theirs.get(key))
     yield from _requests(_asked(a), _asked(b))
@@ -41,6 +43,8 @@ def _different(what: str, a: Any, b: Any) -> Iterator[Input]:
 def _flat(config: Mapping[str, Any], above: Key = ()) -> Iterator[tuple[Key, Any]]:
     """The leaves of a configuration; what is deeper than a few levels is a leaf as a whole."""
     for name, value in config.items():
+        if name == AS_GIVEN and not above:
+            continue
         if isinstance(value, dict) and value and len(above) < 8:
             yield from _flat(value, (*above, name))
         else:

@@ -75,7 +75,7 @@ def divergence_lines(
 def outcome_lines(found: Difference, rules: Results | None) -> Iterator[str]:
     """What came of it: totals, where the time went, who gained and who lost, findings."""
     came = found.outcomes
-    totals = [(_total(name), *(_amount(name, n) for n in pair)) for name, pair in
+    totals = [(_total(name), *(amount(name, n) for n in pair)) for name, pair in
               came.totals.items() if pair != (None, None)]  # fmt: skip
     yield from _table(("outcome", "A", "B"), totals)
     changed = [(name, duration(a), duration(b)) for name, (a, b) in came.causes.items() if a != b]
@@ -197,10 +197,13 @@ def _label(name: str) -> str:
     return name.removesuffix("_ns").removeprefix("num_").replace("_", " ")
 
 
-def _amount(name: str, number: int | None) -> str:
+def amount(name: str, number: float | None) -> str:
+    """A total of a run in words: times with a unit, a share with three digits, counts as such."""
     if number is None:
         return "-"
-    return duration(number) if name.endswith("_ns") else f"{number:,}"
+    if name.endswith("_ns"):
+        return duration(int(number))
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.{3 if number <= 1 else 1}f}"
 
 
 def _count(number: int | None) -> str:

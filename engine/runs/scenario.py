@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
+from importlib.metadata import version
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +24,8 @@ from stepscope.ingest.recorder import Recorder
 
 Metric = float | int | str
 PRODUCER = "stepscope-engine"
+GIVEN = "given"
+"""Where a manifest says what `record` was given."""
 VIRTUAL = ClockInfo("virtual")
 
 
@@ -148,6 +151,23 @@ def executor_of(scenario: Scenario, options: Options) -> str:
     return options.executor or next(filter(None, needed), scenario.executors[0])
 
 
+def as_given(values: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """What a manifest says of the settings: as they are, and as they were given, to run it again.
+
+    `cost` is None where the scenario's own costs are used. What was served instead of the
+    scenario's own workload is in the trace, as far as it is requests.
+    """
+    given = {
+        "seed": options.seed,
+        "settings": dict(options.settings),
+        "faults": sorted(options.faults),
+        "executor": options.executor,
+        "cost": asdict(options.cost) if options.cost else None,
+        "workload": options.workload is not None,
+    }
+    return {"settings": values, "seed": options.seed, GIVEN: given}
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> ConfigError:
     """Return the error for a name that is none of the known ones, with the nearest of them."""
     names = list(known)
@@ -174,9 +194,9 @@ def recorder_for(
         yield None
         return
     with Recorder(
-        out, producer=PRODUCER, clock=clock, config=dict(config),
-        workload=in_manifest(workload) if workload else None, scenario=scenario, variant=variant,
-        rank=rank,
+        out, producer=PRODUCER, producer_version=version("stepscope"), clock=clock,
+        config=dict(config), workload=in_manifest(workload) if workload else None,
+        scenario=scenario, variant=variant, rank=rank,
     ) as recorder:  # fmt: skip
         if workload:
             keep_beside(workload, out)

@@ -101,6 +101,7 @@ from stepscope.engine.runs.scenario import (
     Options,
     RunResult,
     Setting,
+    as_given,
     executor_of,
     recorder_for,
     settled,
@@ -184,7 +185,7 @@ class EpMultiplexing:
             "engine": sizes.as_dict(), "scheduler": asdict(scheduler),
             "parallel": parallel.as_dict(), "executor": executed_by.name,
             "declared_paths": {"prefill": ["grouped-gemm"], "decode": ["fused", "per-token"]},
-            "settings": values, "seed": options.seed,
+            **as_given(values, options),
         }  # fmt: skip
         is_real = executed_by.is_real_time
         with Group.started(parallel, values["timeout_s"], is_real=is_real) as group:

@@ -87,6 +87,7 @@ from stepscope.engine.runs.scenario import (
     Options,
     RunResult,
     Setting,
+    as_given,
     recorder_for,
     settled,
 )
@@ -171,7 +172,7 @@ class FcfsPreemption:
         scheduler = _scheduler(config.faults, values)
         described = {
             "engine": config.as_dict(), "scheduler": asdict(scheduler) | {"mixed": False},
-            "cost": asdict(cost), "settings": values, "seed": options.seed,
+            "cost": asdict(cost), **as_given(values, options),
         }  # fmt: skip
         with recorder_for(out, self.name, variant, described, due.as_dict()) as recorder:
             engine = _served(config, due, scheduler, cost, recorder, options.observer)

@@ -137,6 +137,7 @@ from stepscope.engine.runs.scenario import (
     Options,
     RunResult,
     Setting,
+    as_given,
     executor_of,
     recorder_for,
     settled,
@@ -189,7 +190,7 @@ class MixedBatches:
         described = {
             "engine": config.as_dict() | {"refuses_mixed_drafts": True, "refuses_mixed_tbo": True},
             "scheduler": asdict(scheduler) | {"faults": sorted(scheduler.faults)},
-            "settings": values, "seed": options.seed, **run.described,
+            **as_given(values, options), **run.described,
         }  # fmt: skip
         with ExitStack() as recordings:
             recorders = [

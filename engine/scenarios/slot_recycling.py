@@ -96,6 +96,7 @@ from stepscope.engine.runs.scenario import (
     Options,
     RunResult,
     Setting,
+    as_given,
     executor_of,
     recorder_for,
     settled,
@@ -162,7 +163,7 @@ class SlotRecycling:
         scheduler = Slotted(layout.slot_tokens).with_faults(config.faults)
         described = {
             "engine": config.as_dict(), "scheduler": asdict(scheduler),
-            "layout": asdict(layout), "settings": values, "seed": options.seed,
+            "layout": asdict(layout), **as_given(values, options),
             **run.described,
         }  # fmt: skip
         with recorder_for(

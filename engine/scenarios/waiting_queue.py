@@ -73,6 +73,7 @@ from stepscope.engine.runs.scenario import (
     Options,
     RunResult,
     Setting,
+    as_given,
     recorder_for,
     settled,
 )
@@ -162,7 +163,7 @@ class WaitingQueue:
             "engine": config.as_dict(),
             "scheduler": asdict(scheduler)
             | {"faults": sorted(faults), "mixed": not case.prefill_first},
-            "cost": asdict(cost), "settings": values, "seed": options.seed,
+            "cost": asdict(cost), **as_given(values, options),
         }  # fmt: skip
         with recorder_for(out, self.name, variant, described, asked.as_dict()) as recorder:
             engine = Engine(

@@ -49,6 +49,7 @@ from stepscope.analyzers.views.declared import mixes
 from stepscope.analyzers.views.interval_union import covered, merged
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import REQUEST, events, waits
+from stepscope.analyzers.views.token_gaps import token_gaps
 from stepscope.ingest.schema import STEP_KINDS
 from stepscope.ingest.times import SECOND
 from stepscope.ingest.trace import Trace
@@ -85,7 +86,7 @@ class DecodeStalled:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step that ended stalls, the longest stall first."""
-        gaps = _gaps(trace).collect().lazy()
+        gaps = token_gaps(trace).collect().lazy()
         long = gaps.filter(pl.col("gap_ns") > self.min_gap_ns)
         if not any_row(long):
             return []
@@ -121,19 +122,6 @@ class DecodeStalled:
             **{f"{kind}_ns": row[f"{kind}_ns"] for kind in STEP_KINDS if row[f"{kind}_ns"]},
         }
         return finding(self, message, _fix(row), at=row, evidence=evidence, count=row["count"])
-
-
-def _gaps(trace: Trace) -> pl.LazyFrame:
-    """Each token of a request but the first, with the time since the one before it."""
-    return (
-        tokens(trace)
-        .select(*REQUEST, "ts_ns", last_step="step", _request=pl.struct(REQUEST).hash())
-        .sort("ts_ns", "last_step")
-        .with_columns(from_ns=pl.col("ts_ns").shift(1).over("_request"))
-        .with_columns(gap_ns=pl.col("ts_ns") - pl.col("from_ns"))
-        .filter(pl.col("gap_ns").is_not_null())
-        .drop("_request")
-    )
 
 
 def _longest(gaps: pl.LazyFrame) -> pl.LazyFrame:

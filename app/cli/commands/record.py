@@ -9,29 +9,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stepscope.app.cli.given import given_twice
 from stepscope.app.cli.output import make_room, may_overwrite
 from stepscope.app.cli.progress import progress
+from stepscope.app.cli.reference_runs import cost_of, pairs_of
 from stepscope.app.printable import plain
 from stepscope.app.text_table import format_table, print_table
 from stepscope.ingest.errors import ConfigError, StepscopeError
 
 if TYPE_CHECKING:
-    from stepscope.engine.executors.simulated import CostModel
     from stepscope.engine.scenarios import Options, RunResult, Scenario
     from stepscope.engine.workloads.graphs import Graphs
     from stepscope.engine.workloads.workload import Workload
 
 
 def _settings(
-    _ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]
+    _ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str]:
-    for pair in pairs:
-        if "=" not in pair:
-            raise ConfigError(f"--set {pair}: not of the form key=value")
-    if again := given_twice(pair.partition("=")[0] for pair in pairs):
-        raise ConfigError(f"--set {again}=... is given more than once")
-    return dict(pair.split("=", 1) for pair in pairs)
+    return pairs_of(texts)
 
 
 @click.command()
@@ -110,7 +104,7 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     variants = _variants(chosen, variant, faults)
     workload = _graphs(chosen, file, first, speed) or _workload(chosen, file, first, speed)
     options = Options(
-        seed, settings, frozenset(faults), executor, profile, workload, cost=_cost(priced)
+        seed, settings, frozenset(faults), executor, profile, workload, cost=cost_of(priced)
     )
     ran: list[RunResult] = []
     refused: dict[str, ConfigError] = {}
@@ -131,26 +125,15 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
 
 
 def _recorded(chosen: Scenario, name: str, path: Path, options: Options) -> RunResult:
+    from stepscope.engine.runs.rerun import run_to_its_end
+
     with progress() as report:
         report(f"recording {chosen.name} {name}", 0, None)
-        result = _run(chosen, name, path, options)
+        result = run_to_its_end(chosen, name, path, options)
     click.echo(f"recorded {path}", err=True)
     if result.stopped:
         click.echo(f"warning: {name} was given up: {plain(result.stopped)}", err=True)
     return result
-
-
-def _run(chosen: Scenario, name: str, path: Path, options: Options) -> RunResult:
-    """Run a variant; one whose batch cannot be run is given up there, and its trace ends there."""
-    from stepscope.engine.executors import ExecutionFailed
-    from stepscope.engine.runs.outcome import in_short
-    from stepscope.engine.scenarios import RunResult
-
-    try:
-        return chosen.record(name, path, options)
-    except ExecutionFailed as failed:
-        why = str(failed)
-        return RunResult(chosen.name, name, path, {"outcome": in_short(why)}, why)
 
 
 def _variants(chosen: Scenario, wanted: str | None, faults: Sequence[str]) -> tuple[str, ...]:
@@ -236,19 +219,6 @@ def _of_another_kind(chosen: Scenario, file: Path, error: StepscopeError) -> Ste
         where=str(file),
         todo=f"record {takers} with it, or give a file of requests",
     )
-
-
-def _cost(priced: Path | None) -> CostModel | None:
-    if priced is None:
-        return None
-    from stepscope.engine.executors.fit import fit
-    from stepscope.ingest.trace import Trace
-
-    found = fit(Trace.open(priced))
-    click.echo(f"steps cost {found}", err=True)
-    for doubt in found.doubts:
-        click.echo(f"warning: {doubt}", err=True)
-    return found.cost
 
 
 def _place(name: str, variant: str, out: Path | None, *, many: bool) -> Path:

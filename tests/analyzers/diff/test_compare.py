@@ -257,7 +257,7 @@ def test_one_changed_row_is_found_where_it_is(
 
 # Two traces of all tables are more than it takes for an example of usual size.
 @given(absurd_rows, absurd_rows)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.data_too_large])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
 def test_any_two_traces_can_be_compared(ours: Absurd, theirs: Absurd) -> None:
     a, b = trace_from(ours), trace_from(theirs)
 

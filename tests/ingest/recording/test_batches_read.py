@@ -18,7 +18,10 @@ from tests.ingest.recording.batch_truth import Truth, prefill
 
 
 @given(seed=st.integers(0, 1 << 30), num_steps=st.integers(1, 3 * MOST_CHANGES))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_whatever_a_scheduler_does_readers_see_its_batches_row_by_row(
     tmp_path_factory: pytest.TempPathFactory, seed: int, num_steps: int
 ) -> None:

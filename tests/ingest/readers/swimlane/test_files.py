@@ -135,7 +135,10 @@ def test_a_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.integers(1, 1_000), st.sampled_from(["records", "deps", "names"]))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_wherever_a_file_is_cut_the_rest_is_read_or_it_is_refused(
     tmp_path: Path, length: int, which: str
 ) -> None:

@@ -49,7 +49,10 @@ def test_a_file_with_rubbish_in_it_is_kept_up_to_there(tmp_path: Path) -> None:
 
 
 @given(_values.map(lambda value: {"": value}), st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_wherever_a_file_is_cut_what_is_kept_is_a_part_of_it(
     tmp_path: Path, whole: dict[str, object], data: st.DataObject
 ) -> None:
