@@ -34,6 +34,7 @@ from stepscope.ingest.errors import WriteError
 COLUMNS = 3
 LINES = [STATES[each].colour for each in (PREFILL, DECODE, RECOMPUTE, MIX)]
 DASHES = ("solid", "dash", "dot", "dashdot")
+RECORDED = {"color": MUTED, "dash": "dash", "width": 1}
 SECONDS = 1e9
 Numbers = list[float | None]
 
@@ -62,11 +63,11 @@ def charts(points: Sequence[Point], axes: Sequence[Axis], title: str) -> go.Figu
     for number, (values, texts) in enumerate(zip(_values(runs), _texts(runs), strict=True)):
         row, column = number // COLUMNS + 1, number % COLUMNS + 1
         _draw(figure, runs, axes, values, texts, row, column)
-        level = _of(recorded)[number]
-        if level is not None:
-            figure.add_hline(
-                level, row=row, col=column, line={"color": MUTED, "dash": "dash", "width": 1}
-            )
+        if (level := _of(recorded)[number]) is not None:
+            figure.add_hline(level, row=row, col=column, line=RECORDED)
+        if number < len(MEASURES) and MEASURES[number].total.endswith("_ns"):
+            figure.update_yaxes(ticksuffix=" s", row=row, col=column)
+    figure.add_scatter(x=[None], y=[None], mode="lines", line=RECORDED, name="as recorded")
     _dress(figure, title, axes)
     return figure
 
@@ -85,9 +86,9 @@ def _draw(
             x=[_number(runs[at].settings[first]) for at in those],
             y=[values[at] for at in those],
             text=[texts[at] for at in those],
-            name=escape(plain(others)) or "changed",
+            name=escape(plain(others)) or "run again",
             legendgroup=str(place),
-            showlegend=bool(others) and (row, column) == (1, 1),
+            showlegend=(row, column) == (1, 1),
             mode="lines+markers",
             line={
                 "color": LINES[place % len(LINES)],
@@ -106,10 +107,11 @@ def _dress(figure: go.Figure, title: str, axes: Sequence[Axis]) -> None:
     figure.update_yaxes(**lines, rangemode="tozero")
     figure.update_annotations(font={"size": 13, "color": TEXT})
     figure.update_layout(
-        title={"text": escape(plain(title)), "font": {"size": 18}},
+        title={"text": escape(plain(title)), "font": {"size": 18, "color": TEXT}},
         height=260 * ceil((len(MEASURES) + len(FOUND)) / COLUMNS) + 120,
         paper_bgcolor=BACKGROUND, plot_bgcolor=PANEL, font={"color": MUTED},
-        margin={"t": 96, "b": 40}, legend={"orientation": "h", "y": 1.06},
+        margin={"t": 96, "b": 40}, showlegend=True,
+        legend={"orientation": "h", "y": 1, "yanchor": "top", "yref": "container", "x": 0.33},
     )  # fmt: skip
 
 
