@@ -38,6 +38,7 @@ class Execution:
     `digests` are those of the tokens, in the same order, where there were logits.
     `failed` says which requests could not be computed, and why: they end there.
     `stop` says why nothing can run any more, if so: the engine then ends.
+    `gap_ns` is how long the host then takes until it can form the next batch.
     """
 
     dur_ns: int
@@ -47,6 +48,7 @@ class Execution:
     digests: Mapping[str, tuple[Digest, ...]] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     stop: str | None = None
+    gap_ns: int = 0
 
 
 class Executor(Protocol):

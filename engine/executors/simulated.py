@@ -22,7 +22,10 @@ class CostModel:
 
     A batch that runs in segments costs `body_ns` for each that runs the layers' projections again,
     and `sync_ns` whenever the host waits for the device in between; a model whose batches run in
-    one piece has neither.
+    one piece has neither. Engines that compile or plan kernels as they are needed pay `new_size_ns`
+    for the first step with a number of tokens, and `first_ns` for the first of all; each token of a
+    decode, drafts included, costs `decode_token_ns`. Between two steps the host takes `gap_ns`, and
+    `gap_row_ns` for each row of the first.
 
     The defaults are a roofline of Llama-3.1-8B in bf16 on one NVIDIA L4, the card of report 004,
     from the public model card and data sheet (300 GB/s, 121 dense bf16 TFLOP/s):
@@ -40,17 +43,26 @@ class CostModel:
     kv_token_ns: int = 437
     body_ns: int = 0
     sync_ns: int = 0
+    decode_token_ns: int = 0
+    new_size_ns: int = 0
+    first_ns: int = 0
+    gap_ns: int = 0
+    gap_row_ns: int = 0
 
     def dur_ns(
         self, batch: Batch, *, overlaps_host: bool = False, num_bodies: int = 1, num_syncs: int = 0
     ) -> int:
-        """Return what `batch` costs; with `overlaps_host` the host works while the device does."""
+        """Return what `batch` costs; with `overlaps_host` the host works while the device does.
+
+        What is paid once, for a size or for the first step, is not in it.
+        """
         num_kv_tokens = sum([row.num_computed + row.num_tokens for row in batch.rows])
         device_ns = (
             self.base_ns
             + self.body_ns * (num_bodies - 1)
             + self.sync_ns * num_syncs
             + self.prefill_token_ns * batch.num_prefill_tokens
+            + self.decode_token_ns * batch.num_decode_tokens
             + self.kv_token_ns * num_kv_tokens
         )
         host_ns = self.decode_row_ns * batch.num_decode_reqs
@@ -71,6 +83,7 @@ class Simulated:
     overlaps_host: bool = False
     acceptance: float = 0.0
     seed: int = 0
+    _sizes: set[int] = field(default_factory=set, init=False)
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Pass the time of `batch`; nothing is computed."""
@@ -81,7 +94,7 @@ class Simulated:
             overlaps_host=self.overlaps_host,
             num_bodies=prepared.num_bodies,
             num_syncs=prepared.num_syncs,
-        )
+        ) + self._once(batch)  # fmt: skip
         clock.advance(dur_ns)
         num_draft = sum([row.num_draft for row in batch.rows])
         if num_draft and recorder:
@@ -92,11 +105,21 @@ class Simulated:
             recorder.counters(step, now_ns, "drafts", "accepted", "tokens", float(num_accepted))
         path = f"simulated-{prepared.path}{'+mtp' if num_draft else ''}"
         logits_rows = len(prepared.logits_tokens) if prepared.segments else None
-        return Execution(dur_ns, path, tokens, logits_rows)
+        gap_ns = self.cost.gap_ns + self.cost.gap_row_ns * len(batch.rows)
+        return Execution(dur_ns, path, tokens, logits_rows, gap_ns=gap_ns)
 
     def snapshot(self) -> dict[str, Any]:
         """Return nothing: there is no device to look into."""
         return {}
+
+    def _once(self, batch: Batch) -> int:
+        """What is paid for the first step of all, and for the first with so many tokens."""
+        size = batch.num_prefill_tokens + batch.num_decode_tokens
+        if size in self._sizes:
+            return 0
+        first_ns = 0 if self._sizes else self.cost.first_ns
+        self._sizes.add(size)
+        return first_ns + self.cost.new_size_ns
 
     def _prepare(
         self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None

@@ -117,6 +117,8 @@ class Engine:
         self._livelock = self._livelock or execution.stop
         if self._record:
             self._record.ran(execution, ended_ns)
+        if execution.gap_ns:
+            self.clock.advance(execution.gap_ns)
         self.state.step += 1
 
     def schedule(self, dummy: str | None = None) -> Batch:

@@ -79,8 +79,9 @@ def test_known_costs_come_back_as_they_were(cost: CostModel, seed: int) -> None:
 @given(prices, st.integers(0, 99))
 def test_steps_that_compiled_or_were_held_up_do_not_count(cost: CostModel, seed: int) -> None:
     found = fit(timed(cost, seed, every_slow=8))
-    assert found.cost == cost
-    assert found.num_outliers == 10
+    assert replace(found.cost, first_ns=0) == cost
+    assert found.cost.first_ns  # the first of all was slow, too, and has a price of its own
+    assert found.num_outliers == 9
 
 
 def test_noise_moves_the_costs_by_no_more_than_itself() -> None:
@@ -206,3 +207,43 @@ def test_a_segment_more_has_a_price_where_steps_run_in_segments(tmp_path: Path) 
 
     assert found.cost == replace(COST, body_ns=COST.body_ns + COST.sync_ns, sync_ns=0)
     assert "273.100 us a segment more" in str(found)
+
+
+def test_what_is_paid_once_and_between_steps_comes_back(tmp_path: Path) -> None:
+    cost = CostModel(base_ns=2_000_000, prefill_token_ns=1_000, decode_row_ns=500, kv_token_ns=10,
+                     new_size_ns=3_000_000, first_ns=9_000_000, gap_ns=400_000,
+                     gap_row_ns=20_000)  # fmt: skip
+    FcfsPreemption().record("after", tmp_path / "run.trace", Options(cost=cost))
+
+    found = fit(Trace.open(tmp_path / "run.trace"))
+
+    assert found.cost == cost
+    assert found.held_out_error == pytest.approx(0, abs=1e-6)
+    assert found.total_error == pytest.approx(0, abs=1e-6)
+    assert "3000.000 us the first step of a size + 9000.000 us the first step" in str(found)
+
+
+def test_a_gap_in_which_nobody_was_there_is_not_the_hosts_work() -> None:
+    trace = timed(CostModel(), 0)
+    late = pl.when(pl.col("step") > 40).then(10**12).otherwise(0)
+    trace.steps = trace.steps.with_columns(
+        ts_ns=pl.col("ts_ns") + late + pl.int_range(pl.len()) * 1_000_000
+    )
+
+    found = fit(trace)
+
+    assert found.cost.gap_ns == 1_000_000
+    assert abs(found.total_error) < 1e-6
+    assert any(
+        each.startswith("1 of 79 gaps between steps, 1,000,001.000 ms") for each in found.doubts
+    )
+
+
+def test_a_recorded_run_of_vllm_is_foretold_within_8_percent_a_step_and_5_in_all(
+    shared_data: Path,
+) -> None:
+    found = fit(Trace.open(shared_data / "kineto" / "vllm_cpu_tiny_llama_preemptions.json.gz"))
+
+    assert found.held_out_error is not None
+    assert found.held_out_error < 0.08
+    assert abs(found.total_error) < 0.05
