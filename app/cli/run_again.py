@@ -14,6 +14,7 @@ from stepscope.app.printable import plain
 from stepscope.ingest.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
+    from stepscope.app.replay.sweep import Run
     from stepscope.engine.runs.rerun import Changes
     from stepscope.ingest.progress import Progress
     from stepscope.ingest.trace import Trace
@@ -60,6 +61,49 @@ def run_again(
     return both.is_same and not (demands_same and found.different)
 
 
+def resimulate(recorded: Trace, changes: Changes, into: Path, report: Progress, form: str) -> bool:
+    """Run what another engine recorded on the reference engine, and say how they differ."""
+    from stepscope.app.cli.compared import compared
+    from stepscope.app.replay.resimulated import resimulated, resimulated_lines
+
+    report("simulating", 0, None)
+    found = resimulated(recorded, changes, into)
+    both = compared((recorded, found.replayed), rules=found.is_scheduled, report=report)
+    if form == "json":
+        how = "re-simulated" if found.is_scheduled else "batches priced"
+        told = {"how": how, "settings": dict(found.settings), "assumed": found.assumed,
+                "costs": None if found.fitted is None else asdict(found.fitted),
+                "is_same": both.is_same}  # fmt: skip
+        click.echo(json.dumps({**told, "diff": both.as_dict()}, indent=2, default=str))
+    else:
+        for line in (*resimulated_lines(found), "", *both.lines()):
+            click.echo(plain(line))
+    return both.is_same
+
+
+def _how(recorded: Trace) -> Run:
+    """How a trace is run: again where the reference engine recorded it, else re-simulated."""
+    from stepscope.app.replay.own_engine import is_ours, rerun
+    from stepscope.app.replay.resimulated import resimulated
+
+    def again(trace: Trace, changes: Changes, out: Path) -> tuple[Trace, str | None]:
+        found = rerun(trace, changes, out)
+        return found.replayed, found.result.stopped
+
+    def anew(trace: Trace, changes: Changes, out: Path) -> tuple[Trace, str | None]:
+        found = resimulated(trace, changes, out)
+        return found.replayed, found.stopped
+
+    return again if is_ours(recorded) else anew
+
+
+def _of_run(recorded: Trace, changes: Changes) -> str:
+    manifest = recorded.manifest
+    if manifest.scenario:
+        return f"{manifest.scenario} {changes.variant or manifest.variant}"
+    return f"{manifest.producer}, re-simulated by the reference engine"
+
+
 def run_sweep(
     recorded: Trace, changes: Changes, asked: Sweep, into: Path, report: Progress, form: str
 ) -> None:
@@ -72,7 +116,7 @@ def run_sweep(
     axes = [axis_of(text) for text in asked.texts]
     if asked.page:
         asked.refuse_where_no_page_can_be()
-    points = list(sweep(recorded, changes, choices_of(axes), into, report))
+    points = list(sweep(recorded, _how(recorded), changes, choices_of(axes), into, report))
     if all(each.refused for each in points[1:]):
         raise ConfigError(str(points[1].refused))
     if form == "json":
@@ -83,6 +127,5 @@ def run_sweep(
     if asked.page:
         from stepscope.app.replay.sweep_page import write_page
 
-        manifest = recorded.manifest
-        title = f"{recorded.name}: {manifest.scenario} {changes.variant or manifest.variant}"
+        title = f"{recorded.name}: {_of_run(recorded, changes)}"
         write_page(points, axes, title, asked.page)

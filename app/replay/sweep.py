@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -13,7 +13,6 @@ from typing import Any
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.diff.outcomes import totals
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.app.replay.own_engine import rerun
 from stepscope.engine.runs.rerun import Changes
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.progress import Progress
@@ -23,6 +22,8 @@ MOST_RUNS = 200
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?::(\d+))?")
 FORMS = "NAME=FIRST..LAST, NAME=FIRST..LAST:STEP or NAME=VALUE,VALUE,..."
 Axis = tuple[str, tuple[str, ...]]
+Run = Callable[[Trace, Changes, Path], tuple[Trace, str | None]]
+"""Runs a trace with changes and records it; returns what came of it, and why it was given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ def choices_of(axes: Sequence[Axis]) -> list[dict[str, str]]:
 
 
 def sweep(
-    trace: Trace, changes: Changes, choices: Sequence[Mapping[str, str]], folder: Path,
-    report: Progress,
+    trace: Trace, run: Run, changes: Changes, choices: Sequence[Mapping[str, str]],
+    folder: Path, report: Progress,
 ) -> Iterator[Point]:  # fmt: skip
     """Yield the recorded run, and then one run for each choice of settings, as it ends.
 
@@ -81,11 +82,11 @@ def sweep(
         report(f"running with {said(choice)}", number, len(choices))
         changed = replace(changes, settings={**changes.settings, **choice})
         try:
-            found = rerun(trace, changed, folder / _file_of(choice))
+            replayed, stopped = run(trace, changed, folder / _file_of(choice))
         except ConfigError as refused:
             yield Point(choice, {}, {}, {}, refused=str(refused))
         else:
-            yield _point(choice, found.replayed, found.result.stopped)
+            yield _point(choice, replayed, stopped)
 
 
 def _too_many(number: int, todo: str) -> ConfigError:

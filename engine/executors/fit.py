@@ -139,6 +139,26 @@ def fit(trace: Trace) -> Fit:
     )
 
 
+def foretold(trace: Trace, cost: CostModel) -> pl.DataFrame:
+    """Return `steps` of `trace` with the times that they would have at these costs.
+
+    Only those that were timed and computed something; of each rank one follows the other.
+    """
+    steps, _ = _steps(trace)
+    prices = [[getattr(cost, field) for field in of.values()] for of in (_PRICES, _OF_GAPS)]
+    dur_ns = steps.select(*_PRICES).to_numpy() @ np.array(prices[0])
+    gap_ns = steps.select(*_OF_GAPS).to_numpy() @ np.array(prices[1])
+    begun_ns = pl.col("ts_ns").first() + (pl.col("dur_ns") + pl.col("gap_ns")).cum_sum()
+    return steps.with_columns(
+        dur_ns=pl.Series(np.maximum(np.round(dur_ns), 1), dtype=pl.Int64),
+        gap_ns=pl.Series(np.round(gap_ns), dtype=pl.Int64),
+    ).select(
+        "rank", "step", "kind", "num_prefill_reqs", "num_decode_reqs", "num_prefill_tokens",
+        pl.col("num_decode_tokens_told").alias("num_decode_tokens"), "dur_ns",
+        ts_ns=(begun_ns - pl.col("dur_ns") - pl.col("gap_ns")).over("rank"),
+    )  # fmt: skip
+
+
 def _priced(work: Floats, took_ns: Floats) -> tuple[NDArray[np.bool_], Floats]:
     """Which steps lie near the prices, and the prices that these give."""
     fitted = _fitted(work, took_ns)
@@ -210,6 +230,7 @@ def _steps(trace: Trace) -> tuple[pl.DataFrame, bool]:
         .with_columns(
             pl.lit(1).alias("base"),
             pl.col("num_more_segments", "num_decode_tokens").fill_null(0),
+            num_decode_tokens_told="num_decode_tokens",
             num_rows=pl.col("num_prefill_reqs").fill_null(0) + pl.col("num_decode_reqs"),
         )
         .sort("rank", "step")

@@ -14,6 +14,7 @@ from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.output import make_room, may_overwrite
 from stepscope.app.cli.progress import progress
 from stepscope.app.cli.reference_runs import cost_of, pairs_of
+from stepscope.app.cli.run_again import Sweep
 from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def replay(  # noqa: PLR0913, PLR0917 - one per option
     A run of the reference engine (`stepscope record`) is run again as its manifest says that it was
     given, or with another variant, settings, costs or without a fault. On its virtual clock an
     unchanged run has the same bytes. A changed one is compared as `stepscope diff` does it; with
-    --sweep, many are put side by side.
+    --sweep, many are put side by side. With --engine stepscope a run of another engine is simulated
+    anew: its arrivals, lengths and limits, at what its steps cost.
 
     The command exits 0 when every step is the same, 4 when the runs diverge, 5 when the run is of a
     kind that is not replayed, and 6 when the engine is not in ENV, fails or hangs.
@@ -103,6 +105,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one per option
       stepscope replay run.trace --python ~/vllm --set max_num_seqs=64 -o other.trace
       stepscope replay before.trace --check
       stepscope replay before.trace --variant after -o after.trace
+      stepscope replay vllm.trace --engine stepscope --set max_num_seqs=16
       stepscope replay before.trace --sweep max_num_seqs=4..20:4 --page sweep.html
     """
     of_reference = {"--variant": variant, "--no-fault": without, "--cost": priced,
@@ -114,15 +117,12 @@ def replay(  # noqa: PLR0913, PLR0917 - one per option
         _refuse_what_cannot_be_written(into)
         recorded = open_trace(trace, report)
         if _is_of_reference(recorded, engine):
-            from stepscope.app.cli.run_again import Sweep, run_again, run_sweep
-
             _refuse(of_others, "a run of an engine that is installed")
             changes = _changes(variant, texts, without, priced)
-            if swept or page:
-                _refuse({"--check": demands_same}, "a replay without --sweep")
-                run_sweep(recorded, changes, Sweep(swept, page, force), into, report, form)
-                return
-            is_same = run_again(recorded, changes, into, report, form, demands_same=demands_same)
+            is_same = _on_reference(
+                recorded, changes, Sweep(swept, page, force), into, report, form,
+                demands_same=demands_same,
+            )  # fmt: skip
         else:
             _refuse(of_reference, "a run of the reference engine")
             asked = _RealScheduler(engine, env, texts, ranks, silent_s)
@@ -145,6 +145,26 @@ def _is_of_reference(recorded: Trace, engine: str | None) -> bool:
     from stepscope.app.replay.own_engine import OURS, is_ours
 
     return engine == OURS or (engine is None and is_ours(recorded))
+
+
+def _on_reference(
+    recorded: Trace, changes: Changes, swept: Sweep, into: Path, report: Progress, form: str, *,
+    demands_same: bool,
+) -> bool:  # fmt: skip
+    """Run it on the reference engine: again if that recorded it, else with its own decisions."""
+    from stepscope.app.cli.run_again import resimulate, run_again, run_sweep
+    from stepscope.app.replay.own_engine import is_ours
+
+    is_again = is_ours(recorded)
+    if demands_same and not is_again:
+        raise ConfigError("--check: only for a run of the reference engine", where=recorded.name)
+    if swept.texts or swept.page:
+        _refuse({"--check": demands_same}, "a replay without --sweep")
+        run_sweep(recorded, changes, swept, into, report, form)
+        return True
+    if is_again:
+        return run_again(recorded, changes, into, report, form, demands_same=demands_same)
+    return resimulate(recorded, changes, into, report, form)
 
 
 def _refuse(given: dict[str, Any], whom: str) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.app.replay.own_engine import rerun
 from stepscope.app.replay.sweep import axis_of, choices_of, sweep
 from stepscope.app.replay.sweep_page import charts
 from stepscope.app.replay.sweep_table import sweep_lines
@@ -16,6 +17,11 @@ from stepscope.ingest.trace import Trace
 
 def quiet(*_: object) -> None:
     """Nobody watches."""
+
+
+def again(trace: Trace, changes: Changes, out: Path) -> tuple[Trace, str | None]:
+    found = rerun(trace, changes, out)
+    return found.replayed, found.result.stopped
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +73,7 @@ def test_each_run_is_what_record_makes_of_those_settings(recorded: Trace, tmp_pa
         "after", tmp_path / "three.trace", Options(settings={"slots": "3"})
     )
 
-    points = list(sweep(recorded, Changes(), choices, tmp_path / "swept", quiet))
+    points = list(sweep(recorded, again, Changes(), choices, tmp_path / "swept", quiet))
 
     assert [dict(each.settings) for each in points] == [{}, {"slots": "1"}, {"slots": "3"}]
     three = Trace.open(tmp_path / "swept" / "slots=3.trace")
@@ -81,7 +87,7 @@ def test_a_choice_that_the_engine_refuses_is_said_and_the_others_go_on(
 ) -> None:
     axes = [axis_of("slots=0..1")]
 
-    points = list(sweep(recorded, Changes(), choices_of(axes), tmp_path, quiet))
+    points = list(sweep(recorded, again, Changes(), choices_of(axes), tmp_path, quiet))
     lines = list(sweep_lines(points, axes))
 
     assert [bool(each.refused) for each in points] == [False, True, False]
@@ -93,7 +99,7 @@ def test_a_chart_has_a_line_for_each_choice_of_the_second_setting(
     recorded: Trace, tmp_path: Path
 ) -> None:
     axes = [axis_of("slots=1..2"), axis_of("requests=2,4")]
-    points = list(sweep(recorded, Changes(), choices_of(axes), tmp_path, quiet))
+    points = list(sweep(recorded, again, Changes(), choices_of(axes), tmp_path, quiet))
 
     figure = charts(points, axes, "<b>run</b>")
 

@@ -105,13 +105,22 @@ def test_a_trace_that_does_not_say_what_was_given_is_refused(
     assert "does not say what was given to `record`" in run.err
 
 
-def test_a_profile_is_no_run_of_the_reference_engine(
-    stepscope: Command, sample_traces: Path
+def test_a_run_of_another_engine_is_simulated_anew_and_compared(
+    stepscope: Command, sample_traces: Path, tmp_path: Path
 ) -> None:
-    run = stepscope("replay", sample_traces / "torch_profiler_cpu.json.gz", "--engine", "stepscope")
+    crowd, out = sample_traces / "vllm_crowd.trace", tmp_path / "again.trace"
 
-    assert run.code == 2
-    assert "no run of the reference engine" in run.err
+    run = stepscope("replay", crowd, "--engine", "stepscope", "-o", out)
+    told = json.loads(stepscope("replay", crowd, "--engine", "stepscope", "--format", "json").out)
+    swept = stepscope("replay", crowd, "--engine", "stepscope", "--sweep", "max_num_seqs=2,8")
+    checked = stepscope("replay", crowd, "--engine", "stepscope", "--check")
+
+    assert (run.code, swept.code, checked.code) == (4, 0, 2)
+    assert "RE-SIMULATED" in run.out
+    assert "makespan" in run.out
+    assert (told["how"], told["settings"]["budget"]) == ("re-simulated", "128")
+    assert [line.split()[0] for line in swept.out.splitlines()[1:]] == ["recorded", "2", "8"]
+    assert "only for a run of the reference engine" in checked.err
 
 
 def test_a_sweep_is_a_table_traces_and_a_page(

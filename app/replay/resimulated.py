@@ -1,0 +1,122 @@
+"""A run of another engine on the reference engine: its requests and limits, at what its steps cost.
+
+Who is chosen is up to the reference engine, which is not the one that was recorded. So it says what
+arrivals, lengths and limits come to; `stepscope replay --python ENV` asks the real scheduler.
+Where a trace tells no request, the batches stay as they were, and their times are foretold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.analyzers.replay.recorded_settings import ENGINES, engine_of
+from stepscope.engine.executors.fit import Fit, fit, foretold
+from stepscope.engine.executors.simulated import CostModel
+from stepscope.engine.runs.rerun import Changes, run_to_its_end
+from stepscope.engine.runs.scenario import PRODUCER, Options
+from stepscope.engine.scenarios import scenario
+from stepscope.engine.workloads.workload import Workload
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.manifest import ClockInfo, Manifest
+from stepscope.ingest.storage.saving import save_trace
+from stepscope.ingest.trace import Trace
+
+SCENARIO, VARIANT = "mixed-batches", "decode-first"
+"""Decodes before prompts in one budget, as vLLM and SGLang's chunked prefill have it."""
+TAKEN = {
+    "max_num_seqs": "max_num_seqs", "max_num_batched_tokens": "budget",
+    "long_prefill_token_threshold": "threshold", "block_size": "block_size",
+    "num_blocks": "kv_blocks", "enable_prefix_caching": "prefix_cache",
+}  # fmt: skip
+"""Settings of vLLM, and what the scenario calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resimulated:
+    """What came of it: `settings` are told by the trace or were given, `assumed` are by neither.
+
+    `fitted` is None where other costs than the trace's own were given. `is_scheduled` tells whether
+    requests were scheduled anew, and not only the times of the recorded batches foretold.
+    """
+
+    recorded: Trace
+    replayed: Trace
+    settings: Mapping[str, str]
+    assumed: tuple[str, ...]
+    fitted: Fit | None
+    is_scheduled: bool
+    stopped: str | None = None
+
+
+def resimulated(trace: Trace, changes: Changes, out: Path) -> Resimulated:
+    """Run the requests of a trace, or price its batches, and write the result to `out`.
+
+    Raises ConfigError where no step tells what it cost, and for a setting that the scenario does
+    not know.
+    """
+    if changes.without:
+        raise ConfigError(f"no fault was switched on in {trace.name}: its engine is a real one")
+    fitted = None if changes.cost else fit(trace)
+    cost = changes.cost or (fitted.cost if fitted else CostModel())
+    if not _has_requests(trace):
+        if changes.settings or changes.variant:
+            raise ConfigError("its requests are not told, so only its own batches can be priced",
+                              where=trace.name, todo="give no setting and no variant")  # fmt: skip
+        save_trace(_priced(trace, cost), out)
+        return Resimulated(trace, Trace.open(out), {}, (), fitted, is_scheduled=False)
+    told = _told(trace)
+    settings = {**told, **changes.settings}
+    workload = Workload.of(trace.path) if trace.path else None
+    options = Options(settings=settings, workload=workload, cost=cost)
+    result = run_to_its_end(scenario(SCENARIO), changes.variant or VARIANT, out, options)
+    assumed = tuple(name for name in TAKEN.values() if name not in settings)
+    return Resimulated(
+        trace, Trace.open(out), settings, assumed, fitted, is_scheduled=True, stopped=result.stopped
+    )
+
+
+def resimulated_lines(found: Resimulated) -> Iterator[str]:
+    """What was taken from the trace, what was not, and what its steps were taken to cost."""
+    recorded = found.recorded
+    yield f"recorded  {recorded.name}: {recorded.manifest.producer}"
+    if found.is_scheduled:
+        yield (
+            "replayed  RE-SIMULATED: its arrivals, lengths and limits, scheduled by the reference "
+            f"engine ({SCENARIO}), not by {recorded.manifest.producer}"
+        )
+        yield f"  with {', '.join(f'{key}={text}' for key, text in found.settings.items())}"
+        if found.assumed:
+            yield f"  not told, so as {SCENARIO} has them: {', '.join(found.assumed)}"
+    else:
+        yield "replayed  BATCHES PRICED: no request is told, so its batches stay as they were"
+    if found.stopped:
+        yield f"  it was given up: {found.stopped}"
+    if found.fitted:
+        yield f"  steps cost {found.fitted}"
+        yield from (f"  warning: {doubt}" for doubt in found.fitted.doubts)
+
+
+def _has_requests(trace: Trace) -> bool:
+    arrived = trace.lifecycle.filter(event="arrive").select(pl.len())
+    return bool(arrived.collect().item())
+
+
+def _told(trace: Trace) -> dict[str, str]:
+    """Limits that the manifest tells; a threshold of 0 is none, so it is the whole budget."""
+    engine = engine_of(trace.manifest.producer)
+    known = ENGINES[engine].recorded(dict(trace.manifest.config)) if engine else {}
+    told = {ours: known[theirs] for theirs, ours in TAKEN.items() if known.get(theirs) is not None}
+    if not told.get("threshold", True) and "budget" in told:
+        told["threshold"] = told["budget"]
+    return {name: str(value).lower() for name, value in told.items()}
+
+
+def _priced(trace: Trace, cost: CostModel) -> Trace:
+    manifest = replace(
+        Manifest(PRODUCER), clock=ClockInfo("virtual"), config={"batches_of": trace.name}
+    )
+    return Trace.from_tables({"steps": foretold(trace, cost)}, manifest, name=trace.name)
