@@ -8,8 +8,8 @@ from stepscope.app.debug.detail import StepDetail
 from stepscope.app.debug.engine_state import BatchEntry, CoreSlots, State, cores_line
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import Names
+from stepscope.app.debug.reasons import LeftOut
 from stepscope.app.debug.session import Session
-from stepscope.app.debug.why import LeftOut
 
 __all__ = [
     "BatchEntry",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.app.debug.detail import StepDetail
-from stepscope.app.debug.why import LeftOut
+from stepscope.app.debug.reasons import LeftOut
 from stepscope.app.units import count
 
 NOBODY = ("idle", "dummy")

@@ -11,7 +11,7 @@ import polars as pl
 from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.names import CoreName, Names, names_in
-from stepscope.app.debug.why import LeftOut
+from stepscope.app.debug.reasons import LeftOut
 from stepscope.app.present.blocks import Table
 from stepscope.app.present.step_words import of_both, tokens
 from stepscope.app.present.where import RESOLUTION_NS

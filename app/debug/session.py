@@ -23,8 +23,8 @@ from stepscope.app.debug.moments import Moments, Position, Times
 from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
+from stepscope.app.debug.reasons import LeftOut, Reasons
 from stepscope.app.debug.step_batches import Batches
-from stepscope.app.debug.why import LeftOut, Reasons
 from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.states import is_list_of_arrivals

@@ -14,8 +14,8 @@ from stepscope.app.debug.commands.where_it_is import place_text, position_facts,
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Facet, Look
+from stepscope.app.debug.reasons import LeftOut
 from stepscope.app.debug.stops.watch_stops import known_request
-from stepscope.app.debug.why import LeftOut
 from stepscope.app.present.blocks import Fact, Table
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.query import near

@@ -1,0 +1,128 @@
+"""The rows that a chain is proved by, each read once for a session."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import polars as pl
+
+from stepscope.app.debug.session import Session
+from stepscope.app.debug.why.rows_by_name import RowsByName
+from stepscope.app.timeline.lanes.bounds import bounds_of
+from stepscope.ingest.derive.order import FIRST, Places
+
+DECISIONS = (
+    "step", "ts_ns", "subject_kind", "subject", "verdict", "reason", "resource", "needed",
+    "available", "holder", "instead",
+)  # fmt: skip
+LIFECYCLE = ("step", "ts_ns", "request", "event", "cause", "by_request")
+ROWS_A_SPENT = 1_000
+_OF_SESSION: WeakKeyDictionary[Session, Evidence] = WeakKeyDictionary()
+
+
+class Evidence:
+    """Rows of the rank of a session, by whom they are about."""
+
+    def __init__(self, session: Session) -> None:
+        self.trace, self.rank, self.order = session.trace, session.rank, session.moments.order
+
+    @classmethod
+    def of(cls, session: Session) -> Evidence:
+        """The evidence of a session, the same each time."""
+        if session not in _OF_SESSION:
+            _OF_SESSION[session] = cls(session)
+        return _OF_SESSION[session]
+
+    @cached_property
+    def lifecycle(self) -> RowsByName:
+        """What happened to requests."""
+        return RowsByName(self.order.rows("lifecycle", LIFECYCLE), "request")
+
+    @cached_property
+    def about_requests(self) -> RowsByName:
+        """What was decided about requests."""
+        return self._decided("request")
+
+    @cached_property
+    def about_tasks(self) -> RowsByName:
+        """What was decided about tasks."""
+        return self._decided("task")
+
+    @cached_property
+    def about_buckets(self) -> RowsByName:
+        """What was decided about buckets."""
+        return self._decided("bucket")
+
+    @cached_property
+    def steps(self) -> RowsByName:
+        """The steps, by their numbers."""
+        columns = (
+            "step", "ts_ns", "dur_ns", "kind", "token_budget", "reserved_tokens",
+            "kv_blocks_total", "num_prefill_tokens", "num_decode_tokens",
+        )  # fmt: skip
+        return RowsByName(self.order.rows("steps", columns), "step")
+
+    @cached_property
+    def tasks(self) -> RowsByName:
+        """The tasks of the device, by their numbers."""
+        return self._by_number("tasks", "task")
+
+    @cached_property
+    def spans(self) -> RowsByName:
+        """The blocks of tasks on cores, by the number of the task."""
+        return self._by_number("core_spans", "task")
+
+    @cached_property
+    def before(self) -> RowsByName:
+        """Whom a task waits for: its edges, by the later task."""
+        return self._by_number("task_edges", "to_task")
+
+    @cached_property
+    def collectives(self) -> pl.DataFrame:
+        """The collectives of all ranks, in order of time."""
+        rows = self.trace.table("collectives").drop_nulls(["ts_ns", "rank"])
+        return rows.sort("ts_ns", maintain_order=True).collect()
+
+    @cached_property
+    def first_ns(self) -> int:
+        """When the trace begins."""
+        return bounds_of(self.trace)[0]
+
+    def num_missing(self, after: int, until: int) -> int:
+        """How many rows are missing between two places of the order; 0 where none was counted.
+
+        A recorder may spend a number on no row (decision 0044): few single ones are not counted.
+        """
+        places, missing = self._gaps
+        may_be_spent = (missing == 1).sum() <= 1 + len(self.order.moments.seq) // ROWS_A_SPENT
+        first, last = np.searchsorted(places, (after, until), "right")
+        between = missing[first:last]
+        return int(between[between > int(may_be_spent)].sum())
+
+    def is_unbroken(self, after: int, until: int) -> bool:
+        """Whether every number between two places has a row: nothing at all can be missing."""
+        first, last = np.searchsorted(self._gaps[0], (after, until), "right")
+        return self.order.is_recorded and first == last
+
+    @cached_property
+    def _gaps(self) -> tuple[Places, Places]:
+        """The places in front of which numbers have no row, and how many."""
+        seq = self.order.moments.seq
+        if not self.order.is_recorded or not len(seq):
+            return seq[:0], seq[:0]
+        missing = np.diff(seq, prepend=min(FIRST, seq[0]) - 1) - 1
+        return seq[missing > 0], missing[missing > 0]
+
+    def _decided(self, kind: str) -> RowsByName:
+        rows = self._decisions.filter(pl.col("subject_kind") == kind)
+        return RowsByName(rows, "subject")
+
+    @cached_property
+    def _decisions(self) -> pl.DataFrame:
+        return self.order.rows("decisions", DECISIONS)
+
+    def _by_number(self, table: str, name: str) -> RowsByName:
+        rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
+        return RowsByName(rows.collect(), name)

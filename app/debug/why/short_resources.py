@@ -1,0 +1,106 @@
+"""A request that lacks KV blocks, a slot or a seat: who holds them at the position."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from stepscope.app.debug.why.at_position import View, proof
+from stepscope.app.debug.why.chain import Link, Root, Subject
+from stepscope.app.debug.why.links import Hop, link_of, unknown
+from stepscope.app.debug.why.rows_by_name import Row
+from stepscope.app.units import count
+
+POOLED = ("kv-block", "kv-token", "slot", "seat")
+WORDS = {"kv-block": "KV blocks", "kv-token": "KV tokens", "slot": "slots", "seat": "running slots"}
+
+
+def of_pool(view: View, who: Subject, decided: Row) -> Hop:
+    """One hop to whoever holds what is short; to the root where it is not short, or leaked."""
+    resource, needed = decided["resource"], decided["needed"]
+    total = view.num_blocks if resource == "kv-block" else None
+    if needed is not None and total is not None and needed > total:
+        return _never_fits(view, who, decided, total)
+    if _had_room(decided):
+        link = link_of(view, who, decided)
+        return link, Root("policy", who, _room(decided), "a policy that uses it", link.proof)
+    holders = view.holders(resource)
+    if holders is None or view.num_missing:
+        says = f"who holds {WORDS[resource]} is not told whole up to here"
+        return link_of(view, who, decided), unknown(who, says)
+    free = None if total is None else total - len(view.state.kv_blocks or {})
+    if free is not None and needed is not None and _stayed_free(view, decided, free):
+        return _unnoticed(view, who, decided, free)
+    return _held(view, who, decided, holders, free)
+
+
+def _had_room(decided: Row) -> bool:
+    needed, available = decided["needed"], decided["available"]
+    return needed is not None and available is not None and available >= needed
+
+
+def _room(decided: Row) -> str:
+    what = WORDS[decided["resource"]]
+    return (f"{decided['reason'] or 'no reason is given'}, with {count(decided['available'])} "
+            f"{what} free and {count(decided['needed'])} needed")  # fmt: skip
+
+
+def _never_fits(view: View, who: Subject, decided: Row, total: int) -> Hop:
+    link = link_of(view, who, decided)
+    says = f"it needs {count(decided['needed'])} KV blocks, and there are {count(total)} in all"
+    return link, Root("policy", who, says, "a larger pool, or to turn it away", link.proof)
+
+
+def _stayed_free(view: View, decided: Row, free: int) -> bool:
+    """Whether there was room when this step was formed and when the one before it was.
+
+    What a step itself frees, after it looked who fits, is no room that it left unused.
+    """
+    before = view.step_before
+    if before is None or before.step is None or decided["step"] is None or view.num_blocks is None:
+        return False
+    held = view.session.state_at(before).kv_blocks or {}
+    least = min(free, view.num_blocks - len(held))
+    return bool(least >= decided["needed"] and before.step > decided["step"])
+
+
+def _unnoticed(view: View, who: Subject, decided: Row, free: int) -> Hop:
+    """What was short is there by now, and steps were formed since."""
+    link = link_of(view, who, decided)
+    says = (f"{count(free)} KV blocks are free and {count(decided['needed'])} needed, and nothing "
+            f"was decided about it since step {decided['step']}")  # fmt: skip
+    return link, Root("silent", who, says, "a scheduler that looks at it again", link.proof)
+
+
+def _held(view: View, who: Subject, decided: Row, holders: Counter[str], free: int | None) -> Hop:
+    others = Counter({name: held for name, held in holders.items() if name != who.name})
+    gone = Counter({name: held for name, held in others.items() if view.has_ended(name)})
+    living = others - gone
+    lacking = None if decided["needed"] is None else decided["needed"] - (free or 0)
+    if gone and (not living or (lacking is not None and gone.total() >= lacking)):
+        return _leaked(view, who, decided, others, gone)
+    if not living:
+        link = link_of(view, who, decided)
+        return link, unknown(who, f"nobody else holds any {WORDS[decided['resource']]} here")
+    holder = _whom(decided, living)
+    link = link_of(view, who, decided, holder, len(others))
+    return link, Subject("request", holder)
+
+
+def _whom(decided: Row, living: Counter[str]) -> str:
+    """The one that the row names if that one still holds, or else who has most, for longest."""
+    if decided["holder"] in living:
+        return str(decided["holder"])
+    return max(living, key=lambda name: living[name])
+
+
+def _leaked(
+    view: View, who: Subject, decided: Row, others: Counter[str], gone: Counter[str]
+) -> Hop:
+    owner = max(gone, key=lambda name: gone[name])
+    link: Link = link_of(view, who, decided, owner, len(others))
+    ended = view.moved(owner)
+    what = WORDS[decided["resource"]]
+    says = (f"{count(gone.total())} {what} were never released by {count(len(gone))} that ended, "
+            f"{owner} among them")  # fmt: skip
+    return link, Root("leak", Subject("request", owner), says, "to release them at the end",
+                      None if ended is None else proof("lifecycle", ended))  # fmt: skip

@@ -1,0 +1,34 @@
+"""Who is asked about, as it is written: `req-17`, `task 5`, `core 3`, `rank 1`."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+from stepscope.app.debug.why.chain import Subject
+from stepscope.app.debug.why.evidence import Evidence
+from stepscope.ingest.errors import ConfigError
+
+_NUMBERED = re.compile(r"(?P<kind>task|core|rank)[ :=-]?(?P<number>\d+)")
+
+
+def subject_of(told: Evidence, text: str) -> Subject:
+    """Read who is meant; a request of that very name goes first.
+
+    Raises ConfigError, naming near matches, for whom the trace does not have.
+    """
+    name = text.strip()
+    if is_request(told, name):
+        return Subject("request", name)
+    plain = name.removeprefix("request ").strip()
+    if is_request(told, plain):
+        return Subject("request", plain)
+    known = [*told.lifecycle.names(), *told.about_requests.names()]
+    near = get_close_matches(plain, map(str, known), n=3)
+    todo = f"did you mean {', '.join(near)}?" if near else "name a request of the trace"
+    raise ConfigError(f"the trace has no request {plain!r}", todo=todo)
+
+
+def is_request(told: Evidence, name: str) -> bool:
+    """Whether any row is about a request of that name."""
+    return name in told.lifecycle or name in told.about_requests

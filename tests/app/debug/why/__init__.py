@@ -1,0 +1,1 @@
+"""Chains from who waits to the root."""
