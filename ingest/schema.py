@@ -168,7 +168,8 @@ ALLOCATIONS = _table(
     i64("generation", "how often it had been claimed before"),
     i32("group", "KV cache group that uses it"),
     text("block_hash", "hash by which the prefix cache finds its contents (on cache and evict)"),
-    i64("source", "number of the block that its contents were copied from (on copy)"),
+    i64("source", "number of the block that its contents were copied from (on copy), or that it "
+        "had before (on move)"),
     SEQ,
 )  # fmt: skip
 

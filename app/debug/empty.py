@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.ingest.trace import Trace
 
 _NO_BATCH = (pl.col("num_prefill_reqs") == 0) & (pl.col("num_decode_reqs") == 0)
+_NOBODY = (pl.col("num_waiting") == 0) & (pl.col("num_running") == 0)
 _NO_BLOCK_HELD = (pl.col("kv_blocks_total") > 0) & (
     pl.col("kv_blocks_free") == pl.col("kv_blocks_total")
 )
@@ -15,6 +16,11 @@ _NO_BLOCK_HELD = (pl.col("kv_blocks_total") > 0) & (
 def has_only_empty_batches(trace: Trace, rank: int) -> bool:
     """Whether the rank has steps, and each of them says that nobody was in its batch."""
     return _holds_throughout(_NO_BATCH, trace, rank)
+
+
+def has_only_empty_queues(trace: Trace, rank: int) -> bool:
+    """Whether the rank has steps, and each of them says that nobody waited or ran."""
+    return _holds_throughout(_NOBODY, trace, rank)
 
 
 def has_only_free_blocks(trace: Trace, rank: int) -> bool:

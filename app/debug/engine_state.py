@@ -44,6 +44,13 @@ class BatchEntry(NamedTuple):
     num_tokens: int
 
 
+class Forming(NamedTuple):
+    """The step whose batch is being formed, and the rows that it has until now."""
+
+    step: int
+    batch: tuple[BatchEntry, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """Queue, running requests, batch, slots, KV blocks and cores; None where nothing is known.
@@ -51,6 +58,7 @@ class State:
     `waiting` is in the order of the queue, `running` in the order of admission, `batch` in that of
     its rows. `slots` and `kv_blocks` map what is taken to the request that holds it; `cores` maps
     every core that the trace knows to its slots. `seq` is the last row that is taken into account.
+    `forming` is the step behind `step`, once something of it is told and its batch is not formed.
     """
 
     ts_ns: int
@@ -62,19 +70,24 @@ class State:
     kv_blocks: Mapping[int, str] | None = None
     cores: Mapping[int, CoreSlots] | None = None
     seq: int | None = None
+    forming: Forming | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The state in the shape of the engine's own snapshot; what is not known is left out."""
+        """The state in the shape of the engine's own snapshot; what is not known is left out.
+
+        While a batch is being formed, that is the engine's step and batch.
+        """
+        step, batch = self.forming or (self.step, self.batch)
         shaped: dict[str, Any] = {
             "waiting": _listed(self.waiting),
             "running": _listed(self.running),
-            "batch": None if self.batch is None else [list(entry) for entry in self.batch],
+            "batch": None if batch is None else [list(entry) for entry in batch],
             "slots": None if self.slots is None else dict(self.slots),
             "kv_blocks": None if self.kv_blocks is None else dict(self.kv_blocks),
             "cores": None if self.cores is None else _cores(self.cores),
         }
         known = {name: held for name, held in shaped.items() if held is not None}
-        return {"ts_ns": self.ts_ns, "step": self.step, **known}
+        return {"ts_ns": self.ts_ns, "step": step, **known}
 
 
 def _listed(ids: tuple[str, ...] | None) -> list[str] | None:

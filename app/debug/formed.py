@@ -11,15 +11,20 @@ from stepscope.ingest.times import EARLIEST_NS
 BEFORE_ALL = 0
 
 
-def formed_steps(order: Order) -> pl.DataFrame:
+def formed_steps(order: Order, *, is_closed: bool = True) -> pl.DataFrame:
     """When each step's batch was formed: step, ts_ns, seq, in order.
 
     The time is what the step says, else that of the last of its rows and of what was decided before
     it began, else when it began. The place is that of the last that was told of the step by then,
-    and of the step itself where it was told as it was formed, and not when it had ended.
+    and of the step itself where it was told as it was formed, and not when it had ended. Where the
+    recording was cut off, a batch without a step of its own may lack rows: it is not taken for one
+    that was formed.
     """
     rows, decided = _told(order, "batch_rows"), _decided(order)
-    steps = _begun(order).join(
+    begun = _begun(order)
+    if not is_closed and len(begun):
+        rows = rows.join(begun.select("step"), on="step", how="semi")
+    steps = begun.join(
         rows.group_by("step").agg(rows_ns=pl.col("ts_ns").max(), of_rows=pl.col("seq").max()),
         on="step", how="full", coalesce=True,
     )  # fmt: skip

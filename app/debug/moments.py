@@ -41,7 +41,7 @@ class Moments:
         self._rank = rank
         self._of_rank = pl.col("rank") == rank
         self.order = self._order = order or Order(trace, rank)
-        steps = formed_steps(self._order)
+        steps = formed_steps(self._order, is_closed=trace.manifest.closed)
         self.step_ns: Times = steps["ts_ns"].to_numpy()
         self.step_seq: Times = steps["seq"].to_numpy()
         self.steps: list[int] = steps["step"].to_list()
@@ -63,6 +63,10 @@ class Moments:
             *(self._times("core_spans", at) for at in ("dispatch_ns", "ts_ns", "end_ns")),
         ]
         return np.unique(np.concatenate([*times, self.step_ns]))
+
+    def ready(self) -> None:
+        """Find all events now, which takes seconds where there are many, and not when asked."""
+        _ = self.event_ns
 
     def place_of(self, step: int) -> int | None:
         """Place of a step in the order of steps; None where there is no such step."""
@@ -97,6 +101,15 @@ class Moments:
         step_ns = [int(self._latest_ns[place])] if place >= 0 else []
         step = self.steps[place] if place >= 0 else None
         return Position(self._rank, step, seq, max([self._order.time_of(seq), *step_ns]))
+
+    def forming_at(self, position: Position) -> int | None:
+        """The step of which something is told at a position, and whose batch is not formed yet."""
+        step = None if position.seq is None else self._order.step_of(position.seq)
+        if step is None or step == position.step:
+            return None
+        place = self.place_of(step)
+        is_formed = place is not None and self.step_seq[place] <= (position.seq or 0)
+        return None if is_formed else step
 
     def _known(self, seq: int) -> int | None:
         return seq if len(self.seqs) and seq >= self.seqs[0] else None

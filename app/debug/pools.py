@@ -13,6 +13,7 @@ TAKING = ("claim", "move")
 ENDING = ("release", "let-go")
 HANDS = (*TAKING, "share", *ENDING)
 """What changes who holds something: that a block is cached or copied does not."""
+NEVER = 1 << 62
 
 
 class Pool:
@@ -43,13 +44,30 @@ class Pool:
 def _holds(rows: pl.DataFrame) -> pl.DataFrame:
     """Claims, shares and moves with the place of the row that ends them.
 
-    A release or a `let-go` ends what its owner holds; the next claim or move of the same number
-    ends all.
+    A release or a `let-go` ends what its owner holds, and so does a move of that to another number;
+    the next claim or move of the same number ends all.
     """
-    never = len(rows)
+    rows = _with_moved(rows)
+    never = NEVER
     is_release, is_taking = pl.col("op").is_in(ENDING), pl.col("op").is_in(TAKING)
     place = pl.col("place").cast(pl.Int64)
     released = pl.when(is_release).then(place).shift(-1).backward_fill().over("id", "owner")
     taken = pl.when(is_taking).then(place).shift(-1).backward_fill().over("id")
     until = pl.min_horizontal(released.fill_null(never), taken.fill_null(never))
     return rows.with_columns(until=until).filter(~is_release)
+
+
+def _with_moved(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add to each move the release of what its owner had; a slot that is not told is its last."""
+    moves = rows.filter(pl.col("op") == "move")
+    if not len(moves):
+        return rows
+    takes = rows.filter(pl.col("op").is_in(TAKING), pl.col("resource") == "slot")
+    had = takes.select("place", had=pl.col("id").shift(1).over("owner"))
+    left = (
+        moves.join(had, on="place", how="left")
+        .with_columns(id=pl.coalesce("source", "had"), op=pl.lit("release"))
+        .drop("had")
+        .drop_nulls("id")
+    )
+    return pl.concat([left, rows]).sort("place", maintain_order=True)

@@ -16,8 +16,12 @@ import polars as pl
 from stepscope.app.debug.batch_members import known_left_out
 from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
-from stepscope.app.debug.empty import has_only_empty_batches, has_only_free_blocks
-from stepscope.app.debug.engine_state import State
+from stepscope.app.debug.empty import (
+    has_only_empty_batches,
+    has_only_empty_queues,
+    has_only_free_blocks,
+)
+from stepscope.app.debug.engine_state import Forming, State
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.app.debug.moments import Moments, Position, Times
 from stepscope.app.debug.names import CoreName, core_names
@@ -25,6 +29,7 @@ from stepscope.app.debug.pools import Pool
 from stepscope.app.debug.queues import Queues
 from stepscope.app.debug.reasons import LeftOut, Reasons
 from stepscope.app.debug.step_batches import Batches
+from stepscope.app.debug.verifying.told_by_steps import Mismatch, mismatches
 from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.states import is_list_of_arrivals
@@ -38,7 +43,7 @@ STATE_COLUMNS: dict[str, list[str]] = {
     "batch_rows": ["step", "row", "request", "phase", "num_tokens"],
     "lifecycle": ["request", "event", "queue_index"],
     "queue_order": ["ts_ns", "index", "request", "queue"],
-    "allocations": ["resource", "id", "op", "owner"],
+    "allocations": ["resource", "id", "op", "owner", "source"],
     "core_spans": ["rank", "ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
 }
 
@@ -63,14 +68,12 @@ class Session:
         self._order = Order(trace, self.rank)
         self.moments = Moments(trace, self.rank, self._order)
         self._reasons = Reasons(self._order)
-        knows_batches = trace.has("batch_rows") or has_only_empty_batches(trace, self.rank)
-        self._batches = Batches(self._rows("batch_rows")) if knows_batches else None
-        is_told = trace.has("lifecycle") and not is_list_of_arrivals(trace)
-        orders = self._rows("queue_order")
-        self._queues = Queues(self._rows("lifecycle"), orders) if is_told else None
+        self._batches = self._known_batches()
+        self._queues = self._known_queues()
         self._slots = self._pool("slot")
         self._kv_blocks = self._pool("kv-block", is_free=has_only_free_blocks(trace, self.rank))
-        self._cores = Cores(self._rows("core_spans")) if trace.has("core_spans") else None
+        spans = self._rows("core_spans")
+        self._cores = Cores(spans) if len(spans) else None
         self.position: Position = self._first()
 
     # ── moving ───────────────────────────────────────────────────────────────────────────────
@@ -132,6 +135,7 @@ class Session:
         _, step, last, ts_ns = position
         seq = BEFORE_ALL if last is None else last
         waiting, running = self._queues.at(seq) if self._queues else (None, None)
+        forming = self.moments.forming_at(position)
         return State(
             ts_ns,
             step,
@@ -142,7 +146,9 @@ class Session:
             self._kv_blocks.at(seq) if self._kv_blocks else None,
             self._cores.at(ts_ns) if self._cores else None,
             last,
-        )
+            None if forming is None or self._batches is None
+            else Forming(forming, self._batches.of(forming, seq)),
+        )  # fmt: skip
 
     def left_out(self) -> list[LeftOut]:
         """Who is not in the batch, and the recorded reason."""
@@ -168,6 +174,12 @@ class Session:
             self.trace, self.rank, before, self.state, self.left_out(), self._core_names
         )
         return replace(seen, left_out=known_left_out(seen), first_ns=self._first_ns)
+
+    def verify(self) -> list[Mismatch]:
+        """Where the state at a step is not what the step counted: nowhere, if all was told."""
+        places = range(len(self.moments.steps))
+        states = (self.state_at(self.moments.at_step(place)) for place in places)
+        return list(mismatches(self.trace, self.rank, states))
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
 
@@ -230,6 +242,22 @@ class Session:
     @cached_property
     def _first_ns(self) -> int:
         return bounds_of(self.trace)[0]
+
+    def _known_batches(self) -> Batches | None:
+        rows = self._rows("batch_rows")
+        is_known = len(rows) or has_only_empty_batches(self.trace, self.rank)
+        return Batches(rows) if is_known else None
+
+    def _known_queues(self) -> Queues | None:
+        """The queues of a rank that tells of its requests; what tells of none is not an empty one.
+
+        The same goes for arrivals alone: nobody says when they left the queue.
+        """
+        told = self._rows("lifecycle")
+        is_known = len(told) or has_only_empty_queues(self.trace, self.rank)
+        if not is_known or is_list_of_arrivals(self.trace):
+            return None
+        return Queues(told, self._rows("queue_order"))
 
     def _pool(self, resource: str, *, is_free: bool = False) -> Pool | None:
         rows = self._rows("allocations").filter(pl.col("resource") == resource)

@@ -15,11 +15,15 @@ class Batches:
         """Take the rows of one rank."""
         rows = batch_rows.sort("step", "row", nulls_last=True, maintain_order=True)
         self._steps = rows["step"].to_numpy()
+        self._seq = rows["seq"]
         self._entries = rows.select("request", "phase", "num_tokens")
 
-    def of(self, step: int | None) -> tuple[BatchEntry, ...]:
-        """The batch of a step; empty where it has none."""
+    def of(self, step: int | None, seq: int | None = None) -> tuple[BatchEntry, ...]:
+        """The batch of a step, or what is told of it up to a place; empty where it has none."""
         if step is None:
             return ()
         first, last = np.searchsorted(self._steps, (step, step + 1)).tolist()
-        return tuple(BatchEntry(*entry) for entry in self._entries[first:last].iter_rows())
+        entries = self._entries[first:last]
+        if seq is not None:
+            entries = entries.filter(self._seq[first:last] <= seq)
+        return tuple(BatchEntry(*entry) for entry in entries.iter_rows())

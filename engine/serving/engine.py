@@ -120,6 +120,7 @@ class Engine:
         if execution.gap_ns:
             self.clock.advance(execution.gap_ns)
         self.state.step += 1
+        self.state.batch = Batch()
 
     def schedule(self, dummy: str | None = None) -> Batch:
         """Let the scheduler form this step's batch, and perform what it asks for."""

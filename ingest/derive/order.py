@@ -136,6 +136,12 @@ class Order:
         place = np.searchsorted(self.moments.ts_ns, ts_ns, "right") - 1
         return np.where(place >= 0, self.moments.seq[place], FIRST - 1)
 
+    def step_of(self, seq: int) -> int | None:
+        """Give the last step of which something had been told at a place."""
+        place = int(np.searchsorted(self.moments.seq, seq, "right")) - 1
+        step = int(self.moments.step[place]) if place >= 0 else EARLIEST_NS
+        return None if step == EARLIEST_NS else step
+
     def time_of(self, seq: int) -> int:
         """Give the time that had been reached at a place."""
         return int(self.times_of([seq])[0])

@@ -126,6 +126,7 @@ class StepPage(Page):
     def _look_up(self, query: Query) -> None:
         if self._own:
             self.post_message(self.Seen(look_at_step(self._own, *query)))
+            self._own.moments.ready()  # the key that goes to the next event waits for nothing
 
     def on_step_page_seen(self, event: Seen) -> None:
         """Show what was found, unless the session has moved on."""

@@ -66,5 +66,5 @@ class Placement:
         self._head.share.move(last, freed)
         self._slots[last_id] = freed
         if recorder:
-            recorder.allocations(step, clock.now_ns(), "slot", freed, "move", last_id)
+            recorder.allocations(step, clock.now_ns(), "slot", freed, "move", last_id, source=last)
         return last

@@ -161,3 +161,14 @@ async def test_a_pool_of_absurdly_many_blocks_is_drawn_at_once() -> None:
     async with opened(kv_blocks(kv_blocks_total=2**60)) as pilot:
         await press(pilot, "4")
         assert "a cell stands for" in right(pilot)
+
+
+async def test_all_events_are_found_before_a_key_asks_for_the_next_one() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "4")
+        await settle(pilot)
+
+        shown = app_of(pilot).opened
+        assert shown is not None
+        assert shown.session is not None
+        assert "event_ns" in vars(shown.session.moments)
