@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stepscope.app.printable import plain
-from stepscope.ingest.errors import ConfigError, MissingExtra
+from stepscope.ingest.errors import ConfigError, MissingExtra, WriteError
 
 if TYPE_CHECKING:
     from stepscope.app.replay.sweep import Run
@@ -32,6 +32,8 @@ class Sweep:
         """Before anything is run, which takes long."""
         if self.page and self.page.exists() and not self.force:
             raise ConfigError("it exists", where=str(self.page), todo="add --force to overwrite it")
+        if self.page and not self.page.absolute().parent.is_dir():
+            raise WriteError("there is no such folder", where=str(self.page.parent))
         if find_spec("plotly") is None:
             raise MissingExtra("charts need Plotly", todo="pip install 'stepscope[web]'")
 

@@ -203,7 +203,9 @@ def amount(name: str, number: float | None) -> str:
         return "-"
     if name.endswith("_ns"):
         return duration(int(number))
-    return f"{number:,}" if isinstance(number, int) else f"{number:,.{3 if number <= 1 else 1}f}"
+    if isinstance(number, int):
+        return f"{number:,}"
+    return f"{number:,.1f}" if name.endswith("_per_s") else f"{number:.3f}"
 
 
 def _count(number: int | None) -> str:

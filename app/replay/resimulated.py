@@ -14,12 +14,14 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.analyzers.replay.recorded_settings import ENGINES, engine_of
+from stepscope.analyzers.views.batches import tokens
+from stepscope.analyzers.views.requests import REQUEST
 from stepscope.engine.executors.fit import Fit, fit, foretold
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.runs.rerun import Changes, run_to_its_end
 from stepscope.engine.runs.scenario import PRODUCER, Options
 from stepscope.engine.scenarios import scenario
-from stepscope.engine.workloads.workload import Workload
+from stepscope.engine.workloads.workload import RequestSpec, Workload
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import ClockInfo, Manifest
 from stepscope.ingest.storage.saving import save_trace
@@ -70,8 +72,7 @@ def resimulated(trace: Trace, changes: Changes, out: Path) -> Resimulated:
         return Resimulated(trace, Trace.open(out), {}, (), fitted, is_scheduled=False)
     told = _told(trace)
     settings = {**told, **changes.settings}
-    workload = Workload.of(trace.path) if trace.path else None
-    options = Options(settings=settings, workload=workload, cost=cost)
+    options = Options(settings=settings, workload=_workload(trace), cost=cost)
     result = run_to_its_end(scenario(SCENARIO), changes.variant or VARIANT, out, options)
     assumed = tuple(name for name in TAKEN.values() if name not in settings)
     return Resimulated(
@@ -103,6 +104,34 @@ def resimulated_lines(found: Resimulated) -> Iterator[str]:
 def _has_requests(trace: Trace) -> bool:
     arrived = trace.lifecycle.filter(event="arrive").select(pl.len())
     return bool(arrived.collect().item())
+
+
+def _workload(trace: Trace) -> Workload:
+    """Who arrived when, with which prompt; each gets as many tokens as it got, or may have."""
+    ended = trace.lifecycle.filter(event="finish").group_by(REQUEST)
+    got = tokens(trace).group_by(REQUEST).agg(num_tokens=pl.len())
+    asked = (
+        trace.lifecycle.filter(event="arrive")
+        .join(ended.agg(num_ended=pl.col("num_generated").max()), on=REQUEST, how="left")
+        .join(got, on=REQUEST, how="left")
+        .with_columns(length=pl.coalesce("num_ended", "num_tokens", "max_tokens"))
+        .sort("ts_ns", maintain_order=True)
+        .collect()
+    )
+    if (num_ranks := asked["rank"].n_unique()) > 1:
+        raise ConfigError(f"its requests came to {num_ranks} ranks, and one engine is simulated",
+                          where=trace.name, todo="record or convert the ranks apart")  # fmt: skip
+    if num := asked.filter(pl.any_horizontal(pl.col("prompt_len", "length").is_null())).height:
+        raise ConfigError(
+            f"of {num:,} of {asked.height:,} requests the length of prompt or output is not told",
+            where=trace.name, todo="replay a trace that tells it",
+        )  # fmt: skip
+    began_ns = asked["ts_ns"].min() if trace.manifest.clock.kind != "virtual" else 0
+    return Workload(
+        RequestSpec(row["request"], row["ts_ns"] - began_ns, row["prompt_len"], row["length"],
+                    priority=row["priority"] or 0)
+        for row in asked.iter_rows(named=True)
+    )  # fmt: skip
 
 
 def _told(trace: Trace) -> dict[str, str]:

@@ -92,3 +92,33 @@ def test_the_batches_of_a_public_profile_are_foretold_within_5_percent(
 
     recorded, priced = totals(profile), totals(found.replayed)
     assert priced["makespan_ns"] == pytest.approx(recorded["makespan_ns"], rel=0.05)
+
+
+def test_a_request_that_ended_early_is_as_long_as_it_was(crowd: Trace, tmp_path: Path) -> None:
+    event, count = pl.col("event"), pl.col("num_generated")
+    crowd.lifecycle = crowd.lifecycle.with_columns(
+        num_generated=pl.when(event == "finish").then(3).otherwise(count)
+    )
+
+    found = resimulated(crowd, Changes(), tmp_path / "short.trace")
+
+    assert totals(found.replayed)["tokens"] == 3 * 20
+
+
+def test_requests_of_unknown_length_are_counted_and_refused(crowd: Trace, tmp_path: Path) -> None:
+    crowd.lifecycle = crowd.lifecycle.with_columns(prompt_len=None)
+
+    with pytest.raises(ConfigError, match="of 20 of 20 requests the length of prompt or output"):
+        resimulated(crowd, Changes(), tmp_path / "x.trace")
+
+
+def test_a_list_of_served_requests_is_simulated_at_costs_of_another_trace(tmp_path: Path) -> None:
+    shared = Path(__file__).resolve().parents[4] / "shared" / "foreign"
+    if not shared.is_dir():
+        pytest.skip("the folder of foreign files, ../shared/foreign, is absent")
+    served = Trace.open(shared / "llmservingsim_vllm_requests.jsonl")
+
+    found = resimulated(served, Changes(cost=CostModel(base_ns=10**7)), tmp_path / "x.trace")
+
+    assert totals(found.replayed)["finished"] == 300
+    assert "budget" in found.assumed

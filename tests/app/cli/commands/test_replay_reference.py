@@ -73,6 +73,7 @@ def test_a_program_gets_what_diff_gives_it(stepscope: Command, starved: Path) ->
         (("--variant", "aftr"), "try after"),
         (("--set", "request=3"), "try requests"),
         (("--set", "requests"), "not of the form key=value"),
+        (("--page", "no/x.html", "--sweep", "requests=1,2"), "no: there is no such folder"),
         (("--page", "x.html"), "--page shows what --sweep ran"),
         (("--check", "--sweep", "requests=1..2"), "--check: only for a replay without --sweep"),
         (("--python", "here"), "--python: only for a run of an engine that is installed"),
