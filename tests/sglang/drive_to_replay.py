@@ -26,6 +26,10 @@ CONFIG = {
     "rms_norm_eps": 1e-5, "torch_dtype": "float32", "bos_token_id": 1, "eos_token_id": 2,
     "tie_word_embeddings": False, "hidden_act": "silu",
 }  # fmt: skip
+DEFAULTS = {
+    "disable_overlap_schedule": True, "max_running_requests": 16, "grammar_backend": "none",
+}  # fmt: skip
+"""What a situation's settings replace."""
 STOPS = list(range(3, 24))
 """Tokens that end whoever does not ignore them."""
 
@@ -45,8 +49,7 @@ def scheduler_of(folder: Path, settings: dict[str, Any]) -> Any:
     args = ServerArgs(
         model_path=str(folder / "model"), device="cpu", attention_backend="torch_native",
         sampling_backend="pytorch", load_format="dummy", skip_tokenizer_init=True,
-        disable_overlap_schedule=True, dtype="float32", mem_fraction_static=0.1,
-        disable_cuda_graph=True, grammar_backend="none", **{"max_running_requests": 16} | settings,
+        dtype="float32", mem_fraction_static=0.1, disable_cuda_graph=True, **(DEFAULTS | settings),
     )  # fmt: skip
     module.publish(
         args, role="scheduler", ranks=module.SpawnRanks(world_rank=0, dp_rank=None, gpu_id=0)
