@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "info": "Show what is in a trace, and what was inferred, dropped or recovered.",
     "check": "Find conflicts in traces; exit 1 when there are any.",
     "blame": "Split the latency of each request into its causes.",
+    "why": "Follow a wait from who waits to the root.",
     "diff": "Find the first step at which two traces diverge.",
     "replay": "Replay a recorded run on a real scheduler, without a model.",
     "explain": "Show the page of a rule.",

@@ -85,6 +85,15 @@ class Evidence:
         rows = self.trace.table("collectives").drop_nulls(["ts_ns", "rank"])
         return rows.sort("ts_ns", maintain_order=True).collect()
 
+    def ranks(self) -> list[int]:
+        """The ranks that are in a collective, or that this is of."""
+        return sorted({self.rank, *self.collectives["rank"].to_list()})
+
+    def cores(self) -> list[int]:
+        """The cores that ever ran a block."""
+        found: list[int] = self.spans.rows["core"].drop_nulls().unique().sort().to_list()
+        return found
+
     @cached_property
     def first_ns(self) -> int:
         """When the trace begins."""

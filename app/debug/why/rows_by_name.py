@@ -13,7 +13,7 @@ class RowsByName:
     """The rows of one table in the order of their `seq`, by the name in one of its columns."""
 
     def __init__(self, rows: pl.DataFrame, name: str) -> None:
-        self._rows = rows
+        self.rows = rows
         self._name = name
         places = rows.select(name).with_row_index("place").drop_nulls()
         self._places = places.group_by(name, maintain_order=True).agg("place").rechunk()
@@ -22,12 +22,12 @@ class RowsByName:
         return name in self._places[self._name]
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def of(self, name: str | int) -> list[Row]:
         """All rows about somebody, in their order."""
         found = self._places.filter(pl.col(self._name) == name)["place"]
-        return self._rows[found[0]].to_dicts() if len(found) else []
+        return self.rows[found[0]].to_dicts() if len(found) else []
 
     def names(self) -> list[Any]:
         """Everybody whom a row is about, in order of the first."""

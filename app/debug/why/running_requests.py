@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from stepscope.app.debug.why.at_position import View, proof
 from stepscope.app.debug.why.chain import Link, Root, Subject
 from stepscope.app.debug.why.links import Hop, unknown
@@ -14,6 +16,9 @@ def in_batch(view: View, who: Subject, moved: Row) -> Hop:
     step = view.step_row(view.at.step)
     shown = proof("steps", step) if step else proof("lifecycle", moved)
     link = Link(who, f"{who} runs in step {view.at.step}", view.at, shown)
+    rank = Subject("rank", str(view.told.rank))
+    if step and step["dur_ns"] is None and _is_stuck(view):
+        return link, rank
     if step and step["dur_ns"] is None and _is_last(view):
         says = f"step {view.at.step} began and is not told to have ended"
         return link, Root("silent", who, says, "an executor that ends, or a watchdog", shown)
@@ -24,6 +29,12 @@ def in_batch(view: View, who: Subject, moved: Row) -> Hop:
     says = f"{who} runs until {view.clock(ends['ts_ns'])}, {what} in step {ends['step']}"
     return link, Root("running until", who, says, f"an earlier end of {who}, or more room",
                       proof("lifecycle", ends))  # fmt: skip
+
+
+def _is_stuck(view: View) -> bool:
+    """Whether the rank is in a collective that it never left."""
+    rows = view.told.collectives.filter(pl.col("rank") == view.told.rank).tail(1)
+    return bool(len(rows)) and rows["dur_ns"][0] is None and _is_last(view)
 
 
 def _is_last(view: View) -> bool:

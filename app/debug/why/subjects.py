@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from typing import cast
 
-from stepscope.app.debug.why.chain import Subject
+from stepscope.app.debug.why.chain import Kind, Subject
 from stepscope.app.debug.why.evidence import Evidence
 from stepscope.ingest.errors import ConfigError
 
@@ -20,13 +21,24 @@ def subject_of(told: Evidence, text: str) -> Subject:
     name = text.strip()
     if is_request(told, name):
         return Subject("request", name)
+    if found := _NUMBERED.fullmatch(name):
+        return _numbered(told, found["kind"], int(found["number"]))
     plain = name.removeprefix("request ").strip()
     if is_request(told, plain):
         return Subject("request", plain)
-    known = [*told.lifecycle.names(), *told.about_requests.names()]
-    near = get_close_matches(plain, map(str, known), n=3)
+    requests = {*told.lifecycle.names(), *told.about_requests.names()}
+    near = get_close_matches(plain, sorted(map(str, requests)), n=3)
     todo = f"did you mean {', '.join(near)}?" if near else "name a request of the trace"
     raise ConfigError(f"the trace has no request {plain!r}", todo=todo)
+
+
+def _numbered(told: Evidence, kind: str, number: int) -> Subject:
+    known = {"task": told.tasks.names, "core": told.cores, "rank": told.ranks}[kind]()
+    if number not in known:
+        few = ", ".join(map(str, known[:8]))
+        todo = f"it has {few}{' …' if len(known) > 8 else ''}" if known else f"it has no {kind}s"
+        raise ConfigError(f"the trace has no {kind} {number}", todo=todo)
+    return Subject(cast("Kind", kind), str(number))
 
 
 def is_request(told: Evidence, name: str) -> bool:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stepscope.app.debug.moments import Position
 from stepscope.app.debug.session import Session
 from stepscope.app.debug.why.at_position import View
-from stepscope.app.debug.why.chain import Chain, Link, Root, Subject
+from stepscope.app.debug.why.chain import Chain, Kind, Link, Root, Subject
+from stepscope.app.debug.why.held_tasks import of_core, of_task
 from stepscope.app.debug.why.links import Hop
+from stepscope.app.debug.why.stuck_ranks import of_rank
 from stepscope.app.debug.why.subjects import subject_of
 from stepscope.app.debug.why.waiting_requests import of_request
+
+HOPS: dict[Kind, Callable[[View, Subject], Hop]] = {
+    "request": of_request,
+    "task": of_task,
+    "core": of_core,
+    "rank": of_rank,
+}
 
 
 def why(session: Session, subject: str, at: Position | None = None) -> Chain:
@@ -36,7 +47,7 @@ def chain_from(view: View, who: Subject) -> Chain:
 
 
 def _hop(view: View, who: Subject) -> Hop:
-    return of_request(view, who)
+    return HOPS[who.kind](view, who)
 
 
 def _cycle(links: list[Link]) -> Root:

@@ -1,0 +1,69 @@
+"""`stepscope why`: the chain from who waits to the root."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.progress import progress
+
+
+@click.command()
+@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
+@click.argument("subject", metavar="SUBJECT")
+@click.option("--at", metavar="POS", help="Where: 86, 8.66s, 40%, @name, #1234, start or end.  "
+              "[default: where it waited last]")  # fmt: skip
+@click.option("--not-in", "step", metavar="STEP", type=int,
+              help="Why it was not in the batch of this step.")  # fmt: skip
+@click.option("--rank", metavar="N", type=int, help="The rank; by default the lowest with steps.")
+@click.option("--json", "as_json", is_flag=True, help="Print the chain as JSON.")
+@opens_traces
+def why(
+    path: Path,
+    subject: str,
+    at: str | None,
+    step: int | None,
+    rank: int | None,
+    as_json: bool,
+    open_trace: OpenTrace,
+) -> None:
+    """Follow a wait from who waits to the root.
+
+    SUBJECT is a request by its id, or a task, a core or a rank, as in "task 17". Each line says who
+    waits for how much of what, who holds it at that position, and which row proves it. The first
+    line is the dominant cause: a policy, a holder that runs until some time, another rank, a leak,
+    silence (nobody looked), a wait cycle, or that it is not recorded.
+
+    Examples:
+
+    \b
+      stepscope why run.trace req-17               where it waited last
+      stepscope why run.trace req-17 --at 86       when step 86 was formed
+      stepscope why run.trace req-17 --not-in 86   why it was not in that batch
+      stepscope why run.trace "rank 1" --at 1.48s
+    """
+    from stepscope.app.debug.debugger import Debugger
+    from stepscope.app.debug.why import why as chain_of
+    from stepscope.app.debug.why import why_not
+    from stepscope.app.debug.why.last_wait import last_wait
+    from stepscope.app.printable import plain
+    from stepscope.ingest.errors import ConfigError
+
+    if at is not None and step is not None:
+        raise ConfigError("--at and --not-in are two places", todo="give one of them")
+    with progress() as report:
+        debugger = Debugger(open_trace(path, report), rank)
+        session = debugger.session
+        if step is not None:
+            chain = why_not(session, subject, step)
+        else:
+            where = debugger.position_of(at) if at else last_wait(session, subject)
+            chain = chain_of(session, subject, where)
+    if as_json:
+        click.echo(json.dumps(chain.as_dict(), indent=2))
+        return
+    for line in chain.lines():
+        click.echo(plain(line))

@@ -1,0 +1,183 @@
+"""Why a task of the device waits: for a task before it, for cores, or for its turn on a core."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.app.debug.why.at_position import View
+from stepscope.app.debug.why.chain import Link, Proof, Root, Subject
+from stepscope.app.debug.why.links import Hop, unknown
+from stepscope.app.debug.why.rows_by_name import Row
+from stepscope.app.units import count
+from stepscope.ingest.times import FAR_NS
+
+KINDS = {"AIC": ("AIC",), "AIV": ("AIV0", "AIV1"), "MIX": ("AIC", "AIV0", "AIV1")}
+
+
+def of_task(view: View, who: Subject) -> Hop:
+    """One hop from a task: to what it waits for, or to the root."""
+    now, number = view.at.ts_ns, int(who.name)
+    task = view.told.tasks.of(number)[0]
+    name = f"{who} ({task['name']})" if task["name"] else str(who)
+    if task["ts_ns"] > now:
+        says = f"it is submitted at {view.clock(task['ts_ns'])}"
+        return _told(view, who, f"{name} is not there yet", task), Root(
+            "not waiting", who, says, "", _proof("tasks", task)
+        )
+    before = [row for row in view.told.before.of(number) if _is_open(view, row["from_task"])]
+    blocks = view.told.spans.of(number)
+    if before and not any(span["ts_ns"] <= now for span in blocks):
+        return _behind(view, who, name, task, before)
+    open_ = [span for span in blocks if (span["end_ns"] or FAR_NS) > now]
+    if blocks and not open_:
+        ended = max(span["end_ns"] for span in blocks)
+        says = f"its last block ended at {view.clock(ended)}"
+        return _told(view, who, f"{name} has run", task), Root(
+            "not waiting", who, says, "", _proof("core_spans", blocks[-1])
+        )
+    runs = [span for span in open_ if span["ts_ns"] <= now]
+    if runs:
+        return _running(view, who, name, runs)
+    given = [span for span in open_ if (span["dispatch_ns"] or FAR_NS) <= now]
+    return _given(view, who, name, given) if given else _ready(view, who, name, task, open_)
+
+
+def _is_open(view: View, number: int) -> bool:
+    """Whether a task is not known to have ended by now."""
+    found = view.told.tasks.of(number)
+    return bool(found) and (found[0]["retired_ns"] or FAR_NS) > view.at.ts_ns
+
+
+def _behind(view: View, who: Subject, name: str, task: Row, before: list[Row]) -> Hop:
+    """A task waits for the last of those before it."""
+    ends = {
+        row["from_task"]: view.told.tasks.of(row["from_task"])[0]["retired_ns"] or FAR_NS
+        for row in before
+    }
+    last = max(ends, key=lambda number: ends[number])
+    other = Subject("task", str(last))
+    more = f" and {len(ends) - 1:,} more" if len(ends) > 1 else ""
+    link = Link(
+        who, f"{name} waits for {other}{more}, which it depends on",
+        view.session.moments.position(task["ts_ns"]), _proof("tasks", task), "task",
+        holder=other, num_holders=len(ends),
+    )  # fmt: skip
+    return link, other
+
+
+def _running(view: View, who: Subject, name: str, runs: list[Row]) -> Hop:
+    last = max(runs, key=lambda span: span["end_ns"] or FAR_NS)
+    link = Link(who, f"{name} runs on core {last['core']}",
+                view.session.moments.position(last["ts_ns"]),
+                _proof("core_spans", last))  # fmt: skip
+    if last["end_ns"] is None:
+        says = f"its block {last['block']} began on core {last['core']} and never ended"
+        return link, Root("silent", who, says, "what it waits for there", link.proof)
+    says = f"{name} runs on core {last['core']} until {view.clock(last['end_ns'])}"
+    return link, Root("running until", who, says, "a shorter block, or more cores", link.proof)
+
+
+def _given(view: View, who: Subject, name: str, given: list[Row]) -> Hop:
+    """It was dispatched, and has not begun: who runs on one of its cores, and how it came there."""
+    cores = [span["core"] for span in given]
+    on_them = [span for span in _running_now(view) if span["core"] in cores]
+    holder = Subject("task", str(on_them[0]["task"])) if on_them else None
+    admitted = [row for row in _decided(view, who) if row["verdict"] == "admitted"]
+    shown = _proof("decisions", admitted[-1]) if admitted else _proof("core_spans", given[0])
+    row = admitted[-1] if admitted else {}
+    link = Link(
+        who, f"{name} was dispatched and has not begun: {row.get('reason') or 'not said why'}",
+        view.session.moments.position(shown.ts_ns), shown, "core-group", row.get("needed"),
+        row.get("available"), holder, len(on_them) or None,
+    )  # fmt: skip
+    if holder is None:
+        says = f"it was dispatched, and begins at {view.clock(given[0]['ts_ns'])}"
+        return link, Root("running until", who, says, "a shorter dispatch", shown)
+    if not admitted:
+        return link, holder
+    until = on_them[0]["end_ns"]
+    ends = "and never ends" if until is None else f"until {view.clock(until)}"
+    says = f"{row['reason']}: {holder} runs on core {on_them[0]['core']} {ends}"
+    return link, Root("policy", who, says, "a look at all cores of the group", shown)
+
+
+def _decided(view: View, who: Subject) -> list[Row]:
+    return [row for row in view.told.about_tasks.of(who.name) if row["ts_ns"] <= view.at.ts_ns]
+
+
+def _running_now(view: View) -> list[Row]:
+    """The blocks that execute at the time of the position, the one that ends last first."""
+    now = view.at.ts_ns
+    runs = (pl.col("ts_ns") <= now) & (pl.col("end_ns").fill_null(FAR_NS) > now)
+    rows = view.told.spans.rows.filter(runs)
+    return rows.sort("end_ns", descending=True, nulls_last=False).to_dicts()
+
+
+def _ready(view: View, who: Subject, name: str, task: Row, blocks: list[Row]) -> Hop:
+    """It could run: who has its cores, and whether they were given to others meanwhile."""
+    decided = _decided(view, who)
+    put_back = decided[-1] if decided and decided[-1]["verdict"] != "admitted" else None
+    holders = _on_its_cores(view, task)
+    ready = task["ready_ns"] if task["ready_ns"] is not None else task["ts_ns"]
+    holder = Subject("task", str(holders[0]["task"])) if holders else None
+    shown = _proof("tasks", task) if put_back is None else _proof("decisions", put_back)
+    row = put_back or {}
+    link = Link(
+        who, f"{name} is ready since {view.clock(ready)}: {row.get('reason') or 'not begun'}",
+        view.session.moments.position(shown.ts_ns), shown, "core-group", row.get("needed"),
+        row.get("available"), holder, len(holders) or None,
+    )  # fmt: skip
+    younger = _overtaken(view, task, ready)
+    if younger and put_back:
+        says = (f"{count(younger)} blocks that were ready later were given cores of its kind "
+                f"since: {row['reason']}")  # fmt: skip
+        return link, Root("policy", who, says, "cores that are kept for it", shown)
+    if holder is not None:
+        return link, holder
+    if not blocks and not decided:
+        return link, unknown(who, "no decision about it, and no block of it")
+    return link, Root("policy", who, "cores of its kind are free, and it is not dispatched",
+                      "a dispatcher that looks at it", shown)  # fmt: skip
+
+
+def _on_its_cores(view: View, task: Row) -> list[Row]:
+    """The blocks that run on cores of the kinds that a task needs."""
+    kinds = KINDS.get(task["shape"], ())
+    return [
+        span
+        for span in _running_now(view)
+        if span["core_kind"] in kinds and span["task"] != task["task"]
+    ]
+
+
+def _overtaken(view: View, task: Row, ready: int) -> int:
+    """How many blocks that were ready later got a core of its kinds before it."""
+    given = pl.coalesce("dispatch_ns", "ts_ns")
+    is_later = (pl.col("ready_ns") > ready) & (given > ready) & (given <= view.at.ts_ns)
+    is_alike = pl.col("core_kind").is_in(KINDS.get(task["shape"], ()))
+    is_other = pl.col("task") != task["task"]
+    return len(view.told.spans.rows.filter(is_later, is_alike, is_other))
+
+
+def of_core(view: View, who: Subject) -> Hop:
+    """One hop from a core: to the task that has it."""
+    slots = (view.state.cores or {}).get(int(who.name))
+    if slots is None:
+        return Link(who, f"{who} is not told of", view.at), unknown(who, "what it holds")
+    block = slots.running or slots.pending
+    if block is None:
+        link = Link(who, f"{who} is idle", view.at)
+        return link, Root("not waiting", who, "no block was dispatched to it", "")
+    other = Subject("task", str(block[0]))
+    verb = "runs" if slots.state == "running" else "is held for"
+    span = next(iter(view.told.spans.of(block[0])), None)
+    shown = None if span is None else _proof("core_spans", span)
+    return Link(who, f"{who} {verb} a block of {other}", view.at, shown, holder=other), other
+
+
+def _told(view: View, who: Subject, says: str, task: Row) -> Link:
+    return Link(who, says, view.session.moments.position(task["ts_ns"]), _proof("tasks", task))
+
+
+def _proof(table: str, row: Row) -> Proof:
+    return Proof(table, row["step"], row["ts_ns"])

@@ -1,0 +1,49 @@
+"""`stepscope why` prints the chain from who waits to the root."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from stepscope.app.cli.commands.why import why
+from stepscope.engine.scenarios import Options, scenario
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
+    out = tmp_path_factory.mktemp("why") / "slots.trace"
+    scenario("slot-recycling").record("before", out, Options())
+    return str(out)
+
+
+def test_the_first_line_is_the_cause_and_a_line_follows_for_each_link(trace: str) -> None:
+    done = CliRunner().invoke(why, [trace, "req-04", "--at", "2"])
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    first, behind, head, _ = done.stdout.splitlines()
+    assert first.startswith("req-04: running until: req-00 runs until ")
+    assert behind.startswith("1. req-04 stands behind req-03 in the queue")
+    assert head.startswith("2. req-03 is deferred: every slot is taken: needs 1, free 0")
+
+
+def test_the_json_has_the_links_with_their_rows(trace: str) -> None:
+    done = CliRunner().invoke(why, [trace, "req-04", "--not-in", "2", "--json"])
+
+    told = json.loads(done.stdout)
+    assert told["root"]["ends"] == "running until"
+    assert told["links"][1]["holder"] == "req-00"
+    assert told["links"][1]["proof"]["table"] == "decisions"
+
+
+def test_without_a_place_it_asks_where_the_request_waited_last(trace: str) -> None:
+    done = CliRunner().invoke(why, [trace, "req-03"])
+
+    assert done.stdout.startswith("req-03: running until: req-00 runs until ")
+
+
+def test_two_places_are_refused(trace: str) -> None:
+    done = CliRunner().invoke(why, [trace, "req-03", "--at", "2", "--not-in", "2"])
+
+    assert "--at and --not-in are two places" in str(done.exception)

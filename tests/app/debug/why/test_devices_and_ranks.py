@@ -1,0 +1,85 @@
+"""Tasks that wait for cores, and ranks that wait for one another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.app.debug import Session
+from stepscope.app.debug.why import Chain, why
+from stepscope.app.debug.why.last_wait import last_wait
+from stepscope.engine.faults import FAULTS
+from stepscope.engine.scenarios import Options, scenario
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.trace import Trace
+from tests.traces import trace_of
+
+COLLECTIVE = {
+    "op": "all-reduce", "group": "ep", "expected_ranks": "0,1", "stream": "comm", "ordinal": 0,
+}  # fmt: skip
+
+
+def recorded(out: Path, name: str, fault: str | None = None) -> Session:
+    known = [each for each in FAULTS if each.name == fault]
+    settings = known[0].settings if known else {}
+    options = Options(settings=settings, faults=frozenset(each.name for each in known))
+    scenario(name).record(known[0].variant if known else "before", out, options)
+    return Session(Trace.open(out))
+
+
+def test_a_mix_that_landed_on_busy_vector_cores_was_admitted_without_a_look_at_them(
+    tmp_path: Path,
+) -> None:
+    session = recorded(tmp_path / "mix.trace", "mix-admission")
+
+    chain = why(session, "task 1154", last_wait(session, "task 1154"))
+
+    assert chain.root.ends == "policy"
+    assert "AIVs not consulted: task" in chain.root.says
+
+
+def test_a_task_behind_one_that_never_ends_is_told_so(tmp_path: Path) -> None:
+    session = recorded(tmp_path / "hangs.trace", "mix-admission", "late-part-hangs")
+
+    chain = why(session, "task 1154", last_wait(session, "task 1154"))
+
+    assert chain.root.ends == "silent"
+    assert chain.root.says.endswith("never ended")
+    assert chain.root.subject == chain.links[-1].subject
+
+
+def test_ranks_that_wait_in_different_collectives_wait_for_one_another(tmp_path: Path) -> None:
+    session = recorded(tmp_path / "ep.trace", "ep-multiplexing", "preambles-up-front")
+
+    chain = why(session, "rank 0", last_wait(session, "rank 0"))
+
+    assert chain.root.ends == "wait cycle"
+    assert chain.root.says == "rank 0 waits for rank 1, rank 1 waits for rank 0"
+    assert "broadcast slot" in chain.links[0].says
+    assert "all-reduce decode" in chain.links[1].says
+
+
+def two_ranks(joins: int | None) -> Chain:
+    own = {**COLLECTIVE, "step": 1, "rank": 0, "ts_ns": 10, "dur_ns": 90}
+    other = [{**COLLECTIVE, "step": 1, "rank": 1, "ts_ns": joins, "dur_ns": 5}] if joins else []
+    steps = [{"step": 1, "rank": 0, "ts_ns": 0, "dur_ns": 100, "kind": "decode"}]
+    session = Session(trace_of(steps=steps, collectives=[own, *other], ranks=(0, 1)), 0)
+    return why(session, "rank 0", session.moments.position(50)._replace(ts_ns=50))
+
+
+@pytest.mark.parametrize(("joins", "says"), [(95, "comes only at"), (None, "never joins")])
+def test_a_rank_waits_for_the_one_that_comes_late_or_never(joins: int | None, says: str) -> None:
+    root = two_ranks(joins).root
+
+    assert (root.ends, str(root.subject)) == ("another rank", "rank 1")
+    assert says in root.says
+
+
+def test_who_is_not_there_is_told_with_who_is() -> None:
+    trace = trace_of(steps=[{"step": 1, "ts_ns": 0, "dur_ns": 9, "kind": "idle"}])
+
+    with pytest.raises(ConfigError, match="no rank 7"):
+        why(Session(trace), "rank 7")
+    with pytest.raises(ConfigError, match="no request 'nobody'"):
+        why(Session(trace), "nobody")
