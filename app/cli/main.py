@@ -26,7 +26,7 @@ COMMANDS: dict[str, str] = {
     "blame": "Split the latency of each request into its causes.",
     "why": "Follow a wait from who waits to the root.",
     "diff": "Find the first step at which two traces diverge.",
-    "replay": "Replay a recorded run on a real scheduler, without a model.",
+    "replay": "Run a recorded run again, on a real scheduler or the reference engine.",
     "explain": "Show the page of a rule.",
     "rules": "List the rules, or begin a new one.",
     "tui": "Look at a trace in the terminal.",
