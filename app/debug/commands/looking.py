@@ -15,8 +15,8 @@ from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Facet, Look
 from stepscope.app.debug.reasons import LeftOut
-from stepscope.app.debug.stops.watch_stops import known_request
-from stepscope.app.present.blocks import Fact, Table
+from stepscope.app.debug.why import why
+from stepscope.app.present.blocks import Fact, Paragraph, Table
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.query import near
 
@@ -72,16 +72,15 @@ def _lacking(debugger: Debugger, facet: Facet) -> str:
 
 
 def _why(debugger: Debugger, words: str) -> Answer:
-    """What was decided about a request up to here, or about all who were left out."""
+    """The chain from who waits to the root; without a name, the decisions about all left out."""
     if not words:
         left = debugger.session.left_out()
         rows = _reasons(left)
         return tabled(rows, "left_out", "left out here") if left else said("nobody is left out")
-    name = known_request(words, debugger.tables)
-    found = debugger.session.why(name)
-    if not found:
-        return said(f"{name}: {NOT_RECORDED}: no decision about it up to here", why=[])
-    return tabled(_reasons(found), "why", f"{name}, the last decision first")
+    chain = why(debugger.session, words)
+    first, *others = chain.lines()
+    paragraphs = tuple(Paragraph(line) for line in others)
+    return said(first, why=chain.as_dict()).then(Answer(paragraphs))
 
 
 def _reasons(left: Iterable[LeftOut]) -> pl.DataFrame:
@@ -158,7 +157,7 @@ LOOKING = Group(
                 example=lambda _debugger: "state"),
         Command("print", "print SIDE [WHICH]", "one side of the state in full", _print, ("p",),
                 _facet_names, lambda _debugger: "print waiting"),
-        Command("why", "why [REQUEST]", "why it was left out; without, all who are", _why, (),
+        Command("why", "why [WHO]", "the chain to the root; without, all left out", _why, (),
                 lambda debugger: debugger.tables.requests, _request),
         Command("list", "list", "the policy's source at the last decision, if at hand", _list,
                 ("l",), example=lambda _debugger: "list"),

@@ -76,6 +76,13 @@ class View:
         total = self.step_row(self.at.step).get("kv_blocks_total")
         return None if total is None else int(total)
 
+    @cached_property
+    def most_running(self) -> int | None:
+        """How many requests may run at once, where the configuration says it."""
+        engine = self.session.trace.manifest.config.get("engine")
+        most = engine.get("max_num_seqs") if isinstance(engine, dict) else None
+        return most if isinstance(most, int) else None
+
     def life(self, request: str) -> list[Row]:
         """What happened to a request by now."""
         return [row for row in self.told.lifecycle.of(request) if row["seq"] <= self.seq]

@@ -23,6 +23,8 @@ def of_pool(view: View, who: Subject, decided: Row) -> Hop:
     if _had_room(decided):
         link = link_of(view, who, decided)
         return link, Root("policy", who, _room(decided), "a policy that uses it", link.proof)
+    if _is_said_full(view, decided):
+        return _not_full(view, who, decided)
     holders = view.holders(resource)
     if holders is None or view.num_missing:
         says = f"who holds {WORDS[resource]} is not told whole up to here"
@@ -31,6 +33,25 @@ def of_pool(view: View, who: Subject, decided: Row) -> Hop:
     if free is not None and needed is not None and _stayed_free(view, decided, free):
         return _unnoticed(view, who, decided, free)
     return _held(view, who, decided, holders, free)
+
+
+def _is_said_full(view: View, decided: Row) -> bool:
+    """Whether running slots are said to be all taken, and the engine may have more than run."""
+    running, most = view.state.running, view.most_running
+    return (
+        decided["resource"] == "seat"
+        and most is not None
+        and running is not None
+        and most - len(running) >= (decided["needed"] or 1)
+    )
+
+
+def _not_full(view: View, who: Subject, decided: Row) -> Hop:
+    link = link_of(view, who, decided)
+    says = (f"{decided['reason'] or 'no running slot is free'}, and "
+            f"{count(len(view.state.running or ()))} of {count(view.most_running or 0)} are"
+            )  # fmt: skip
+    return link, Root("policy", who, says, "a scheduler that counts them again", link.proof)
 
 
 def _had_room(decided: Row) -> bool:
@@ -81,9 +102,33 @@ def _held(view: View, who: Subject, decided: Row, holders: Counter[str], free: i
     if not living:
         link = link_of(view, who, decided)
         return link, unknown(who, f"nobody else holds any {WORDS[decided['resource']]} here")
+    younger = Counter({name: held for name, held in living.items() if _came_by(view, who, name)})
+    if lacking is not None and younger.total() >= lacking:
+        return _passed(view, who, decided, others, younger)
     holder = _whom(decided, living)
     link = link_of(view, who, decided, holder, len(others))
     return link, Subject("request", holder)
+
+
+def _came_by(view: View, who: Subject, other: str) -> bool:
+    """Whether another one arrived after one that waits, and was let in before it."""
+    own, later = view.life(who.name), view.life(other)
+    return bool(
+        who.name in view.places and own and later and own[0]["event"] == later[0]["event"]
+        and own[0]["ts_ns"] < later[0]["ts_ns"]
+    )  # fmt: skip
+
+
+def _passed(
+    view: View, who: Subject, decided: Row, others: Counter[str], younger: Counter[str]
+) -> Hop:
+    """What it lacks was given to those who came later."""
+    holder = max(younger, key=lambda name: younger[name])
+    link = link_of(view, who, decided, holder, len(others))
+    what = WORDS[decided["resource"]]
+    says = (f"{count(younger.total())} {what} are held by {count(len(younger))} that came after "
+            f"it and were let in before it, {holder} among them")  # fmt: skip
+    return link, Root("policy", who, says, "a bound on how often it is passed", link.proof)
 
 
 def _whom(decided: Row, living: Counter[str]) -> str:

@@ -56,6 +56,29 @@ CASES = (
     # A freed slot stays idle until all others are free as well.
     Case("refill-when-drained", "slot-recycling", 12, "req-03", "policy", "with 1 slots free"),
     Case("one-slot-used", "slot-recycling", 1, "req-02", "policy", "with 2 slots free"),
+    # Decodes run when no prompt can, and with a stream of prompts one always can.
+    Case("prompts-always-first", "waiting-queue", 3, "req-00", "policy", "prefill goes first",
+         {"workload": "stream", "requests": "40"}),
+    # The last chunk counted as one request more, and the batch as full until somebody ends.
+    Case("full-since-the-last-chunk", "waiting-queue", 10, "req-03", "policy", "3 of 4 are",
+         {"workload": "four-prompts"}),
+    # It is ready, and is looked at by steps that let somebody in alone.
+    Case("ready-not-looked-at", "waiting-queue", 3, "json-00", "silent", "nobody looked at it",
+         {"workload": "parked"}),
+    # All that fit pass the one that lacks KV blocks.
+    Case("passed-without-bound", "waiting-queue", 45, "heavy", "policy", "came after it",
+         {"workload": "heavy-head"}),
+    Case("half-the-pool-each", "waiting-queue", 100, "req-01", "wait cycle", "waits for",
+         {"workload": "half-the-pool"}),
+    Case("never-fits-and-waits", "waiting-queue", 18, "req-00", "policy", "2,288 in all",
+         {"workload": "too-long", "timeout_s": "5"}),
+    # Once anybody decodes all of the budget is kept for decodes.
+    Case("reserve-for-max-num-seqs", "mixed-batches", 18, "req-02", "policy", "256 of the token",
+         {"requests": "4", "max_tokens": "32"}),
+    Case("prefill-eats-the-budget", "mixed-batches", 5, "req-04", "policy", "(prefill)",
+         {"requests": "8", "max_tokens": "8"}),
+    Case("before", "mixed-batches", 5, "req-04", "policy", "(prefill)",
+         {"requests": "8", "max_tokens": "8"}),
     # Two have half of the pool each, and wait for the rest of it.
     Case("before", "waiting-queue", 100, "req-00", "wait cycle", "req-00 waits for req-01"),
     # The last block of each that finishes is never released.
