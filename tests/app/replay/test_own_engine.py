@@ -36,11 +36,15 @@ def lasted(trace: Trace) -> int:
     return int(begun[-1] - begun[0])
 
 
-@pytest.mark.parametrize("run", runs(SMALL), ids=str)
-def test_a_run_is_the_same_again_from_what_is_in_its_trace(run: Run, tmp_path: Path) -> None:
-    if run.needs_torch:
-        pytest.importorskip("torch")
+def few() -> list[Run]:
+    """Every variant, and one fault of each scenario; `make replays` has them all."""
+    every = list(runs(SMALL))
+    faulty = {run.scenario: run for run in every if run.fault and not run.needs_torch}
+    return [*(run for run in every if not run.fault), *faulty.values()]
 
+
+@pytest.mark.parametrize("run", few(), ids=str)
+def test_a_run_is_the_same_again_from_what_is_in_its_trace(run: Run, tmp_path: Path) -> None:
     assert differences(run, tmp_path) == []
 
 
