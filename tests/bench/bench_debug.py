@@ -103,7 +103,7 @@ def _in_process(path: Path) -> dict[str, Any]:
 def told(path: str) -> None:
     """Open a debugger on a trace, use it, and print what that took as JSON."""
     from stepscope.app.debug.commands import run  # noqa: PLC0415 - imports are no part of it
-    from stepscope.app.debug.debugger import Debugger  # noqa: PLC0415
+    from stepscope.app.debug.debugger import Debugger  # noqa: PLC0415 - imports are no part of it
 
     began, began_cpu = time.perf_counter(), time.process_time()
     debugger = Debugger(Trace.open(Path(path), cached=True))

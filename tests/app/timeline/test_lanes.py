@@ -236,7 +236,7 @@ def test_rows_that_say_too_little_have_no_place_and_harm_nobody() -> None:
     assert timeline.bounds == (7, 8)
     assert [lane.section for lane in timeline.lanes] == ["steps"]
     assert timeline.find("none") == []
-    assert session.state.waiting == ()
+    assert session.state.waiting is None  # nobody told of a queue
     assert not session.next("event")
 
 

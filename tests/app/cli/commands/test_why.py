@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from stepscope.app.cli.commands.why import why
+from stepscope.app.cli.main import cli
 from stepscope.engine.scenarios import Options, scenario
 
 
@@ -19,7 +19,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_first_line_is_the_cause_and_a_line_follows_for_each_link(trace: str) -> None:
-    done = CliRunner().invoke(why, [trace, "req-04", "--at", "2"])
+    done = CliRunner().invoke(cli, ["why", trace, "req-04", "--at", "2"])
 
     assert (done.exit_code, done.stderr) == (0, "")
     first, behind, head, _ = done.stdout.splitlines()
@@ -29,7 +29,7 @@ def test_the_first_line_is_the_cause_and_a_line_follows_for_each_link(trace: str
 
 
 def test_the_json_has_the_links_with_their_rows(trace: str) -> None:
-    done = CliRunner().invoke(why, [trace, "req-04", "--not-in", "2", "--json"])
+    done = CliRunner().invoke(cli, ["why", trace, "req-04", "--not-in", "2", "--json"])
 
     told = json.loads(done.stdout)
     assert told["root"]["ends"] == "running until"
@@ -38,12 +38,12 @@ def test_the_json_has_the_links_with_their_rows(trace: str) -> None:
 
 
 def test_without_a_place_it_asks_where_the_request_waited_last(trace: str) -> None:
-    done = CliRunner().invoke(why, [trace, "req-03"])
+    done = CliRunner().invoke(cli, ["why", trace, "req-03"])
 
     assert done.stdout.startswith("req-03: running until: req-00 runs until ")
 
 
 def test_two_places_are_refused(trace: str) -> None:
-    done = CliRunner().invoke(why, [trace, "req-03", "--at", "2", "--not-in", "2"])
+    done = CliRunner().invoke(cli, ["why", trace, "req-03", "--at", "2", "--not-in", "2"])
 
     assert "--at and --not-in are two places" in str(done.exception)

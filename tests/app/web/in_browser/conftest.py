@@ -41,18 +41,18 @@ class Visit:
         expect(self.page.locator("#page")).to_have_attribute("aria-busy", "false")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """A browser for the whole session."""
+    """A browser for all tests here; while it is open, no other test can run an event loop."""
     with browser.chromium() as found:
         if found is None:
             pytest.skip(browser.ABSENT)
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def window(chromium: Browser) -> Page:
-    """One page for all tests, so that its scripts are fetched and compiled once."""
+    """One page for all tests here, so that its scripts are fetched and compiled once."""
     expect.set_options(timeout=PATIENCE_MS)
     window = chromium.new_page(viewport={"width": 1280, "height": 800})
     window.set_default_timeout(PATIENCE_MS)
