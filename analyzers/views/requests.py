@@ -134,10 +134,21 @@ def served(trace: Trace) -> pl.LazyFrame:
     `again_ns` of it was for nothing but to compute again what a preemption threw away. Where two
     steps that it was in overlap, that time counts once.
     """
-    batches = _in_batches(trace)
-    again = _lasted(batches.filter("is_again"), "again_ns")
-    in_all = _lasted(batches, "served_ns").join(again, on=REQUEST, how="left")
-    return in_all.with_columns(pl.col("again_ns").fill_null(0))
+    return once(trace, "served", lambda: _served(trace))
+
+
+def _served(trace: Trace) -> pl.LazyFrame:
+    rows = _rows(trace)
+    again = rows.filter("is_recompute")
+    anew = rows.filter(~pl.col("is_recompute").fill_null(value=False))
+    # Few rows compute again, and many do not: the few are looked up, and never the many.
+    beside = anew.join(again, on=[*REQUEST, "step"], how="semi")
+    for_nothing = again.join(beside, on=[*REQUEST, "step"], how="anti")
+    in_all = _lasted(_timed(trace, rows), "served_ns")
+    again_ns = _lasted(_timed(trace, for_nothing), "again_ns")
+    return in_all.join(again_ns, on=REQUEST, how="left").with_columns(
+        pl.col("again_ns").fill_null(0)
+    )
 
 
 def _lasted(batches: pl.LazyFrame, name: str) -> pl.LazyFrame:
@@ -153,7 +164,8 @@ def neglected(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
     Columns: rank, request, from_ns, to_ns. A request waits in the queue, and also while it runs and
     is left out of batch after batch.
     """
-    batches = _in_batches(trace).drop("is_again").join(requests, on=REQUEST, how="semi")
+    rows = _rows(trace).join(requests, on=REQUEST, how="semi")
+    batches = _timed(trace, rows)
     were_in_one = requests.join(batches.select(REQUEST).unique(), on=REQUEST, how="semi")
     ends = (
         were_in_one.select(*REQUEST, from_ns=moment, to_ns=moment)
@@ -174,16 +186,18 @@ def neglected(trace: Trace, requests: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _in_batches(trace: Trace) -> pl.LazyFrame:
-    """When each request was in a batch: rank, request, from_ns, to_ns, is_again."""
+def _rows(trace: Trace) -> pl.LazyFrame:
+    """What requests were in which batches: rank, request, step, is_recompute."""
+    known = trace.batch_rows.filter(pl.col("request").is_not_null())
+    return known.select(*REQUEST, "step", "is_recompute")
+
+
+def _timed(trace: Trace, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """When the steps of `rows` were, for each row: rank, request, from_ns, to_ns."""
     begins = pl.col("ts_ns").min().clip(-FAR_NS, FAR_NS)
     lasts = pl.col("dur_ns").max().clip(0, FAR_NS).fill_null(0)
     steps = trace.steps.group_by("rank", "step").agg(from_ns=begins, to_ns=begins + lasts)
-    rows = trace.batch_rows.filter(pl.col("request").is_not_null())
-    is_again = pl.col("is_recompute").fill_null(value=False).all()
-    in_batch = rows.group_by(*REQUEST, "step").agg(is_again=is_again)
-    spans = in_batch.join(steps, on=["rank", "step"])
-    return spans.select(*REQUEST, "from_ns", "to_ns", "is_again")
+    return rows.join(steps, on=["rank", "step"]).select(*REQUEST, "from_ns", "to_ns")
 
 
 def ends(trace: Trace) -> pl.LazyFrame:
