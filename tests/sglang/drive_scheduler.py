@@ -24,13 +24,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.sglang.grammars import late_backend
 from tests.sglang.situations import SITUATIONS
 from tests.sglang.witness import Witness
 
+NUM_TOKENS = 256
 CONFIG = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
     "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 256, "max_position_embeddings": 2048,
+    "num_key_value_heads": 2, "head_dim": 16, "vocab_size": NUM_TOKENS,
+    "max_position_embeddings": 2048,
     "rms_norm_eps": 1e-5, "torch_dtype": "float32", "bos_token_id": 1, "eos_token_id": 2,
     "tie_word_embeddings": False, "hidden_act": "silu",
 }  # fmt: skip
@@ -128,8 +131,9 @@ def _made(row: dict[str, Any]) -> Any:
     from sglang.srt.sampling.sampling_params import SamplingParams
 
     sampling = SamplingParams(
-        max_new_tokens=row["max_tokens"], temperature=0, ignore_eos=row.get("ignore_eos", False)
-    )
+        max_new_tokens=row["max_tokens"], temperature=0, ignore_eos=row.get("ignore_eos", False),
+        regex=row.get("regex"),
+    )  # fmt: skip
     sampling.normalize(None)
     return TokenizedGenerateReqInput(
         rid=row["id"], input_text=None, input_ids=array("q", row["prompt"]), input_embeds=None,
@@ -151,6 +155,10 @@ def run(folder: Path, situation: dict[str, Any]) -> None:
     from sglang.srt.managers.scheduler_components.request_receiver import SchedulerRequestReceiver
 
     scheduler, witness, ports = scheduler_of(folder, situation["settings"], folder / "truth.jsonl")
+    if any("regex" in each for each in situation["requests"]):
+        scheduler.grammar_manager.grammar_backend = late_backend(
+            situation["requests"], NUM_TOKENS, lambda: witness.num_formed
+        )
     drain(ports.tokenizer_ipc_name)
     feed = Feed(situation, witness)
     idle = scheduler.on_idle

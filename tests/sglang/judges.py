@@ -118,6 +118,17 @@ def unfounded(trace: Trace, lines: Sequence[Row]) -> list[str]:
     return found
 
 
+def waited_for(trace: Trace, resource: str) -> dict[str, set[int]]:
+    """The steps at which each request lacked something."""
+    session, found = Session(trace), defaultdict(set)
+    for step in trace.steps.sort("step").collect()["step"]:
+        session.goto(step=step)
+        for left in session.left_out():
+            if left.resource == resource:
+                found[left.request].add(step)
+    return found
+
+
 def reasons(trace: Trace) -> Counter[tuple[str, str]]:
     """How often each reason was told, with what it is short of."""
     told = trace.decisions.select("resource", "reason").collect().rows()
@@ -156,6 +167,7 @@ BORNE_OUT: dict[str, Callable[[Any, Row, Row], bool]] = {
     "token-budget": _is_spent,
     "phase": lambda left, line, _: bool(line["decoding"]) and left.is_running == line["is_extend"],
     "preemption": lambda left, line, _: left.holder in line["batch"],
+    "grammar": lambda left, line, _: left.request in line["compiling"],
     "last-token": lambda left, line, _: left.request not in line["decoding"],
 }
 """By what a request is short of, whether the scheduler's own state says so too."""

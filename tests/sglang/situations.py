@@ -41,6 +41,17 @@ def _priorities(rows: list[Row]) -> list[Row]:
     return [{**row, "priority": number % 4} for number, row in enumerate(rows)]
 
 
+def _guided(rows: list[Row], each: int, late: int) -> list[Row]:
+    """Every so many are to be letters alone, by a grammar that is compiled so much later."""
+    guided = [number % each == 0 for number in range(len(rows))]
+    return [
+        {**row, "regex": f"[a-p]{{2,{9 + number}}}", "compiled_at": row["at"] + late + number}
+        if is_guided
+        else row
+        for number, (row, is_guided) in enumerate(zip(rows, guided, strict=True))
+    ]
+
+
 SITUATIONS: tuple[Row, ...] = (
     _situation(
         "a small pool",
@@ -127,5 +138,12 @@ SITUATIONS: tuple[Row, ...] = (
         {"max_total_tokens": 400, "schedule_policy": "lpm", "context_length": 64},
         [*({**row, "prompt": [9] * 40} for row in _burst(28, 6, 0)),
          *({**row, "prompt": [7] * 90} for row in _burst(29, 2, 5)), *_burst(30, 6, 8)],
+    ),
+    _situation(
+        "grammars that are compiled late, and one that is given up meanwhile",
+        {"max_total_tokens": 320},
+        [*_burst(31, 6, 0, ignore_eos=True), *_guided(_burst(32, 8, 4), 2, 6),
+         *_guided(_burst(33, 6, 14), 3, 9)],
+        [{"id": "14-03", "at": 16}],
     ),
 )  # fmt: skip

@@ -121,16 +121,39 @@ def test_whoever_is_put_back_for_a_higher_priority_names_who_took_its_place(
     priorities = {row["request"]: row["priority"] for row in told if row["event"] == "arrive"}
     preempted = [row for row in told if row["event"] == "preempt"]
 
+    decided = trace.decisions.filter(pl.col("verdict") == "preempted").collect()
+
     assert preempted
     assert all(priorities[row["by_request"]] < priorities[row["request"]] for row in preempted)
+    assert set(decided.select("resource", "needed", "available").rows()) == {("preemption", 1, 0)}
 
 
 def test_who_finds_the_queue_full_is_rejected(runs: dict[str, Run]) -> None:
-    told = runs["few running slots, and a queue that takes no more"].trace.lifecycle.collect()
-    rejected = told.filter(event="reject")
+    trace = runs["few running slots, and a queue that takes no more"].trace
+    rejected = trace.lifecycle.collect().filter(event="reject")
+    decided = trace.decisions.collect().filter(verdict="rejected")
 
     assert len(rejected)
     assert set(rejected["cause"]) == {"The request queue is full."}
+    assert decided["subject"].to_list() == rejected["request"].to_list()
+    assert set(decided.select("resource", "needed", "available").rows()) == {("queue", 1, 0)}
+
+
+def test_who_waits_for_a_grammar_says_so_at_every_step_until_it_is_compiled(
+    runs: dict[str, Run],
+) -> None:
+    run = runs["grammars that are compiled late, and one that is given up meanwhile"]
+    guided = {each["id"]: each for each in run.situation["requests"] if "regex" in each}
+
+    waited = judges.waited_for(run.trace, "grammar")
+
+    assert waited.keys() == guided.keys()
+    assert all(
+        waited[name] >= {*range(each["at"] + 1, each["compiled_at"])}
+        for name, each in guided.items()
+        if name != "14-03"
+    )
+    assert run.trace.lifecycle.collect().filter(request="14-03", event="abort").height == 1
 
 
 def test_nobody_is_held_back_for_prefills_longer_than_prefills_ran(run: Run) -> None:
@@ -201,5 +224,7 @@ FINDINGS = {
     "few running slots, and a queue that takes no more": {"STV002"},
     "a queue that puts out who asks for less, and requests without a priority": {"STV012"},
     "pauses in place and with everybody put back": {"STV001", "STV002", "STV004"},
+    "grammars that are compiled late, and one that is given up meanwhile": {"STV004"},
 }
-"""Who is put back stands behind all who wait; the longest outputs go first on purpose."""
+"""Who is put back stands behind all who wait; the longest outputs go first on purpose; the first
+step with a grammar takes seconds."""

@@ -57,9 +57,11 @@ def held(scheduler: Any, plan: Any) -> Row:
     present = {req.rid: req for req in (*batch.reqs, *going_on, *chunked, *under_way)
                if not req.finished() and req.kv.req_pool_idx is not None}  # fmt: skip
     allocator, tree = scheduler.token_to_kv_pool_allocator, scheduler.tree_cache
+    compiling = [req.rid for req in scheduler.grammar_manager.grammar_queue]
     free = set(allocator.get_all_free_pages().tolist())
     return {
-        "waiting": [req.rid for req in scheduler.waiting_queue],
+        "waiting": [*(req.rid for req in scheduler.waiting_queue), *compiling],
+        "compiling": compiling,
         "running": sorted(present),
         "decoding": sorted(req.rid for req in going_on),
         "chunked": [req.rid for req in chunked],

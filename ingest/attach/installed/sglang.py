@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from stepscope.ingest.attach.installed.offered import InstalledEngine, Part
-from stepscope.ingest.attach.sglang.registering import ADDER, BATCH, HOOKS, POLICY, SCHEDULER
+from stepscope.ingest.attach.sglang.registering import (
+    ADDER,
+    BATCH,
+    GRAMMARS,
+    HOOKS,
+    POLICY,
+    SCHEDULER,
+    TIMES,
+)
 
 _TAKES = {ADDER + "_check_prefill_budget": "total_tokens"}
 """Parameters that are looked up by their names."""
@@ -37,6 +45,12 @@ SGLANG = InstalledEngine(
         Part("prefills that are held back", _needs(SCHEDULER, "_should_defer_prefill")),
         Part("requests whose LoRA adapter does not fit",
              _needs(SCHEDULER, "can_schedule_lora_req")),
+        Part("requests whose prefix is being loaded",
+             (*_needs(TIMES, "observe_storage_prefetch_ready", "observe_storage_staging_ready"),
+              *_needs(SCHEDULER, "_prefetch_after_device_hit_loss"))),
+        Part("requests whose grammar is being compiled",
+             _needs(GRAMMARS, "process_req_with_grammar")),
+        Part("requests that find the queue full", _needs(SCHEDULER, "_abort_on_queued_limit")),
         Part("how much a retraction needed", _needs(BATCH, "retract_decode")),
         Part("for whom a request was preempted", _needs(ADDER, "preempt_to_schedule")),
         Part("pauses of the engine", _needs(SCHEDULER, "pause_generation")),
@@ -46,7 +60,6 @@ SGLANG = InstalledEngine(
         "any step with speculative decoding, of diffusion models, or with prefill and decode in"
         " different engines",
         "which request holds which page, where the KV cache lies on a GPU",
-        "requests while their grammar is compiled",
         "the front end",
     ),
 )  # fmt: skip

@@ -12,10 +12,11 @@ from stepscope.ingest.attach.scheduler_recording import LeftOut, Step
 from stepscope.ingest.attach.sglang.alike import Alike
 from stepscope.ingest.attach.sglang.formed_rows import Rows, counts_of
 from stepscope.ingest.attach.sglang.pages import Pages
-from stepscope.ingest.attach.sglang.waits import PAUSED, Reasons, Short
+from stepscope.ingest.attach.sglang.waits import COMPILING, PAUSED, Reasons, Short
 
 RETRACTED = "retracted: the KV cache has no room for the next tokens of those that run"
 PREEMPTED = "preempted: a request of higher priority takes its room"
+QUEUE_FULL = "the queue takes no more"
 GOES_ON = "it is in the batch again"
 SERVER_FAILED = 500
 LARGEST = 2**31 - 1
@@ -49,9 +50,11 @@ class SGLangScheduler:
         self._waiting: dict[str, Any] = {}
         self._running: dict[str, Any] = {}
         self._put_back: set[str] = set()
-        self._taken_by: dict[str, str] = {}
+        self._compiling: dict[str, Any] = {}
+        self._taken_by: dict[str, Short] = {}
         self._came_back: list[tuple[Any, int, Short]] = []
         self._short: tuple[int, int] | None = None
+        self._places: tuple[int, int] | None = None
         self._is_forming = False
         self._alike = Alike()
         self._order: list[str] = []
@@ -71,6 +74,8 @@ class SGLangScheduler:
             return  # refused, or waiting elsewhere
         ts_ns, name = self.recording.now_ns(), req.rid
         self._waiting[name] = req
+        if self._compiling.pop(name, None) is not None:
+            return  # it came when its grammar began to be compiled
         self._order.append(name)
         if name not in self._rows:
             self._arrived(ts_ns, req, len(self._order) - 1)
@@ -81,6 +86,17 @@ class SGLangScheduler:
         self._came_back.append((req, len(self._order) - 1, self._why_back(name, is_retracted)))
         if not self._is_forming:
             self._tell_back(ts_ns)
+
+    def compiling(self, req: Any) -> None:
+        """Tell that a request came, and joins the queue when its grammar is compiled."""
+        ts_ns = self.recording.now_ns()
+        self._compiling[req.rid] = req
+        self._order.append(req.rid)
+        self._arrived(ts_ns, req, len(self._order) - 1)
+        self.recording.left_out(ts_ns, self.reasons.new(self._uncompiled()))
+
+    def _uncompiled(self) -> list[LeftOut]:
+        return [LeftOut(name, "grammar", COMPILING) for name in self._compiling]
 
     def _arrived(self, ts_ns: int, req: Any, place: int | None) -> None:
         self._rows.arrived(req.rid)
@@ -116,13 +132,20 @@ class SGLangScheduler:
         if is_retracted:
             return Short("kv-token", RETRACTED, *(self._short or ()))
         if (by := self._taken_by.pop(name, None)) is not None:
-            return Short("preemption", PREEMPTED, holder=by)
+            return by
         return Short("pause", PAUSED)
 
     def preempted_for(self, by: str, requests: Iterable[Any]) -> None:
         """Note for whom others were put back: they come to the queue when all have been tried."""
         for req in requests:
-            self._taken_by.setdefault(req.rid, by)
+            needed, available = self._places or (None, None)
+            taken = Short("preemption", PREEMPTED, needed, available, by)
+            self._taken_by.setdefault(req.rid, taken)
+
+    def asked_for_place(self, adder: Any) -> None:
+        """Note how many more may run, before room is made for one of higher priority."""
+        more = self._scheduler.get_num_allocatable_reqs(len(adder.running_batch.reqs))
+        self._places = 1, max(int(more) - len(adder.can_run_list), 0)
 
     def short_of(self, needed: int, available: int) -> None:
         """Note how much room the next tokens need, and how much there is."""
@@ -137,6 +160,13 @@ class SGLangScheduler:
             self._end(ts_ns, req, "reject", cause)
         else:
             self._end(ts_ns, req, _event_of(told.get("status_code")), cause)
+
+    def abort_on_queued_limit(self, is_rejected: bool, req: Any) -> None:
+        """Tell why a request was not let in: the queue has no place for it."""
+        if is_rejected:
+            places = self._scheduler.max_queued_requests - len(self._scheduler.waiting_queue)
+            short = Short("queue", QUEUE_FULL, 1, max(places, 0))
+            self.recording.decided(self.recording.now_ns(), "rejected", short.of(req.rid))
 
     def pause_generation(self, *_: object) -> None:
         """Tell those who wait that the engine is paused: it forms no batch, and looks at nobody."""
@@ -156,13 +186,15 @@ class SGLangScheduler:
         _asking.pop()
         self._is_forming = False
         ts_ns, batch = self.recording.now_ns(), plan.batch_to_run
-        queue = [req.rid for req in self._scheduler.waiting_queue]
+        queue = [*(req.rid for req in self._scheduler.waiting_queue), *self._compiling]
         admitted = {name: self._waiting.pop(name) for name in [*self._waiting] if name not in queue}
         self._running |= admitted
         chunked = self._scheduler.chunked_req
         back = [req for req, _, _ in self._came_back]
         held = [*back, *(batch.reqs if batch else ()), *([chunked] if chunked else ())]
-        in_batch = self._tell_batch(ts_ns, batch, admitted) if batch and batch.reqs else None
+        in_batch = None
+        if batch and batch.reqs:
+            in_batch = self._tell_batch(ts_ns, batch, admitted, len(queue))
         self._look_at_pages(ts_ns, held)
         self._tell_back(ts_ns)
         self._order = [name for name in self._order if name not in admitted]
@@ -175,7 +207,7 @@ class SGLangScheduler:
 
     def _tell_left_out(self, ts_ns: int, plan: Any, in_batch: set[str] | None) -> None:
         waiting = self.reasons.of_waiting(self._scheduler.waiting_queue)
-        self.recording.left_out(ts_ns, self.reasons.new(waiting))
+        self.recording.left_out(ts_ns, self.reasons.new([*waiting, *self._uncompiled()]))
         if in_batch is not None:
             for name in self.reasons.went_on(in_batch):
                 self.recording.decided(ts_ns, "chosen", LeftOut(name, None, GOES_ON))
@@ -188,10 +220,12 @@ class SGLangScheduler:
         self.reasons.forget(req.rid)
         self.recording.event(event, req.rid, ts_ns, num_generated=len(req.output_ids))
 
-    def _tell_batch(self, ts_ns: int, batch: Any, admitted: dict[str, Any]) -> set[str]:
+    def _tell_batch(
+        self, ts_ns: int, batch: Any, admitted: dict[str, Any], num_waiting: int
+    ) -> set[str]:
         rows = self._rows.of(batch, admitted, self._put_back)
         names = [row.request for row in rows]
-        counts = counts_of(self._scheduler, rows, len(self._running))
+        counts = counts_of(self._scheduler, rows, len(self._running), num_waiting)
         if counts.kind == "decode" and names == self._last:
             step = self.recording.formed_again(ts_ns, counts)
         else:
@@ -229,6 +263,7 @@ class SGLangScheduler:
         name = req.rid
         self._waiting.pop(name, None)
         self._running.pop(name, None)
+        self._compiling.pop(name, None)
         self._order = [each for each in self._order if each != name]
         self._put_back.discard(name)
         self._taken_by.pop(name, None)

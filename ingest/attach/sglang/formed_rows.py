@@ -61,7 +61,7 @@ class Rows:
         )  # fmt: skip
 
 
-def counts_of(scheduler: Any, rows: list[BatchRow], num_running: int) -> Counts:
+def counts_of(scheduler: Any, rows: list[BatchRow], num_running: int, num_waiting: int) -> Counts:
     """What is known of a step; pages of KV that nobody holds are free, though some are cached.
 
     The size of chunks bounds a batch; `max_prefill_tokens` is passed by a last, whole prompt.
@@ -78,7 +78,7 @@ def counts_of(scheduler: Any, rows: list[BatchRow], num_running: int) -> Counts:
         num_prefill_tokens=sum(prefills),
         num_decode_tokens=num_decodes,
         token_budget=scheduler.chunked_prefill_size if prefills else None,
-        num_waiting=len(scheduler.waiting_queue),
+        num_waiting=num_waiting,
         num_running=num_running,
         kv_blocks_free=(free + cached) // size,
         kv_blocks_total=scheduler.max_total_num_tokens // size,

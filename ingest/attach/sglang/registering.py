@@ -16,7 +16,12 @@ SCHEDULER = "sglang.srt.managers.scheduler.Scheduler."
 ADDER = "sglang.srt.managers.schedule_policy.PrefillAdder."
 POLICY = "sglang.srt.managers.schedule_policy.SchedulePolicy."
 BATCH = "sglang.srt.managers.schedule_batch.ScheduleBatch."
-_TOLD = ("_add_request_to_queue", "process_batch_result", "send_abort_output", "pause_generation")
+TIMES = "sglang.srt.observability.req_time_stats.SchedulerReqTimeStats."
+GRAMMARS = "sglang.srt.constrained.grammar_manager.GrammarManager."
+_TOLD = (
+    "_add_request_to_queue", "_abort_on_queued_limit", "process_batch_result", "send_abort_output",
+    "pause_generation",
+)  # fmt: skip
 Hook = Callable[..., Any]
 
 
@@ -117,8 +122,30 @@ def _budget(to: SGLangScheduler, result: Any, adder: Any) -> None:
     to.reasons.looked_at_budget(adder, result)
 
 
-def _preempted(to: SGLangScheduler, _: object, adder: Any, req: Any) -> None:
-    to.preempted_for(req.rid, adder.preempt_list)
+def _loaded(to: SGLangScheduler, _: object, times: Any, is_ready: bool) -> None:
+    if not is_ready:
+        to.reasons.loads(times)
+
+
+def _looked_up_again(to: SGLangScheduler, is_loading: bool, _: object, req: Any) -> None:
+    if is_loading:
+        to.reasons.loads(req.time_stats)
+
+
+def _compiling(original: Hook, grammars: Any, req: Any) -> Any:
+    is_compiling = original(grammars, req)
+    if is_compiling and (attached := _attached(grammars.scheduler)):
+        attached.hooks.safely(attached.compiling, req)
+    return is_compiling
+
+
+def _making_room(original: Hook, adder: Any, req: Any) -> Any:
+    if attached := _asking():
+        attached.hooks.safely(attached.asked_for_place, adder)
+    is_committed = original(adder, req)
+    if attached:
+        attached.hooks.safely(attached.preempted_for, req.rid, adder.preempt_list)
+    return is_committed
 
 
 def _retracting(to: SGLangScheduler, batch: Any) -> None:
@@ -150,12 +177,16 @@ HOOKS: dict[str, Hook] = {
     SCHEDULER + "_should_defer_prefill": _asked_after(_held_back),
     SCHEDULER + "get_new_batch_prefill": _asked_after(_looked),
     SCHEDULER + "can_schedule_lora_req": _asked_after(_adapter),
+    SCHEDULER + "_prefetch_after_device_hit_loss": _asked_after(_looked_up_again),
     SCHEDULER + "release_host_resources": _closing,
     POLICY + "calc_priority": _asked_after(_sorted),
     ADDER + "_check_prefill_budget": _asked_before(_checked),
     ADDER + "add_one_req": _asked_after(_tried),
     ADDER + "budget_state": _asked_after(_budget),
-    ADDER + "preempt_to_schedule": _asked_after(_preempted),
+    ADDER + "preempt_to_schedule": _making_room,
+    TIMES + "observe_storage_prefetch_ready": _asked_after(_loaded),
+    TIMES + "observe_storage_staging_ready": _asked_after(_loaded),
+    GRAMMARS + "process_req_with_grammar": _compiling,
     BATCH + "retract_decode": _asked_before(_retracting),
 }
 """What is hooked in SGLang, by its name there."""

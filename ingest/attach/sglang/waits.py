@@ -24,6 +24,7 @@ STILL_FULL = "the KV cache had no room for a request, and nobody who runs has le
 NO_ADAPTER = "its adapter does not fit beside those that are in use"
 PREFETCH = "its prefix is being loaded"
 OTHER_POOLING = "the batch is of requests that are read out in another way"
+COMPILING = "its grammar is being compiled"
 PREFILLS_FIRST = "the batch is of prefills, which go before decodes"
 NO_ROOM_MIXED = "the prefills left no room for its next token"
 UNDER_WAY = "its last token is under way"
@@ -68,7 +69,9 @@ class Reasons:
         self._asked: tuple[int, int] | None = None
         self._stopped: Short | None = None
         self._last_tried: str | None = None
-        self._is_looked_at = self._was_asked = self._is_full = False
+        self._first: Any = None
+        self._loading: list[Any] = []
+        self._is_looked_at = self._was_asked = self._is_full = self._has_stopped = False
         self._chunk = self._scheduler.chunked_req
         self.is_deferred = False
 
@@ -86,8 +89,10 @@ class Reasons:
         """Note what came of a request."""
         asked, self._asked = self._asked, None
         self._last_tried = req.rid
+        self._first = next(iter(adder.can_run_list), None)
         if result.name == "CONTINUE":
             return
+        self._has_stopped = True
         is_admitted = any(req is each for each in adder.can_run_list[-1:])
         is_room = result.name == "NO_TOKEN"
         short = _room(adder, asked, is_admitted) if is_room else self._budget(adder)
@@ -98,12 +103,17 @@ class Reasons:
 
     def looked_at_budget(self, adder: Any, result: Any) -> None:
         """Note whether the batch may take more prefills."""
-        if result.name == "OTHER" and self._stopped is None:
-            self._stopped = self._budget(adder)
+        if result.name == "OTHER":
+            self._has_stopped = True
+            self._stopped = self._stopped or self._budget(adder)
 
     def lacks_adapter(self, name: str) -> None:
         """Note whose adapter does not fit."""
         self._refused[name] = Short("lora", NO_ADAPTER)
+
+    def loads(self, times: Any) -> None:
+        """Note that what is cached of a request, known by its times, is not loaded yet."""
+        self._loading.append(times)
 
     def looked(self, is_full: bool) -> None:
         """It has looked for prefills; `is_full`: it looks for no more until somebody leaves."""
@@ -143,8 +153,9 @@ class Reasons:
         behind: str | None = None
         names = [req.rid for req in queue]
         passed = set(names[: names.index(last)]) if (last := self._last_tried) in names else set()
-        for name in names:
-            found = self._of(name, behind, is_passed_by=name in passed)
+        for req in queue:
+            name = req.rid
+            found = self._of(req, behind, is_passed_by=name in passed)
             if behind is None and name not in self._put_back and found.resource in QUEUED:
                 behind = name
             yield found
@@ -169,18 +180,23 @@ class Reasons:
             return Short("kv-token", NO_ROOM_MIXED)
         return Short("phase", PREFILLS_FIRST)
 
-    def _of(self, name: str, behind: str | None, *, is_passed_by: bool) -> LeftOut:
-        if (short := self._put_back.get(name)) is not None:
-            return short.of(name)
-        if self.is_deferred:
-            return DEFERRED.of(name)
-        if (short := self._refused.get(name)) is not None:
-            return short.of(name)
-        if is_passed_by:
-            return self._of_passed_by().of(name)
+    def _of(self, req: Any, behind: str | None, *, is_passed_by: bool) -> LeftOut:
+        own = self._put_back.get(req.rid) or (DEFERRED if self.is_deferred else self._own(req))
+        if own is not None:
+            return own.of(req.rid)
+        if is_passed_by or self._has_looked_at_all():
+            return self._of_passed_by(req).of(req.rid)
         if behind is not None:
-            return LeftOut(name, "queue", BEHIND, holder=behind)
-        return self._of_first().of(name)
+            return LeftOut(req.rid, "queue", BEHIND, holder=behind)
+        return self._of_first().of(req.rid)
+
+    def _own(self, req: Any) -> Short | None:
+        """What was asked of this request alone, and answered against it."""
+        is_loading = any(req.time_stats is each for each in self._loading)
+        return Short("prefetch", PREFETCH) if is_loading else self._refused.get(req.rid)
+
+    def _has_looked_at_all(self) -> bool:
+        return self._is_looked_at and not self._has_stopped and not self._is_full
 
     def _budget(self, adder: Any) -> Short:
         """What there is no more of, where the room would have been enough."""
@@ -193,12 +209,11 @@ class Reasons:
             return Short("token-budget", CHUNK_FIRST, None, available, self._chunk.rid)
         return Short("token-budget", NO_BUDGET, None, available)
 
-    def _of_passed_by(self) -> Short:
-        """Why others behind it were looked at, and it was not."""
-        scheduler = self._scheduler
-        if scheduler.enable_hicache_storage or getattr(scheduler, "enable_lmcache", False):
-            return Short("prefetch", PREFETCH)
-        return Short("selection", OTHER_POOLING)
+    def _of_passed_by(self, req: Any) -> Short:
+        """Why others behind it were tried, and it was not."""
+        if self._first is not None and _is_pooled(self._first) != _is_pooled(req):
+            return Short("selection", OTHER_POOLING)
+        return Short(None, UNKNOWN)
 
     def _of_first(self) -> Short:
         """Why the first in the queue was not looked at."""
@@ -209,6 +224,11 @@ class Reasons:
         if self._was_asked and not self._is_looked_at and self._scheduler.min_free_slots_delayer:
             return Short("seat", FEW_SLOTS)
         return Short(None, UNKNOWN)
+
+
+def _is_pooled(req: Any) -> bool:
+    """Whether a request is read out at places of its own: a batch is of such, or of none."""
+    return getattr(req, "token_indices_to_pool", None) is not None
 
 
 def _room(adder: Any, asked: tuple[int, int] | None, is_admitted: bool) -> Short:
