@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
+from stepscope.ingest.derive.distinct_numbers import distinct, places_among
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.times import EARLIEST_NS
 
@@ -24,24 +27,39 @@ def formed_steps(order: Order, *, is_closed: bool = True) -> pl.DataFrame:
     begun = _begun(order)
     if not is_closed and len(begun):
         rows = rows.join(begun.select("step"), on="step", how="semi")
-    steps = begun.join(
-        rows.group_by("step").agg(rows_ns=pl.col("ts_ns").max(), of_rows=pl.col("seq").max()),
-        on="step", how="full", coalesce=True,
-    )  # fmt: skip
-    timed = _with_time(steps, pl.concat([rows, decided]))
+    timed = _with_time(_with_rows(begun, rows), [rows, decided])
     told = [_told(order, table) for table in ("lifecycle", "allocations", "queue_order")]
-    last = _most(timed, pl.concat([rows, decided, *told]), "seq", until="ts_ns")
+    last = _most(timed, [rows, decided, *told], "seq", until="ts_ns")
     return _placed(timed.with_columns(last=last), order)
 
 
 def _begun(order: Order) -> pl.DataFrame:
     """What the steps themselves say; of one that has several rows the first."""
     rows = order.rows("steps", ("step", "ts_ns", "formed_ns", "dur_ns")).drop_nulls("step")
-    return rows.group_by("step").agg(
-        begun=pl.col("ts_ns").min(),
-        formed=pl.col("formed_ns").min(),
-        dur_ns=pl.col("dur_ns").max(),
-        of_step=pl.col("seq").min(),
+    if (np.diff(rows["step"].to_numpy()) > 0).all():
+        return rows.select("step", "dur_ns", begun="ts_ns", formed="formed_ns", of_step="seq")
+    return (
+        rows.group_by("step")
+        .agg(
+            begun=pl.col("ts_ns").min(),
+            formed=pl.col("formed_ns").min(),
+            dur_ns=pl.col("dur_ns").max(),
+            of_step=pl.col("seq").min(),
+        )
+        .sort("step")
+    )
+
+
+def _with_rows(begun: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """All steps that are told of, sorted, with the time and place of the last of their rows."""
+    known, _ = distinct([begun["step"].to_numpy(), rows["step"].to_numpy()])
+    steps = pl.DataFrame({"step": known}, schema={"step": pl.Int64})
+    if len(steps) == len(begun):
+        steps = begun
+    else:
+        steps = steps.join(begun, on="step", how="left", maintain_order="left")
+    return steps.with_columns(
+        rows_ns=_most(steps, [rows], "ts_ns"), of_rows=_most(steps, [rows], "seq")
     )
 
 
@@ -55,29 +73,33 @@ def _decided(order: Order) -> pl.DataFrame:
     return rows.filter(pl.col("subject_kind") != "task").drop("subject_kind").drop_nulls("step")
 
 
-def _most(steps: pl.DataFrame, rows: pl.DataFrame, column: str, until: str) -> pl.Series:
+def _most(
+    steps: pl.DataFrame, parts: Sequence[pl.DataFrame], column: str, until: str | None = None
+) -> pl.Series:
     """The most of a column among each step's rows that were told by a time; null where none was.
 
     The steps are sorted. Arrays, as a join and groups of millions take seconds.
     """
-    known, of_row = steps["step"].to_numpy(), rows["step"].to_numpy()
-    place = np.searchsorted(known, of_row)
-    place[place == len(known)] = 0
-    bounds = steps[until].fill_null(EARLIEST_NS).to_numpy()
-    is_then = np.zeros(len(rows), bool)
-    if len(known):
-        is_then = (known[place] == of_row) & (rows["ts_ns"].to_numpy() <= bounds[place])
+    known = steps["step"].to_numpy()
+    bounds = None if until is None else steps[until].fill_null(EARLIEST_NS).to_numpy()
     most, is_told = np.full(len(known), EARLIEST_NS), np.zeros(len(known), bool)
-    np.maximum.at(most, place[is_then], rows[column].to_numpy()[is_then])
-    is_told[place[is_then]] = True
+    for rows in parts if len(known) else ():
+        place, values = places_among(known, rows["step"].to_numpy()), rows[column].to_numpy()
+        is_then = place >= 0
+        if bounds is not None:
+            is_then &= rows["ts_ns"].to_numpy() <= bounds[place]
+        if not is_then.all():
+            place, values = place[is_then], values[is_then]
+        np.maximum.at(most, place, values)
+        is_told[place] = True
     found = pl.Series(column, most).to_frame().select(pl.when(pl.Series(is_told)).then(column))
     return found.to_series()
 
 
-def _with_time(steps: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+def _with_time(steps: pl.DataFrame, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     bound = pl.coalesce("formed", pl.max_horizontal("rows_ns", "begun"))
-    bounded = steps.sort("step").with_columns(bound=bound)
-    told = bounded.with_columns(told_ns=_most(bounded, rows, "ts_ns", until="bound"))
+    bounded = steps.with_columns(bound=bound)
+    told = bounded.with_columns(told_ns=_most(bounded, parts, "ts_ns", until="bound"))
     told_ns = pl.when(pl.col("rows_ns").is_not_null()).then("told_ns")
     return told.with_columns(ts_ns=pl.coalesce("formed", told_ns, "begun"))
 

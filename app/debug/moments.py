@@ -46,7 +46,9 @@ class Moments:
         self.step_seq: Times = steps["seq"].to_numpy()
         self.steps: list[int] = steps["step"].to_list()
         self._latest_ns: Times = np.maximum.accumulate(self.step_ns)
-        self._place = {step: place for place, step in reversed(list(enumerate(self.steps)))}
+        told = steps["step"].to_numpy()
+        self._by_number = np.argsort(told, kind="stable")
+        self._numbers = told[self._by_number]
 
     @property
     def seqs(self) -> Times:
@@ -70,7 +72,9 @@ class Moments:
 
     def place_of(self, step: int) -> int | None:
         """Place of a step in the order of steps; None where there is no such step."""
-        return self._place.get(step)
+        found = int(np.searchsorted(self._numbers, step))
+        is_there = found < len(self._numbers) and int(self._numbers[found]) == step
+        return int(self._by_number[found]) if is_there else None
 
     def step_at(self, ts_ns: int) -> int | None:
         """Place of the last step whose batch was formed by then; None before the first."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.states import ENTERS, LEAVES
+from stepscope.ingest.times import EARLIEST_NS
 
 IN_FAVOUR = ("admitted", "chosen")
 MAX_REASONS = 8
+FEW_ROWS = 4096
 COLUMNS = [
     "verdict", "reason", "resource", "needed", "available", "holder", "instead", "ts_ns", "step",
 ]  # fmt: skip
@@ -50,6 +54,7 @@ class Reasons:
             .drop("subject_kind")
         )
         turns = order.rows("lifecycle", ("request", "ts_ns", "event"))
+        self._latest_ns = np.maximum.accumulate(self._decisions["ts_ns"].to_numpy())
         self._turns = turns.filter(pl.col("event").is_in([*ENTERS, *LEAVES])).select(
             "request", "seq", since="ts_ns"
         )
@@ -73,19 +78,46 @@ class Reasons:
             *(_as_running(holding.get(name, LeftOut(name))) for name in unseated),
         ]
 
-    def _holding(self, requests: Iterable[str], seq: int) -> dict[str, LeftOut]:
-        wanted = pl.DataFrame({"request": list(requests)}, schema={"request": pl.String})
-        turns = self._turns.filter(pl.col("seq") <= seq).join(wanted, on="request", how="semi")
-        known = self._decisions.filter(pl.col("seq") <= seq).drop("seq")
-        last = known.join(wanted, on="request", how="semi").unique(
-            "request", keep="last", maintain_order=True
-        )
-        since = turns.drop("seq").unique("request", keep="last", maintain_order=True)
-        holds = (pl.col("ts_ns") >= pl.col("since").fill_null(pl.col("ts_ns"))) & ~pl.col(
-            "verdict"
-        ).is_in(IN_FAVOUR)
-        rows = last.join(since, on="request", how="left", maintain_order="left").filter(holds)
-        return {row[0]: LeftOut(*row) for row in rows.drop("since").iter_rows()}
+    def _holding(self, requests: Sequence[str], seq: int) -> dict[str, LeftOut]:
+        """The last decision about each since its turn began, of those that still hold."""
+        began = _last_of(requests, self._turns, _num_by(self._turns, seq))
+        since = [began.get(name, (name, EARLIEST_NS))[1] for name in requests]
+        # What was decided before anybody's turn holds of nobody, and need not be looked at.
+        first = int(np.searchsorted(self._latest_ns, min(since, default=EARLIEST_NS)))
+        last = _last_of(requests, self._decisions, _num_by(self._decisions, seq), first)
+        known = {name: LeftOut(*row) for name, row in last.items()}
+        return {
+            name: known[name]
+            for name, since_ns in zip(requests, since, strict=True)
+            if name in known and _holds(known[name], since_ns)
+        }
+
+
+def _holds(left: LeftOut, since_ns: int) -> bool:
+    is_since = left.ts_ns is not None and left.ts_ns >= since_ns
+    return is_since and left.verdict is not None and left.verdict not in IN_FAVOUR
+
+
+def _num_by(rows: pl.DataFrame, seq: int) -> int:
+    return int(np.searchsorted(rows["seq"].to_numpy(), seq, "right"))
+
+
+def _last_of(
+    requests: Sequence[str], rows: pl.DataFrame, num: int, first: int = 0
+) -> dict[str, tuple[Any, ...]]:
+    """The last of the rows from `first` to before `num` of each request, without its `seq`.
+
+    They are looked for from behind: most were told lately.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    missing, width = set(requests), FEW_ROWS
+    while missing and num > first:
+        part = rows[max(first, num - width) : num].drop("seq")
+        of_them = part.filter(pl.col("request").is_in(list(missing)))
+        found |= {row[0]: row for row in of_them.iter_rows()}
+        missing -= found.keys()
+        num, width = num - width, width * 8
+    return found
 
 
 def _as_running(left: LeftOut) -> LeftOut:

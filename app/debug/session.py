@@ -23,10 +23,11 @@ from stepscope.app.debug.empty import (
 )
 from stepscope.app.debug.engine_state import Forming, State
 from stepscope.app.debug.formed import BEFORE_ALL
+from stepscope.app.debug.held.pools import Pool
+from stepscope.app.debug.held.queue_spans import QueueSpans, queue_spans
+from stepscope.app.debug.held.queues import Queues
 from stepscope.app.debug.moments import Moments, Position, Times
 from stepscope.app.debug.names import CoreName, core_names
-from stepscope.app.debug.pools import Pool
-from stepscope.app.debug.queues import Queues
 from stepscope.app.debug.reasons import LeftOut, Reasons
 from stepscope.app.debug.step_batches import Batches
 from stepscope.app.debug.verifying.told_by_steps import Mismatch, mismatches
@@ -74,6 +75,7 @@ class Session:
         self._kv_blocks = self._pool("kv-block", is_free=has_only_free_blocks(trace, self.rank))
         spans = self._rows("core_spans")
         self._cores = Cores(spans) if len(spans) else None
+        self._order.let_go()
         self.position: Position = self._first()
 
     # ── moving ───────────────────────────────────────────────────────────────────────────────
@@ -248,7 +250,7 @@ class Session:
         is_known = len(rows) or has_only_empty_batches(self.trace, self.rank)
         return Batches(rows) if is_known else None
 
-    def _known_queues(self) -> Queues | None:
+    def _known_queues(self) -> QueueSpans | Queues | None:
         """The queues of a rank that tells of its requests; what tells of none is not an empty one.
 
         The same goes for arrivals alone: nobody says when they left the queue.
@@ -257,7 +259,8 @@ class Session:
         is_known = len(told) or has_only_empty_queues(self.trace, self.rank)
         if not is_known or is_list_of_arrivals(self.trace):
             return None
-        return Queues(told, self._rows("queue_order"))
+        orders = self._rows("queue_order")
+        return (None if len(orders) else queue_spans(told)) or Queues(told, orders)
 
     def _pool(self, resource: str, *, is_free: bool = False) -> Pool | None:
         rows = self._rows("allocations").filter(pl.col("resource") == resource)

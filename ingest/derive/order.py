@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stepscope.ingest.derive.distinct_numbers import distinct
 from stepscope.ingest.schema import OF_STATE
 from stepscope.ingest.times import EARLIEST_NS, FAR_NS
 from stepscope.ingest.trace import Trace
@@ -26,8 +27,6 @@ AT_ONE_MOMENT = (
 """Which tables come first, of what is known to have happened at one moment alone."""
 WHOLE = ("batch_rows", "steps")
 FIRST = 1
-MOST_GAPS = 4
-"""How many numbers may be left out for each that was told, until sorting takes less memory."""
 
 
 def is_recorded(trace: Trace, rank: int | None = None) -> bool:
@@ -65,21 +64,11 @@ class Moments(NamedTuple):
     step: Places
 
 
-def _places(seq: Places) -> tuple[Places, Places]:
-    """Every number once, sorted, and the place of each row's among them.
+class _Kept(NamedTuple):
+    """Columns of a table in the one order, and which of its rows each is, if not the next."""
 
-    Numbers that were counted are nearly without gaps, so they are found by counting, not sorting.
-    """
-    if not len(seq):
-        return seq, seq
-    first = int(seq.min())
-    num = int(seq.max()) - first + 1
-    if num > MOST_GAPS * len(seq):
-        return np.unique(seq, return_inverse=True)
-    is_told = np.zeros(num, bool)
-    is_told[seq - first] = True
-    places = np.cumsum(is_told)[seq - first] - 1
-    return np.flatnonzero(is_told) + first, places
+    places: pl.Series | None
+    columns: dict[str, pl.Series]
 
 
 class Order:
@@ -93,16 +82,26 @@ class Order:
         self._trace = trace
         self._of_rank = pl.col("rank") == rank
         self.is_recorded = is_recorded(trace, rank)
+        self._kept: dict[str, _Kept] | None = {}
 
     def rows(self, table: str, columns: Sequence[str]) -> pl.DataFrame:
-        """Some columns of a table, and `seq`, in that order; without rows that have no time."""
+        """Some columns of a table, and `seq`, in that order; without rows that have no time.
+
+        What was read is kept until `let_go`: who begins a session asks for some of it again.
+        """
+        kept = (self._kept or {}).get(table) or self._placed(table)
+        if self._kept is not None:
+            self._kept[table] = kept
         wanted = [name for name in columns if name != "seq"]
-        if not self.is_recorded:
-            number = pl.Series("seq", self._inferred.get(table, ()), pl.Int64)
-            rows = self._timed(table).select(wanted).collect().with_columns(number)
-        else:
-            rows = self._counted(table, wanted)
-        return rows if rows["seq"].is_sorted() else rows.sort("seq", maintain_order=True)
+        if missing := [name for name in wanted if name not in kept.columns]:
+            read = self._timed(table).select(missing).collect()
+            read = read if kept.places is None else read[kept.places]
+            kept.columns.update(zip(missing, read, strict=True))
+        return pl.DataFrame([*(kept.columns[name] for name in wanted), kept.columns["seq"]])
+
+    def let_go(self) -> None:
+        """Keep no rows from here on."""
+        self._kept = None
 
     def numbers(self, table: str) -> pl.Series:
         """Give the place of each row that has a time, as these lie in the table."""
@@ -115,13 +114,15 @@ class Order:
     @cached_property
     def moments(self) -> Moments:
         """Every place in the order, with the time and the step that had been reached there."""
-        rows = pl.concat([self.rows(table.name, ("ts_ns", "step")) for table in OF_STATE])
-        seq, place = _places(rows["seq"].to_numpy())
+        parts = [self.rows(table.name, ("step", "ts_ns")) for table in OF_STATE]
+        seq, places = distinct([part["seq"].to_numpy() for part in parts])
         reached = []
-        for column in (rows["ts_ns"], rows["step"].fill_null(EARLIEST_NS)):
+        for column in ("ts_ns", "step"):
             latest = np.full(len(seq), EARLIEST_NS)
-            np.maximum.at(latest, place, column.to_numpy())
-            reached.append(np.maximum.accumulate(latest))
+            for part, place in zip(parts, places, strict=True):
+                told = part[column].fill_null(EARLIEST_NS).to_numpy()
+                np.maximum.at(latest, place, told)
+            reached.append(np.maximum.accumulate(latest, out=latest))
         return Moments(seq, *reached)
 
     def last_by(self, ts_ns: int) -> int:
@@ -155,15 +156,27 @@ class Order:
     def _timed(self, table: str) -> pl.LazyFrame:
         return self._trace.table(table).filter(self._of_rank).drop_nulls("ts_ns")
 
-    def _counted(self, table: str, columns: Sequence[str]) -> pl.DataFrame:
-        rows = self._timed(table).select({*columns, "ts_ns", "seq"}).collect()
-        if rows["seq"].null_count():
-            known, lost = rows.drop_nulls("seq"), rows.filter(pl.col("seq").is_null())
-            placed = lost.drop("seq").sort("ts_ns", maintain_order=True)
-            placed = placed.join_asof(self._last_by_time, on="ts_ns")
-            late = pl.col("seq").fill_null(FIRST - 1)
-            rows = pl.concat([known, placed.with_columns(late)], how="diagonal")
-        return rows.select(*columns, "seq")
+    def _placed(self, table: str) -> _Kept:
+        """Where each row comes, with what was read to find that."""
+        rows = self._timed(table).select("step", "ts_ns", "seq").collect()
+        if not self.is_recorded:
+            number = pl.Series("seq", self._inferred.get(table, ()), pl.Int64)
+            rows = rows.with_columns(number)
+        elif rows["seq"].null_count():
+            rows = self._with_lost(rows.with_row_index("place"))
+        if not rows["seq"].is_sorted():
+            rows = rows.with_row_index("place") if "place" not in rows.columns else rows
+            rows = rows.sort("seq", maintain_order=True)
+        places = rows["place"] if "place" in rows.columns else None
+        return _Kept(places, {name: rows[name] for name in ("step", "ts_ns", "seq")})
+
+    def _with_lost(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with those that were not counted behind the others, each placed by its time."""
+        known, lost = rows.drop_nulls("seq"), rows.filter(pl.col("seq").is_null())
+        placed = lost.drop("seq").sort("ts_ns", maintain_order=True)
+        placed = placed.join_asof(self._last_by_time, on="ts_ns")
+        late = pl.col("seq").fill_null(FIRST - 1)
+        return pl.concat([known, placed.with_columns(late)], how="diagonal")
 
     @cached_property
     def _last_by_time(self) -> pl.DataFrame:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from stepscope.app.debug.held.following import codes, next_place
+
 TAKING = ("claim", "move")
 ENDING = ("release", "let-go")
 HANDS = (*TAKING, "share", *ENDING)
 """What changes who holds something: that a block is cached or copied does not."""
-NEVER = 1 << 62
 
 
 class Pool:
@@ -27,7 +28,7 @@ class Pool:
         self._from = holds["place"].to_numpy()
         self._until = holds["until"].to_numpy()
         self._id = holds["id"].to_numpy()
-        self._owner = holds["owner"].to_list()
+        self._owner = holds["owner"]
         self._last_until = np.maximum.accumulate(self._until)
 
     def at(self, seq: int) -> dict[int, str]:
@@ -37,7 +38,7 @@ class Pool:
         first = int(np.searchsorted(self._last_until, num_rows))
         last = int(np.searchsorted(self._from, num_rows))
         held = first + np.flatnonzero(self._until[first:last] >= num_rows)[::-1]
-        owners = [self._owner[place] for place in held.tolist()]
+        owners = self._owner.gather(held).to_list()
         return dict(zip(self._id[held].tolist(), owners, strict=True))
 
 
@@ -48,13 +49,12 @@ def _holds(rows: pl.DataFrame) -> pl.DataFrame:
     the next claim or move of the same number ends all.
     """
     rows = _with_moved(rows)
-    never = NEVER
-    is_release, is_taking = pl.col("op").is_in(ENDING), pl.col("op").is_in(TAKING)
-    place = pl.col("place").cast(pl.Int64)
-    released = pl.when(is_release).then(place).shift(-1).backward_fill().over("id", "owner")
-    taken = pl.when(is_taking).then(place).shift(-1).backward_fill().over("id")
-    until = pl.min_horizontal(released.fill_null(never), taken.fill_null(never))
-    return rows.with_columns(until=until).filter(~is_release)
+    place = rows["place"].cast(pl.Int64).to_numpy()
+    ends, takes = (rows["op"].is_in(ops).to_numpy() for ops in (ENDING, TAKING))
+    number, owner = codes(rows["id"]), codes(rows["owner"])
+    released = next_place(number * (int(owner.max(initial=0)) + 1) + owner, ends, place)
+    until = np.minimum(released, next_place(number, takes, place))
+    return rows.with_columns(until=until).filter(~pl.Series(ends))
 
 
 def _with_moved(rows: pl.DataFrame) -> pl.DataFrame:

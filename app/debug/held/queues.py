@@ -38,7 +38,7 @@ class Queues:
         parts = [told] if orders is None else [told, _as_events(orders)]
         events = pl.concat(parts).sort("seq", maintain_order=True)
         self._seq = events["seq"].to_numpy()
-        self._events = events.select("request", "event", "queue_index").rows()
+        self._events = events.select("request", "event", "queue_index")
         self._keyframes: list[tuple[int, Queue, Queue]] = [(0, (), ())]
         self._last = self._keyframes[0]
 
@@ -53,8 +53,8 @@ class Queues:
         place = bisect_right(self._keyframes, wanted, key=itemgetter(0)) - 1
         first, waiting, running = self._keyframes[place]
         queues = _Moving(list(waiting), dict.fromkeys(running), set(waiting))
-        for number in range(first, wanted):
-            request, event, index = self._events[number]
+        rows = self._events[first:wanted].iter_rows()
+        for number, (request, event, index) in enumerate(rows, first):
             if event == SORTED:
                 queues.sort(self._orders[index])
             else:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.debug import queues
-from stepscope.app.debug.pools import Pool
-from stepscope.app.debug.queues import Queues
+from stepscope.app.debug.held import queues
+from stepscope.app.debug.held.pools import Pool
+from stepscope.app.debug.held.queues import Queues
 from stepscope.ingest.schema import ALLOCATION_OPS, LIFECYCLE_EVENTS
 from tests import traces
 

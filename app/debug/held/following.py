@@ -1,0 +1,59 @@
+"""Which row of the same group comes next, for millions of rows and groups.
+
+Arrays, as windows of Polars over millions of groups take seconds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+NEVER = 1 << 62
+MOST_CODES = 1 << 31
+"""Two codes fit into one number."""
+Places = npt.NDArray[np.int64]
+
+
+def codes(values: pl.Series) -> Places:
+    """A number from 0 on for each value, the same for the same, less than MOST_CODES."""
+    if values.dtype.is_integer():
+        numbers = values.cast(pl.Int64).to_numpy()
+        least, most = (int(each(numbers, initial=0)) for each in (np.min, np.max))
+        if most - least < MOST_CODES:
+            return numbers - least
+        return values.rank("dense").cast(pl.Int64).to_numpy()
+    coded: Places = values.cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy()
+    return coded
+
+
+def next_place(group: Places, is_wanted: npt.NDArray[np.bool_], place: Places) -> Places:
+    """The place of the next row of the same group that is wanted; NEVER where none comes.
+
+    The rows are in the order of their places.
+    """
+    if not len(group):
+        return place
+    order = np.argsort(group, kind="stable")
+    wanted = np.where(is_wanted[order], np.arange(len(group)), len(group))
+    following = np.append(np.minimum.accumulate(wanted[::-1])[::-1][1:], len(group))
+    of_group = group[order]
+    is_there = following < len(group)
+    is_there[is_there] &= of_group[following[is_there]] == of_group[is_there]
+    found = np.full(len(group), NEVER)
+    found[order[is_there]] = place[order][following[is_there]]
+    return found
+
+
+def by_group(group: Places) -> tuple[Places, npt.NDArray[np.bool_], Places]:
+    """Rows sorted by group, whether each so sorted is the first of its group, and by row the next.
+
+    The next row of the same group is NEVER where none comes.
+    """
+    order = np.argsort(group, kind="stable")
+    of_group = group[order]
+    is_first = np.append(True, of_group[1:] != of_group[:-1])[: len(group)]
+    following = np.full(len(group), NEVER)
+    follows = np.flatnonzero(~is_first)
+    following[order[follows - 1]] = order[follows]
+    return order, is_first, following

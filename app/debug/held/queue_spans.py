@@ -1,0 +1,109 @@
+"""The waiting queue and the running requests at any place, where nobody comes into the middle.
+
+A request waits or runs from an event until its next. Where each joins the queue at an end, as in
+most engines, these spans and the order in which they began are all that there is to know: a jump to
+any place costs the same, and nothing has to be applied on the way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stepscope.app.debug.held.following import NEVER, Places, by_group, codes
+from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
+
+WAITS, RUNS, ENDED = 1, 2, 3
+KINDS = {
+    **dict.fromkeys(ENTERS, WAITS), **dict.fromkeys(LEAVES, RUNS), **dict.fromkeys(ENDS, ENDED),
+}  # fmt: skip
+Kinds = npt.NDArray[np.int8]
+Queue = tuple[str, ...]
+
+
+class QueueSpans:
+    """Waiting and running requests at any place in the order of their events."""
+
+    def __init__(self, seq: Places, waiting: _Spans, running: _Spans) -> None:
+        self._seq, self._waiting, self._running = seq, waiting, running
+
+    def at(self, seq: int) -> tuple[Queue, Queue]:
+        """Waiting and running after every event up to `seq`, and that."""
+        num_told = int(np.searchsorted(self._seq, seq, "right"))
+        return self._waiting.at(num_told), self._running.at(num_told)
+
+
+class _Spans:
+    """Spans of requests, in the order of the events at which they began."""
+
+    def __init__(self, events: pl.DataFrame, is_of: npt.NDArray[np.bool_]) -> None:
+        of = events.filter(pl.Series(is_of))
+        self._from, self._until = of["number"].to_numpy(), of["until"].to_numpy()
+        self._rank, self._requests = of["rank"].to_numpy(), of["request"]
+        self._last_until = np.maximum.accumulate(self._until)
+
+    def at(self, num_told: int) -> Queue:
+        """Whose span lasts when so many events were told, in the order of their ranks."""
+        # All that began before `first` have ended by then.
+        first = int(np.searchsorted(self._last_until, num_told))
+        last = int(np.searchsorted(self._from, num_told))
+        lasting = first + np.flatnonzero(self._until[first:last] >= num_told)
+        in_order = lasting[np.argsort(self._rank[lasting], kind="stable")]
+        return tuple(self._requests.gather(in_order).to_list())
+
+
+def queue_spans(lifecycle: pl.DataFrame) -> QueueSpans | None:
+    """The spans of one rank's rows, in the order of their `seq`.
+
+    None where a request was put into the middle of the queue: who stands there has to be known.
+    """
+    events = _moves(lifecycle)
+    kind, number = events["kind"].to_numpy(), np.arange(len(events))
+    before, until, began = _around(codes(events["request"]), kind)
+    joined = _joined_at(kind, before, events["queue_index"])
+    if joined is None:
+        return None
+    spans = events.select("request").with_columns(
+        number=number, until=until, rank=np.where(kind == RUNS, began, joined)
+    )
+    is_waiting, is_running = kind == WAITS, kind == RUNS
+    return QueueSpans(
+        events["seq"].to_numpy(), _Spans(spans, is_waiting), _Spans(spans, is_running)
+    )
+
+
+def _moves(lifecycle: pl.DataFrame) -> pl.DataFrame:
+    """Events that put a request into the queue, or take it out, with what it does from then on."""
+    kind = pl.col("event").replace_strict(KINDS, default=0, return_dtype=pl.Int8)
+    stays = (pl.col("event") == "defer") & pl.col("queue_index").is_null()
+    told = lifecycle.select("seq", "request", "queue_index", kind=pl.when(~stays).then(kind))
+    return told.filter(pl.col("kind") > 0)
+
+
+def _around(of_request: Places, kind: Kinds) -> tuple[Kinds, Places, Places]:
+    """By event: what its request did before it, its next event, and when it began to run.
+
+    0 where nothing was told before. Who runs already and is let in again keeps its place.
+    """
+    order, is_first, following = by_group(of_request)
+    kinds = kind[order]
+    befores = np.where(is_first, 0, np.roll(kinds, 1))
+    begins = np.where(befores != RUNS, np.arange(len(kind)), 0)
+    began = order[np.maximum.accumulate(begins)] if len(kind) else order
+    before, run_began = np.empty_like(kind), np.empty_like(order)
+    before[order], run_began[order] = befores, began
+    return before, following, run_began
+
+
+def _joined_at(kind: Kinds, before: Kinds, queue_index: pl.Series) -> Places | None:
+    """By event a rank in the queue: later ones come behind, those put at its front before all."""
+    joins, leaves = kind == WAITS, before == WAITS
+    change = joins.astype(np.int64) - leaves
+    others = np.cumsum(change) - joins  # those who wait without the one that joins
+    index = queue_index.cast(pl.Int64).fill_null(NEVER).to_numpy()
+    is_back = ~joins | (index >= others)
+    if not (is_back | (index == 0)).all():
+        return None
+    number = np.arange(len(kind))
+    return np.where(is_back, number, -number - 1)

@@ -1,0 +1,82 @@
+"""Spans of requests say of any place who waits and runs, as applying every event does."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.app.debug.held.queue_spans import queue_spans
+from stepscope.app.debug.held.queues import Queues
+from stepscope.ingest.schema import LIFECYCLE_EVENTS
+from tests.app.debug.held.test_queues import Rows, frame_of, lifecycles
+
+END = 31
+
+
+@st.composite
+def at_the_ends(draw: st.DrawFn) -> Rows:
+    """Any order of events in which everyone joins the queue at its front or its back."""
+    row = st.fixed_dictionaries(
+        {
+            "ts_ns": st.integers(0, END - 1),
+            "request": st.sampled_from("abcdef"),
+            "event": st.sampled_from(LIFECYCLE_EVENTS),
+            "queue_index": st.sampled_from([None, 0, 99]),
+        }
+    )
+    return sorted(draw(st.lists(row, max_size=60)), key=lambda each: int(each["ts_ns"]))
+
+
+@given(at_the_ends())
+def test_spans_say_at_every_place_what_applying_the_events_says(rows: Rows) -> None:
+    told = frame_of("lifecycle", rows)
+
+    spans, applied = queue_spans(told), Queues(told)
+
+    assert spans is not None
+    assert [spans.at(ts_ns) for ts_ns in range(-1, END)] == [
+        applied.at(ts_ns) for ts_ns in range(-1, END)
+    ]
+
+
+@given(lifecycles())
+def test_spans_are_right_or_are_not_given(rows: Rows) -> None:
+    told = frame_of("lifecycle", rows)
+
+    spans, applied = queue_spans(told), Queues(told)
+
+    if spans is not None:
+        assert all(spans.at(ts_ns) == applied.at(ts_ns) for ts_ns in range(-1, END))
+
+
+@pytest.mark.parametrize("index", [1, -1])
+def test_no_spans_are_given_where_somebody_is_put_into_the_middle(index: int) -> None:
+    rows = [
+        {"ts_ns": 0, "request": "a", "event": "arrive"},
+        {"ts_ns": 1, "request": "b", "event": "arrive"},
+        {"ts_ns": 2, "request": "c", "event": "arrive", "queue_index": index},
+    ]
+
+    assert queue_spans(frame_of("lifecycle", rows)) is None
+
+
+def test_nobody_waits_or_runs_where_nothing_is_told() -> None:
+    spans = queue_spans(frame_of("lifecycle", []))
+
+    assert spans is not None
+    assert spans.at(0) == ((), ())
+
+
+def test_many_requests_are_found_at_any_place() -> None:
+    number = pl.int_range(0, 100_000, eager=True)
+    told = pl.DataFrame({"seq": number, "request": [f"r{each}" for each in number]}).with_columns(
+        event=pl.lit("arrive"), queue_index=pl.lit(None, pl.Int32)
+    )
+
+    spans = queue_spans(told)
+
+    assert spans is not None
+    assert spans.at(2) == (("r0", "r1", "r2"), ())
+    assert len(spans.at(99_999)[0]) == 100_000
