@@ -35,6 +35,14 @@ class AtStep:
 
 
 @dataclass(frozen=True, slots=True)
+class AtChange:
+    """Leads to a row that tells of a change, by its `seq`; `step` is the one that it names."""
+
+    seq: int
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AtFinding:
     """Leads to a finding in the timeline, by its place among all."""
 
@@ -48,7 +56,7 @@ class Follow:
     index: int
 
 
-Target = RulePage | AtStep | AtFinding | Follow
+Target = RulePage | AtStep | AtChange | AtFinding | Follow
 """Where something leads; a front leaves out what it has no place for."""
 
 

@@ -10,6 +10,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from stepscope.app.present.blocks import (
+    AtChange,
     AtStep,
     Block,
     Fact,
@@ -120,7 +121,8 @@ def _facts(facts: Sequence[Fact]) -> Component:
 
 def _fact(fact: Fact) -> Iterator[Component]:
     first, *_ = values = [plain(value) for value in fact.values]
-    yield html.Dt(plain(fact.label))
+    href, label = _href(fact.to) if fact.to else "", plain(fact.label)
+    yield html.Dt(html.A(label, href=href, className="link") if href else label)
     for at, value in enumerate(values):
         changed = len(values) == 2 and at and value != first
         yield html.Dd(value, className="changed" if changed else "")
@@ -150,7 +152,7 @@ def _href(to: Target) -> str:
     match to:
         case RulePage(code):
             return View().link(explain=plain(code))
-        case AtStep(step):
+        case AtStep(step) | AtChange(_, int(step)):
             return View().link(tab="step", step=step)
     return ""
 

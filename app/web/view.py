@@ -30,7 +30,8 @@ class View:
     """What a page shows; None and empty are the defaults and are not spelled.
 
     `sel` is a lane and a time in it at which a span is selected, `at` such a place where none is;
-    `begun` is where a mark was begun that has no end yet. `sort` is a column, with `-` before it
+    `begun` is where a mark was begun that has no end yet. `who` is asked
+    about in the step: a request, or as in `task 5`. `sort` is a column, with `-` before it
     for the largest first.
     """
 
@@ -39,6 +40,7 @@ class View:
     at: Point | None = None
     finding: str | None = None
     step: int | None = None
+    who: str | None = None
     mark: Range | None = None
     begun: int | None = None
     pin: tuple[int, ...] = ()
@@ -131,6 +133,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "at": _point,
     "finding": _text,
     "step": _number,
+    "who": _text,
     "mark": _range,
     "begun": _number,
     "pin": _numbers,

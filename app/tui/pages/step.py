@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from stepscope.app.debug import Position, Session
+from stepscope.app.debug.shown.why_blocks import target_of
 from stepscope.app.present.where import of_rank, step_of, when
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.actions import actions
@@ -51,6 +52,10 @@ class StepBar(Bar):
 KEYS = actions(
     ("event(-1)", "h,left,comma", "h ,", "previous event", "event"),
     ("event(1)", "l,right,full_stop", "l .", "next event", "event"),
+    ("change(-1)", "I", "I", "previous change: a decision, an event, a block"),
+    ("change(1)", "i", "i", "next change: a decision, an event, a block"),
+    ("prove", "o", "o", "go to the row that proves why the request waits"),
+    ("return", "b", "b", "go back to where that was asked"),
     ("move(1)", "j,down", "j", "next request", "request"),
     ("move(-1)", "k,up", "k", "previous request", "request"),
     ("edge(0)", "g,home", "g", "first step"),
@@ -91,6 +96,7 @@ class StepPage(Page):
         self._whose = ""
         self.step: StepView | None = None
         self.request: str | None = None
+        self._came_from: list[Position] = []
         self._latest: Latest[Query] = Latest(self._look_up)
 
     def compose(self) -> ComposeResult:
@@ -109,7 +115,8 @@ class StepPage(Page):
             # The threads move a session of their own; what both read is never written to.
             self._own = copy.copy(opened.session)
         if self.session:
-            self.session.goto(ts_ns=opened.view.cursor_ns)
+            if self.session.position.ts_ns != opened.view.cursor_ns:
+                self.session.goto(ts_ns=opened.view.cursor_ns)
             self._look()
         elif text := opened.failed.get("step through"):
             self.query_one(StepBar).number = fit(text, self.size.width or len(text))
@@ -161,6 +168,34 @@ class StepPage(Page):
             moved = self.session.next("event") if by > 0 else self.session.back("event")
             if moved:
                 self._moved(self.session)
+
+    def action_change(self, by: int) -> None:
+        """Go behind the next or the previous change: many may bear one time."""
+        if self.session and (self.session.next("seq") if by > 0 else self.session.back("seq")):
+            self._moved(self.session)
+
+    def action_prove(self) -> None:
+        """Go to the row that proves the first link that is told elsewhere than here."""
+        view = self.step
+        for link in view.chain.links if view and view.chain else ():
+            to = target_of(link.proof)
+            if view and to and to.seq != view.position.seq:
+                self.action_at_change(to.seq)
+                return
+
+    def action_at_change(self, seq: int) -> None:
+        """Go behind a change, and remember from where."""
+        if self.session:
+            before = self.session.position
+            if self.session.goto(seq=seq):
+                self._came_from.append(before)
+                self._moved(self.session)
+
+    def action_return(self) -> None:
+        """Go back to where a row was asked for."""
+        if self.session and self._came_from:
+            self.session.position = self._came_from.pop()
+            self._moved(self.session)
 
     def action_edge(self, index: int) -> None:
         """Go to the first or the last step."""

@@ -14,6 +14,7 @@ from stepscope.app.debug import (
     cores_line,
     left_out_heading,
 )
+from stepscope.app.debug.shown.why_blocks import why_blocks
 from stepscope.app.palette import (
     AIC,
     AIV,
@@ -138,6 +139,9 @@ def _left_out(view: StepView) -> Iterator[Shown]:
 def _why(view: StepView) -> Iterator[Shown]:
     if view.request is None:
         return
+    if view.chain:
+        yield Heading(f"why {view.request}", "· o goes to the row that proves it, b back")
+        yield from why_blocks(view.chain)
     yield Heading("what was decided about", view.request)
     for left in view.why:
         yield Fact("" if left.step is None else f"step {left.step}", (decided(left),), Tone.MUTED)

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepscope.app.debug import LeftOut, Moments, Position, Session, StepDetail
+from stepscope.app.debug.shown.why_blocks import known_why
+from stepscope.app.debug.why import Chain
 from stepscope.ingest.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """A step's detail, and the reasons about one request."""
+    """A step's detail, and of one request why it waits and what was decided about it."""
 
     position: Position
     moments: Moments
     detail: StepDetail
     request: str | None = None
     why: tuple[LeftOut, ...] = ()
+    chain: Chain | None = None
 
     @property
     def is_at_its_batch(self) -> bool:
@@ -37,7 +40,9 @@ class StepView:
 def look_at_step(session: Session, position: Position, request: str | None) -> StepView:
     """Move a session, which must be the caller's own, and read what is there."""
     session.position = position
-    return StepView(position, session.moments, session.detail(), request, _why(session, request))
+    chain = None if request is None else known_why(session, request)
+    decided = _why(session, request)
+    return StepView(position, session.moments, session.detail(), request, decided, chain)
 
 
 def _why(session: Session, request: str | None) -> tuple[LeftOut, ...]:

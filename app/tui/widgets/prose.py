@@ -12,6 +12,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from stepscope.app.present.blocks import (
+    AtChange,
     AtFinding,
     AtStep,
     Block,
@@ -193,6 +194,8 @@ def action_of(to: Target | None) -> str:
             return f"app.explain({code!r})"
         case AtStep(step):
             return f"app.at_step({step})"
+        case AtChange(seq):
+            return f"focused.at_change({seq})"
         case AtFinding(index):
             return f"app.jump({index})"
         case Follow(index):

@@ -18,6 +18,8 @@ from stepscope.app.debug import (
     cores_line,
     left_out_heading,
 )
+from stepscope.app.debug.shown.why_blocks import known_why, why_blocks
+from stepscope.app.debug.why import Chain
 from stepscope.app.present.blocks import Table
 from stepscope.app.present.where import of_rank, step_of, when
 from stepscope.app.printable import plain
@@ -41,7 +43,9 @@ def step_pane(loaded: LoadedTrace, view: View) -> Component:
     with loaded.session_lock:
         loaded.session.goto(step=step)
         detail = loaded.session.detail()
-    return html.Div([_controls(loaded, view, step), _columns(detail)])
+        chain = known_why(loaded.session, view.who) if view.who else None
+    why = [_why(chain, view)] if chain else []
+    return html.Div([_controls(loaded, view, step), *why, _columns(detail)])
 
 
 def _without_steps(loaded: LoadedTrace, view: View) -> Component:
@@ -65,6 +69,13 @@ def _controls(loaded: LoadedTrace, view: View, step: int) -> Component:
         ],
         className="controls",
     )
+
+
+def _why(chain: Chain, view: View) -> Component:
+    """Why who was asked about waits here; each link leads to the step of the row that proves it."""
+    close = html.A("close", href=view.link(who=None), className="link")
+    heading = html.H3(plain(f"why {chain.subject}"))
+    return html.Section([heading, *components(why_blocks(chain)), close], className="why")
 
 
 def _columns(detail: StepDetail) -> Component:
@@ -93,9 +104,9 @@ def _section(title: str, table: Table | None, heading: str, unsaid: str) -> Comp
 
 def _held(state: State, names: Names) -> Iterator[Component]:
     if state.waiting is not None:
-        yield from _names("queue", state.waiting)
+        yield from _names("queue", state.waiting, can_ask=True)
     if state.running is not None:
-        yield from _names("running", state.running)
+        yield from _names("running", state.running, can_ask=True)
     if state.slots is not None:
         yield from _names("slots", [f"{slot}: {owner}" for slot, owner in state.slots.items()])
     if state.kv_blocks is not None:
@@ -106,12 +117,24 @@ def _held(state: State, names: Names) -> Iterator[Component]:
         yield from _names(f"{cores_line(state.cores)} ·", list(_at_work(state.cores, names)))
 
 
-def _names(title: str, names: tuple[str, ...] | list[str]) -> Iterator[Component]:
+def _names(
+    title: str, names: tuple[str, ...] | list[str], *, can_ask: bool = False
+) -> Iterator[Component]:
+    """Names under a title; one that can be asked about leads to why it waits."""
     yield html.H3(f"{title} · {count(len(names))}" if "·" not in title else title)
-    shown = [html.Span(plain(name), className="tag") for name in names[:MAX_NAMES]]
+    shown = [_asked(name) if can_ask else _tag(name) for name in names[:MAX_NAMES]]
     more = len(names) - len(shown)
     rest = [html.Span(f"and {count(more)} more", className="muted")] if more else []
     yield html.P([*shown, *rest] or html.Span("none", className="muted"), className="tags")
+
+
+def _tag(name: str) -> Component:
+    return html.Span(plain(name), className="tag")
+
+
+def _asked(name: str) -> Component:
+    href = View().link(tab="step", who=name)
+    return html.A(plain(name), href=href, className="tag", title=plain(f"why {name}"))
 
 
 def _at_work(cores: Mapping[int, CoreSlots], names: Names) -> Iterator[str]:

@@ -43,6 +43,13 @@ def texts(component: Any) -> Iterator[str]:
             yield from texts(each)
 
 
+def hrefs(component: Any) -> set[str]:
+    found = {href} if (href := getattr(component, "href", None)) else set()
+    children = component if isinstance(component, list) else getattr(component, "children", None)
+    below = children if isinstance(children, list) else [children] if children else []
+    return found.union(*map(hrefs, below)) if below else found
+
+
 def said(component: Any) -> str:
     return " ".join(texts(component))
 
@@ -114,6 +121,28 @@ def test_the_step_shows_the_batch_and_the_state() -> None:
     assert "3 of 6" in told
     assert "running · 3 req-0 req-1 req-2" in told
     assert "0 prefill + 3 decode = 3 of 256" in told
+
+
+def test_why_who_is_asked_about_waits_is_told_with_links_to_the_rows_that_prove_it() -> None:
+    pane = step_pane(small(), resolve(small(), "?step=2&who=req-0").view)
+
+    assert "why req-0 req-0: " in said(pane)
+    assert "1 → step 2 req-0 runs in step 2" in said(pane)
+    assert "?tab=step&step=2" in hrefs(pane)
+    assert "?who=" in hrefs(pane), "it closes"
+
+
+def test_names_in_the_queues_lead_to_why() -> None:
+    pane = step_pane(small(), resolve(small(), "?step=2").view)
+
+    assert "?tab=step&who=req-1" in hrefs(pane)
+    assert "why" not in said(pane)
+
+
+def test_a_name_that_the_trace_does_not_have_is_not_asked_about() -> None:
+    pane = step_pane(small(), resolve(small(), "?step=2&who=%3Cb%3E").view)
+
+    assert "why" not in said(pane)
 
 
 def test_without_steps_the_drawer_shows_the_cores_at_what_is_selected() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.pilot import Pilot
 
+from stepscope.app.debug import Position
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
 from tests.app.tui.stage import (
@@ -28,6 +29,13 @@ def left(pilot: Pilot[None]) -> str:
 
 def right(pilot: Pilot[None]) -> str:
     return app_of(pilot).query_one("#step-right", Prose).text
+
+
+def position(pilot: Pilot[None]) -> Position:
+    shown = app_of(pilot).opened
+    assert shown is not None
+    assert shown.session is not None
+    return shown.session.position
 
 
 async def test_it_tells_the_batch_and_who_was_left_out_and_why() -> None:
@@ -97,7 +105,8 @@ async def test_a_request_is_followed_through_the_steps() -> None:
         await press(pilot, "4")
         await press(pilot, "k", "j", "j", "j")
         assert "WHAT WAS DECIDED ABOUT req-4" in left(pilot)
-        assert left(pilot).count("passed-over: no free slot") == 1 + 4, "left out, and its history"
+        told = left(pilot).count("passed-over: no free slot")
+        assert told == 1 + 1 + 4, "left out, why, and its history"
         assert "WAITING 1 · req-4 is number 1" in right(pilot)
         await press(pilot, "right_square_bracket")
         assert "▌P req-4" in left(pilot), "it is in the batch now"
@@ -105,6 +114,43 @@ async def test_a_request_is_followed_through_the_steps() -> None:
         assert "▓" * 8 in right(pilot), "its blocks"
         await press(pilot, "escape")
         assert "WHAT WAS DECIDED" not in left(pilot)
+
+
+async def test_why_a_request_waits_is_told_as_a_chain_whose_rows_are_gone_to_and_back() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "colon", "7", "enter")
+        await press(pilot, "4", "j", "j", "j", "j")
+        said = " ".join(left(pilot).split())
+        assert "req-4: not recorded: req-3 runs, and its end is not recorded" in said
+        assert "1 → step 7 req-4 is passed-over: no free slot: needs 1, free 0" in said
+        before = position(pilot)
+
+        await press(pilot, "o")
+        assert position(pilot).seq == 57, "the decision"
+        await press(pilot, "b")
+        assert position(pilot) == before
+
+
+async def test_a_link_of_why_is_followed_by_a_click() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "colon", "7", "enter")
+        await press(pilot, "4", "j", "j", "j", "j")
+        y = next(n for n, line in enumerate(left(pilot).splitlines()) if "1 → step 7" in line)
+        await pilot.click("#step-left", offset=(5, y))
+        await settle(pilot)
+        assert position(pilot).seq == 57
+
+
+async def test_changes_are_stepped_through_one_by_one_where_many_bear_one_time() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "colon", "7", "enter")
+        await press(pilot, "4")
+        here = position(pilot)
+        await press(pilot, "I", "I")
+        assert position(pilot).ts_ns == here.ts_ns
+        assert position(pilot) < here
+        await press(pilot, "i", "i")
+        assert position(pilot) == here
 
 
 async def test_a_request_is_followed_by_a_click() -> None:

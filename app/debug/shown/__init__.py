@@ -1,0 +1,1 @@
+"""What both fronts show of a debug session, as neutral blocks."""

@@ -1,0 +1,41 @@
+"""Why somebody waits, as blocks: the dominant cause, then each link, which leads to its row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepscope.app.debug.session import Session
+from stepscope.app.debug.why import Chain, Proof, why
+from stepscope.app.present.blocks import AtChange, Block, Fact, Paragraph
+from stepscope.ingest.errors import ConfigError
+
+
+def known_why(session: Session, subject: str) -> Chain | None:
+    """Why somebody waits where a session stands; None for whom the trace does not have."""
+    try:
+        return why(session, subject)
+    except ConfigError:
+        return None
+
+
+def why_blocks(chain: Chain) -> Iterator[Block]:
+    """A chain from its dominant cause down, each link with the place of the row that proves it."""
+    first, *others = chain.lines()
+    yield Paragraph(first)
+    for number, (line, link) in enumerate(zip(others, chain.links, strict=True), start=1):
+        says = line.removeprefix(f"{number}. ")
+        yield Fact(f"{number} {place_of(link.proof)}".rstrip(), (says,), to=target_of(link.proof))
+    if target := target_of(chain.root.proof):
+        yield Fact(f"root {place_of(chain.root.proof)}", (chain.root.says,), to=target)
+
+
+def place_of(proof: Proof | None) -> str:
+    """Where a link leads, in short; empty where there is no row to go to."""
+    if target_of(proof) is None or proof is None:
+        return ""
+    return f"→ #{proof.seq}" if proof.step is None else f"→ step {proof.step}"
+
+
+def target_of(proof: Proof | None) -> AtChange | None:
+    """The row that proves a link as a place to go to; None without a place in the order."""
+    return None if proof is None or proof.seq is None else AtChange(proof.seq, proof.step)
