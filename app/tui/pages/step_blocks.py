@@ -46,14 +46,15 @@ STATE_OF_SHAPE = {"AIC": STATES[AIC], "AIV": STATES[AIV], "MIX": STATES[MIX]}
 
 
 def left_blocks(view: StepView) -> list[Shown]:
-    """Who is in the batch, who was left out, and why the request that is followed."""
-    return [*_batch(view), *_left_out(view), *_why(view)]
+    """Who is in the batch, who was left out, and what was decided about who is followed."""
+    return [*_batch(view), *_left_out(view), *_decided(view)]
 
 
 def right_blocks(view: StepView, width: int) -> list[Shown]:
-    """The queues, the pools and the device, and what changed."""
+    """Why who is followed waits, the queues, the pools and the device, and what changed."""
     state = view.detail.after
     return [
+        *_why(view),
         *_queue("waiting", state.waiting, view),
         *_queue("running", state.running, view),
         *_slots(state, view.request),
@@ -137,11 +138,14 @@ def _left_out(view: StepView) -> Iterator[Shown]:
 
 
 def _why(view: StepView) -> Iterator[Shown]:
+    if view.chain:
+        yield Heading("why", f"{view.request} · o to the proof, b back")
+        yield from why_blocks(view.chain)
+
+
+def _decided(view: StepView) -> Iterator[Shown]:
     if view.request is None:
         return
-    if view.chain:
-        yield Heading(f"why {view.request}", "· o goes to the row that proves it, b back")
-        yield from why_blocks(view.chain)
     yield Heading("what was decided about", view.request)
     for left in view.why:
         yield Fact("" if left.step is None else f"step {left.step}", (decided(left),), Tone.MUTED)
