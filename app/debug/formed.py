@@ -110,8 +110,10 @@ def _placed(steps: pl.DataFrame, order: Order) -> pl.DataFrame:
     by_time = pl.Series("by_time", order.all_last_by(steps["ts_ns"].to_numpy()))
     as_formed = (pl.col("begun") <= pl.col("ts_ns")) & (latest_ns <= pl.col("ts_ns"))
     at_once = pl.max_horizontal("of_rows", "of_step")
+    # Who arrived just as the batch was formed may have been told of behind the step itself.
+    is_last = pl.lit(order.is_recorded) & (pl.col("of_rows") < pl.col("of_step"))
     seq = (
-        pl.when(as_formed, pl.col("dur_ns") == 0)
+        pl.when(as_formed, is_last | (pl.col("dur_ns") == 0))
         .then(at_once)
         .when(as_formed)
         .then(pl.max_horizontal("last", at_once))
