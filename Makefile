@@ -9,7 +9,7 @@ PAGE := tests/app/web/scripts
 
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays random samples screenshots docs clean
+.PHONY: demo test test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays exact random samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -65,6 +65,9 @@ matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
 
 replays: .venv/dev.stamp  ## record every variant and fault of the engine, and run each again: the same bytes
 	$(BIN)/python -m tests.replays
+
+exact: .venv/dev.stamp  ## record every variant, executor and fault, and compare each step's state with the engine's
+	$(BIN)/python -m tests.app.debug.exact
 
 random: .venv/dev.stamp  ## draw settings and jobs that no test uses, and count again what is said of them
 	$(BIN)/python -m tests.random_configurations

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from stepscope.app.debug import Session
+from tests.app.debug.exact import all_runs, differences, needs_torch
 from tests.app.debug.test_state import recorded
+from tests.replays import SMALL, Run
 
 VARIANTS = {
     "fcfs-preemption": ("order-only", "defer-only"),
@@ -25,10 +27,49 @@ VARIANTS = {
 def test_the_state_at_every_step_is_what_the_engine_held_and_what_the_step_counted(
     tmp_path: Path, name: str, variant: str
 ) -> None:
-    run = recorded(name, variant, tmp_path / "run.trace")
+    run = recorded(name, variant, tmp_path / "run.trace", dict(SMALL.get(name, {})))
     session = Session(run.trace)
 
     for snapshot in run.truth.of_steps():
         session.goto(step=snapshot["step"])
         assert session.state.as_dict() == snapshot
     assert session.verify() == []
+
+
+OTHERS = {
+    "fcfs-preemption after with block-given-twice",
+    "fcfs-preemption after with victim-popped-instead-of-admitted",
+    "fcfs-preemption after with executor-dies",
+    "slot-recycling after (torch)",
+    "slot-recycling after with masked-row-leak",
+    "mix-admission after with deferred-completion-lost",
+    "mixed-batches flag-off (simulated)",
+    "mixed-batches before (torch)",
+    "mixed-batches mtp (torch)",
+    "mixed-batches data-parallel (simulated)",
+    "waiting-queue before (simulated)",
+    "waiting-queue after with passed-without-bound",
+    "ep-multiplexing before (expert-parallel)",
+    "ep-multiplexing after (simulated)",
+    "ep-multiplexing after (gloo)",
+    "ep-multiplexing after with compaction-on-one-side",
+    "ep-multiplexing after with slots-not-allocated",
+}
+"""Runs of each scenario and executor; `make exact` has them all."""
+
+
+def _named(run: Run) -> str:
+    executor = run.options.executor
+    return f"{run} ({executor})" if executor else str(run)
+
+
+@pytest.mark.parametrize(
+    "run", [run for run in all_runs(SMALL) if _named(run) in OTHERS], ids=_named
+)
+def test_every_executor_and_a_few_faults_are_at_every_step_what_the_engine_held(
+    run: Run, tmp_path: Path
+) -> None:
+    if needs_torch(run):
+        pytest.importorskip("torch")
+
+    assert differences(run, tmp_path) == []

@@ -1,0 +1,124 @@
+"""Whether the state that a session shows is what the engine held, at every step: `make exact`.
+
+Every variant of every scenario with each of its executors, and every fault, is recorded while an
+observer keeps what the engine held. A session walks through the trace forward, backward and by
+jumps; the first step that is not the same is printed, and what of it.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
+from pathlib import Path
+
+from stepscope.app.debug import Session
+from stepscope.engine.executors.kinds import executor_kind
+from stepscope.engine.runs.rerun import run_to_its_end
+from stepscope.engine.scenarios import scenario
+from stepscope.ingest.trace import Trace
+from tests.app.debug.test_state import Snapshot, Truth
+from tests.replays import SMALL, Run, runs
+
+# How many tokens each slot of the head's own cache holds is not told: the trace tells how many of a
+# request's are computed, and a slot that nobody has keeps what was in it until the next step runs.
+NOT_TOLD = {"ep-multiplexing": {"slot_tokens"}}
+# The head moves a slot behind its scheduler's back, and says so: the trace tells where the request
+# is, and the scheduler's own table, which is what the snapshot shows, where it was put first.
+# The other fault drops a request from the queue and tells nobody: that one still waits, says the
+# trace, and the count of its steps says that one is lost.
+OTHERWISE = {"compaction-on-one-side": {"slots"}, "victim-popped-instead-of-admitted": {"waiting"}}
+# A block that is given twice is free in one count and held in another.
+MISCOUNTED = {"victim-popped-instead-of-admitted", "block-given-twice"}
+# A run that hangs at once leaves cores that never ran, of which no row tells.
+HANGS = {"deferred-completion-lost"}
+ON_COSTS_ALONE = {"data-parallel"}
+"""Variants that no executor but the simulated one runs."""
+
+
+def all_runs(settings: Mapping[str, Mapping[str, str]]) -> Iterator[Run]:
+    """Every variant with each executor of its scenario, and every fault with its own."""
+    for run in runs(settings):
+        if run.fault:
+            yield run
+        else:
+            for executor in scenario(run.scenario).executors[
+                : 1 if run.variant in ON_COSTS_ALONE else None
+            ]:
+                yield replace(run, options=replace(run.options, executor=executor))
+
+
+def needs_torch(run: Run) -> bool:
+    """Tell whether a run can only be recorded where torch is installed."""
+    name = run.options.executor
+    return run.needs_torch or (name is not None and executor_kind(name).needs_torch)
+
+
+def differences(run: Run, folder: Path) -> list[str]:
+    """Record a run, and compare each step's state; one line for each way that comes to another."""
+    truth, out = Truth(), folder / "run.trace"
+    options = replace(run.options, observer=truth)
+    run_to_its_end(scenario(run.scenario), run.variant, out, options)
+    session, steps = Session(Trace.open(out)), truth.of_steps()
+    jumps = sorted(steps, key=lambda held: held["step"] * 7919 % 1009)
+    if run.fault and run.fault.name in HANGS:
+        steps, jumps = (
+            [_without_idle_cores(held, session) for held in each] for each in (steps, jumps)
+        )
+    ways = {"forward": steps, "backward": steps[::-1], "by jumps": jumps}
+    apart = excepted(run)
+    said = {way: _first(session, each, way, apart) for way, each in ways.items()}
+    found = [f"{way}: {first}" for way, first in said.items() if first]
+    if run.fault and run.fault.name in MISCOUNTED:
+        return found
+    return found + [f"told otherwise: {each}" for each in session.verify()[:1]]
+
+
+def _without_idle_cores(held: Snapshot, session: Session) -> Snapshot:
+    """A snapshot without the cores that have nothing and that no row ever told of."""
+    told, idle = session.state.cores or {}, {"running": None, "pending": None}
+    cores = {core: has for core, has in held["cores"].items() if core in told or has != idle}
+    return {**held, "cores": cores}
+
+
+def excepted(run: Run) -> Set[str]:
+    """What of the snapshot is not compared."""
+    fault = run.fault.name if run.fault else ""
+    return NOT_TOLD.get(run.scenario, set()) | OTHERWISE.get(fault, set())
+
+
+def _first(session: Session, steps: list[Snapshot], way: str, apart: Set[str]) -> str | None:
+    """The first step on a way at which the state is not the engine's, and what of it."""
+    for number, held in enumerate(steps):
+        if number == 0 or way == "by jumps":
+            session.goto(step=held["step"])
+        elif not (session.next() if way == "forward" else session.back()):
+            return f"step {held['step']} is not there"
+        shown = session.state.as_dict()
+        keys = [key for key in {**held, **shown} if key not in apart]
+        if other := [key for key in keys if held.get(key) != shown.get(key)]:
+            key = other[0]
+            return f"step {held['step']} {', '.join(other)}: {held.get(key)} is {shown.get(key)}"
+    return None
+
+
+def main(names: list[str]) -> int:
+    """Print every run, or those of the scenarios that are named; returns 1 where one differs."""
+    num_other = num = 0
+    for run in all_runs(SMALL):
+        if names and run.scenario not in names:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            found = differences(run, Path(folder))
+        num, num_other = num + 1, num_other + bool(found)
+        said = f"DIFFERENT: {'; '.join(found)}" if found else "equal"
+        executor = f" ({run.options.executor})" if run.options.executor else ""
+        sys.stdout.write(f"{run}{executor}: {said}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"{num} runs, {num_other} of them not as the engine held them\n")
+    return bool(num_other)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
