@@ -18,6 +18,11 @@ from stepscope.ingest.derive.order import Order
 from stepscope.ingest.trace import Trace
 
 Times = npt.NDArray[np.int64]
+CHANGES = (
+    ("lifecycle", "ts_ns"), ("allocations", "ts_ns"), ("queue_order", "ts_ns"),
+    ("core_spans", "dispatch_ns"), ("core_spans", "ts_ns"), ("core_spans", "end_ns"),
+)  # fmt: skip
+"""Which times are of changes, beside those at which batches are formed."""
 
 
 class Position(NamedTuple):
@@ -58,13 +63,21 @@ class Moments:
     @cached_property
     def event_ns(self) -> Times:
         """Every time at which something changed, once each, in order."""
-        times = [
-            self._times("lifecycle", "ts_ns"),
-            self._times("allocations", "ts_ns"),
-            self._times("queue_order", "ts_ns"),
-            *(self._times("core_spans", at) for at in ("dispatch_ns", "ts_ns", "end_ns")),
-        ]
+        times = [found.unique().collect().to_series().to_numpy() for found in self._times()]
         return np.unique(np.concatenate([*times, self.step_ns]))
+
+    @cached_property
+    def event_bounds(self) -> tuple[int, int] | None:
+        """The first and the last time at which something changed, without all between them."""
+        ends = (pl.all().min().alias("first"), pl.all().max().alias("last"))
+        frames = pl.collect_all([found.select(ends) for found in self._times()])
+        known = [row for frame in frames for row in frame.rows() if None not in row]
+        if len(self.step_ns):
+            known.append((int(self.step_ns.min()), int(self.step_ns.max())))
+        if not known:
+            return None
+        firsts, lasts = zip(*known, strict=True)
+        return min(firsts), max(lasts)
 
     def ready(self) -> None:
         """Find all events now, which takes seconds where there are many, and not when asked."""
@@ -118,7 +131,8 @@ class Moments:
     def _known(self, seq: int) -> int | None:
         return seq if len(self.seqs) and seq >= self.seqs[0] else None
 
-    def _times(self, table: str, column: str) -> Times:
-        rows = self._trace.table(table).filter(self._of_rank).select(column).drop_nulls()
-        times: Times = rows.unique().collect()[column].to_numpy()
-        return times
+    def _times(self) -> list[pl.LazyFrame]:
+        return [
+            self._trace.table(table).filter(self._of_rank).select(column).drop_nulls()
+            for table, column in CHANGES
+        ]

@@ -116,14 +116,16 @@ class Session:
             raise ConfigError("goto takes a step, a seq or a time", todo="give one of the three")
         if step is not None:
             return self._goto_step(step)
-        grain, wanted = ("event", ts_ns) if seq is None else ("seq", seq)
-        stops = self._stops(grain)
-        if wanted is None or not len(stops):
+        if ts_ns is not None:
+            within_ns = self.moments.event_bounds
+            if within_ns is None:
+                return False
+            first_ns, last_ns = within_ns
+            return self._to("event", min(max(ts_ns, first_ns), last_ns))
+        stops = self._stops("seq")
+        if seq is None or not len(stops):
             return False
-        within = min(max(wanted, int(stops[0])), int(stops[-1]))
-        if grain == "seq":
-            within = int(stops[np.searchsorted(stops, within, "right") - 1])
-        return self._to(grain, within)
+        return self._to("seq", int(stops[max(int(np.searchsorted(stops, seq, "right")) - 1, 0)]))
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
+
+from stepscope.app.debug.held.following import by_group, codes
 
 Row = dict[str, Any]
 
@@ -14,21 +17,27 @@ class RowsByName:
 
     def __init__(self, rows: pl.DataFrame, name: str) -> None:
         self.rows = rows
-        self._name = name
-        places = rows.select(name).with_row_index("place").drop_nulls()
-        self._places = places.group_by(name, maintain_order=True).agg("place").rechunk()
+        named = rows.select(name).with_row_index("place").drop_nulls()
+        order, is_first, _ = by_group(codes(named[name]))
+        self._places = named["place"].gather(order)
+        starts = np.flatnonzero(is_first)
+        self._names = named[name].gather(order[starts])
+        self._bounds = np.append(starts, len(order)).tolist()
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places[self._name]
+        return isinstance(name, str | int) and self._names.index_of(name) is not None
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def of(self, name: str | int) -> list[Row]:
         """All rows about somebody, in their order."""
-        found = self._places.filter(pl.col(self._name) == name)["place"]
-        return self.rows[found[0]].to_dicts() if len(found) else []
+        found = self._names.index_of(name)
+        if found is None:
+            return []
+        return self.rows[self._places[self._bounds[found] : self._bounds[found + 1]]].to_dicts()
 
     def names(self) -> list[Any]:
         """Everybody whom a row is about, in order of the first."""
-        return self._places[self._name].to_list()
+        first = self._places.gather(self._bounds[:-1])
+        return self._names.gather(first.arg_sort()).to_list()
