@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "tui": "Look at a trace in the terminal.",
     "web": "Look at a trace in the browser.",
     "debug": "Go through a run step by step, forward and back.",
+    "dap": "Debug a run from an editor, by the Debug Adapter Protocol.",
     "sql": "Run an SQL query over the tables of a trace.",
     "convert": "Convert a trace to another format.",
     "merge": "Merge a profile's kernels into the steps of a recording.",

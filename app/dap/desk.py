@@ -1,0 +1,75 @@
+"""What a client works at: a debugger, what it was shown, its stops, and what to tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from stepscope.app.dap.shown_state import Shown
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.stops.stop import Does
+from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.trace import Trace
+
+OpenTrace = Callable[[Path], Trace]
+
+
+class Desk:
+    """State of one client; `events` are told behind the answer."""
+
+    def __init__(self, open_trace: OpenTrace, path: Path | None) -> None:
+        self._open_trace = open_trace
+        self._path = path
+        self._debugger: Debugger | None = None
+        self._groups: dict[str, list[int]] = {}
+        self.shown = Shown()
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.has_ended = False
+
+    @property
+    def debugger(self) -> Debugger:
+        """The debugger; raises ConfigError before `launch`."""
+        if self._debugger is None:
+            raise ConfigError("no trace is open", todo="send launch or attach first")
+        return self._debugger
+
+    def launch(self, path: Path | None, rank: int | None) -> None:
+        """Open a trace, by default the one of the command line; StepscopeError if it cannot be."""
+        wanted = self._path if path is None else path
+        if wanted is None:
+            raise ConfigError("launch names no trace", todo='give it "trace"')
+        self._debugger = Debugger(self._open_trace(wanted), rank)
+        self._groups.clear()
+        self.shown.clear()
+        self.tell("initialized")
+
+    def tell(self, event: str, **body: Any) -> None:
+        """Tell the client of an event, behind the answer."""
+        self.events.append((event, body))
+
+    def stopped(self, reason: str, text: str = "", stops: tuple[int, ...] = ()) -> None:
+        """Tell where the debugger stands now; what was shown before is not so any more."""
+        self.shown.clear()
+        told: dict[str, Any] = {"description": text, "text": text} if text else {}
+        if stops:
+            told["hitBreakpointIds"] = list(stops)
+        thread = self.debugger.rank + 1
+        self.tell("stopped", reason=reason, threadId=thread, allThreadsStopped=True, **told)
+
+    def replace(self, group: str, wanted: Sequence[Callable[[], str]], does: Does) -> list[Any]:
+        """Put stops in place of those of a group, and tell of each whether it can be met."""
+        for number in self._groups.pop(group, ()):
+            self.debugger.stops.pop(number, None)
+        kept: list[int] = []
+        self._groups[group] = kept
+        return [self._stop(each, does, kept) for each in wanted]
+
+    def _stop(self, wanted: Callable[[], str], does: Does, kept: list[int]) -> dict[str, Any]:
+        try:
+            stop = self.debugger.add(does, wanted())
+        except ConfigError as error:
+            return {"verified": False, "message": str(error)}
+        kept.append(stop.number)
+        hits = f"{len(stop):,} {'hit' if len(stop) == 1 else 'hits'}"
+        return {"id": stop.number, "verified": True, "message": hits}

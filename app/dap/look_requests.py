@@ -1,0 +1,135 @@
+"""Requests that look: ranks, what a rank stands in, its state, and what is asked about it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from stepscope.app.dap.arguments import (
+    Expression,
+    Nothing,
+    OfFrame,
+    Page,
+    Source,
+    SourceOf,
+    Stack,
+    Typed,
+)
+from stepscope.app.dap.desk import Desk
+from stepscope.app.dap.shown_state import standing_at
+from stepscope.app.dap.step_list import line_of, rank_of, source_of, text_of
+from stepscope.app.debug.commands import name_of, run
+from stepscope.app.debug.commands.answer import Answer
+from stepscope.app.debug.commands.completing import completions
+from stepscope.app.debug.commands.where_it_is import row_text
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.moments import Position
+from stepscope.app.present.plain_text import lines
+from stepscope.app.printable import plain
+from stepscope.ingest.errors import ConfigError
+
+_QUERY = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
+
+
+def threads(desk: Desk, _given: Nothing) -> dict[str, Any]:
+    """The ranks; the number of a thread is one more than its rank."""
+    known = desk.debugger.ranks
+    return {"threads": [{"id": rank + 1, "name": f"rank {rank}"} for rank in known]}
+
+
+def stack(desk: Desk, given: Stack) -> dict[str, Any]:
+    """The last decision of the step, where it was taken if that is told, and the step."""
+    debugger, rank = desk.debugger, given.thread_id - 1
+    if rank not in debugger.ranks:
+        raise ConfigError(f"no thread {given.thread_id}", todo="threads lists them")
+    at = {debugger.rank: debugger.position, **dict(debugger.others())}[rank]
+    names = _frame_names(debugger, rank, at)
+    end = given.start_frame + given.levels if given.levels > 0 else None
+    line = line_of(debugger, rank, at.step)
+    frames = [
+        {
+            "id": desk.shown.add_frame(at), "name": name, "line": line, "column": 1,
+            **({"source": source_of(rank)} if line else {}),
+        }
+        for name in names[given.start_frame : end]
+    ]  # fmt: skip
+    return {"stackFrames": frames, "totalFrames": len(names)}
+
+
+def scopes(desk: Desk, given: OfFrame) -> dict[str, Any]:
+    """The sides of the state."""
+    return {"scopes": desk.shown.scopes(desk.debugger, given.frame_id)}
+
+
+def variables(desk: Desk, given: Page) -> dict[str, Any]:
+    """A page of what is below a scope or a variable."""
+    if given.start < 0 or given.count < 0:
+        raise ConfigError("a page begins at 0 or later, and has no fewer than 0 variables")
+    shown = desk.shown.variables(given.variables_reference, given.start, given.count)
+    return {"variables": shown}
+
+
+def source(desk: Desk, given: SourceOf) -> dict[str, Any]:
+    """The steps of a rank, a line for each."""
+    number = given.source_reference or given.source.source_reference
+    wanted = Source(given.source.name, given.source.path, number)
+    return {"content": text_of(desk.debugger, rank_of(desk.debugger, wanted))}
+
+
+def sources(desk: Desk, _given: Nothing) -> dict[str, Any]:
+    """The list of steps of each rank."""
+    return {"sources": [source_of(rank) for rank in desk.debugger.ranks]}
+
+
+def evaluate(desk: Desk, given: Expression) -> dict[str, Any]:
+    """Answer a command of the prompt, a query, or why a request waits."""
+    debugger, before = desk.debugger, desk.debugger.position
+    at = before if given.frame_id is None else desk.shown.frame(given.frame_id)
+    line = _line(debugger, given)
+    if given.context != "repl" or at != before:
+        with standing_at(debugger, at):
+            answer = run(debugger, line)
+    else:
+        answer = run(debugger, line)
+    if debugger.position != before:
+        desk.stopped("goto")
+    if answer.ends:
+        desk.tell("terminated")
+    return _told(desk, answer)
+
+
+def complete(desk: Desk, given: Typed) -> dict[str, Any]:
+    """What may follow what was typed."""
+    typed = given.text[: max(given.column - 1, 0)]
+    return {
+        "targets": [
+            {"label": each.word, "start": len(typed) - each.replaces, "length": each.replaces}
+            for each in completions(desk.debugger, typed)
+        ]
+    }
+
+
+def _line(debugger: Debugger, given: Expression) -> str:
+    text = given.expression.strip()
+    if _QUERY.match(text):
+        return f"sql {text}"
+    if name_of(text) is None and text in debugger.tables.requests:
+        return f"why {text}"
+    return text
+
+
+def _told(desk: Desk, answer: Answer) -> dict[str, Any]:
+    below = desk.shown.add(answer.facts)
+    return {"result": "\n".join(lines(answer.blocks)), "variablesReference": below}
+
+
+def _frame_names(debugger: Debugger, rank: int, at: Position) -> list[str]:
+    step = f"step {at.step}" if at.step is not None else "before the first step"
+    if not debugger.tables.is_recorded("decisions"):
+        return [step]
+    decided = debugger.tables.then("decisions", rank, at).tail(1).collect().to_dicts()
+    if not decided:
+        return [step]
+    row = decided[0]
+    sites = str(row["site"]).split(" > ")[::-1] if row.get("site") else []
+    return [*map(plain, sites), plain(row_text(row, "decisions")), step]

@@ -1,0 +1,134 @@
+"""Frames and variables that a client was shown, by the numbers that it asks for them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import polars as pl
+
+from stepscope.app.debug.commands.where_it_is import row_text
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.facets import FACETS
+from stepscope.app.debug.facets.look import Look
+from stepscope.app.debug.moments import Position
+from stepscope.app.printable import plain
+from stepscope.ingest.errors import ConfigError
+
+Item = TypeVar("Item")
+NOT_RECORDED = "not recorded"
+WATCHED = {"blocks": "block", "sharers": "block", "cached": "block", "slots": "slot",
+           "buffers": "buffer", "waiting": "request", "running": "request", "batch": "request",
+           "requests": "request"}  # fmt: skip
+"""How `watch` calls what a side of the state lists."""
+
+
+class Rows(NamedTuple):
+    """Rows of a side of the state: each is a variable, and its cells are below it."""
+
+    frame: pl.DataFrame
+    key: str
+    watched: str | None
+
+
+Held = Rows | Mapping[str, Any] | Sequence[Any]
+
+
+class Shown:
+    """What numbers stand for, until the debugger moves."""
+
+    def __init__(self) -> None:
+        self._held: list[Held] = []
+        self._frames: list[Position] = []
+
+    def clear(self) -> None:
+        """Forget all: the numbers begin anew."""
+        self._held.clear()
+        self._frames.clear()
+
+    def add_frame(self, position: Position) -> int:
+        """Number a frame at a position."""
+        self._frames.append(position)
+        return len(self._frames)
+
+    def frame(self, number: int) -> Position:
+        """Where a frame is; raises ConfigError for one that is not shown any more."""
+        return _numbered(self._frames, number, "frame")
+
+    def add(self, held: Held) -> int:
+        """Number what has variables below it; 0 where it has none."""
+        if not isinstance(held, Rows) and not len(held):
+            return 0
+        self._held.append(held)
+        return len(self._held)
+
+    def scopes(self, debugger: Debugger, frame: int) -> list[dict[str, Any]]:
+        """The sides of the state at a frame; those that the trace does not tell are left out."""
+        with standing_at(debugger, self.frame(frame)):
+            look = Look.of(debugger)
+            told = [(facet, facet.at(look)) for facet in FACETS]
+        return [
+            {
+                "name": facet.name,
+                "variablesReference": self.add(Rows(rows, facet.key, WATCHED.get(facet.name))),
+                "indexedVariables": len(rows),
+                "expensive": False,
+            }
+            for facet, rows in told
+            if rows is not None
+        ]
+
+    def variables(self, number: int, start: int, count: int) -> list[dict[str, Any]]:
+        """What is below a number, from a place on, all of it where `count` is 0."""
+        held = _numbered(self._held, number, "variable")
+        end = start + count if count > 0 else None
+        if isinstance(held, Rows):
+            page = held.frame.slice(start, count or None)
+            return [self._row(held, row, start + at) for at, row in enumerate(page.to_dicts())]
+        if isinstance(held, Mapping):
+            return [self.variable(str(name), value) for name, value in [*held.items()][start:end]]
+        items = [*enumerate(held)][start:end]
+        return [self.variable(f"[{place}]", value) for place, value in items]
+
+    def variable(self, name: str, value: Any) -> dict[str, Any]:
+        """A value under its name, with a number where something is below it."""
+        is_nested = isinstance(value, (Mapping, list, tuple))
+        text = row_text(value) if isinstance(value, Mapping) else _text(value)
+        below = self.add(value) if is_nested else 0
+        return {"name": plain(name), "value": plain(text), "variablesReference": below}
+
+    def watched(self, number: int, name: str) -> str:
+        """How `watch` calls a variable; its name alone where it is of no such side."""
+        held = _numbered(self._held, number, "variable")
+        known = isinstance(held, Rows) and held.watched
+        return f"{known} {name}" if known else name
+
+    def _row(self, rows: Rows, row: dict[str, Any], place: int) -> dict[str, Any]:
+        key = row.get(rows.key)
+        name = f"[{place}]" if key is None else str(key)
+        told = {column: value for column, value in row.items() if column != rows.key}
+        return self.variable(name, told)
+
+
+@contextmanager
+def standing_at(debugger: Debugger, position: Position) -> Iterator[None]:
+    """Stand somewhere for a while, then where the debugger was."""
+    before = debugger.position
+    debugger.go(position)
+    try:
+        yield
+    finally:
+        debugger.go(before)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return NOT_RECORDED
+    return f"{len(value):,} items" if isinstance(value, (list, tuple)) else str(value)
+
+
+def _numbered(known: Sequence[Item], number: int, what: str) -> Item:
+    if not 1 <= number <= len(known):
+        raise ConfigError(f"no {what} {number} is shown", todo="ask again where it stopped")
+    return known[number - 1]

@@ -1,0 +1,87 @@
+"""Requests that say where to stop; each takes the place of all that were said so before."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from stepscope.app.dap.arguments import (
+    Breakpoint,
+    Data,
+    DataBreakpoints,
+    Filters,
+    FunctionBreakpoints,
+    Named,
+    Source,
+    SourceBreakpoints,
+)
+from stepscope.app.dap.desk import Desk
+from stepscope.app.dap.step_list import rank_of, step_at
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.stops.tables import MEANINGS
+from stepscope.ingest.errors import ConfigError
+
+SEVERITIES = ("error", "warning", "info")
+
+
+def at_lines(desk: Desk, given: SourceBreakpoints) -> dict[str, Any]:
+    """Stop at steps, where a source lists them; nowhere in a file, and says why."""
+    group = f"source {given.source.source_reference} {given.source.path}"
+    wanted = [partial(_at_line, desk.debugger, given.source, each) for each in given.breakpoints]
+    return {"breakpoints": desk.replace(group, wanted, "break")}
+
+
+def at_names(desk: Desk, given: FunctionBreakpoints) -> dict[str, Any]:
+    """Stop at what `break` takes: `preempt req-17`, `finding KVB003`, `step 67`, a condition."""
+    wanted = [partial(_named, each) for each in given.breakpoints]
+    return {"breakpoints": desk.replace("functions", wanted, "break")}
+
+
+def about_data(desk: Desk, given: Data) -> dict[str, Any]:
+    """Tell how something is watched: `block 5`, `slot 2`, or a variable of the state."""
+    name = given.name.strip()
+    if given.variables_reference:
+        name = desk.shown.watched(given.variables_reference, name)
+    try:
+        desk.debugger.find(name, "watch")
+    except ConfigError as error:
+        return {"dataId": None, "description": str(error)}
+    return {"dataId": name, "description": name, "accessTypes": ["write"]}
+
+
+def at_data(desk: Desk, given: DataBreakpoints) -> dict[str, Any]:
+    """Stop where something changes hands."""
+    wanted = [partial(str, each.data_id) for each in given.breakpoints]
+    return {"breakpoints": desk.replace("data", wanted, "watch")}
+
+
+def at_findings(desk: Desk, given: Filters) -> dict[str, Any]:
+    """Stop where rules found something of these severities."""
+    wanted = [partial(_of_severity, each) for each in given.filters]
+    return {"breakpoints": desk.replace("findings", wanted, "break")}
+
+
+def _at_line(debugger: Debugger, source: Source, at: Breakpoint) -> str:
+    rank = rank_of(debugger, source)
+    wanted = f"steps: rank = {rank} and step = {step_at(debugger, rank, at.line)}"
+    return f"{wanted} and ({at.condition})" if at.condition else wanted
+
+
+def _named(given: Named) -> str:
+    name = given.name.strip()
+    word, _, number = name.partition(" ")
+    if word == "step" and number.strip().lstrip("-").isdigit():
+        name = f"steps: step = {number.strip()}"
+    if not given.condition:
+        return name
+    if name in MEANINGS:
+        return f"{name}: {given.condition}"
+    if name.partition(":")[0].strip() in MEANINGS:
+        return f"{name} and ({given.condition})"
+    raise ConfigError(f"{name} takes no condition", todo="give one to a table, such as lifecycle")
+
+
+def _of_severity(severity: str) -> str:
+    if severity not in SEVERITIES:
+        raise ConfigError(f"no severity {severity!r}", todo=f"use {', '.join(SEVERITIES)}")
+    return f"findings: severity = '{severity}'"
