@@ -49,6 +49,8 @@ def _length(stream: BinaryIO) -> int | None:
                 raise _broken("a message has no Content-Length")
             return length
         if name.strip().lower() == LENGTH:
+            if length is not None:
+                raise _broken("a message has two Content-Lengths")
             length = _number(value.strip())
         is_first = False
     if is_first:

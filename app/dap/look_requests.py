@@ -28,6 +28,11 @@ from stepscope.app.present.plain_text import lines
 from stepscope.app.printable import plain
 from stepscope.ingest.errors import ConfigError
 
+CONSOLE = "repl"
+LOOKS = (
+    "where", "state", "print", "why", "list", "diff", "value", "who", "sql", "all", "info", "help",
+)  # fmt: skip
+"""Commands that leave position, stops and marks as they are, so that a watch may ask them."""
 _QUERY = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
 
 
@@ -86,7 +91,9 @@ def evaluate(desk: Desk, given: Expression) -> dict[str, Any]:
     debugger, before = desk.debugger, desk.debugger.position
     at = before if given.frame_id is None else desk.shown.frame(given.frame_id)
     line = _line(debugger, given)
-    if given.context != "repl" or at != before:
+    if given.context != CONSOLE and (name := name_of(line)) not in (None, *LOOKS):
+        raise ConfigError(f"a watch does not {name}", todo="type it into the debug console")
+    if given.context != CONSOLE or at != before:
         with standing_at(debugger, at):
             answer = run(debugger, line)
     else:

@@ -143,13 +143,26 @@ def test_findings_of_a_severity_stop_as_exceptions_do(editor: Editor) -> None:
 def test_a_hover_moves_nothing_and_sql_has_rows_below_it(editor: Editor) -> None:
     before = len(editor.events)
     told = editor.ask("evaluate", expression="select count(*) as n from steps", context="watch")
-    editor.ask("evaluate", expression="goto 67", context="hover")
+    refused = editor.refused("evaluate", {"expression": "goto 67", "context": "hover"})
 
+    assert "a watch does not goto" in refused
     assert "88" in told["result"]
     (rows,) = editor.ask("variables", variablesReference=told["variablesReference"])["variables"]
     assert rows["name"] == "rows"
     assert editor.frame("step")["name"] == "step 1"
     assert len(editor.events) == before
+
+
+@pytest.mark.parametrize("expression", ["delete", "break step 3", "mark here", "rwatch block 2"])
+def test_a_watch_that_would_change_something_is_refused_each_time(
+    editor: Editor, expression: str
+) -> None:
+    editor.ask("setFunctionBreakpoints", breakpoints=[{"name": "finding KVB003"}])
+
+    refused = editor.refused("evaluate", {"expression": expression, "context": "watch"})
+
+    assert "type it into the debug console" in refused
+    assert "KVB003" in editor.ask("evaluate", expression="info stops", context="repl")["result"]
 
 
 def test_what_was_typed_is_completed(editor: Editor) -> None:

@@ -60,6 +60,7 @@ def test_whatever_bytes_come_end_in_a_message_the_end_or_one_line(received: byte
         (b"Content-Length: -2\r\n\r\n{}", "is no number"),
         (b"Content-Length: %d\r\n\r\n" % (LONGEST + 1), "is no number up to"),
         (b"Content-Type: x\r\n\r\n{}", "no Content-Length"),
+        (b"Content-Length: 2\r\nContent-Length: 4\r\n\r\n{}", "two Content-Lengths"),
         (b"x" * 10_000, "a header has no end"),
         (b'Content-Length: 4\r\n\r\n"\xff\xff"', "not a JSON object"),
     ],
