@@ -28,7 +28,7 @@ def formed_steps(order: Order, *, is_closed: bool = True) -> pl.DataFrame:
     if not is_closed and len(begun):
         rows = rows.join(begun.select("step"), on="step", how="semi")
     timed = _with_time(_with_rows(begun, rows), [rows, decided])
-    told = [_told(order, table) for table in ("lifecycle", "allocations", "queue_order")]
+    told = [_moved(order), *(_told(order, table) for table in ("allocations", "queue_order"))]
     last = _most(timed, [rows, decided, *told], "seq", until="ts_ns")
     return _placed(timed.with_columns(last=last), order)
 
@@ -65,6 +65,14 @@ def _with_rows(begun: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _told(order: Order, table: str) -> pl.DataFrame:
     return order.rows(table, ("step", "ts_ns")).drop_nulls("step")
+
+
+def _moved(order: Order) -> pl.DataFrame:
+    """What happened to requests; who arrives just as a batch is formed has no part in that."""
+    rows = order.rows("lifecycle", ("step", "ts_ns", "event"))
+    if order.is_recorded:
+        rows = rows.filter(pl.col("event") != "arrive")
+    return rows.drop("event").drop_nulls("step")
 
 
 def _decided(order: Order) -> pl.DataFrame:
@@ -110,10 +118,8 @@ def _placed(steps: pl.DataFrame, order: Order) -> pl.DataFrame:
     by_time = pl.Series("by_time", order.all_last_by(steps["ts_ns"].to_numpy()))
     as_formed = (pl.col("begun") <= pl.col("ts_ns")) & (latest_ns <= pl.col("ts_ns"))
     at_once = pl.max_horizontal("of_rows", "of_step")
-    # Who arrived just as the batch was formed may have been told of behind the step itself.
-    is_last = pl.lit(order.is_recorded) & (pl.col("of_rows") < pl.col("of_step"))
     seq = (
-        pl.when(as_formed, is_last | (pl.col("dur_ns") == 0))
+        pl.when(as_formed, pl.col("dur_ns") == 0)
         .then(at_once)
         .when(as_formed)
         .then(pl.max_horizontal("last", at_once))
