@@ -49,6 +49,12 @@ def all_runs(settings: Mapping[str, Mapping[str, str]]) -> Iterator[Run]:
                 yield replace(run, options=replace(run.options, executor=executor))
 
 
+def named(run: Run) -> str:
+    """A run, and the executor where that is one of several."""
+    executor = run.options.executor
+    return f"{run} ({executor})" if executor else str(run)
+
+
 def needs_torch(run: Run) -> bool:
     """Tell whether a run can only be recorded where torch is installed."""
     name = run.options.executor
@@ -64,22 +70,27 @@ def differences(run: Run, folder: Path) -> list[str]:
     jumps = sorted(steps, key=lambda held: held["step"] * 7919 % 1009)
     if run.fault and run.fault.name in HANGS:
         steps, jumps = (
-            [_without_idle_cores(held, session) for held in each] for each in (steps, jumps)
+            [without_idle_cores(held, session) for held in each] for each in (steps, jumps)
         )
     ways = {"forward": steps, "backward": steps[::-1], "by jumps": jumps}
     apart = excepted(run)
-    said = {way: _first(session, each, way, apart) for way, each in ways.items()}
+    said = {way: first_difference(session, each, way, apart) for way, each in ways.items()}
     found = [f"{way}: {first}" for way, first in said.items() if first]
-    if run.fault and run.fault.name in MISCOUNTED:
+    if is_miscounted(run):
         return found
     return found + [f"told otherwise: {each}" for each in session.verify()[:1]]
 
 
-def _without_idle_cores(held: Snapshot, session: Session) -> Snapshot:
+def without_idle_cores(held: Snapshot, session: Session) -> Snapshot:
     """A snapshot without the cores that have nothing and that no row ever told of."""
     told, idle = session.state.cores or {}, {"running": None, "pending": None}
     cores = {core: has for core, has in held["cores"].items() if core in told or has != idle}
     return {**held, "cores": cores}
+
+
+def is_miscounted(run: Run) -> bool:
+    """Whether a run's fault makes its steps count what they do not hold."""
+    return run.fault is not None and run.fault.name in MISCOUNTED
 
 
 def excepted(run: Run) -> Set[str]:
@@ -88,7 +99,9 @@ def excepted(run: Run) -> Set[str]:
     return NOT_TOLD.get(run.scenario, set()) | OTHERWISE.get(fault, set())
 
 
-def _first(session: Session, steps: list[Snapshot], way: str, apart: Set[str]) -> str | None:
+def first_difference(
+    session: Session, steps: list[Snapshot], way: str, apart: Set[str]
+) -> str | None:
     """The first step on a way at which the state is not the engine's, and what of it."""
     for number, held in enumerate(steps):
         if number == 0 or way == "by jumps":
@@ -113,8 +126,7 @@ def main(names: list[str]) -> int:
             found = differences(run, Path(folder))
         num, num_other = num + 1, num_other + bool(found)
         said = f"DIFFERENT: {'; '.join(found)}" if found else "equal"
-        executor = f" ({run.options.executor})" if run.options.executor else ""
-        sys.stdout.write(f"{run}{executor}: {said}\n")
+        sys.stdout.write(f"{named(run)}: {said}\n")
         sys.stdout.flush()
     sys.stdout.write(f"{num} runs, {num_other} of them not as the engine held them\n")
     return bool(num_other)

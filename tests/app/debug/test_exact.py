@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.app.debug import Session
-from tests.app.debug.exact import all_runs, differences, needs_torch
+from tests.app.debug.exact import all_runs, differences, named, needs_torch
 from tests.app.debug.test_state import recorded
 from tests.replays import SMALL, Run
 
@@ -58,14 +58,7 @@ OTHERS = {
 """Runs of each scenario and executor; `make exact` has them all."""
 
 
-def _named(run: Run) -> str:
-    executor = run.options.executor
-    return f"{run} ({executor})" if executor else str(run)
-
-
-@pytest.mark.parametrize(
-    "run", [run for run in all_runs(SMALL) if _named(run) in OTHERS], ids=_named
-)
+@pytest.mark.parametrize("run", [run for run in all_runs(SMALL) if named(run) in OTHERS], ids=named)
 def test_every_executor_and_a_few_faults_are_at_every_step_what_the_engine_held(
     run: Run, tmp_path: Path
 ) -> None:
