@@ -89,8 +89,8 @@ def killed(run: Run, recordings: Recordings, folder: Path, random: Random, times
     in_a_batch = [replace(whole, killed_at_row=random.randrange(num_rows))] if num_rows else []
     num = num_torn = 0
     found: list[str] = []
-    for moment in (*at_any_moment, *in_a_batch):
-        order = replace(moment, out=folder / f"{num}.trace", told=folder / f"{num}")
+    for number, moment in enumerate((*at_any_moment, *in_a_batch)):
+        order = replace(moment, out=folder / f"{number}.trace", told=folder / f"{number}")
         ended, _ = recordings.carry_out(order)
         assert ended in (0, -signal.SIGKILL)
         if ended:

@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 import time
+import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,9 @@ def _record(order: Order) -> int:
             options = replace(order.options, observer=tell)
             run_to_its_end(scenario(order.scenario), order.variant, order.out, options)
             ended = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
     finally:
         os._exit(ended)
 
