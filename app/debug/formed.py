@@ -25,12 +25,19 @@ def formed_steps(order: Order, *, is_closed: bool = True) -> pl.DataFrame:
     """
     rows, decided = _told(order, "batch_rows"), _decided(order)
     begun = _begun(order)
-    if not is_closed and len(begun):
-        rows = rows.join(begun.select("step"), on="step", how="semi")
+    if not is_closed:
+        rows = rows.join(_surely_formed(begun, rows), on="step", how="semi")
     timed = _with_time(_with_rows(begun, rows), [rows, decided])
     told = [_moved(order), *(_told(order, table) for table in ("allocations", "queue_order"))]
     last = _most(timed, [rows, decided, *told], "seq", until="ts_ns")
     return _placed(timed.with_columns(last=last), order)
+
+
+def _surely_formed(begun: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """The steps that say so themselves; where none does, those behind which another was formed."""
+    if len(begun):
+        return begun.select("step")
+    return rows.select("step").filter(pl.col("step") != pl.col("step").last())
 
 
 def _begun(order: Order) -> pl.DataFrame:

@@ -75,7 +75,7 @@ class Killed(NamedTuple):
 
 
 def killed(run: Run, recordings: Recordings, folder: Path, random: Random, times: int) -> Killed:
-    """Record a run, and kill it so many times at any moment, and once in the middle of a batch."""
+    """Record a run, and kill it so many times at any moment, and in the first batch and another."""
     whole = Order(run.scenario, run.variant, run.options, folder / "whole.trace", folder / "whole")
     ended, seconds = recordings.carry_out(whole)
     assert ended == 0
@@ -86,7 +86,8 @@ def killed(run: Run, recordings: Recordings, folder: Path, random: Random, times
         replace(whole, killed_at_bytes=at, after_s=random.uniform(0, 2 * a_step_s))
         for at in (random.randrange(num_bytes) for _ in range(times))
     )
-    in_a_batch = [replace(whole, killed_at_row=random.randrange(num_rows))] if num_rows else []
+    rows = {0, random.randrange(num_rows)} if num_rows else set()
+    in_a_batch = [replace(whole, killed_at_row=row) for row in sorted(rows)]
     num = num_torn = 0
     found: list[str] = []
     for number, moment in enumerate((*at_any_moment, *in_a_batch)):

@@ -181,3 +181,15 @@ def test_a_position_and_its_time_agree_whether_the_order_was_counted_or_not(
         session.goto(ts_ns=at_step.ts_ns)
         assert session.position == at_step
         assert session.moments.at_seq(at_step.seq or 0) == at_step
+
+
+@pytest.mark.parametrize(("closed", "steps"), [(True, [1, 2]), (False, [1])])
+def test_of_steps_that_say_nothing_the_last_is_not_taken_for_formed_where_the_recording_was_cut_off(
+    closed: bool, steps: list[int]
+) -> None:
+    rows = [
+        {"seq": seq, "step": step, "ts_ns": 10 * step, "row": row, "request": f"r{row}", **ROW}
+        for seq, (step, row) in enumerate([(1, 0), (1, 1), (2, 0)], 1)
+    ]
+
+    assert Session(trace_of(batch_rows=rows, closed=closed)).moments.steps == steps
