@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.faults import fault, faults_of
-from stepscope.engine.serving.engine import Observer
+from stepscope.engine.serving.observing import Observer
 from stepscope.engine.workloads.files import in_manifest, keep_beside
 from stepscope.engine.workloads.graphs import Graphs
 from stepscope.engine.workloads.workload import Workload

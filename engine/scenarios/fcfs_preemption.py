@@ -92,7 +92,8 @@ from stepscope.engine.runs.scenario import (
     settled,
 )
 from stepscope.engine.schedulers.bucketed import KNOBS, Bucketed
-from stepscope.engine.serving.engine import Engine, Observer
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.serving.observing import Observer
 from stepscope.engine.workloads.workload import Workload, bursty, fixed
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import MS

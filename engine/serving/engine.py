@@ -34,6 +34,7 @@ from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.serving.allocator import Allocator
 from stepscope.engine.serving.batching import Batching
 from stepscope.engine.serving.lifecycle import Lifecycle
+from stepscope.engine.serving.observing import ChangeObserver, Observer, announced
 from stepscope.engine.serving.outputs import Outputs
 from stepscope.engine.serving.recording import Recording
 from stepscope.engine.state import State
@@ -45,13 +46,12 @@ if TYPE_CHECKING:
 TIMED_OUT = "the client timed out"  # what the timeout of a run is
 DIES_IN = 5  # the step of the fault `executor-dies`: some run by then, and others wait
 
-Observer = Callable[[dict[str, Any]], None]
-
 
 class Engine:
     """Serves `workload`, requests in order of arrival, step by step on `clock`.
 
-    `observer` gets a snapshot whenever a batch was formed. `ended` holds what became of every
+    `observer` gets a snapshot whenever a batch was formed, and behind every recorded change if it
+    is a `ChangeObserver`. `ended` holds what became of every
     request, in the order in which they ended, `kinds` what the steps were. `stopped` says why the
     run was given up, and is None where it came to its end or its timeout. ConfigError where the
     policy knows nothing of a part of the engine that is on.
@@ -78,8 +78,10 @@ class Engine:
         self.stopped: str | None = None
         self._num_idle_steps = 0
         self._livelock: str | None = None
-        self._recorder = recorder
         self._observer = observer
+        if recorder and isinstance(observer, ChangeObserver):
+            recorder = announced(recorder, self._show_change)
+        self._recorder = recorder
         self._record = Recording(recorder, self.state, clock) if recorder else None
         self._allocate = Allocator(self.state, self._record)
         self._lifecycle = Lifecycle(
@@ -154,6 +156,10 @@ class Engine:
         """Show the observer, if there is one, what the engine holds now, or held a moment ago."""
         if self._observer:
             self._observer(self.snapshot(ts_ns))
+
+    def _show_change(self, seq: int) -> None:
+        if isinstance(self._observer, ChangeObserver):
+            self._observer.changed(seq, self.snapshot())
 
     def snapshot(self, ts_ns: int | None = None) -> dict[str, Any]:
         """Return queues, batch, pools, and what the executor's device is at."""

@@ -18,6 +18,9 @@ from stepscope.engine.state import State
 class Lifecycle:
     """Moves requests between queues, with what they hold, and notes it.
 
+    Who changes queues does so just before that is noted, and blocks and slots likewise: behind each
+    row the engine holds what the rows until there tell.
+
     `ended` holds what became of every request, in the order in which they ended; `last_in_slot` the
     one that had each slot last.
     """
@@ -107,14 +110,14 @@ class Lifecycle:
             raise PlanRefused(f"{request.id} is admitted and waits for something beside room")
         for other in takewhile(lambda other: other is not request, self._state.waiting):
             other.num_passed += 1
-        self._leave_queue(request)
-        request.status = Status.RUNNING
-        request.num_deferrals = 0
-        self._state.running.append(request)
         if self._state.config.prefix_cache:
             self._allocate.share_prefix(request)
         self._allocate.claim_blocks(request, request.num_tokens)
         self._allocate.claim_slot(request)
+        self._leave_queue(request)
+        request.status = Status.RUNNING
+        request.num_deferrals = 0
+        self._state.running.append(request)
         if request.slot is not None:
             self.last_in_slot[request.slot] = request
         if self._record:
@@ -136,52 +139,45 @@ class Lifecycle:
         self._check_victim(request)
         if self._record:
             self._record.preempted(action)
-            place = 0
-            if request.status is Status.WAITING:
-                place = self._state.waiting.index(request)
-            self._record.event(request, "preempt", action.cause, action.by, place)
-        self._allocate.release(request)
-        self._take_up(request)
-        request.num_computed = 0
-        request.num_preemptions += 1
         if request.status is Status.RUNNING:
             self._state.running.remove(request)
             self._state.waiting.appendleft(request)
             self._state.was_full = False
         request.status = Status.WAITING
+        if self._record:
+            place = self._state.waiting.index(request)
+            self._record.event(request, "preempt", action.cause, action.by, place)
+        self._allocate.release(request)
+        self._take_up(request)
+        request.num_computed = 0
+        request.num_preemptions += 1
 
     def reject(self, action: Reject) -> None:
         """Drop a waiting request."""
         if self._hides_rejects:
-            self._leave_queue(action.request)
-            self._end(action.request, "finish")
+            self._end(action.request, self._leave_queue, "finish")
             return
         if self._record:
             self._record.rejected(action)
-        self._leave_queue(action.request)
-        self._end(action.request, "reject", action.cause)
+        self._end(action.request, self._leave_queue, "reject", action.cause)
 
     def finish(self, request: Request, cause: str | None) -> None:
         """Let go of a request that got all its tokens."""
-        if request.status is Status.RUNNING:
-            self._state.running.remove(request)
-        else:
-            self._leave_queue(request)
+        is_running = request.status is Status.RUNNING
         if self._leaks:
             del request.block_table[-1:]
-        self._end(request, "finish", cause)
+        leave = self._state.running.remove if is_running else self._leave_queue
+        self._end(request, leave, "finish", cause)
 
     def fail(self, request: Request, cause: str) -> None:
         """Let go of a running request that cannot go on."""
-        self._state.running.remove(request)
-        self._end(request, "abort", cause)
+        self._end(request, self._state.running.remove, "abort", cause)
 
     def abort_all(self, cause: str) -> None:
         """End whatever runs or waits."""
-        for request in (*self._state.running, *self._state.waiting):
-            self._end(request, "abort", cause)
-        self._state.running.clear()
-        self._state.waiting.clear()
+        for queue in (self._state.running, self._state.waiting):
+            for request in tuple(queue):
+                self._end(request, queue.remove, "abort", cause)
 
     def _check_victim(self, request: Request) -> None:
         may_be_scheduled = "victim-in-batch" in self._state.config.faults
@@ -190,10 +186,17 @@ class Lifecycle:
         if not (request.status is Status.RUNNING or is_holder) or is_scheduled:
             raise PlanRefused(f"{request.id} is preempted and {request.status.value}")
 
-    def _end(self, request: Request, event: str, cause: str | None = None) -> None:
+    def _end(
+        self,
+        request: Request,
+        leave: Callable[[Request], None],
+        event: str,
+        cause: str | None = None,
+    ) -> None:
         now_ns = self._clock.now_ns()
         self._allocate.release(request)
         self._take_up(request)
+        leave(request)
         self._state.was_full = False
         request.status = Status.ENDED
         request.block_hashes = None

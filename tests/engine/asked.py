@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from stepscope.engine.runs.scenario import Options
-from stepscope.engine.serving.engine import Observer
+from stepscope.engine.serving.observing import Observer
 from stepscope.engine.workloads.graphs import Graphs
 from stepscope.engine.workloads.workload import Workload
 

@@ -10,7 +10,8 @@ from stepscope.engine.config import EngineConfig
 from stepscope.engine.executors.simulated import CostModel, Simulated
 from stepscope.engine.schedulers import Scheduler
 from stepscope.engine.schedulers.bucketed import Bucketed
-from stepscope.engine.serving.engine import Engine, Observer
+from stepscope.engine.serving.engine import Engine
+from stepscope.engine.serving.observing import Observer
 from stepscope.engine.workloads.workload import RequestSpec, Workload
 from tests.engine.rows import Rows
 

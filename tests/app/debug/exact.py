@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,15 +108,21 @@ def first_difference(
             session.goto(step=held["step"])
         elif not (session.next() if way == "forward" else session.back()):
             return f"step {held['step']} is not there"
-        shown = session.state.as_dict()
-        keys = [key for key in {**held, **shown} if key not in apart]
-        if other := [key for key in keys if held.get(key) != shown.get(key)]:
-            key = other[0]
-            return f"step {held['step']} {', '.join(other)}: {held.get(key)} is {shown.get(key)}"
+        if other := different(held, session.state.as_dict(), apart):
+            return f"step {held['step']} {other}"
     return None
 
 
-def main(names: list[str]) -> int:
+def different(held: Snapshot, shown: Snapshot, apart: Set[str]) -> str | None:
+    """What of a state is not as the engine held it, and how the first of that is."""
+    keys = [key for key in {**held, **shown} if key not in apart]
+    if other := [key for key in keys if held.get(key) != shown.get(key)]:
+        key = other[0]
+        return f"{', '.join(other)}: {held.get(key)} is {shown.get(key)}"
+    return None
+
+
+def compare_all(names: list[str], differences: Callable[[Run, Path], list[str]]) -> int:
     """Print every run, or those of the scenarios that are named; returns 1 where one differs."""
     num_other = num = 0
     for run in all_runs(SMALL):
@@ -133,4 +139,4 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(compare_all(sys.argv[1:], differences))

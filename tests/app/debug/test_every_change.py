@@ -1,0 +1,30 @@
+"""Behind every recorded change the state is what the engine held just then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.engine.scenarios import Options
+from tests.app.debug.every_change import differences
+from tests.replays import SMALL, Run, runs
+
+FEW = Options(settings={"requests": "6", "num_kv_blocks": "9", "max_tokens": "70"})
+RUNS = {str(run): run for run in runs(SMALL)} | {
+    "preempted": Run("fcfs-preemption", "before", FEW),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "preempted",
+        "fcfs-preemption after with too-long-is-held",
+        "fcfs-preemption after with executor-dies",
+        "slot-recycling after",
+        "ep-multiplexing after",
+    ],
+)
+def test_behind_every_change_the_state_is_what_the_engine_held(name: str, tmp_path: Path) -> None:
+    assert differences(RUNS[name], tmp_path) == []
