@@ -68,8 +68,8 @@ replays: .venv/dev.stamp  ## record every variant and fault of the engine, and r
 
 exact: .venv/dev.stamp  ## record every variant, executor and fault, and compare the state at each step and change with the engine's, killed runs included
 	$(BIN)/python -m tests.app.debug.exact
-	$(BIN)/python -m tests.app.debug.every_change
-	$(BIN)/python -m tests.app.debug.killing
+	$(BIN)/python -m tests.app.debug.verifying.every_change
+	$(BIN)/python -m tests.app.debug.verifying.killing
 
 random: .venv/dev.stamp  ## draw settings and jobs that no test uses, and count again what is said of them
 	$(BIN)/python -m tests.random_configurations

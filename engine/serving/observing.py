@@ -38,17 +38,17 @@ class Announced:
         self._tell = tell
         self._seq = 0
         for table in OF_STATE:
-            setattr(self, table.name, self._telling(getattr(recorder, table.name)))
+            setattr(self, table.name, self._with_a_call(getattr(recorder, table.name)))
 
     def in_two(self, *asked: Any) -> tuple[Callable[..., Any], Callable[..., None]]:
         """Build two functions as the recorder does, of which the first makes the row."""
         begin, end = self._recorder.in_two(*asked)
-        return self._telling(begin), end
+        return self._with_a_call(begin), end
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._recorder, name)
 
-    def _telling(self, record: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_a_call(self, record: Callable[..., Any]) -> Callable[..., Any]:
         def record_and_tell(*args: Any, **kwargs: Any) -> Any:
             recorded = record(*args, **kwargs)
             self._seq += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.engine.scenarios import Options
-from tests.app.debug.every_change import differences
+from tests.app.debug.verifying.every_change import differences
 from tests.replays import SMALL, Run, runs
 
 FEW = Options(settings={"requests": "6", "num_kv_blocks": "9", "max_tokens": "70"})

@@ -31,8 +31,8 @@ from tests.app.debug.exact import (
     named,
     without_idle_cores,
 )
-from tests.app.debug.recording_process import Order
 from tests.app.debug.test_state import Snapshot, Truth
+from tests.app.debug.verifying.recording_process import Order
 from tests.replays import SMALL, Run
 
 TIMES = 2
@@ -48,7 +48,7 @@ class Recordings:
     @contextmanager
     def started(cls) -> Iterator[Recordings]:
         """Give a process that has loaded the engine, and waits for orders."""
-        command = [sys.executable, "-m", "tests.app.debug.recording_process"]
+        command = [sys.executable, "-m", "tests.app.debug.verifying.recording_process"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             yield cls(process)
 

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from tests.app.debug.exact import all_runs
-from tests.app.debug.killing import Recordings, killed
+from tests.app.debug.verifying.killing import Recordings, killed
 from tests.replays import SMALL
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
