@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.ingest.frames import conformed
+from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.progress import Progress
 
 if TYPE_CHECKING:
-    from stepscope.ingest.storage.cache import Cache, CachedTables
+    from stepscope.ingest.storage.cache import Cache
+    from stepscope.ingest.storage.cached_tables import CachedTables
 
 WORTH_BYTES = 128 << 10
 """A smaller file is read in tens of milliseconds, about what tables on disk cost more to check."""
@@ -38,8 +39,17 @@ class _Place:
     key: str
 
     def found(self) -> Found | None:
-        tables = self.cache.find(self.key)
+        """What is there, if anything."""
+        from stepscope.ingest.storage.cached_tables import CachedTables  # noqa: PLC0415 - a small file needs none
+
+        tables = self.cache.find(f"{self.key}.trace", CachedTables)
         return Found(tables.frames, tables.manifest, tables) if tables else None
+
+    def keep(self, frames: Mapping[str, Frame], manifest: Manifest) -> None:
+        """Write what was read there."""
+        from stepscope.ingest.storage.cached_tables import write_tables  # noqa: PLC0415 - the same
+
+        self.cache.keep(f"{self.key}.trace", lambda folder: write_tables(folder, frames, manifest))
 
 
 def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool = True) -> Found:
@@ -60,7 +70,7 @@ def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool 
     frames, manifest = reader.read(path, progress, limits)
     # What is being written while it is read is not cached.
     if place and place == _place(path, reader.sources(path), limits):
-        place.cache.keep(place.key, frames, manifest)
+        place.keep(frames, manifest)
         if found := place.found():
             return found  # so that what was read need not stay in memory
     return Found(conformed(frames), manifest)

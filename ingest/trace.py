@@ -21,7 +21,7 @@ from stepscope.ingest.progress import Progress
 from stepscope.ingest.schema import TABLES
 
 if TYPE_CHECKING:
-    from stepscope.ingest.storage.cache import CachedTables
+    from stepscope.ingest.storage.cached_tables import CachedTables
 
 
 class Trace:
@@ -58,6 +58,7 @@ class Trace:
         self.name = name
         self.path = path
         self.manifest = manifest
+        self.may_be_cached = False  # only what is in its files as it is may be
         self._num_rows: dict[str, int] = {}
         self._in_cache: CachedTables | None = None  # while it lives, its files stay
         for table in TABLES:
@@ -81,7 +82,7 @@ class Trace:
         file = Path(path)
         found = read(file, progress, limits, cached=cached)
         trace = cls(found.frames, found.manifest, file.resolve().name, file)
-        trace._in_cache = found.in_cache
+        trace._in_cache, trace.may_be_cached = found.in_cache, cached
         return trace
 
     @classmethod

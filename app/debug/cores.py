@@ -11,33 +11,24 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.debug.engine_state import Block, CoreSlots, CoreState
+from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.ingest.derive.states import with_held
 from stepscope.ingest.times import FAR_NS
 
 Places = npt.NDArray[np.int64]
+PENDING, RUNNING = 1, 2
 
 
 class Cores:
     """Answers for any time; at equal times ends come first, then starts, then dispatches."""
 
-    def __init__(self, core_spans: pl.DataFrame) -> None:
-        """Take the rows of one rank."""
-        spans = (
-            with_held(core_spans.lazy())
-            .with_columns(pl.col("end_ns").fill_null(FAR_NS))
-            .sort("given_ns", maintain_order=True)
-            .collect()
-        )
-        self._given = spans["given_ns"].to_numpy()
-        self._held = spans["held_ns"].to_numpy()
-        self._start = spans["ts_ns"].to_numpy()
-        self._end = spans["end_ns"].to_numpy()
-        self._is_queued = (spans["slot"] == "pending").fill_null(value=False).to_numpy()
-        self._is_seated = (spans["slot"] == "running").fill_null(value=False).to_numpy()
-        self._last_end = np.maximum.accumulate(self._end)
-        self._core = spans["core"]
-        self._blocks = spans.select("task", "block")
-        self._cores = spans["core"].unique().sort().to_list()
+    def __init__(self, spans: FlatRows, cores: FlatRows) -> None:
+        """Take what `given_spans` gives."""
+        self._spans = spans
+        self._given, self._held = spans.numbers("given_ns"), spans.numbers("held_ns")
+        self._start, self._end = spans.numbers("ts_ns"), spans.numbers("end_ns")
+        self._slot, self._last_end = spans.numbers("slot"), spans.numbers("last_end_ns")
+        self._cores = cores.numbers("core").tolist()
 
     def at(self, ts_ns: int) -> dict[int, CoreSlots]:
         """The slots of every core that ever ran a block."""
@@ -47,9 +38,8 @@ class Cores:
         is_there = self._end[window] > ts_ns
         runs = is_there & (self._start[window] <= ts_ns)
         waits = is_there & ~runs
-        is_behind = self._is_queued[window] | (
-            ~self._is_seated[window] & (self._held[window] > ts_ns)
-        )
+        slot = self._slot[window]
+        is_behind = (slot == PENDING) | ((slot != RUNNING) & (self._held[window] > ts_ns))
         running = self._by_core(first + np.flatnonzero(runs))
         holding = self._by_core(first + np.flatnonzero(waits & ~is_behind))
         pending = self._by_core(first + np.flatnonzero(waits & is_behind))
@@ -63,7 +53,27 @@ class Cores:
         }
 
     def _by_core(self, places: Places) -> dict[int, Block]:
-        return dict(zip(self._core[places], self._blocks[places].iter_rows(), strict=True))
+        rows = self._spans.rows(places, ("core", "task", "block"))
+        return {core: (task, block) for core, task, block in rows}
+
+
+def given_spans(core_spans: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The spans of one rank in the order in which they were given to cores, and all cores."""
+    slots = {"pending": PENDING, "running": RUNNING}
+    spans = (
+        with_held(core_spans.lazy())
+        .with_columns(
+            pl.col("end_ns").fill_null(FAR_NS),
+            pl.col("slot").replace_strict(slots, default=0, return_dtype=pl.Int64),
+        )
+        .sort("given_ns", maintain_order=True)
+        .with_columns(last_end_ns=pl.col("end_ns").cum_max())
+        .select(
+            "given_ns", "held_ns", "ts_ns", "end_ns", "last_end_ns", "slot", "core", "task", "block"
+        )
+        .collect()
+    )
+    return {"spans": spans, "cores": spans.select(pl.col("core").unique().sort())}
 
 
 def _state(runs: bool, is_given: bool) -> CoreState:

@@ -14,7 +14,9 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.debug.formed import formed_steps
+from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.ingest.derive.order import Order
+from stepscope.ingest.derive.order_runs import OrderRuns
 from stepscope.ingest.trace import Trace
 
 Times = npt.NDArray[np.int64]
@@ -41,24 +43,28 @@ class Position(NamedTuple):
 class Moments:
     """Steps in the order in which their batches were formed, all changes, and all events' times."""
 
-    def __init__(self, trace: Trace, rank: int, order: Order | None = None) -> None:
+    def __init__(
+        self, trace: Trace, rank: int, order: Order | None = None, steps: FlatRows | None = None
+    ) -> None:
+        """Take a rank's order and what `formed_steps` says, where these are known."""
         self._trace = trace
         self._rank = rank
         self._of_rank = pl.col("rank") == rank
         self.order = self._order = order or Order(trace, rank)
-        steps = formed_steps(self._order, is_closed=trace.manifest.closed)
-        self.step_ns: Times = steps["ts_ns"].to_numpy()
-        self.step_seq: Times = steps["seq"].to_numpy()
-        self.steps: list[int] = steps["step"].to_list()
+        if steps is None:
+            steps = FlatRows.of(formed_steps(self._order, is_closed=trace.manifest.closed))
+        self.step_ns: Times = steps.numbers("ts_ns")
+        self.step_seq: Times = steps.numbers("seq")
+        told = steps.numbers("step")
+        self.steps: list[int] = told.tolist()
         self._latest_ns: Times = np.maximum.accumulate(self.step_ns)
-        told = steps["step"].to_numpy()
         self._by_number = np.argsort(told, kind="stable")
         self._numbers = told[self._by_number]
 
     @property
-    def seqs(self) -> Times:
-        """The place of every change in the order of all, once each."""
-        return self._order.moments.seq
+    def changes(self) -> OrderRuns:
+        """Every change's place in the order of all."""
+        return self._order.runs
 
     @cached_property
     def event_ns(self) -> Times:
@@ -78,6 +84,16 @@ class Moments:
             return None
         firsts, lasts = zip(*known, strict=True)
         return min(firsts), max(lasts)
+
+    def event_after(self, ts_ns: int) -> int | None:
+        """The next time at which something changed; None at the end."""
+        place = int(np.searchsorted(self.event_ns, ts_ns, "right"))
+        return int(self.event_ns[place]) if place < len(self.event_ns) else None
+
+    def event_before(self, ts_ns: int) -> int | None:
+        """The last time before at which something changed; None at the start."""
+        place = int(np.searchsorted(self.event_ns, ts_ns)) - 1
+        return int(self.event_ns[place]) if place >= 0 else None
 
     def ready(self) -> None:
         """Find all events now, which takes seconds where there are many, and not when asked."""
@@ -129,7 +145,8 @@ class Moments:
         return None if is_formed else step
 
     def _known(self, seq: int) -> int | None:
-        return seq if len(self.seqs) and seq >= self.seqs[0] else None
+        ends = self.changes.ends()
+        return seq if ends and seq >= ends[0] else None
 
     def _times(self) -> list[pl.LazyFrame]:
         return [

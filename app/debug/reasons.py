@@ -11,12 +11,15 @@ import polars as pl
 
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.formed import BEFORE_ALL
+from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.states import ENTERS, LEAVES
 from stepscope.ingest.times import EARLIEST_NS
 
 IN_FAVOUR = ("admitted", "chosen")
 MAX_REASONS = 8
+SOUGHT = {"decisions": "request", "turns": "request"}
+"""By whom rows of these tables are looked for."""
 FEW_ROWS = 4096
 COLUMNS = [
     "verdict", "reason", "resource", "needed", "available", "holder", "instead", "ts_ns", "step",
@@ -46,24 +49,17 @@ class LeftOut:
 class Reasons:
     """The recorded decisions about the requests of a rank."""
 
-    def __init__(self, order: Order) -> None:
-        decisions = order.rows("decisions", ("subject", *COLUMNS, "subject_kind"))
-        self._decisions = (
-            decisions.filter(pl.col("subject_kind") == "request")
-            .rename({"subject": "request"})
-            .drop("subject_kind")
-        )
-        turns = order.rows("lifecycle", ("request", "ts_ns", "event"))
-        self._latest_ns = np.maximum.accumulate(self._decisions["ts_ns"].to_numpy())
-        self._turns = turns.filter(pl.col("event").is_in([*ENTERS, *LEAVES])).select(
-            "request", "seq", since="ts_ns"
-        )
+    def __init__(self, decisions: FlatRows, turns: FlatRows) -> None:
+        """Take what `told_reasons` gives."""
+        self._decisions, self._turns = decisions, turns
+        self._latest_ns = decisions.numbers("latest_ns")
 
     def about(self, request: str, seq: int) -> list[LeftOut]:
         """What was decided about a request by a place in the order, the last decision first."""
-        known = self._decisions.filter(pl.col("seq") <= seq, pl.col("request") == request)
-        last = known.drop("seq").tail(MAX_REASONS).reverse()
-        return [LeftOut(*row) for row in last.iter_rows()]
+        until = _num_by(self._decisions, seq)
+        places = self._decisions.texts("request").places_of([request], 0, until)
+        last = self._decisions.rows(places[::-1][:MAX_REASONS], ("request", *COLUMNS))
+        return [LeftOut(*row) for row in last]
 
     def left_out(self, state: State) -> list[LeftOut]:
         """Everyone who waits, in order of the queue, then who runs and is not in the batch.
@@ -80,11 +76,12 @@ class Reasons:
 
     def _holding(self, requests: Sequence[str], seq: int) -> dict[str, LeftOut]:
         """The last decision about each since its turn began, of those that still hold."""
-        began = _last_of(requests, self._turns, _num_by(self._turns, seq))
+        began = _last_of(requests, self._turns, ("request", "since"), _num_by(self._turns, seq))
         since = [began.get(name, (name, EARLIEST_NS))[1] for name in requests]
         # What was decided before anybody's turn holds of nobody, and need not be looked at.
         first = int(np.searchsorted(self._latest_ns, min(since, default=EARLIEST_NS)))
-        last = _last_of(requests, self._decisions, _num_by(self._decisions, seq), first)
+        until = _num_by(self._decisions, seq)
+        last = _last_of(requests, self._decisions, ("request", *COLUMNS), until, first)
         known = {name: LeftOut(*row) for name, row in last.items()}
         return {
             name: known[name]
@@ -98,23 +95,34 @@ def _holds(left: LeftOut, since_ns: int) -> bool:
     return is_since and left.verdict is not None and left.verdict not in IN_FAVOUR
 
 
-def _num_by(rows: pl.DataFrame, seq: int) -> int:
-    return int(np.searchsorted(rows["seq"].to_numpy(), seq, "right"))
+def told_reasons(order: Order) -> dict[str, pl.DataFrame]:
+    """What was decided about the requests of a rank, and since when each waited or ran."""
+    decisions = order.rows("decisions", ("subject", *COLUMNS, "subject_kind"))
+    about = decisions.filter(pl.col("subject_kind") == "request").rename({"subject": "request"})
+    turns = order.rows("lifecycle", ("request", "ts_ns", "event"))
+    begun = turns.filter(pl.col("event").is_in([*ENTERS, *LEAVES]))
+    return {
+        "decisions": about.select("request", "seq", *COLUMNS, latest_ns=pl.col("ts_ns").cum_max()),
+        "turns": begun.select("request", "seq", since="ts_ns"),
+    }
+
+
+def _num_by(rows: FlatRows, seq: int) -> int:
+    return int(np.searchsorted(rows.numbers("seq"), seq, "right"))
 
 
 def _last_of(
-    requests: Sequence[str], rows: pl.DataFrame, num: int, first: int = 0
+    requests: Sequence[str], rows: FlatRows, columns: Sequence[str], num: int, first: int = 0
 ) -> dict[str, tuple[Any, ...]]:
-    """The last of the rows from `first` to before `num` of each request, without its `seq`.
+    """The last of the rows from `first` to before `num` of each request.
 
     They are looked for from behind: most were told lately.
     """
     found: dict[str, tuple[Any, ...]] = {}
     missing, width = set(requests), FEW_ROWS
     while missing and num > first:
-        part = rows[max(first, num - width) : num].drop("seq")
-        of_them = part.filter(pl.col("request").is_in(list(missing)))
-        found |= {row[0]: row for row in of_them.iter_rows()}
+        places = rows.texts("request").places_of([*missing], max(first, num - width), num)
+        found |= {row[0]: row for row in rows.rows(places, columns)}
         missing -= found.keys()
         num, width = num - width, width * 8
     return found

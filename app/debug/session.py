@@ -10,48 +10,31 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 
-import numpy as np
 import polars as pl
 
 from stepscope.app.debug.batch_members import known_left_out
 from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
-from stepscope.app.debug.empty import (
-    has_only_empty_batches,
-    has_only_empty_queues,
-    has_only_free_blocks,
-)
 from stepscope.app.debug.engine_state import Forming, State
 from stepscope.app.debug.formed import BEFORE_ALL
+from stepscope.app.debug.held.index import STATE_COLUMNS, Part, order_of
+from stepscope.app.debug.held.index_files import index_of
 from stepscope.app.debug.held.pools import Pool
-from stepscope.app.debug.held.queue_spans import QueueSpans, queue_spans
+from stepscope.app.debug.held.queue_spans import QueueSpans
 from stepscope.app.debug.held.queues import Queues
-from stepscope.app.debug.moments import Moments, Position, Times
+from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.reasons import LeftOut, Reasons
 from stepscope.app.debug.step_batches import Batches
 from stepscope.app.debug.verifying.told_by_steps import Mismatch, mismatches
 from stepscope.app.timeline.lanes.bounds import bounds_of
-from stepscope.ingest.derive.order import Order
-from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
-from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.times import EARLIEST_NS
 from stepscope.ingest.trace import Trace
 
 GRAINS = ("step", "seq", "event")
-STATE_COLUMNS: dict[str, list[str]] = {
-    "batch_rows": ["step", "row", "request", "phase", "num_tokens"],
-    "lifecycle": ["request", "event", "queue_index"],
-    "queue_order": ["ts_ns", "index", "request", "queue"],
-    "allocations": ["resource", "id", "op", "owner", "source"],
-    "core_spans": ["rank", "ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
-}
-
-
 WITH_STEPS = ("steps", "batch_rows")
 """Tables, the first that are looked at, of which a rank that is in them has steps."""
-NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index")
 
 
 class Session:
@@ -66,43 +49,49 @@ class Session:
         """Open a session on a rank; by default on the lowest that has steps, or else anything."""
         self.trace = trace
         self.rank = _first_rank(trace) if rank is None else rank
-        self._order = Order(trace, self.rank)
-        self.moments = Moments(trace, self.rank, self._order)
-        self._reasons = Reasons(self._order)
-        self._batches = self._known_batches()
-        self._queues = self._known_queues()
-        self._slots = self._pool("slot")
-        self._kv_blocks = self._pool("kv-block", is_free=has_only_free_blocks(trace, self.rank))
-        spans = self._rows("core_spans")
-        self._cores = Cores(spans) if len(spans) else None
-        self._order.let_go()
+        index = index_of(trace, self.rank)
+        steps = (index["steps"] or {})["formed"]
+        self.moments = Moments(trace, self.rank, order_of(trace, self.rank, index), steps)
+        self._reasons = Reasons(**index["reasons"] or {})
+        self._batches = Batches(**part) if (part := index["batches"]) is not None else None
+        self._queues = _queues(index["queues"])
+        self._slots = Pool(**part) if (part := index["slots"]) is not None else None
+        self._kv_blocks = Pool(**part) if (part := index["kv_blocks"]) is not None else None
+        self._cores = Cores(**part) if (part := index["cores"]) is not None else None
+        self._index = index  # while it lives, its files stay
         self.position: Position = self._first()
 
     # ── moving ───────────────────────────────────────────────────────────────────────────────
 
     def next(self, grain: str = "step") -> bool:
         """Go to the next step, change or event; False at the end."""
-        stops = self._stops(grain)
+        _known(grain)
         if grain == "step":
             return self._to_step(self._step_place() + 1)
-        here = self._seq if grain == "seq" else self.position.ts_ns
-        place = int(np.searchsorted(stops, here, "right"))
-        return place < len(stops) and self._to(grain, int(stops[place]))
+        stop = (
+            self.moments.changes.after(self._seq)
+            if grain == "seq"
+            else self.moments.event_after(self.position.ts_ns)
+        )
+        return stop is not None and self._to(grain, stop)
 
     def back(self, grain: str = "step") -> bool:
         """Go back to where the step was formed, or to the step, change or event before.
 
         False at the start.
         """
-        stops = self._stops(grain)
+        _known(grain)
         if grain == "step":
             place = self._step_place()
             formed = self.moments.at_step(place) if place >= 0 else self.position
             is_past_it = (self._seq, self.position.ts_ns) > (formed.seq or 0, formed.ts_ns)
             return self._to_step(place if is_past_it else place - 1)
-        here = self._seq if grain == "seq" else self.position.ts_ns
-        place = int(np.searchsorted(stops, here, "left")) - 1
-        return place >= 0 and self._to(grain, int(stops[place]))
+        stop = (
+            self.moments.changes.before(self._seq)
+            if grain == "seq"
+            else self.moments.event_before(self.position.ts_ns)
+        )
+        return stop is not None and self._to(grain, stop)
 
     def goto(
         self, *, step: int | None = None, seq: int | None = None, ts_ns: int | None = None
@@ -122,10 +111,10 @@ class Session:
                 return False
             first_ns, last_ns = within_ns
             return self._to("event", min(max(ts_ns, first_ns), last_ns))
-        stops = self._stops("seq")
-        if seq is None or not len(stops):
+        ends = self.moments.changes.ends()
+        if seq is None or ends is None:
             return False
-        return self._to("seq", int(stops[max(int(np.searchsorted(stops, seq, "right")) - 1, 0)]))
+        return self._to("seq", max(self.moments.changes.before(seq + 1) or 0, ends[0]))
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
@@ -197,13 +186,6 @@ class Session:
     def _seq(self) -> int:
         return BEFORE_ALL if self.position.seq is None else self.position.seq
 
-    def _stops(self, grain: str) -> Times:
-        if grain not in GRAINS:
-            raise ConfigError(f"no grain is called {grain!r}", todo=f"use {', '.join(GRAINS)}")
-        if grain == "event":
-            return self.moments.event_ns
-        return self.moments.step_seq if grain == "step" else self.moments.seqs
-
     def _step_place(self) -> int:
         step = self.position.step
         place = None if step is None else self.moments.place_of(step)
@@ -231,14 +213,6 @@ class Session:
         self.position = position
         return has_moved
 
-    def _rows(self, table: str) -> pl.DataFrame:
-        columns = STATE_COLUMNS[table]
-        needed = [column for column in columns if column in NEEDED]
-        if BY_NAME[table].is_of_state:
-            return self._order.rows(table, columns).drop_nulls(needed)
-        rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
-        return rows.select(columns).drop_nulls(needed).collect()
-
     @cached_property
     def _core_names(self) -> dict[int, CoreName]:
         return core_names(self.trace, self.rank)
@@ -247,30 +221,20 @@ class Session:
     def _first_ns(self) -> int:
         return bounds_of(self.trace)[0]
 
-    def _known_batches(self) -> Batches | None:
-        rows = self._rows("batch_rows")
-        is_known = len(rows) or has_only_empty_batches(self.trace, self.rank)
-        return Batches(rows) if is_known else None
-
-    def _known_queues(self) -> QueueSpans | Queues | None:
-        """The queues of a rank that tells of its requests; what tells of none is not an empty one.
-
-        The same goes for arrivals alone: nobody says when they left the queue.
-        """
-        told = self._rows("lifecycle")
-        is_known = len(told) or has_only_empty_queues(self.trace, self.rank)
-        if not is_known or is_list_of_arrivals(self.trace):
-            return None
-        orders = self._rows("queue_order")
-        return (None if len(orders) else queue_spans(told)) or Queues(told, orders)
-
-    def _pool(self, resource: str, *, is_free: bool = False) -> Pool | None:
-        rows = self._rows("allocations").filter(pl.col("resource") == resource)
-        return Pool(rows) if len(rows) or is_free else None
-
     def _requests(self) -> list[str]:
         names = [self.trace.table(table).select("request") for table in ("lifecycle", "batch_rows")]
         return pl.concat(names).unique().collect()["request"].sort().to_list()
+
+
+def _known(grain: str) -> None:
+    if grain not in GRAINS:
+        raise ConfigError(f"no grain is called {grain!r}", todo=f"use {', '.join(GRAINS)}")
+
+
+def _queues(part: Part) -> QueueSpans | Queues | None:
+    if part is None:
+        return None
+    return QueueSpans(**part) if "waiting" in part else Queues(**part)
 
 
 def _first_rank(trace: Trace) -> int:

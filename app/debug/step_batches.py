@@ -6,29 +6,35 @@ import numpy as np
 import polars as pl
 
 from stepscope.app.debug.engine_state import BatchEntry
+from stepscope.app.debug.held.flat_rows import FlatRows
 
 
 class Batches:
     """The rows of each step's batch, in order."""
 
-    def __init__(self, batch_rows: pl.DataFrame) -> None:
-        """Take the rows of one rank."""
-        rows = batch_rows
-        if not _is_in_order(rows):
-            rows = rows.sort("step", "row", nulls_last=True, maintain_order=True)
-        self._steps = rows["step"].to_numpy()
-        self._seq = rows["seq"]
-        self._entries = rows.select("request", "phase", "num_tokens")
+    def __init__(self, rows: FlatRows) -> None:
+        """Take what `in_order` gives."""
+        self._rows = rows
+        self._steps, self._seq = rows.numbers("step"), rows.numbers("seq")
 
     def of(self, step: int | None, seq: int | None = None) -> tuple[BatchEntry, ...]:
         """The batch of a step, or what is told of it up to a place; empty where it has none."""
         if step is None:
             return ()
         first, last = np.searchsorted(self._steps, (step, step + 1)).tolist()
-        entries = self._entries[first:last]
+        places = np.arange(first, last)
         if seq is not None:
-            entries = entries.filter(self._seq[first:last] <= seq)
-        return tuple(BatchEntry(*entry) for entry in entries.iter_rows())
+            places = places[self._seq[first:last] <= seq]
+        entries = self._rows.rows(places, ("request", "phase", "num_tokens"))
+        return tuple(BatchEntry(*entry) for entry in entries)
+
+
+def in_order(batch_rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one rank by step and place in the batch."""
+    rows = batch_rows
+    if not _is_in_order(rows):
+        rows = rows.sort("step", "row", nulls_last=True, maintain_order=True)
+    return rows.select("step", "seq", "request", "phase", "num_tokens")
 
 
 def _is_in_order(rows: pl.DataFrame) -> bool:

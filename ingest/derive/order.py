@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.ingest.derive.distinct_numbers import distinct
+from stepscope.ingest.derive.order_runs import OrderRuns, Places, Told, runs_of
 from stepscope.ingest.schema import OF_STATE
 from stepscope.ingest.times import EARLIEST_NS, FAR_NS
 from stepscope.ingest.trace import Trace
@@ -50,20 +49,6 @@ def _has_seq(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.select(pl.col("seq").is_not_null().any())
 
 
-Places = npt.NDArray[np.int64]
-
-
-class Moments(NamedTuple):
-    """All places of the order, each once, with the latest time and step of the rows until there.
-
-    Some rows are told later than they happened; `EARLIEST_NS` stands where no step was told yet.
-    """
-
-    seq: Places
-    ts_ns: Places
-    step: Places
-
-
 class _Kept(NamedTuple):
     """Columns of a table in the one order, and which of its rows each is, if not the next."""
 
@@ -78,20 +63,24 @@ class Order:
     own, comes behind the last that was told by its time.
     """
 
-    def __init__(self, trace: Trace, rank: int) -> None:
+    def __init__(
+        self, trace: Trace, rank: int, found: tuple[bool, OrderRuns] | None = None
+    ) -> None:
+        """Order the rows of a rank; `found` says what was found before of the same rows."""
         self._trace = trace
         self._of_rank = pl.col("rank") == rank
-        self.is_recorded = is_recorded(trace, rank)
-        self._kept: dict[str, _Kept] | None = {}
+        self.is_recorded = is_recorded(trace, rank) if found is None else found[0]
+        if found is not None:
+            self.runs = found[1]
+        self._kept: dict[str, _Kept] = {}
 
     def rows(self, table: str, columns: Sequence[str]) -> pl.DataFrame:
         """Some columns of a table, and `seq`, in that order; without rows that have no time.
 
         What was read is kept until `let_go`: who begins a session asks for some of it again.
         """
-        kept = (self._kept or {}).get(table) or self._placed(table)
-        if self._kept is not None:
-            self._kept[table] = kept
+        kept = self._kept.get(table) or self._placed(table)
+        self._kept[table] = kept
         wanted = [name for name in columns if name != "seq"]
         if missing := [name for name in wanted if name not in kept.columns]:
             read = self._timed(table).select(missing).collect()
@@ -99,9 +88,10 @@ class Order:
             kept.columns.update(zip(missing, read, strict=True))
         return pl.DataFrame([*(kept.columns[name] for name in wanted), kept.columns["seq"]])
 
-    def let_go(self) -> None:
-        """Keep no rows from here on."""
-        self._kept = None
+    def let_go(self, tables: Sequence[str] = ()) -> None:
+        """Keep no rows of some tables."""
+        for table in tables:
+            self._kept.pop(table, None)
 
     def numbers(self, table: str) -> pl.Series:
         """Give the place of each row that has a time, as these lie in the table."""
@@ -112,46 +102,37 @@ class Order:
         return rows["seq"].fill_null(by_time)
 
     @cached_property
-    def moments(self) -> Moments:
+    def runs(self) -> OrderRuns:
         """Every place in the order, with the time and the step that had been reached there."""
-        parts = [self.rows(table.name, ("step", "ts_ns")) for table in OF_STATE]
-        seq, places = distinct([part["seq"].to_numpy() for part in parts])
-        reached = []
-        for column in ("ts_ns", "step"):
-            latest = np.full(len(seq), EARLIEST_NS)
-            for part, place in zip(parts, places, strict=True):
-                told = part[column].fill_null(EARLIEST_NS).to_numpy()
-                np.maximum.at(latest, place, told)
-            reached.append(np.maximum.accumulate(latest, out=latest))
-        return Moments(seq, *reached)
+        return runs_of([self._told(table.name) for table in OF_STATE])
 
     def last_by(self, ts_ns: int) -> int:
         """Give the last place that was reached by a time; less than any before the first."""
-        place = int(np.searchsorted(self.moments.ts_ns, ts_ns, "right")) - 1
-        return int(self.moments.seq[place]) if place >= 0 else FIRST - 1
+        return int(self.runs.all_last_by(ts_ns, FIRST - 1))
 
     def all_last_by(self, ts_ns: Places) -> Places:
         """Give for each of many times what `last_by` gives for one."""
-        if not len(ts_ns) or not len(self.moments.seq):
-            return np.full(len(ts_ns), FIRST - 1)
-        place = np.searchsorted(self.moments.ts_ns, ts_ns, "right") - 1
-        return np.where(place >= 0, self.moments.seq[place], FIRST - 1)
+        return self.runs.all_last_by(ts_ns, FIRST - 1)
 
     def step_of(self, seq: int) -> int | None:
         """Give the last step of which something had been told at a place."""
-        place = int(np.searchsorted(self.moments.seq, seq, "right")) - 1
-        step = int(self.moments.step[place]) if place >= 0 else EARLIEST_NS
-        return None if step == EARLIEST_NS else step
+        return self.runs.step_of(seq)
 
     def time_of(self, seq: int) -> int:
         """Give the time that had been reached at a place."""
-        return int(self.times_of([seq])[0])
+        return int(self.runs.times_of([seq])[0])
 
     def times_of(self, seqs: npt.ArrayLike) -> Places:
         """Give the times that had been reached at places; the first of all for what is before."""
-        places = np.searchsorted(self.moments.seq, seqs, "right") - 1
-        times: Places = self.moments.ts_ns[np.maximum(places, 0)]
-        return times
+        return self.runs.times_of(seqs)
+
+    def _told(self, table: str) -> Told:
+        rows = self.rows(table, ("step", "ts_ns"))
+        return Told(
+            rows["seq"].to_numpy(),
+            rows["ts_ns"].to_numpy,
+            lambda: rows["step"].fill_null(EARLIEST_NS).to_numpy(),
+        )
 
     def _timed(self, table: str) -> pl.LazyFrame:
         return self._trace.table(table).filter(self._of_rank).drop_nulls("ts_ns")

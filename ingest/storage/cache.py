@@ -1,9 +1,8 @@
-"""What was read of foreign files, kept as trace directories, so that the second open is instant.
+"""What was made of files, kept in folders, so that the second open is instant.
 
-An entry is a folder `<key>.trace` with the sums of its files in `sums.json`. A column that was
-packed as it was read is a folder beside the table's rows, `spans/packed=args`. An entry is written
-beside its place and put there in one rename; what is damaged is dropped and read again. Nothing
-that goes wrong here is an error: a trace is then read as if there were no cache.
+An entry is a folder `<key>.trace`, or `<key>.index`, with the sums of its files in `sums.json`. It
+is written beside its place and put there in one rename; what is damaged is dropped and made again.
+Nothing that goes wrong here is an error: all is then read as if there were no cache.
 """
 
 from __future__ import annotations
@@ -18,21 +17,16 @@ import tempfile
 import time
 import weakref
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
-from stepscope.ingest.columns import Table
 from stepscope.ingest.errors import ConfigError, StepscopeError
-from stepscope.ingest.frames import Frame, polars_schema, table_named
 from stepscope.ingest.limits import size_of
-from stepscope.ingest.manifest import Manifest, read_manifest, write_manifest
-from stepscope.ingest.schema import TABLES
-from stepscope.ingest.storage.spool import Spooled, beside, unpacked
-from stepscope.ingest.storage.store import sink_parquet
 
 if sys.platform != "win32":
     import fcntl
@@ -42,13 +36,12 @@ OFF = "off"
 MOST_BYTES = 8 << 30
 ABANDONED_S = 3600
 _SUMS = "sums.json"
-_ROWS = "rank=all/000000-000000.parquet"
-_PACKED = "packed="
-_ENTRY = re.compile(r"[0-9a-f]{40}\.trace")
+_ENTRY = re.compile(r"[0-9a-f]{40}\.(trace|index)")
 _FAILURES = (
     OSError, ValueError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError,
     StepscopeError,
 )  # fmt: skip
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +51,6 @@ class Entry:
     folder: Path
     num_bytes: int
     used_ns: int
-
-
-class CachedTables:
-    """Tables and manifest of an entry, which no other process drops while this object lives."""
-
-    def __init__(self, entry: Path) -> None:
-        weakref.finalize(self, os.close, _locked(entry, fcntl.LOCK_SH))
-        _verify(entry)
-        self._rows: dict[str, pl.LazyFrame] = {}
-        self.frames: dict[str, pl.LazyFrame] = {}
-        for table in TABLES:
-            if (folder := entry / table.name).is_dir():
-                self._rows[table.name] = rows = _rows(table, folder)
-                self.frames[table.name] = _with_packed(table, folder, rows)
-        self.manifest = read_manifest(entry / "manifest.json")
-
-    def num_rows(self, name: str) -> int:
-        """Count the rows of a table without looking at what is packed beside them."""
-        rows = self._rows.get(name)
-        return 0 if rows is None else int(rows.select(pl.len()).collect().item())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,35 +71,47 @@ class Cache:
             return "it belongs to someone else"
         return "others may write there" if found.st_mode & 0o022 else None
 
-    def find(self, key: str) -> CachedTables | None:
-        """Open the entry of a key, or drop it where it is damaged."""
-        entry = self._entry(key)
+    def find(self, name: str, opened: Callable[[Path], Found]) -> Found | None:
+        """Open the entry of a name, such as `<key>.trace`, or drop it where it is damaged.
+
+        No other process drops it while what was opened lives.
+        """
+        entry = self.folder / name
         if not entry.is_dir():
             return None
         try:
-            cached = CachedTables(entry)
+            lock = _locked(entry, fcntl.LOCK_SH)
+        except OSError:
+            return None
+        try:
+            _verify(entry)
+            found = opened(entry)
         except _FAILURES:
+            os.close(lock)
             _drop(entry)
             return None
+        weakref.finalize(found, os.close, lock)
         with suppress(OSError):
             os.utime(entry)
-        return cached
+        return found
 
-    def keep(self, key: str, frames: Mapping[str, Frame], manifest: Manifest) -> None:
+    def keep(self, name: str, write: Callable[[Path], None]) -> None:
         """Write an entry where that can be done, and make room for it."""
         draft = None
         try:
-            draft = Path(tempfile.mkdtemp(".tmp", f".{key}.", self.folder))
+            draft = Path(tempfile.mkdtemp(".tmp", f".{name}.", self.folder))
             os.close(_locked(draft, fcntl.LOCK_EX))  # where there are no locks, nothing is kept
-            _write(draft, frames, manifest)
+            write(draft)
+            sums = {str(file.relative_to(draft)): _sum(file) for file in _files(draft)}
+            (draft / _SUMS).write_text(json.dumps(sums))
             if _num_bytes(draft) <= self.most_bytes:
-                draft.rename(self._entry(key))
+                draft.rename(self.folder / name)
         except _FAILURES:
             pass  # no room, no permission, or another process was faster
         finally:
             if draft is not None:
                 shutil.rmtree(draft, ignore_errors=True)
-        self._make_room(key)
+        self._make_room(name)
 
     def entries(self) -> list[Entry]:
         """List what is kept, the least recently used first."""
@@ -143,14 +128,11 @@ class Cache:
         self._sweep(older_than_s=0)
         return len(dropped), sum(entry.num_bytes for entry in dropped)
 
-    def _entry(self, key: str) -> Path:
-        return self.folder / f"{key}.trace"
-
-    def _make_room(self, key: str) -> None:
+    def _make_room(self, name: str) -> None:
         entries = self.entries()
         excess = sum(entry.num_bytes for entry in entries) - self.most_bytes
         for entry in entries:
-            if excess > 0 and entry.folder != self._entry(key) and _drop_unused(entry.folder):
+            if excess > 0 and entry.folder.name != name and _drop_unused(entry.folder):
                 excess -= entry.num_bytes
         self._sweep(ABANDONED_S)
 
@@ -186,40 +168,6 @@ def users_cache() -> Cache | None:
             (shared if shared.is_absolute() else Path.home() / ".cache") / "stepscope", most_bytes
         )
     return None
-
-
-def _write(folder: Path, frames: Mapping[str, Frame], manifest: Manifest) -> None:
-    """Write tables, in the order of their rows, and the manifest; raises where that changes it."""
-    for name, frame in frames.items():
-        _write_table(table_named(name), frame, folder)
-    write_manifest(manifest, folder / "manifest.json")
-    if Manifest.from_json(manifest.to_json()) != manifest:
-        raise ValueError("the manifest does not survive")
-    sums = {str(file.relative_to(folder)): _sum(file) for file in _files(folder)}
-    (folder / _SUMS).write_text(json.dumps(sums))
-
-
-def _write_table(table: Table, frame: Frame, folder: Path) -> None:
-    """Write the rows as in any trace directory, and what is packed as it is, beside them."""
-    rows = frame.rows if isinstance(frame, Spooled) else frame
-    sink_parquet(table, rows, folder / table.name / _ROWS)
-    if isinstance(frame, Spooled):
-        frame.save(folder / table.name / f"{_PACKED}{frame.column}")
-
-
-def _rows(table: Table, folder: Path) -> pl.LazyFrame:
-    return pl.scan_parquet(
-        folder / _ROWS, glob=False, hive_partitioning=False, schema=polars_schema(table)
-    )
-
-
-def _with_packed(table: Table, folder: Path, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows with what was packed, in place of nulls."""
-    for parts in folder.glob(f"{_PACKED}*"):
-        column = parts.name.removeprefix(_PACKED)
-        texts = unpacked(column, sorted(parts.iterdir()))
-        rows = beside(rows.drop(column), texts).select(table.names)
-    return rows
 
 
 def _verify(entry: Path) -> None:

@@ -52,20 +52,21 @@ def _digest(path: Path, sources: Sequence[Path], limits: Limits) -> str | None:
 
 
 @cache
-def code_version() -> str:
-    """Digest the code that reads files: none of it can change and what it gave before stand.
+def code_version(code: Path = _CODE) -> str:
+    """Digest the code in a folder, by default all that reads files.
 
-    Empty where it is installed without its sources.
+    None of it can change and what it gave before stand. Empty where it is installed without its
+    sources.
     """
     files = sorted(
         Path(folder, name)
-        for folder, _, names in os.walk(_CODE)
+        for folder, _, names in os.walk(code)
         for name in names
         if name.endswith(_SUFFIXES)
     )
     digest = hashlib.blake2b(pl.__version__.encode())
     for file in files:
-        digest.update(str(file.relative_to(_CODE)).encode() + b"\0" + file.read_bytes())
+        digest.update(str(file.relative_to(code)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest() if any(file.suffix == ".py" for file in files) else ""
 
 

@@ -8,6 +8,7 @@ several places.
 from __future__ import annotations
 
 import json
+import os
 import random
 import resource
 import statistics
@@ -93,8 +94,13 @@ def _by_place(names: list[str]) -> pl.Expr:
 
 def _in_process(path: Path) -> dict[str, Any]:
     code = PROCESS.format(path=str(path))
+    cache = {"STEPSCOPE_CACHE": str(path.parent / "cache")}
     done = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, **cache},
     )
     measured: dict[str, Any] = json.loads(done.stdout)
     return measured

@@ -1,4 +1,4 @@
-"""`stepscope cache`: what is kept of reading files, and where."""
+"""`stepscope cache`: what is cached of files that were read, and where."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from stepscope.app.printable import plain
               show_default=True, help="Output format.")  # fmt: skip
 @click.pass_context
 def cache(ctx: click.Context, form: str) -> None:
-    """Show the cache of files that were read, which makes opening them again instant.
+    """Show the cache of files that were read and of long runs that were debugged.
+
+    It makes opening them again instant.
 
     STEPSCOPE_CACHE names the cache's folder, or is `off`. STEPSCOPE_CACHE_BYTES is the most that it
     may hold; the least recently used entry is dropped first. A file that has changed is read again.

@@ -206,7 +206,7 @@ class Debugger:
         """A step, or the smallest that is told: a change of state, else whatever happened."""
         if grain == "step":
             return grain
-        return "seq" if len(self.moments.seqs) else "event"
+        return "seq" if self.moments.changes.ends() else "event"
 
     def _ranks_known(self) -> str:
         return f"it has {', '.join(map(str, self.ranks))}" if self.ranks else "it has no rows"

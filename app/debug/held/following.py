@@ -27,6 +27,19 @@ def codes(values: pl.Series) -> Places:
     return coded
 
 
+def order_of(group: Places) -> Places:
+    """Rows by group, and in their order within it.
+
+    Numbers that hold both are sorted where they fit: that takes a tenth of a stable sort.
+    """
+    num_bits = len(group).bit_length()
+    if not len(group) or int(group.max()) >= 1 << 62 - num_bits:
+        return np.argsort(group, kind="stable")
+    both = group << num_bits | np.arange(len(group))
+    both.sort()
+    return both & (1 << num_bits) - 1
+
+
 def next_place(group: Places, is_wanted: npt.NDArray[np.bool_], place: Places) -> Places:
     """The place of the next row of the same group that is wanted; NEVER where none comes.
 
@@ -34,7 +47,7 @@ def next_place(group: Places, is_wanted: npt.NDArray[np.bool_], place: Places) -
     """
     if not len(group):
         return place
-    order = np.argsort(group, kind="stable")
+    order = order_of(group)
     wanted = np.where(is_wanted[order], np.arange(len(group)), len(group))
     following = np.append(np.minimum.accumulate(wanted[::-1])[::-1][1:], len(group))
     of_group = group[order]
@@ -45,12 +58,19 @@ def next_place(group: Places, is_wanted: npt.NDArray[np.bool_], place: Places) -
     return found
 
 
+def seq_of(place: Places, seq: Places) -> Places:
+    """The `seq` of the rows at some places, of which NEVER is none."""
+    if not len(seq):
+        return place
+    return np.where(place == NEVER, NEVER, seq[np.minimum(place, len(seq) - 1)])
+
+
 def by_group(group: Places) -> tuple[Places, npt.NDArray[np.bool_], Places]:
     """Rows sorted by group, whether each so sorted is the first of its group, and by row the next.
 
     The next row of the same group is NEVER where none comes.
     """
-    order = np.argsort(group, kind="stable")
+    order = order_of(group)
     of_group = group[order]
     is_first = np.append(True, of_group[1:] != of_group[:-1])[: len(group)]
     following = np.full(len(group), NEVER)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from stepscope.app.debug.held.following import codes, next_place
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.following import codes, next_place, seq_of
 
 TAKING = ("claim", "move")
 ENDING = ("release", "let-go")
@@ -20,26 +21,32 @@ HANDS = (*TAKING, "share", *ENDING)
 class Pool:
     """The holders of one resource. A block that is shared shows the first that still holds it."""
 
-    def __init__(self, allocations: pl.DataFrame) -> None:
-        """Take the rows of one rank and resource, in the order of their `seq`."""
-        rows = allocations.filter(pl.col("op").is_in(HANDS)).with_row_index("place")
-        self._seq = rows["seq"].to_numpy()
-        holds = _holds(rows)
-        self._from = holds["place"].to_numpy()
-        self._until = holds["until"].to_numpy()
-        self._id = holds["id"].to_numpy()
-        self._owner = holds["owner"]
-        self._last_until = np.maximum.accumulate(self._until)
+    def __init__(self, holds: FlatRows) -> None:
+        """Take what `holds_of` gives."""
+        self._holds = holds
+        self._from, self._until = holds.numbers("from"), holds.numbers("until")
+        self._last_until = holds.numbers("last_until")
 
     def at(self, seq: int) -> dict[int, str]:
         """Holder by number of slot or block, after every row up to `seq`, and that."""
-        num_rows = int(np.searchsorted(self._seq, seq, "right"))
         # All that were claimed before `first` have been let go by then.
-        first = int(np.searchsorted(self._last_until, num_rows))
-        last = int(np.searchsorted(self._from, num_rows))
-        held = first + np.flatnonzero(self._until[first:last] >= num_rows)[::-1]
-        owners = self._owner.gather(held).to_list()
-        return dict(zip(self._id[held].tolist(), owners, strict=True))
+        first = int(np.searchsorted(self._last_until, seq, "right"))
+        last = int(np.searchsorted(self._from, seq, "right"))
+        held = first + np.flatnonzero(self._until[first:last] > seq)[::-1]
+        return dict(self._holds.rows(held, ("id", "owner")))
+
+
+def holds_of(allocations: pl.DataFrame) -> pl.DataFrame:
+    """From which place of the order until which a number was held: id, owner, from, until.
+
+    The rows are those of one rank and resource, in the order of their `seq`. No earlier row is
+    held at `last_until` or later.
+    """
+    rows = allocations.filter(pl.col("op").is_in(HANDS)).with_row_index("place")
+    holds = _holds(rows)
+    until = seq_of(holds["until"].to_numpy(), rows["seq"].to_numpy())
+    frame = pl.DataFrame({"from": holds["seq"], "until": until})
+    return frame.with_columns(holds["id"], holds["owner"], last_until=pl.col("until").cum_max())
 
 
 def _holds(rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.debug.held.following import NEVER, Places, by_group, codes
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.following import NEVER, Places, by_group, codes, seq_of
 from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
 
 WAITS, RUNS, ENDED = 1, 2, 3
@@ -25,52 +26,54 @@ Queue = tuple[str, ...]
 class QueueSpans:
     """Waiting and running requests at any place in the order of their events."""
 
-    def __init__(self, seq: Places, waiting: _Spans, running: _Spans) -> None:
-        self._seq, self._waiting, self._running = seq, waiting, running
+    def __init__(self, waiting: FlatRows, running: FlatRows) -> None:
+        """Take what `queue_spans` gives."""
+        self._waiting, self._running = _Spans(waiting), _Spans(running)
 
     def at(self, seq: int) -> tuple[Queue, Queue]:
         """Waiting and running after every event up to `seq`, and that."""
-        num_told = int(np.searchsorted(self._seq, seq, "right"))
-        return self._waiting.at(num_told), self._running.at(num_told)
+        return self._waiting.at(seq), self._running.at(seq)
 
 
 class _Spans:
     """Spans of requests, in the order of the events at which they began."""
 
-    def __init__(self, events: pl.DataFrame, is_of: npt.NDArray[np.bool_]) -> None:
-        of = events.filter(pl.Series(is_of))
-        self._from, self._until = of["number"].to_numpy(), of["until"].to_numpy()
-        self._rank, self._requests = of["rank"].to_numpy(), of["request"]
-        self._last_until = np.maximum.accumulate(self._until)
+    def __init__(self, spans: FlatRows) -> None:
+        self._from, self._until = spans.numbers("from"), spans.numbers("until")
+        self._rank, self._last_until = spans.numbers("rank"), spans.numbers("last_until")
+        self._requests = spans.texts("request")
 
-    def at(self, num_told: int) -> Queue:
-        """Whose span lasts when so many events were told, in the order of their ranks."""
+    def at(self, seq: int) -> Queue:
+        """Whose span lasts behind a place, in the order of their ranks."""
         # All that began before `first` have ended by then.
-        first = int(np.searchsorted(self._last_until, num_told))
-        last = int(np.searchsorted(self._from, num_told))
-        lasting = first + np.flatnonzero(self._until[first:last] >= num_told)
+        first = int(np.searchsorted(self._last_until, seq, "right"))
+        last = int(np.searchsorted(self._from, seq, "right"))
+        lasting = first + np.flatnonzero(self._until[first:last] > seq)
         in_order = lasting[np.argsort(self._rank[lasting], kind="stable")]
-        return tuple(self._requests.gather(in_order).to_list())
+        return tuple(name or "" for name in self._requests.take(in_order.tolist()))
 
 
-def queue_spans(lifecycle: pl.DataFrame) -> QueueSpans | None:
-    """The spans of one rank's rows, in the order of their `seq`.
+def queue_spans(lifecycle: pl.DataFrame) -> dict[str, pl.DataFrame] | None:
+    """The spans of one rank's rows, in the order of their `seq`: who waits, and who runs.
 
     None where a request was put into the middle of the queue: who stands there has to be known.
     """
     events = _moves(lifecycle)
-    kind, number = events["kind"].to_numpy(), np.arange(len(events))
-    before, until, began = _around(codes(events["request"]), kind)
+    kind, seq = events["kind"].to_numpy(), events["seq"].to_numpy()
+    before, following, began = _around(codes(events["request"]), kind)
     joined = _joined_at(kind, before, events["queue_index"])
     if joined is None:
         return None
     spans = events.select("request").with_columns(
-        number=number, until=until, rank=np.where(kind == RUNS, began, joined)
+        pl.Series("from", seq),
+        until=seq_of(following, seq),
+        rank=np.where(kind == RUNS, began, joined),
     )
-    is_waiting, is_running = kind == WAITS, kind == RUNS
-    return QueueSpans(
-        events["seq"].to_numpy(), _Spans(spans, is_waiting), _Spans(spans, is_running)
-    )
+    of_kind = {"waiting": kind == WAITS, "running": kind == RUNS}
+    return {
+        name: spans.filter(pl.Series(is_of)).with_columns(last_until=pl.col("until").cum_max())
+        for name, is_of in of_kind.items()
+    }
 
 
 def _moves(lifecycle: pl.DataFrame) -> pl.DataFrame:

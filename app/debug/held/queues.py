@@ -12,6 +12,7 @@ from operator import itemgetter
 import numpy as np
 import polars as pl
 
+from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
 
 KEYFRAME_EVERY = 1024
@@ -30,15 +31,10 @@ class Queues:
     apart where queues are long: together they hold at most four ids an event.
     """
 
-    def __init__(self, lifecycle: pl.DataFrame, queue_order: pl.DataFrame | None = None) -> None:
-        """Take the rows of one rank, in the order of their `seq`."""
-        told = lifecycle.select("seq", "request", "event", "queue_index")
-        orders = _orders(queue_order) if queue_order is not None else None
-        self._orders = [] if orders is None else orders["requests"].to_list()
-        parts = [told] if orders is None else [told, _as_events(orders)]
-        events = pl.concat(parts).sort("seq", maintain_order=True)
-        self._seq = events["seq"].to_numpy()
-        self._events = events.select("request", "event", "queue_index")
+    def __init__(self, events: FlatRows, orders: FlatRows) -> None:
+        """Take what `queue_events` gives."""
+        self._events, self._orders = events, orders
+        self._seq, self._order = events.numbers("seq"), orders.numbers("order")
         self._keyframes: list[tuple[int, Queue, Queue]] = [(0, (), ())]
         self._last = self._keyframes[0]
 
@@ -53,19 +49,42 @@ class Queues:
         place = bisect_right(self._keyframes, wanted, key=itemgetter(0)) - 1
         first, waiting, running = self._keyframes[place]
         queues = _Moving(list(waiting), dict.fromkeys(running), set(waiting))
-        rows = self._events[first:wanted].iter_rows()
+        rows = self._events.rows(range(first, wanted), ("request", "event", "queue_index"))
         for number, (request, event, index) in enumerate(rows, first):
             if event == SORTED:
-                queues.sort(self._orders[index])
+                queues.sort(self._as_sorted(index))
             else:
                 queues.apply(request, event, index)
             self._keep(number + 1, queues)
         return tuple(queues.waiting), tuple(queues.running)
 
+    def _as_sorted(self, order: int) -> list[str]:
+        first, last = np.searchsorted(self._order, (order, order + 1)).tolist()
+        return [name for (name,) in self._orders.rows(range(first, last), ("request",))]
+
     def _keep(self, number: int, queues: _Moving) -> None:
         num_ids = len(queues.waiting) + len(queues.running)
         if number - self._keyframes[-1][0] >= max(KEYFRAME_EVERY, num_ids // 4):
             self._keyframes.append((number, tuple(queues.waiting), tuple(queues.running)))
+
+
+def queue_events(
+    lifecycle: pl.DataFrame, queue_order: pl.DataFrame | None = None
+) -> dict[str, pl.DataFrame]:
+    """The events of one rank's rows, in the order of their `seq`, and each queue that was sorted.
+
+    The requests of such a queue bear its `order`, which is the `queue_index` of the event.
+    """
+    told = lifecycle.select("seq", "request", "event", "queue_index")
+    if queue_order is None:
+        return {
+            "events": told.sort("seq", maintain_order=True),
+            "orders": pl.DataFrame(schema={"order": pl.Int64, "request": pl.String}),
+        }
+    orders = _orders(queue_order)
+    events = pl.concat([told, _as_events(orders)]).sort("seq", maintain_order=True)
+    members = orders.select(pl.col("requests").alias("request")).with_row_index("order")
+    return {"events": events, "orders": members.explode("request")}
 
 
 def _orders(queue_order: pl.DataFrame) -> pl.DataFrame:

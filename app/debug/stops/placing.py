@@ -35,7 +35,7 @@ class Places:
 
     def of_changes(self, seqs: Numbers) -> tuple[Numbers, Numbers]:
         """The positions behind changes; the time of a later change is never earlier."""
-        if not len(seqs) or not len(self._moments.seqs):
+        if not len(seqs) or not self._moments.changes.ends():
             return np.zeros(len(seqs), np.int64), seqs
         reached = self._moments.order.times_of(seqs)
         if not len(self._latest_ns):

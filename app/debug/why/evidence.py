@@ -11,7 +11,8 @@ import polars as pl
 from stepscope.app.debug.session import Session
 from stepscope.app.debug.why.rows_by_name import RowsByName
 from stepscope.app.timeline.lanes.bounds import bounds_of
-from stepscope.ingest.derive.order import FIRST, Places
+from stepscope.ingest.derive.order import FIRST
+from stepscope.ingest.derive.order_runs import Places
 
 DECISIONS = (
     "step", "ts_ns", "subject_kind", "subject", "verdict", "reason", "resource", "needed",
@@ -105,7 +106,7 @@ class Evidence:
         A recorder may spend a number on no row (decision 0044): few single ones are not counted.
         """
         places, missing = self._gaps
-        may_be_spent = (missing == 1).sum() <= 1 + len(self.order.moments.seq) // ROWS_A_SPENT
+        may_be_spent = (missing == 1).sum() <= 1 + self.order.runs.num_places // ROWS_A_SPENT
         first, last = np.searchsorted(places, (after, until), "right")
         between = missing[first:last]
         return int(between[between > int(may_be_spent)].sum())
@@ -118,11 +119,11 @@ class Evidence:
     @cached_property
     def _gaps(self) -> tuple[Places, Places]:
         """The places in front of which numbers have no row, and how many."""
-        seq = self.order.moments.seq
-        if not self.order.is_recorded or not len(seq):
-            return seq[:0], seq[:0]
-        missing = np.diff(seq, prepend=min(FIRST, seq[0]) - 1) - 1
-        return seq[missing > 0], missing[missing > 0]
+        first, last = self.order.runs.first, self.order.runs.last
+        if not self.order.is_recorded or not len(first):
+            return first[:0], first[:0]
+        missing = first - np.append(min(FIRST, first[0]) - 1, last[:-1]) - 1
+        return first[missing > 0], missing[missing > 0]
 
     def _decided(self, kind: str) -> RowsByName:
         rows = self._decisions.filter(pl.col("subject_kind") == kind)

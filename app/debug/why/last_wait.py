@@ -40,8 +40,8 @@ def _of_request(session: Session, told: Evidence, who: Subject) -> Position:
     if moves and moves[-1]["event"] == "reject":
         return session.moments.at_seq(moves[-1]["seq"])
     if last is None:
-        seqs = session.moments.seqs
-        return session.moments.at_seq(int(seqs[-1])) if len(seqs) else session.position
+        ends = session.moments.changes.ends()
+        return session.moments.at_seq(ends[1]) if ends else session.position
     came = max((row["seq"] for row in rows if row["seq"] < last["seq"]), default=last["seq"])
     place = int(np.searchsorted(session.moments.step_seq, last["seq"])) - 1
     if place >= 0 and session.moments.step_seq[place] >= came:

@@ -29,7 +29,7 @@ class Walk(RuleBasedStateMachine):
         super().__init__()
         self.session, self.judge = Session(self.run.trace), Session(self.run.trace)
         self.held = {snapshot["step"]: snapshot for snapshot in self.run.truth.of_steps()}
-        self.steps, self.seqs = list(self.held), self.session.moments.seqs.tolist()
+        self.steps, self.seqs = list(self.held), self.session.moments.changes.every().tolist()
 
     @rule(grain=st.sampled_from(("step", "seq")), count=st.integers(1, 5))
     def forward(self, grain: str, count: int) -> None:

@@ -82,8 +82,8 @@ def test_what_was_told_late_makes_no_time_go_back() -> None:
     )
 
     order = Order(trace, 0)
-    assert order.moments.ts_ns.tolist() == [10, 10, 20]
-    assert order.moments.step.tolist() == [1, 1, 2]
+    assert order.times_of([1, 2, 3]).tolist() == [10, 10, 20]
+    assert [order.step_of(seq) for seq in (0, 1, 2, 3)] == [None, 1, 1, 2]
     assert [order.last_by(ts_ns) for ts_ns in (9, 10, 19, 20)] == [0, 2, 2, 3]
     assert [order.time_of(seq) for seq in (0, 2, 3)] == [10, 10, 20]
 
@@ -91,7 +91,7 @@ def test_what_was_told_late_makes_no_time_go_back() -> None:
 def test_rows_of_one_call_are_one_place() -> None:
     trace = trace_of(allocations=[taken(1, 5, seq=4), taken(2, 5, seq=4), taken(3, 5, seq=6)])
 
-    assert Order(trace, 0).moments.seq.tolist() == [4, 6]
+    assert Order(trace, 0).runs.every().tolist() == [4, 6]
 
 
 def test_a_recorder_makes_an_order_and_a_trace_of_steps_needs_none(tmp_path: Path) -> None:
@@ -110,11 +110,12 @@ def test_places_are_the_same_however_many_numbers_are_left_out(gap: int) -> None
         allocations=[taken(1, 20, seq=gap), taken(2, 40, None, seq=2 * gap)],
     )
 
-    seq, ts_ns, step = Order(trace, 0).moments
+    order = Order(trace, 0)
+    seqs = order.runs.every()
 
-    assert seq.tolist() == [gap, 2 * gap, 3 * gap]
-    assert ts_ns.tolist() == [30, 40, 40]
-    assert step.tolist() == [1, 1, 2]
+    assert seqs.tolist() == [gap, 2 * gap, 3 * gap]
+    assert order.times_of(seqs).tolist() == [30, 40, 40]
+    assert [order.step_of(seq) for seq in seqs.tolist()] == [1, 1, 2]
 
 
 def test_what_nothing_was_told_of_has_no_places_and_times_before_the_first_have_none() -> None:

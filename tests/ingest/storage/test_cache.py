@@ -22,6 +22,7 @@ from stepscope.ingest.readers import reader_of
 from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.storage.cache import Cache
+from stepscope.ingest.storage.cached_tables import write_tables
 from stepscope.ingest.storage.spool import Spooled
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import one_event
@@ -172,7 +173,8 @@ def test_a_manifest_that_json_would_change_is_not_kept(kept: Cache, tmp_path: Pa
     config: Mapping[Any, Any] = {1: "one"}
     assert kept.unusable() is None
 
-    kept.keep("0" * 40, frames, replace(trace.manifest, config=dict(config)))
+    manifest = replace(trace.manifest, config=dict(config))
+    kept.keep(f"{'0' * 40}.trace", lambda folder: write_tables(folder, frames, manifest))
 
     assert list(kept.folder.iterdir()) == []
 

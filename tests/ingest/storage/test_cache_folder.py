@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from stepscope.ingest.errors import ConfigError, TraceError
-from stepscope.ingest.storage import cache as cache_module
+from stepscope.ingest.storage import cached_tables
 from stepscope.ingest.storage.cache import Cache, users_cache
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import one_event
@@ -72,7 +72,7 @@ def test_a_full_or_read_only_disk_is_no_matter(
     def fail(*_: object) -> NoReturn:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(cache_module, "sink_parquet", fail)
+    monkeypatch.setattr(cached_tables, "sink_parquet", fail)
 
     assert names(Trace.open(small)) == ["a"]
     assert list(kept.folder.iterdir()) == []

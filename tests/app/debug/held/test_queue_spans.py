@@ -7,12 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.debug.held.queue_spans import queue_spans
-from stepscope.app.debug.held.queues import Queues
+from stepscope.app.debug.held.index import laid_out
+from stepscope.app.debug.held.queue_spans import QueueSpans, queue_spans
 from stepscope.ingest.schema import LIFECYCLE_EVENTS
-from tests.app.debug.held.test_queues import Rows, frame_of, lifecycles
+from tests.app.debug.held.test_queues import Rows, frame_of, lifecycles, queues_of
 
 END = 31
+
+
+def spans_of(told: pl.DataFrame) -> QueueSpans | None:
+    part = laid_out(queue_spans(told))
+    return None if part is None else QueueSpans(**part)
 
 
 @st.composite
@@ -33,7 +38,7 @@ def at_the_ends(draw: st.DrawFn) -> Rows:
 def test_spans_say_at_every_place_what_applying_the_events_says(rows: Rows) -> None:
     told = frame_of("lifecycle", rows)
 
-    spans, applied = queue_spans(told), Queues(told)
+    spans, applied = spans_of(told), queues_of(told)
 
     assert spans is not None
     assert [spans.at(ts_ns) for ts_ns in range(-1, END)] == [
@@ -45,7 +50,7 @@ def test_spans_say_at_every_place_what_applying_the_events_says(rows: Rows) -> N
 def test_spans_are_right_or_are_not_given(rows: Rows) -> None:
     told = frame_of("lifecycle", rows)
 
-    spans, applied = queue_spans(told), Queues(told)
+    spans, applied = spans_of(told), queues_of(told)
 
     if spans is not None:
         assert all(spans.at(ts_ns) == applied.at(ts_ns) for ts_ns in range(-1, END))
@@ -63,7 +68,7 @@ def test_no_spans_are_given_where_somebody_is_put_into_the_middle(index: int) ->
 
 
 def test_nobody_waits_or_runs_where_nothing_is_told() -> None:
-    spans = queue_spans(frame_of("lifecycle", []))
+    spans = spans_of(frame_of("lifecycle", []))
 
     assert spans is not None
     assert spans.at(0) == ((), ())
@@ -75,7 +80,7 @@ def test_many_requests_are_found_at_any_place() -> None:
         event=pl.lit("arrive"), queue_index=pl.lit(None, pl.Int32)
     )
 
-    spans = queue_spans(told)
+    spans = spans_of(told)
 
     assert spans is not None
     assert spans.at(2) == (("r0", "r1", "r2"), ())

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.debug.held import queues
-from stepscope.app.debug.held.pools import Pool
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.index import laid_out
+from stepscope.app.debug.held.pools import Pool, holds_of
 from stepscope.app.debug.held.queues import Queues
 from stepscope.ingest.schema import ALLOCATION_OPS, LIFECYCLE_EVENTS
 from tests import traces
@@ -22,6 +24,11 @@ Rows = list[dict[str, Any]]
 def frame_of(table: str, rows: Rows) -> pl.DataFrame:
     """Rows of a table whose place in the order is their time."""
     return traces.frame_of(table, rows).with_columns(seq="ts_ns")
+
+
+def queues_of(lifecycle: pl.DataFrame, queue_order: pl.DataFrame | None = None) -> Queues:
+    """The queues of some rows."""
+    return Queues(**laid_out(queues.queue_events(lifecycle, queue_order)) or {})
 
 
 @st.composite
@@ -58,7 +65,7 @@ def replayed(rows: Rows, ts_ns: int) -> dict[int, str]:
 
 @given(allocations(), st.integers(-1, 13))
 def test_the_holders_of_blocks_are_those_of_replaying_every_row(rows: Rows, ts_ns: int) -> None:
-    pool = Pool(frame_of("allocations", rows))
+    pool = Pool(FlatRows.of(holds_of(frame_of("allocations", rows))))
 
     assert pool.at(ts_ns) == replayed(rows, ts_ns)
 
@@ -82,16 +89,16 @@ def test_queues_at_any_time_do_not_depend_on_what_was_asked_before(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queues, "KEYFRAME_EVERY", 3)
-        wandering = Queues(frame_of("lifecycle", rows))
+        wandering = queues_of(frame_of("lifecycle", rows))
         reached = [wandering.at(ts_ns) for ts_ns in times]
 
-    fresh = [Queues(frame_of("lifecycle", rows)).at(ts_ns) for ts_ns in times]
+    fresh = [queues_of(frame_of("lifecycle", rows)).at(ts_ns) for ts_ns in times]
     assert reached == fresh
 
 
 @given(lifecycles())
 def test_nobody_waits_and_runs_at_once_or_twice(rows: Rows) -> None:
-    waiting, running = Queues(frame_of("lifecycle", rows)).at(31)
+    waiting, running = queues_of(frame_of("lifecycle", rows)).at(31)
 
     assert len({*waiting, *running}) == len(waiting) + len(running)
 
@@ -106,11 +113,11 @@ def test_a_request_takes_the_place_in_the_queue_that_the_event_names() -> None:
         {"ts_ns": 5, "request": "d", "event": "arrive"},
         {"ts_ns": 6, "request": "b", "event": "admit"},
     ]
-    queues = Queues(frame_of("lifecycle", rows))
+    found = queues_of(frame_of("lifecycle", rows))
 
-    assert queues.at(2) == (("a", "c", "b"), ())
-    assert queues.at(3) == (("c", "b"), ("a",))
-    assert queues.at(6) == (("a", "c", "d"), ("b",))
+    assert found.at(2) == (("a", "c", "b"), ())
+    assert found.at(3) == (("c", "b"), ("a",))
+    assert found.at(6) == (("a", "c", "d"), ("b",))
 
 
 def test_a_queue_that_was_sorted_anew_stands_in_its_order() -> None:
@@ -124,22 +131,22 @@ def test_a_queue_that_was_sorted_anew_stands_in_its_order() -> None:
         {"ts_ns": 7, "request": "e", "event": "arrive"},
     ]
 
-    queues = Queues(frame_of("lifecycle", [*rows, *later]), frame_of("queue_order", orders))
+    found = queues_of(frame_of("lifecycle", [*rows, *later]), frame_of("queue_order", orders))
 
-    assert queues.at(5) == (("a", "b", "d"), ("c",))
-    assert queues.at(6) == (("d", "b", "a"), ("c",))
-    assert queues.at(7) == (("d", "b", "a", "e"), ("c",))
+    assert found.at(5) == (("a", "b", "d"), ("c",))
+    assert found.at(6) == (("d", "b", "a"), ("c",))
+    assert found.at(7) == (("d", "b", "a", "e"), ("c",))
 
 
 def test_keyframes_hold_at_most_four_ids_an_event() -> None:
     rows = [
         {"ts_ns": n, "request": f"r{n}", "event": "arrive", "queue_index": n} for n in range(9000)
     ]
-    queues = Queues(frame_of("lifecycle", rows))
+    long = queues_of(frame_of("lifecycle", rows))
 
-    queues.at(9000)
+    long.at(9000)
 
-    kept = queues._keyframes
+    kept = long._keyframes
     assert len(kept) > 6
     assert sum(len(waiting) for _, waiting, _ in kept) <= 4 * len(rows)
 
@@ -153,4 +160,4 @@ def test_rows_are_applied_in_the_order_of_their_times() -> None:
         ],
     )
 
-    assert Queues(pl.DataFrame(rows)).at(9) == ((), ("a",))
+    assert queues_of(rows).at(9) == ((), ("a",))

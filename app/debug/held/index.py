@@ -1,0 +1,171 @@
+"""All that a session needs of a rank, made of its rows once: the parts, each a few flat tables.
+
+None stands for a part of which nobody told: that is not the same as one without rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import polars as pl
+
+from stepscope.app.debug.cores import given_spans
+from stepscope.app.debug.empty import (
+    has_only_empty_batches,
+    has_only_empty_queues,
+    has_only_free_blocks,
+)
+from stepscope.app.debug.formed import formed_steps
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.pools import holds_of
+from stepscope.app.debug.held.queue_spans import queue_spans
+from stepscope.app.debug.held.queues import queue_events
+from stepscope.app.debug.reasons import SOUGHT, told_reasons
+from stepscope.app.debug.step_batches import in_order
+from stepscope.ingest.derive.order import Order
+from stepscope.ingest.derive.order_runs import OrderRuns
+from stepscope.ingest.derive.states import is_list_of_arrivals
+from stepscope.ingest.schema import BY_NAME
+from stepscope.ingest.trace import Trace
+
+STATE_COLUMNS: dict[str, list[str]] = {
+    "batch_rows": ["step", "row", "request", "phase", "num_tokens"],
+    "lifecycle": ["request", "event", "queue_index"],
+    "queue_order": ["ts_ns", "index", "request", "queue"],
+    "allocations": ["resource", "id", "op", "owner", "source"],
+    "core_spans": ["rank", "ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
+}
+NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index")
+
+Frames = Mapping[str, pl.DataFrame] | None
+Part = Mapping[str, FlatRows] | None
+Index = Mapping[str, Part]
+Used = TypeVar("Used")
+Lane = Sequence[tuple[str, Callable[["Made"], Frames], tuple[str, ...]]]
+
+
+class Made:
+    """The rows of one rank, and the parts that are made of them."""
+
+    def __init__(self, trace: Trace, rank: int) -> None:
+        self.trace, self.rank = trace, rank
+        self.order = Order(trace, rank)
+
+    def parts(self, use: Callable[[str, Part], Used]) -> dict[str, Used]:
+        """Make each part, and use it at once: two beside each other, once the order is known."""
+        used = {"order": use("order", laid_out(self.of_order()))}
+        with ThreadPoolExecutor(len(BESIDE)) as workers:
+            lanes = [workers.submit(self._one_after_another, lane, use) for lane in BESIDE]
+        for lane in lanes:
+            used |= lane.result()
+        return used
+
+    def _one_after_another(self, lane: Lane, use: Callable[[str, Part], Used]) -> dict[str, Used]:
+        used = {}
+        for name, make, no_longer in lane:
+            used[name] = use(name, laid_out(make(self)))
+            self.order.let_go(no_longer)
+        return used
+
+    def rows(self, table: str) -> pl.DataFrame:
+        """The rows of a table that tell of the state, each of what it needs to say so."""
+        columns = STATE_COLUMNS[table]
+        needed = [column for column in columns if column in NEEDED]
+        if BY_NAME[table].is_of_state:
+            return self.order.rows(table, columns).drop_nulls(needed)
+        rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
+        return rows.select(columns).drop_nulls(needed).collect()
+
+    def of_order(self) -> Frames:
+        """The runs of the order, and whether it was recorded."""
+        runs = self.order.runs
+        return {
+            "places": pl.DataFrame({"first": runs.first, "last": runs.last}),
+            "times": pl.DataFrame({"time_from": runs.time_from, "ts_ns": runs.ts_ns}),
+            "steps": pl.DataFrame({"step_from": runs.step_from, "step": runs.step}),
+            "how": pl.DataFrame({"is_recorded": [int(self.order.is_recorded)]}),
+        }
+
+    def of_steps(self) -> Frames:
+        """When each step's batch was formed."""
+        return {"formed": formed_steps(self.order, is_closed=self.trace.manifest.closed)}
+
+    def of_reasons(self) -> Frames:
+        """What was decided about requests."""
+        return told_reasons(self.order)
+
+    def of_batches(self) -> Frames:
+        """Who was in each step's batch."""
+        rows = self.rows("batch_rows")
+        is_known = len(rows) or has_only_empty_batches(self.trace, self.rank)
+        return {"rows": in_order(rows)} if is_known else None
+
+    def of_queues(self) -> Frames:
+        """The queues of a rank that tells of its requests; what tells of none is not an empty one.
+
+        The same goes for arrivals alone: nobody says when they left the queue.
+        """
+        told = self.rows("lifecycle")
+        is_known = len(told) or has_only_empty_queues(self.trace, self.rank)
+        if not is_known or is_list_of_arrivals(self.trace):
+            return None
+        orders = self.rows("queue_order")
+        return (None if len(orders) else queue_spans(told)) or queue_events(told, orders)
+
+    def of_slots(self) -> Frames:
+        """Who held which slot."""
+        return self._pool("slot", is_free=False)
+
+    def of_kv_blocks(self) -> Frames:
+        """Who held which KV block."""
+        return self._pool("kv-block", is_free=has_only_free_blocks(self.trace, self.rank))
+
+    def of_cores(self) -> Frames:
+        """What the cores ran."""
+        spans = self.rows("core_spans")
+        return given_spans(spans) if len(spans) else None
+
+    def _pool(self, resource: str, *, is_free: bool) -> Frames:
+        rows = self.rows("allocations").filter(pl.col("resource") == resource)
+        return {"holds": holds_of(rows)} if len(rows) or is_free else None
+
+
+BESIDE: tuple[Lane, ...] = (
+    (
+        ("steps", Made.of_steps, ("steps",)),
+        ("reasons", Made.of_reasons, ("decisions",)),
+        ("queues", Made.of_queues, ("lifecycle", "queue_order")),
+    ),
+    (
+        ("slots", Made.of_slots, ()),
+        ("kv_blocks", Made.of_kv_blocks, ("allocations",)),
+        ("batches", Made.of_batches, ("batch_rows",)),
+        ("cores", Made.of_cores, ()),
+    ),
+)
+"""All parts but the order: those that are made one after the other, and beside them the others.
+
+With each go the tables that none behind it asks for.
+"""
+
+
+def made_in_memory(trace: Trace, rank: int) -> Index:
+    """Make all parts."""
+    return Made(trace, rank).parts(lambda _, part: part)
+
+
+def laid_out(part: Frames) -> Part:
+    """The frames of a part as flat rows."""
+    if part is None:
+        return None
+    return {name: FlatRows.of(rows, SOUGHT.get(name)) for name, rows in part.items()}
+
+
+def order_of(trace: Trace, rank: int, index: Index) -> Order:
+    """The order of a rank's rows, as it was found."""
+    part = index["order"] or {}
+    arrays = {name: array for rows in part.values() for name, array in rows.arrays().items()}
+    is_recorded = bool(arrays.pop("is_recorded")[0])
+    return Order(trace, rank, (is_recorded, OrderRuns(**arrays)))
