@@ -52,15 +52,16 @@ def _digest(path: Path, sources: Sequence[Path], limits: Limits) -> str | None:
 
 
 @cache
-def code_version(code: Path = _CODE) -> str:
+def code_version(folder: Path | None = None) -> str:
     """Digest the code in a folder, by default all that reads files.
 
     None of it can change and what it gave before stand. Empty where it is installed without its
     sources.
     """
+    code = folder or _CODE
     files = sorted(
-        Path(folder, name)
-        for folder, _, names in os.walk(code)
+        Path(inside, name)
+        for inside, _, names in os.walk(code)
         for name in names
         if name.endswith(_SUFFIXES)
     )
