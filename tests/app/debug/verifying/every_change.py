@@ -51,8 +51,9 @@ def differences(run: Run, folder: Path) -> list[str]:
         return []  # task graphs alone: nobody schedules
     session = Session(Trace.open(out))
     seqs, apart = list(seen.held), excepted(run) | LEFT_OUT | PASSED.get(str(run), set())
-    if seqs != session.moments.seqs.tolist():
-        return [f"{len(seqs)} changes were told, {len(session.moments.seqs)} are there"]
+    changes = session.moments.changes
+    if seqs != changes.every().tolist():
+        return [f"{len(seqs)} changes were told, {changes.num_places} are there"]
     ways = {"forward": seqs, "by jumps": sorted(seqs, key=lambda seq: seq * 7919 % 1009)}
     said = {way: _first(session, seen, each, way, apart) for way, each in ways.items()}
     return [f"{way}: {first}" for way, first in said.items() if first]
