@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from stepscope.engine.clock import Clock, VirtualClock, WallClock
@@ -19,6 +19,7 @@ from stepscope.engine.parallel.shares.models import model_kind
 from stepscope.engine.parallel.shares.rank_model import model_config
 from stepscope.engine.requests.content import prompt_tokens
 from stepscope.engine.serving.engine import Engine
+from stepscope.engine.serving.observing import Observer, observer_of
 from stepscope.engine.workloads.workload import Workload
 
 if TYPE_CHECKING:
@@ -32,21 +33,30 @@ if TYPE_CHECKING:
 class Group:
     """A head, here, and its workers: threads on virtual time, or processes on real time.
 
-    Processes wait `timeout_s` for each other in a collective.
+    Processes wait `timeout_s` for each other in a collective. `observer` is shown what each rank
+    holds, as far as it asks for it and the rank is in this process.
     """
 
     config: ParallelConfig
     workers: Workers | None
     timeout_s: float
+    observer: Observer | None = None
 
     @classmethod
     @contextmanager
-    def started(cls, config: ParallelConfig, timeout_s: float, *, is_real: bool) -> Iterator[Group]:
+    def started(
+        cls,
+        config: ParallelConfig,
+        timeout_s: float,
+        *,
+        is_real: bool,
+        observer: Observer | None = None,
+    ) -> Iterator[Group]:
         """Give a group whose workers are ready; they are gone when this is left."""
         with ExitStack() as stack:
             workers = stack.enter_context(_processes(config)) if is_real else None
             stack.enter_context(model_kind(config.model).computing())
-            yield cls(config, workers, timeout_s)
+            yield cls(config, workers, timeout_s, observer)
 
     def clock(self) -> Clock:
         """Return a clock that begins now, or a virtual one."""
@@ -61,7 +71,8 @@ class Group:
         if self.workers and isinstance(clock, WallClock) and self.config.world_size > 1:
             among = self.workers.head(self.config, clock, recorder, journal, self.timeout_s)
         else:
-            among = threads(self.config, clock, recorder, journal)
+            of_rank = partial(observer_of, self.observer)
+            among = threads(self.config, clock, recorder, journal, of_rank)
         with among as member:
             yield member
 

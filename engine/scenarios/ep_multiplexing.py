@@ -188,7 +188,9 @@ class EpMultiplexing:
             **as_given(values, options),
         }  # fmt: skip
         is_real = executed_by.is_real_time
-        with Group.started(parallel, values["timeout_s"], is_real=is_real) as group:
+        with Group.started(
+            parallel, values["timeout_s"], is_real=is_real, observer=options.observer
+        ) as group:
             alone = answers_alone(parallel, asked)
             clock = group.clock()
             epoch_ns = clock.epoch_ns if isinstance(clock, WallClock) else None

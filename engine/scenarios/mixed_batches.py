@@ -157,6 +157,7 @@ from stepscope.engine.scenarios.mixed_setups import (
 )
 from stepscope.engine.serving.data_parallel import LockStep
 from stepscope.engine.serving.engine import Engine
+from stepscope.engine.serving.observing import observer_of
 from stepscope.engine.workloads.workload import Workload
 
 
@@ -208,7 +209,7 @@ class MixedBatches:
                     run.paged(config, priced(cost, config, values, options.seed)),
                     VirtualClock() if rank else run.clock,
                     recorders[rank],
-                    None if rank else options.observer,
+                    observer_of(options.observer, rank),
                 )
                 for rank, share in enumerate(shares)
             ]  # fmt: skip

@@ -27,6 +27,26 @@ class ChangeObserver(Protocol):
         ...
 
 
+@runtime_checkable
+class RankObserver(Protocol):
+    """An observer of a run of several ranks, which has another for each rank but the first."""
+
+    def __call__(self, snapshot: dict[str, Any]) -> None:
+        """Take what rank 0 holds."""
+        ...
+
+    def of_rank(self, rank: int) -> Observer:
+        """Give who is shown what another rank holds."""
+        ...
+
+
+def observer_of(observer: Observer | None, rank: int) -> Observer | None:
+    """Give who is shown what a rank holds: of those behind the first only if somebody asks."""
+    if not rank:
+        return observer
+    return observer.of_rank(rank) if isinstance(observer, RankObserver) else None
+
+
 class Announced:
     """A recorder each of whose rows of the scheduler's state is followed by a call with its `seq`.
 

@@ -14,7 +14,7 @@ from stepscope.engine.parallel.links.link import Link
 from stepscope.engine.parallel.links.transport import Disconnected, Transport
 from stepscope.engine.parallel.protocol import ProtocolError
 from stepscope.engine.parallel.rank_config import ParallelConfig
-from stepscope.engine.parallel.ranks.worker import Worker
+from stepscope.engine.parallel.ranks.worker import Observer, Worker
 from stepscope.engine.parallel.shares.access_log import AccessLog
 from stepscope.engine.parallel.shares.share import Share
 from stepscope.ingest.manifest import ClockInfo
@@ -88,13 +88,17 @@ def no_time(ns: int) -> None:
     """Let no virtual time pass, where time is real."""
 
 
-def serve(member: Member) -> str:
-    """Do what the head says until the end, then leave; return why it ended."""
+def serve(member: Member, observer: Observer | None = None) -> str:
+    """Do what the head says until the end, then leave; return why it ended.
+
+    `observer` is shown what the worker holds at each of its steps.
+    """
     why = SHUT_DOWN
     try:
         Worker(
-            member.wire, member.share, member.clock, member.recorder, member.config.faults
-        ).serve()
+            member.wire, member.share, member.clock, member.recorder, member.config.faults,
+            observer,
+        ).serve()  # fmt: skip
     except Disconnected as error:
         why = str(error)
     except ProtocolError as error:

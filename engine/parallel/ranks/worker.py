@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from stepscope.engine.clock import Clock
 from stepscope.engine.parallel.links.command_wire import Command, Wire
@@ -18,6 +19,8 @@ from stepscope.engine.parallel.protocol import (
 )
 from stepscope.engine.parallel.ranks.worker_slots import WorkerSlots
 
+Observer = Callable[[dict[str, Any]], None]
+
 if TYPE_CHECKING:
     from stepscope.engine.parallel.shares.share import Share
     from stepscope.ingest.recorder import Recorder
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
 class Worker:
     """Carries out one command after the other; each is a step of its own in the worker's rows.
 
-    A worker knows slots and tokens, not requests: it writes no rows of batches.
+    A worker knows slots and tokens, not requests: it writes no rows of batches. `observer` is shown
+    its slots as they were when it began to compute, once it has: a step that never ends has no row.
     """
 
     def __init__(
@@ -36,11 +40,13 @@ class Worker:
         clock: Clock,
         recorder: Recorder | None = None,
         faults: frozenset[str] = frozenset(),
+        observer: Observer | None = None,
     ) -> None:
         self._wire = wire
         self._share = share
         self._clock = clock
         self._recorder = recorder
+        self._observer = observer
         self._step = 0
         self._slots = WorkerSlots(share.num_slots, self._note_slot, faults)
 
@@ -62,11 +68,18 @@ class Worker:
             self._share.free(self._slots.allocate(command.slot))
         elif command.name == FREE:
             self._share.free(self._slots.free(command.slot))
-        elif command.name == PREFILL:
+        else:
+            self._compute(command, began_ns)
+        return True
+
+    def _compute(self, command: Command, began_ns: int) -> None:
+        held = {"ts_ns": began_ns, "step": self._step, "slots": self._slots.owner}
+        if command.name == PREFILL:
             self._note_step("prefill", self._prefill(command), began_ns)
         else:
             self._note_step("decode", self._decode(command), began_ns)
-        return True
+        if self._observer:
+            self._observer(held)
 
     def _prefill(self, command: Command) -> int:
         slot = self._slots.own(command.slot, PREFILL)

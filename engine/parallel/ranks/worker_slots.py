@@ -27,6 +27,11 @@ class WorkerSlots:
         for slot in reversed(asked) if faults & IN_ANOTHER_ORDER else asked:
             self.allocate(slot)
 
+    @property
+    def owner(self) -> dict[int, str]:
+        """Who has each slot of the worker's own that is taken."""
+        return dict(self._pool.owner)
+
     def allocate(self, slot: int) -> int:
         """Free who has the slot, if anybody, and give it to a new one; return the worker's own."""
         self._check_range(slot)

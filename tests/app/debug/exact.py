@@ -62,11 +62,24 @@ def needs_torch(run: Run) -> bool:
 
 
 def differences(run: Run, folder: Path) -> list[str]:
-    """Record a run, and compare each step's state; one line for each way that comes to another."""
+    """Record a run, and compare each step's state on each rank; one line for each that differs."""
     truth, out = Truth(), folder / "run.trace"
     options = replace(run.options, observer=truth)
     run_to_its_end(scenario(run.scenario), run.variant, out, options)
-    session, steps = Session(Trace.open(out)), truth.of_steps()
+    trace = Trace.open(out)
+    found = _of_rank(run, Session(trace), truth)
+    for rank, other in sorted(truth.others.items()):
+        of_rank = _of_rank(run, Session(trace, rank), other)
+        found += [f"rank {rank}: {each}" for each in of_rank]
+    return found
+
+
+def _of_rank(run: Run, session: Session, truth: Truth) -> list[str]:
+    """What is not as a rank held it, on each way to its steps."""
+    steps = truth.of_steps()
+    known, shown = [held["step"] for held in steps], session.moments.steps
+    if steps and known != shown:
+        return [f"steps {known[-3:]} were formed, and {shown[-3:]} are there"]
     jumps = sorted(steps, key=lambda held: held["step"] * 7919 % 1009)
     if run.fault and run.fault.name in HANGS:
         steps, jumps = (

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from stepscope.app.debug import Session
+from stepscope.engine.scenarios import Options, scenario
 from tests.app.debug.exact import all_runs, differences, named, needs_torch
-from tests.app.debug.test_state import recorded
+from tests.app.debug.test_state import Truth, recorded
 from tests.replays import SMALL, Run
 
 VARIANTS = {
@@ -34,6 +35,14 @@ def test_the_state_at_every_step_is_what_the_engine_held_and_what_the_step_count
         session.goto(step=snapshot["step"])
         assert session.state.as_dict() == snapshot
     assert session.verify() == []
+
+
+def test_the_other_ranks_of_a_run_are_compared_too(tmp_path: Path) -> None:
+    truth = Truth()
+    options = Options(settings=SMALL["ep-multiplexing"], observer=truth)
+    scenario("ep-multiplexing").record("after", tmp_path / "run.trace", options)
+
+    assert {rank: len(other.of_steps()) > 0 for rank, other in truth.others.items()} == {1: True}
 
 
 OTHERS = {

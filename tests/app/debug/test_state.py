@@ -27,11 +27,16 @@ class Truth:
     """The snapshots of a run in the order in which they were taken, sharing what did not change."""
 
     snapshots: list[Snapshot] = field(default_factory=list)
+    others: dict[int, Truth] = field(default_factory=dict)
 
     def __call__(self, snapshot: Snapshot) -> None:
         if self.snapshots:
             _share(snapshot, self.snapshots[-1])
         self.snapshots.append(snapshot)
+
+    def of_rank(self, rank: int) -> Truth:
+        """What another rank of the run held."""
+        return self.others.setdefault(rank, Truth())
 
     def of_steps(self) -> list[Snapshot]:
         """The first snapshot of each step: the one when its batch was formed."""
