@@ -1,8 +1,9 @@
 """Whether the state that a session shows is what the engine held, at every step: `make exact`.
 
 Every variant of every scenario with each of its executors, and every fault, is recorded while an
-observer keeps what the engine held. A session walks through the trace forward, backward and by
-jumps; the first step that is not the same is printed, and what of it.
+observer keeps what the engine held, on each rank that is in its process: workers under gloo are
+not. A session walks through the trace forward, backward and by jumps; the first step that is not
+the same is printed, and what of it.
 """
 
 from __future__ import annotations

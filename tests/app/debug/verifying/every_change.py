@@ -31,10 +31,15 @@ class Changes:
     """What an engine held behind every change, by its `seq`."""
 
     held: dict[int, Snapshot] = field(default_factory=dict)
+    others: dict[int, Changes] = field(default_factory=dict)
     _steps: Truth = field(default_factory=Truth)
 
     def __call__(self, snapshot: Snapshot) -> None:
         """Let go of what was held as a batch was formed."""
+
+    def of_rank(self, rank: int) -> Changes:
+        """What another rank of the run held."""
+        return self.others.setdefault(rank, Changes())
 
     def changed(self, seq: int, snapshot: Snapshot) -> None:
         """Keep what was held behind a change."""
@@ -43,18 +48,30 @@ class Changes:
 
 
 def differences(run: Run, folder: Path) -> list[str]:
-    """Record a run, and compare the state behind each of its changes; one line for each way."""
+    """Record a run, and compare the state behind each change of each rank that tells of them."""
     seen, out = Changes(), folder / "run.trace"
     options = replace(run.options, observer=seen)
     run_to_its_end(scenario(run.scenario), run.variant, out, options)
-    if not seen.held:
-        return []  # task graphs alone: nobody schedules
-    session = Session(Trace.open(out))
+    trace, ranks = Trace.open(out), {0: seen, **seen.others}
+    # A worker says what it holds at its steps alone; where task graphs are run nobody schedules.
+    told = {rank: each for rank, each in ranks.items() if each.held}
+    return [
+        f"rank {rank}: {found}"
+        for rank, each in told.items()
+        for found in _of_rank(run, Session(trace, rank), each)
+    ]
+
+
+def _of_rank(run: Run, session: Session, seen: Changes) -> list[str]:
     seqs, apart = list(seen.held), excepted(run) | LEFT_OUT | PASSED.get(str(run), set())
     changes = session.moments.changes
     if seqs != changes.every().tolist():
         return [f"{len(seqs)} changes were told, {changes.num_places} are there"]
-    ways = {"forward": seqs, "by jumps": sorted(seqs, key=lambda seq: seq * 7919 % 1009)}
+    ways = {
+        "forward": seqs,
+        "backward": seqs[::-1],
+        "by jumps": sorted(seqs, key=lambda seq: seq * 7919 % 1009),
+    }
     said = {way: _first(session, seen, each, way, apart) for way, each in ways.items()}
     return [f"{way}: {first}" for way, first in said.items() if first]
 
@@ -66,7 +83,7 @@ def _first(
     for number, seq in enumerate(seqs):
         if number == 0 or way == "by jumps":
             session.goto(seq=seq)
-        elif not session.next("seq"):
+        elif not (session.next("seq") if way == "forward" else session.back("seq")):
             return f"change {seq} is not there"
         if other := different(seen.held[seq], session.state.as_dict(), apart):
             return f"change {seq} {other}"

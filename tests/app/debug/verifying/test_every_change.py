@@ -11,7 +11,9 @@ from tests.app.debug.verifying.every_change import differences
 from tests.replays import SMALL, Run, runs
 
 FEW = Options(settings={"requests": "6", "num_kv_blocks": "9", "max_tokens": "70"})
+SHORT = Options(settings={"requests": "4", "max_tokens": "4", "prompt_len": "300"})
 RUNS = {str(run): run for run in runs(SMALL)} | {
+    "data-parallel": Run("mixed-batches", "data-parallel", SHORT),
     "preempted": Run("fcfs-preemption", "before", FEW),
 }
 
@@ -24,6 +26,7 @@ RUNS = {str(run): run for run in runs(SMALL)} | {
         "fcfs-preemption after with executor-dies",
         "slot-recycling after",
         "ep-multiplexing after",
+        "data-parallel",
     ],
 )
 def test_behind_every_change_the_state_is_what_the_engine_held(name: str, tmp_path: Path) -> None:
