@@ -11,6 +11,8 @@ INK = BACKGROUND
 """Text that stands on a span of any state but `waiting`, `idle` and `held`."""
 ACCENT = "#7AA2FF"
 """What is selected, and nothing else."""
+HIT, HIT_GLYPH = "#E879C6", "◆"
+"""Where a condition is met that is looked for."""
 
 
 @dataclass(frozen=True, slots=True)

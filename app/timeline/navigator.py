@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.timeline.composition import Composition
 from stepscope.app.timeline.find import Hit
@@ -32,7 +35,8 @@ class Navigator:
     cursor (a step, a span, a lane) keeps the zoom. Times are ns of the trace's clock.
 
     `findings` is None until the rules have run; `without_findings` says why none are shown. Without
-    a `composition` there are no steps to walk.
+    a `composition` there are no steps to walk. `hits_ns` is when a condition is met that is looked
+    for, sorted.
     """
 
     timeline: Timeline
@@ -48,6 +52,7 @@ class Navigator:
     pins: list[int] = field(default_factory=list)
     collapsed: set[str] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
+    hits_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     viewport: Viewport = field(init=False)
     _rows: list[Row] | None = field(init=False, default=None)
 

@@ -33,15 +33,20 @@ Grain = Literal["step", "change"]
 class Debugger:
     """Stands at a position of a rank, moves, and stops where it was told to."""
 
-    def __init__(self, trace: Trace, rank: int | None = None) -> None:
-        """Stand at the first step of a rank, by default of the lowest that has one."""
+    def __init__(
+        self, trace: Trace, rank: int | None = None, session: Session | None = None
+    ) -> None:
+        """Stand at the first step of a rank, by default of the lowest that has one.
+
+        Where somebody has a session of the trace, it is that which moves.
+        """
         self.trace = trace
         self.tables = Tables(trace)
         self.marks = Marks(trace.path)
         self.stops: dict[int, Stop] = {}
         self.last_hit: Hit | None = None
         self._num_stops = 0
-        first = Session(trace, rank)
+        first = session or Session(trace, rank)
         self._sessions = {first.rank: first}
         self.rank = first.rank
         if rank is not None and rank not in self.ranks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from textual import work
 from textual.app import ComposeResult
@@ -14,14 +14,19 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from stepscope.app.debug import Position, Session
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.shown.sought_hits import NO_TIMES, Sought, go_to_next
 from stepscope.app.debug.shown.why_blocks import target_of
+from stepscope.app.palette import HIT_GLYPH
 from stepscope.app.present.where import of_rank, step_of, when
 from stepscope.app.timeline import Timeline
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.actions import actions
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
 from stepscope.app.tui.pages.step_view import StepView, look_at_step
+from stepscope.app.tui.screens.break_at import BreakScreen
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
@@ -56,6 +61,9 @@ KEYS = actions(
     ("change(1)", "i", "i", "next change: a decision, an event, a block"),
     ("prove", "o", "o", "go to the row that proves why the request waits"),
     ("return", "b", "b", "go back to where that was asked"),
+    ("break", "B", "B", "look for a condition, an event, a finding or what changes"),
+    ("hit(1)", "c", "c", "continue to the next hit"),
+    ("hit(-1)", "C", "C", "go back to the hit before"),
     ("move(1)", "j,down", "j", "next request", "request"),
     ("move(-1)", "k,up", "k", "previous request", "request"),
     ("edge(0)", "g,home", "g", "first step"),
@@ -97,6 +105,9 @@ class StepPage(Page):
         self.step: StepView | None = None
         self.request: str | None = None
         self._came_from: list[Position] = []
+        self._debugger: Debugger | None = None
+        self._navigator: Navigator | None = None
+        self.sought: Sought | None = None
         self._latest: Latest[Query] = Latest(self._look_up)
 
     def compose(self) -> ComposeResult:
@@ -114,6 +125,9 @@ class StepPage(Page):
             self.session = opened.session
             # The threads move a session of their own; what both read is never written to.
             self._own = copy.copy(opened.session)
+            session = opened.session
+            self._debugger = Debugger(opened.trace, session=session) if session else None
+        self._navigator = opened.view
         if self.session:
             if self.session.position.ts_ns != opened.view.cursor_ns:
                 self.session.goto(ts_ns=opened.view.cursor_ns)
@@ -155,7 +169,7 @@ class StepPage(Page):
         index = None if step is None else moments.place_of(step)
         number = step_of(step, index, len(moments.steps))
         bar.number = f"{number}{self._whose} · {when(view.position.ts_ns, self.timeline)}"
-        bar.about = step_line(view) + _took(view.detail.step)
+        bar.about = self._told_of_hits() + step_line(view) + _took(view.detail.step)
         right = self.query_one("#step-right", Prose)
         self.query_one("#step-left", Prose).show(left_blocks(view), keep_place=True)
         right.show(right_blocks(view, right.room), keep_place=True)
@@ -196,6 +210,36 @@ class StepPage(Page):
         if self.session and self._came_from:
             self.session.position = self._came_from.pop()
             self._moved(self.session)
+
+    def action_break(self) -> None:
+        """Ask for a condition to look for; without one nothing is looked for any more."""
+        if self._debugger:
+            before = self.sought.wanted if self.sought else ""
+            self.app.push_screen(BreakScreen(self._debugger, before), self._look_for)
+
+    def _look_for(self, found: Sought | Literal[""] | None) -> None:
+        if found is None or self._navigator is None:
+            return
+        self.sought = found or None
+        self._navigator.hits_ns = found.ts_ns if found else NO_TIMES
+        self._draw()
+
+    def action_hit(self, by: int) -> None:
+        """Go to the next hit of what is looked for, or to the one before."""
+        if self._debugger is None or self.session is None:
+            return
+        if self.sought is None:
+            self.action_break()
+        elif go_to_next(self._debugger, self.sought, by):
+            self._moved(self.session)
+        else:
+            which = "after" if by > 0 else "before"
+            self.notify(f"{self.sought.wanted} has no hit {which} this", markup=False)
+
+    def _told_of_hits(self) -> str:
+        if self.sought is None or self._debugger is None:
+            return ""
+        return f"{HIT_GLYPH} {self.sought.told(self._debugger.here)} · "
 
     def action_edge(self, index: int) -> None:
         """Go to the first or the last step."""

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from stepscope.analyzers.findings.finding import SEVERITIES
-from stepscope.app.palette import SEVERITY_MARKS, STATES
+from stepscope.app.palette import HIT, HIT_GLYPH, SEVERITY_MARKS, STATES
 from stepscope.app.timeline import LoadOverTime
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.cells import Line
@@ -27,7 +27,7 @@ from stepscope.app.tui.ink import (
 
 # Dots of a braille cell from the bottom up, for its left and its right column.
 LEFT_DOTS, RIGHT_DOTS = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
-MARKS = {mark.glyph for mark in SEVERITY_MARKS.values()}
+MARKS = {HIT_GLYPH, *(mark.glyph for mark in SEVERITY_MARKS.values())}
 
 
 class Minimap(Widget):
@@ -78,6 +78,8 @@ class Minimap(Widget):
             if y == 0:
                 line.put(1, "load", ink(MUTED, BACKGROUND), self.gutter_width)
             self._paint_load(line, self.size.height - 2 - y, self.state)
+            if y == 0:
+                self._paint_hits(line, self.state)
         self._paint_viewport(line, self.state)
         if is_last:
             self._paint_current(line, self.state)
@@ -155,6 +157,14 @@ class Minimap(Widget):
             }
             for x in cells:
                 line.put(x, SEVERITY_MARKS[severity].glyph, style)
+
+    def _paint_hits(self, line: Line, state: Navigator) -> None:
+        """Marks where the condition that is looked for is met, over the load."""
+        first, last = state.timeline.bounds
+        share = np.clip((state.hits_ns - first) / max(last - first, 1), 0, 1)
+        cells = np.minimum(share * self.plot_width, self.plot_width - 1).astype(int)
+        for cell in np.unique(cells).tolist():
+            line.put(self.gutter_width + cell, HIT_GLYPH, ink(HIT, BACKGROUND, bold=True))
 
     def _paint_viewport(self, line: Line, state: Navigator) -> None:
         start = self._cell_of(state.viewport.t0, state)

@@ -1,0 +1,77 @@
+"""Where to stop: the step page takes what the prompt's `break` takes, and goes from hit to hit."""
+
+from __future__ import annotations
+
+from textual.pilot import Pilot
+
+from stepscope.app.palette import HIT_GLYPH
+from stepscope.app.tui.plot.minimap import Minimap
+from tests.app.tui.stage import (
+    NARROW,
+    RESULT,
+    app_of,
+    conflict_trace,
+    opened,
+    press,
+    screen_text,
+    settle,
+    text_of,
+)
+
+
+async def look_for(pilot: Pilot[None], words: str) -> None:
+    """Open the step page and type where to stop."""
+    await press(pilot, "4", "B")
+    for key in words:
+        await pilot.press({" ": "space"}.get(key, key))
+    await press(pilot, "enter")
+    await settle(pilot)
+
+
+def step_bar(pilot: Pilot[None]) -> str:
+    return text_of(app_of(pilot).query_one("#step-bar"))
+
+
+async def test_a_condition_is_looked_for_forward_and_back() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await look_for(pilot, "steps: num_waiting = 1 and step > 5")
+        assert f"{HIT_GLYPH} 2 hits" in step_bar(pilot)
+
+        await press(pilot, "c")
+        assert "step 6 of 12" in step_bar(pilot)
+        assert f"{HIT_GLYPH} hit 1 of 2" in step_bar(pilot)
+        await press(pilot, "c")
+        assert "step 7 of 12" in step_bar(pilot)
+        await press(pilot, "C")
+        assert "step 6 of 12" in step_bar(pilot)
+
+
+async def test_hits_are_marked_over_the_load_of_the_whole_run() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await look_for(pilot, "break passed-over")
+        await press(pilot, "2")
+        assert text_of(app_of(pilot).query_one(Minimap)).count(HIT_GLYPH) == 4
+
+        await press(pilot, "4", "B", "ctrl+u", "enter")
+        await press(pilot, "2")
+        assert HIT_GLYPH not in text_of(app_of(pilot).query_one(Minimap))
+
+
+async def test_a_decision_and_what_changes_can_be_looked_for() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await look_for(pilot, "watch block 5")
+        assert f"{HIT_GLYPH} 1 hit" in step_bar(pilot), "block 5 was claimed before the first batch"
+
+        await press(pilot, "C")
+        assert f"{HIT_GLYPH} hit 1 of 1" in step_bar(pilot)
+
+
+async def test_a_wrong_condition_is_said_beside_what_is_possible_and_can_be_mended() -> None:
+    async with opened(conflict_trace(), RESULT, NARROW) as pilot:
+        await look_for(pilot, "steps: num_wating > 1")
+        said = " ".join(screen_text(pilot).split())
+        assert "num_waiting" in said
+        assert "it can be" in said
+
+        await press(pilot, "escape", "c")
+        assert "it can be" in screen_text(pilot), "nothing is looked for yet, so c asks"
