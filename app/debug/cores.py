@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.debug.engine_state import Block, CoreSlots, CoreState
-from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.flat_rows import FlatRows, searched
 from stepscope.ingest.derive.states import with_held
 from stepscope.ingest.times import FAR_NS
 
@@ -33,8 +33,8 @@ class Cores:
     def at(self, ts_ns: int) -> dict[int, CoreSlots]:
         """The slots of every core that ever ran a block."""
         # All that were dispatched before `first` have ended by then.
-        first = int(np.searchsorted(self._last_end, ts_ns, "right"))
-        window = slice(first, int(np.searchsorted(self._given, ts_ns, "right")))
+        first = searched(self._last_end, ts_ns, "right")
+        window = slice(first, searched(self._given, ts_ns, "right"))
         is_there = self._end[window] > ts_ns
         runs = is_there & (self._start[window] <= ts_ns)
         waits = is_there & ~runs

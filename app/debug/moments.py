@@ -53,9 +53,9 @@ class Moments:
         self.order = self._order = order or Order(trace, rank)
         if steps is None:
             steps = FlatRows.of(formed_steps(self._order, is_closed=trace.manifest.closed))
-        self.step_ns: Times = steps.numbers("ts_ns")
-        self.step_seq: Times = steps.numbers("seq")
-        told = steps.numbers("step")
+        self.step_ns: Times = steps.numbers("ts_ns").astype(np.int64, copy=False)
+        self.step_seq: Times = steps.numbers("seq").astype(np.int64, copy=False)
+        told = steps.numbers("step").astype(np.int64, copy=False)
         self.steps: list[int] = told.tolist()
         self._latest_ns: Times = np.maximum.accumulate(self.step_ns)
         self._by_number = np.argsort(told, kind="stable")

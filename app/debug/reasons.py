@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.formed import BEFORE_ALL
-from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.flat_rows import FlatRows, searched
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.states import ENTERS, LEAVES
 from stepscope.ingest.times import EARLIEST_NS
@@ -79,7 +78,7 @@ class Reasons:
         began = _last_of(requests, self._turns, ("request", "since"), _num_by(self._turns, seq))
         since = [began.get(name, (name, EARLIEST_NS))[1] for name in requests]
         # What was decided before anybody's turn holds of nobody, and need not be looked at.
-        first = int(np.searchsorted(self._latest_ns, min(since, default=EARLIEST_NS)))
+        first = searched(self._latest_ns, min(since, default=EARLIEST_NS))
         until = _num_by(self._decisions, seq)
         last = _last_of(requests, self._decisions, ("request", *COLUMNS), until, first)
         known = {name: LeftOut(*row) for name, row in last.items()}
@@ -108,7 +107,7 @@ def told_reasons(order: Order) -> dict[str, pl.DataFrame]:
 
 
 def _num_by(rows: FlatRows, seq: int) -> int:
-    return int(np.searchsorted(rows.numbers("seq"), seq, "right"))
+    return searched(rows.numbers("seq"), seq, "right")
 
 
 def _last_of(

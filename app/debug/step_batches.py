@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from stepscope.app.debug.engine_state import BatchEntry
-from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.flat_rows import FlatRows, searched
 
 
 class Batches:
@@ -21,7 +21,7 @@ class Batches:
         """The batch of a step, or what is told of it up to a place; empty where it has none."""
         if step is None:
             return ()
-        first, last = np.searchsorted(self._steps, (step, step + 1)).tolist()
+        first, last = searched(self._steps, step), searched(self._steps, step, "right")
         places = np.arange(first, last)
         if seq is not None:
             places = places[self._seq[first:last] <= seq]

@@ -6,15 +6,45 @@ Polars reads its own files whole, which takes longer than all else that a sessio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stepscope.app.debug.held.following import NEVER
+
+ENDS = ("until", "last_until")
+"""Columns of places in the order that may be NEVER."""
 FEW_TEXTS, SAMPLE = 4096, 10_000
-Numbers = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.signedinteger[Any]]
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def narrow(values: Numbers, *, is_end: bool = False) -> Numbers:
+    """The same numbers in the fewest bytes; of ends, NEVER is the largest that these can hold."""
+    if not len(values):
+        return values
+    is_ever = (values != NEVER) | (not is_end)
+    low, high = (int(each(values, initial=0, where=is_ever)) for each in (np.min, np.max))
+    for dtype in (np.int8, np.int16, np.int32):
+        bounds = np.iinfo(dtype)
+        if bounds.min <= low and high < bounds.max:
+            return np.where(is_ever, values, bounds.max).astype(dtype)
+    return values
+
+
+def within(ends: Numbers, place: int) -> int:
+    """A place that is behind the same ends, and before NEVER as these numbers hold it."""
+    return min(place, int(np.iinfo(ends.dtype).max) - 1)
+
+
+def searched(values: Numbers, value: int, side: Literal["left", "right"] = "left") -> int:
+    """Where a number comes among sorted ones, which may be narrower than it is."""
+    bounds = np.iinfo(values.dtype)
+    if not bounds.min <= value <= bounds.max:
+        return len(values) if value > bounds.max else 0
+    return int(np.searchsorted(values, values.dtype.type(value), side))
 
 
 class Texts(NamedTuple):
@@ -24,22 +54,22 @@ class Texts(NamedTuple):
     `keys` are digests of them all where a few are to be found, and else empty.
     """
 
-    codes: npt.NDArray[np.int32]
+    codes: Numbers
     ends: Numbers
     utf8: npt.NDArray[np.uint8]
-    keys: npt.NDArray[np.uint64]
+    keys: npt.NDArray[np.uint32]
 
     @classmethod
     def of(cls, texts: pl.Series, *, is_sought: bool) -> Texts:
         """Lay texts out; where they are few, or some are null, each only once."""
-        codes = np.empty(0, np.int32)
+        codes = np.empty(0, np.int8)
         if texts.null_count() or _are_few(texts):
             known = texts.drop_nulls().unique().sort()
             coded = texts.cast(pl.Enum(known)).to_physical().cast(pl.Int32).fill_null(-1)
-            codes, texts = coded.to_numpy(), known
+            codes, texts = narrow(coded.to_numpy()), known
         utf8 = np.frombuffer((texts.str.join("").item() or "").encode(), np.uint8)
-        ends = texts.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
-        keys = texts.hash().to_numpy() if is_sought else np.empty(0, np.uint64)
+        ends = narrow(texts.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy())
+        keys = _digests(texts) if is_sought else np.empty(0, np.uint32)
         return cls(codes, ends, utf8, keys)
 
     def take(self, places: Iterable[int]) -> list[str | None]:
@@ -57,7 +87,7 @@ class Texts(NamedTuple):
 
     def _among(self, wanted: Sequence[str], first: int, last: int) -> Numbers:
         """Which of the texts that are laid out are wanted: of equal digests, the same texts."""
-        keys = pl.Series(wanted, dtype=pl.String).hash().to_numpy()
+        keys = _digests(pl.Series(wanted, dtype=pl.String))
         places = first + np.flatnonzero(np.isin(self.keys[first:last], keys))
         known = frozenset(wanted)
         is_one = [self._text(place) in known for place in places.tolist()]
@@ -123,7 +153,7 @@ class FlatRows:
         return found
 
     def numbers(self, name: str) -> Numbers:
-        """A column of numbers that are all known."""
+        """A column of numbers that are all known, in as few bytes as these need."""
         column = self._columns[name]
         assert isinstance(column, np.ndarray), name
         return column
@@ -149,8 +179,13 @@ class FlatRows:
 def _laid_out(column: pl.Series, sought: str | None) -> Column:
     if column.dtype in {pl.String, pl.Null}:
         return Texts.of(column.cast(pl.String), is_sought=column.name == sought)
-    numbers: Numbers = column.cast(pl.Int64).fill_null(0).to_numpy()
+    numbers = column.cast(pl.Int64).fill_null(0).to_numpy()
+    numbers = narrow(numbers, is_end=column.name in ENDS)
     return Nullable(numbers, column.is_not_null().to_numpy()) if column.null_count() else numbers
+
+
+def _digests(texts: pl.Series) -> npt.NDArray[np.uint32]:
+    return (texts.hash() & 0xFFFF_FFFF).cast(pl.UInt32).to_numpy()
 
 
 def _are_few(texts: pl.Series) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import numpy as np
 import polars as pl
 
 from stepscope.app.debug.cores import given_spans
@@ -166,6 +167,10 @@ def laid_out(part: Frames) -> Part:
 def order_of(trace: Trace, rank: int, index: Index) -> Order:
     """The order of a rank's rows, as it was found."""
     part = index["order"] or {}
-    arrays = {name: array for rows in part.values() for name, array in rows.arrays().items()}
+    arrays = {
+        name: array.astype(np.int64, copy=False)
+        for rows in part.values()
+        for name, array in rows.arrays().items()
+    }
     is_recorded = bool(arrays.pop("is_recorded")[0])
     return Order(trace, rank, (is_recorded, OrderRuns(**arrays)))

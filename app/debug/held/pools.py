@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.flat_rows import FlatRows, searched, within
 from stepscope.app.debug.held.following import codes, next_place, seq_of
 
 TAKING = ("claim", "move")
@@ -30,9 +30,9 @@ class Pool:
     def at(self, seq: int) -> dict[int, str]:
         """Holder by number of slot or block, after every row up to `seq`, and that."""
         # All that were claimed before `first` have been let go by then.
-        first = int(np.searchsorted(self._last_until, seq, "right"))
-        last = int(np.searchsorted(self._from, seq, "right"))
-        held = first + np.flatnonzero(self._until[first:last] > seq)[::-1]
+        first = searched(self._last_until, within(self._last_until, seq), "right")
+        last = searched(self._from, seq, "right")
+        held = first + np.flatnonzero(self._until[first:last] > within(self._until, seq))[::-1]
         return dict(self._holds.rows(held, ("id", "owner")))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.flat_rows import FlatRows, searched, within
 from stepscope.app.debug.held.following import NEVER, Places, by_group, codes, seq_of
 from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
 
@@ -46,9 +46,9 @@ class _Spans:
     def at(self, seq: int) -> Queue:
         """Whose span lasts behind a place, in the order of their ranks."""
         # All that began before `first` have ended by then.
-        first = int(np.searchsorted(self._last_until, seq, "right"))
-        last = int(np.searchsorted(self._from, seq, "right"))
-        lasting = first + np.flatnonzero(self._until[first:last] > seq)
+        first = searched(self._last_until, within(self._last_until, seq), "right")
+        last = searched(self._from, seq, "right")
+        lasting = first + np.flatnonzero(self._until[first:last] > within(self._until, seq))
         in_order = lasting[np.argsort(self._rank[lasting], kind="stable")]
         return tuple(name or "" for name in self._requests.take(in_order.tolist()))
 

@@ -9,10 +9,9 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from operator import itemgetter
 
-import numpy as np
 import polars as pl
 
-from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.flat_rows import FlatRows, searched
 from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
 
 KEYFRAME_EVERY = 1024
@@ -40,7 +39,7 @@ class Queues:
 
     def at(self, seq: int) -> tuple[Queue, Queue]:
         """Waiting and running after every event up to `seq`, and that."""
-        wanted = int(np.searchsorted(self._seq, seq, "right"))
+        wanted = searched(self._seq, seq, "right")
         if self._last[0] != wanted:
             self._last = (wanted, *self._after(wanted))
         return self._last[1:]
@@ -59,7 +58,7 @@ class Queues:
         return tuple(queues.waiting), tuple(queues.running)
 
     def _as_sorted(self, order: int) -> list[str]:
-        first, last = np.searchsorted(self._order, (order, order + 1)).tolist()
+        first, last = searched(self._order, order), searched(self._order, order, "right")
         return [name for (name,) in self._orders.rows(range(first, last), ("request",))]
 
     def _keep(self, number: int, queues: _Moving) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -11,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.debug.held import flat_rows
-from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.flat_rows import FlatRows, narrow, searched, within
+from stepscope.app.debug.held.following import NEVER
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
+NUMBERS = st.integers(-200, 200) | st.sampled_from([NEVER, 127, 128, 32767, (1 << 31) - 1]) | INT64
 TEXTS = st.sampled_from(["", "a", "b", "req-1", "größer", "\0", "\U0001f600"]) | st.text(max_size=5)
 
 
@@ -22,9 +25,9 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
     """Numbers and texts, some of which are not known."""
     size = draw(st.integers(0, 12))
     columns = {
-        "number": pl.Series(draw(st.lists(INT64, min_size=size, max_size=size)), dtype=pl.Int64),
+        "number": pl.Series(draw(st.lists(NUMBERS, min_size=size, max_size=size)), dtype=pl.Int64),
         "unknown": pl.Series(
-            draw(st.lists(st.none() | INT64, min_size=size, max_size=size)), dtype=pl.Int64
+            draw(st.lists(st.none() | NUMBERS, min_size=size, max_size=size)), dtype=pl.Int64
         ),
         "text": pl.Series(draw(st.lists(TEXTS, min_size=size, max_size=size)), dtype=pl.String),
         "null": pl.Series(
@@ -54,7 +57,7 @@ def test_flat_rows_say_what_the_frame_says(
 def test_texts_of_one_digest_are_told_apart() -> None:
     column = FlatRows.of(pl.DataFrame({"text": ["a", "b", "c"]}), "text").texts("text")
 
-    same = column._replace(keys=np.full(3, pl.Series(["b"]).hash()[0], np.uint64))
+    same = column._replace(keys=np.full(3, column.keys[1], np.uint32))
 
     assert same.places_of(["b"], 0, 3).tolist() == [1]
 
@@ -67,3 +70,22 @@ def test_few_texts_lie_there_once(tmp_path: Path) -> None:
 
     assert bytes(np.load(tmp_path / "utf8.npy")) == b"decodeprefill"
     assert rows.rows([9_998, 9_999], ["text"]) == [("decode",), ("prefill",)]
+
+
+@given(st.lists(NUMBERS, max_size=9), NUMBERS, st.sampled_from(["left", "right"]))
+def test_a_number_is_found_among_narrow_ones(
+    numbers: list[int], wanted: int, side: Literal["left", "right"]
+) -> None:
+    values = np.array(sorted(numbers), np.int64)
+
+    assert searched(narrow(values), wanted, side) == int(np.searchsorted(values, wanted, side))
+
+
+@given(st.lists(st.integers(0, 300) | st.just(NEVER), max_size=9), st.integers(0, 299))
+def test_what_never_ends_lasts_however_narrow_it_is(ends: list[int], now: int) -> None:
+    values = np.array(ends, np.int64)
+
+    narrowed = narrow(values, is_end=True)
+
+    assert (narrowed > within(narrowed, now)).tolist() == (values > now).tolist()
+    assert narrowed.nbytes <= values.nbytes // (4 if len(ends) else 1)

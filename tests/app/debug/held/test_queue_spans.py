@@ -85,3 +85,19 @@ def test_many_requests_are_found_at_any_place() -> None:
     assert spans is not None
     assert spans.at(2) == (("r0", "r1", "r2"), ())
     assert len(spans.at(99_999)[0]) == 100_000
+
+
+def test_who_never_leaves_waits_behind_any_number_of_changes() -> None:
+    told = pl.DataFrame(
+        {
+            "seq": [1, 200, 201, 70_000, 70_001],
+            "request": ["stays", "goes", "comes", "goes", "comes"],
+            "event": ["arrive", "arrive", "arrive", "finish", "admit"],
+        }
+    ).with_columns(queue_index=pl.lit(None, pl.Int32))
+
+    spans = spans_of(told)
+
+    assert spans is not None
+    assert spans.at(60_000) == (("stays", "goes", "comes"), ())
+    assert spans.at(1 << 40) == (("stays",), ("comes",))
