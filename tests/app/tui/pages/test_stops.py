@@ -73,5 +73,7 @@ async def test_a_wrong_condition_is_said_beside_what_is_possible_and_can_be_mend
         assert "num_waiting" in said
         assert "it can be" in said
 
+        await press(pilot, "ctrl+u", *"deferred", "enter")
+        assert "no row of this trace meets it" in screen_text(pilot)
         await press(pilot, "escape", "c")
         assert "it can be" in screen_text(pilot), "nothing is looked for yet, so c asks"
