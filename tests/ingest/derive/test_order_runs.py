@@ -22,17 +22,18 @@ def tables(draw: st.DrawFn) -> list[list[Row]]:
     return [sorted(draw(st.lists(row, max_size=8)), key=lambda each: each[0]) for _ in range(3)]
 
 
+def told(table: list[Row]) -> Told:
+    seq, ts_ns, step = ([row[at] for row in table] for at in range(3))
+    steps = [EARLIEST_NS if each is None else each for each in step]
+    return Told(
+        np.array(seq, np.int64),
+        lambda: np.array(ts_ns, np.int64),
+        lambda: np.array(steps, np.int64),
+    )
+
+
 def runs(rows: list[list[Row]]) -> OrderRuns:
-    return runs_of([
-        Told(
-            np.array([seq for seq, _, _ in table], np.int64),
-            lambda table=table: np.array([ts_ns for _, ts_ns, _ in table], np.int64),  # type: ignore[misc]
-            lambda table=table: np.array(  # type: ignore[misc]
-                [EARLIEST_NS if step is None else step for _, _, step in table], np.int64
-            ),
-        )
-        for table in rows
-    ])  # fmt: skip
+    return runs_of([told(table) for table in rows])
 
 
 @pytest.mark.parametrize("most_gaps", [0, 100])
@@ -42,16 +43,16 @@ def test_runs_say_what_going_through_all_rows_says(most_gaps: int, rows: list[li
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order_runs, "MOST_GAPS", most_gaps)
         found = runs(rows)
-    told = sorted({seq for seq, _, _ in every})
+    places = sorted({seq for seq, _, _ in every})
 
-    assert found.every().tolist() == told
-    assert found.num_places == len(told)
-    assert found.ends() == ((told[0], told[-1]) if told else None)
+    assert found.every().tolist() == places
+    assert found.num_places == len(places)
+    assert found.ends() == ((places[0], places[-1]) if places else None)
     for seq in range(LAST + 2):
         by_then = [row for row in every if row[0] <= seq]
         steps = [step for _, _, step in by_then if step is not None]
-        assert found.after(seq) == min((each for each in told if each > seq), default=None)
-        assert found.before(seq) == max((each for each in told if each < seq), default=None)
+        assert found.after(seq) == min((each for each in places if each > seq), default=None)
+        assert found.before(seq) == max((each for each in places if each < seq), default=None)
         assert found.step_of(seq) == max(steps, default=None)
         if by_then:
             assert found.times_of([seq]).tolist() == [max(ts_ns for _, ts_ns, _ in by_then)]
