@@ -14,9 +14,18 @@ from stepscope.ingest.errors import QueryError
 _NO_TABLE = re.compile(r"relation '(?P<name>[^']*)' was not found")
 _NO_COLUMN = re.compile(r'unable to find column "(?P<name>[^"]*)"; valid columns: \[(?P<has>.*)\]')
 
+_OF_A_QUERY = "_POLARS_TMP_SQL"
+"""What Polars calls a query within a condition, which has no tables to ask."""
+
 # Polars' table functions (`read_csv('...')`) open any file; a query is about the trace alone, and
 # may come from a web page. No column or table of ours begins so.
 _READS_FILES = re.compile(r"\b(?:read|scan)_\w+", re.IGNORECASE)
+
+# Some make texts and rows of any size out of a number, and Polars ends the process that lacks room
+# for them. A condition is asked of every row, so there others would do the same.
+_CALL = r"""\b(%s)(?:\s|["`]|--[^\n]*\n|/\*.*?\*/)*\("""
+_GROWS = "lpad|rpad|generate_series|range"
+_GROWS_IN_ROWS = f"{_GROWS}|array_agg|string_agg|listagg|replace|regexp_replace"
 
 # Polars also runs DROP, TRUNCATE, CREATE and DELETE, on its own copies: an empty answer to those
 # would say that something was done to the trace.
@@ -27,6 +36,7 @@ _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*|/\*.*?\*/)*(?P<word>\w+|\S?)", re.D
 def run_sql(frames: Mapping[str, pl.LazyFrame], query: str) -> pl.DataFrame:
     """Run one query; raises `QueryError` for anything that Polars cannot parse or run."""
     _refuse_files(query)
+    _refuse_calls(query, _GROWS)
     _refuse_statements(query)
     with explained(frames):
         return pl.SQLContext(frames, eager=True).execute(query)
@@ -35,6 +45,7 @@ def run_sql(frames: Mapping[str, pl.LazyFrame], query: str) -> pl.DataFrame:
 def condition(text: str) -> pl.Expr:
     """Read an SQL condition over a table's columns; raises `QueryError` where it is none."""
     _refuse_files(text)
+    _refuse_calls(text, _GROWS_IN_ROWS)
     with explained():
         return pl.sql_expr(text)
 
@@ -68,10 +79,17 @@ def _refuse_files(query: str) -> None:
         raise QueryError(f"{found[0]} is not allowed: a query reads the trace's tables alone")
 
 
+def _refuse_calls(query: str, names: str) -> None:
+    if found := re.search(_CALL % names, query, re.IGNORECASE | re.DOTALL):
+        raise QueryError(f"{found[1]} is not allowed: what it makes may be of any size")
+
+
 def _explained(message: str, tables: Iterable[str]) -> QueryError:
     if found := _NO_TABLE.search(message):
         return QueryError(f"no table {found['name']!r}", todo=near(found["name"], tables))
     if found := _NO_COLUMN.search(message):
+        if found["name"].startswith(_OF_A_QUERY):
+            return QueryError("a condition holds no query of its own", todo="write it with sql")
         columns = re.findall(r'"([^"]*)"', found["has"])
         return QueryError(f"no column {found['name']!r}", todo=near(found["name"], columns))
     return QueryError(_first_line(message))

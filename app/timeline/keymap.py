@@ -50,4 +50,11 @@ EVERYWHERE: tuple[Key, ...] = (
     Key(("?",), "help", "this help", "help"),
 )
 """Keys that work on whatever page or pane is open."""
+STOPS: tuple[Key, ...] = (
+    Key(("B",), "break", "look for a condition, an event, a finding or what changes", "stop"),
+    Key(("c",), "next-hit", "continue to the next hit", "hit"),
+    Key(("C",), "previous-hit", "go back to the hit before", "hit"),
+)
+"""Keys that look for where something is, and go there: on the step's page, on any pane."""
 KEYMAP = (*TIMELINE, *EVERYWHERE)
+"""Keys whose actions move what is looked at."""

@@ -152,8 +152,10 @@ def _href(to: Target) -> str:
     match to:
         case RulePage(code):
             return View().link(explain=plain(code))
-        case AtStep(step) | AtChange(_, int(step)):
+        case AtStep(step):
             return View().link(tab="step", step=step)
+        case AtChange(seq):
+            return View().link(tab="step", seq=seq)
     return ""
 
 

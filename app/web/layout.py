@@ -13,6 +13,7 @@ from stepscope.app.palette import (
     BACKGROUND,
     BORDER,
     CORES,
+    HIT,
     MUTED,
     NOT_APPLICABLE,
     PANEL,
@@ -55,7 +56,7 @@ def colours() -> dict[str, str]:
     """The palette as CSS custom properties, by name."""
     surfaces = {"background": BACKGROUND, "panel": PANEL, "raised": RAISED, "border": BORDER}
     severities = {severity: mark.colour for severity, mark in SEVERITY_MARKS.items()}
-    return {**surfaces, "text": TEXT, "muted": MUTED, "accent": ACCENT, **severities}
+    return {**surfaces, "text": TEXT, "muted": MUTED, "accent": ACCENT, "hit": HIT, **severities}
 
 
 def _bar(loaded: LoadedTrace) -> Component:
@@ -108,12 +109,17 @@ def _meaning(state: State) -> str:
 def _minimap(loaded: LoadedTrace) -> Component:
     load = loaded.timeline.load(LOAD_PIXELS)
     chart = dcc.Graph(id="load", figure=figures.load(load), config=figures.STILL, responsive=True)
-    gutter = [html.Span("load", title=load.what), html.Span("findings")]
+    gutter = [
+        html.Span("load", title=load.what),
+        html.Span("", id="told-hits"),
+        html.Span("findings"),
+    ]
+    marks = html.Div(_marks(loaded), id="marks")
     window = html.Div(html.Div(id="window"), id="clip")
     return html.Section(
         [
             html.Div(gutter, className="gutter"),
-            html.Div([chart, html.Div(_marks(loaded), id="marks"), window], id="overview"),
+            html.Div([chart, html.Div(id="stops"), marks, window], id="overview"),
         ],
         id="map",
     )

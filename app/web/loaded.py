@@ -12,8 +12,11 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.app.debug import Session
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.shown.sought_hits import Sought
 from stepscope.app.present.blame_bars import Bars
 from stepscope.app.timeline import Composition, Timeline
+from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 
 
@@ -21,7 +24,8 @@ class LoadedTrace:
     """Everything that is worked out once and then only read, by any number of requests.
 
     Times on the page count from `origin`, the first moment of the trace, so that they are exact in
-    a browser's numbers. A finding goes by its key, `COR001.2` for the second of its code.
+    a browser's numbers. A finding goes by its key, `COR001.2` for the second of its code. `sought`
+    is what the last few conditions gave that were looked for, under `session_lock` as well.
     """
 
     def __init__(self, trace: Trace, result: CheckResult) -> None:
@@ -33,11 +37,19 @@ class LoadedTrace:
         self.length = last - self.origin
         self.findings = _keyed(result.findings)
         self.session_lock = Lock()
+        self.sought: dict[str, Sought | StepscopeError] = {}
 
     @cached_property
     def session(self) -> Session:
         """A debug session; who moves it holds `session_lock` until all is read."""
         return Session(self.trace)
+
+    @cached_property
+    def debugger(self) -> Debugger:
+        """Finds conditions and goes to their hits with the session; it is under the same lock."""
+        debugger = Debugger(self.trace, session=self.session)
+        debugger.tables.share_checked(self.result)
+        return debugger
 
     @cached_property
     def blamed(self) -> Blame:

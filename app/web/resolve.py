@@ -1,7 +1,7 @@
 """From an address to the view that it means: moves made, ranges filled in, strays left out.
 
-Beside what a view spells, an address may carry `go`, a move from the view that the rest spells, by
-its name in `app/timeline/moves.py`. So that every jump is a link.
+Beside what a view spells, an address may carry `go`, a move from the view that the rest spells: by
+its name in `app/timeline/moves.py`, or to a hit of what is looked for. So every jump is a link.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.timeline.moves import MOVES
 from stepscope.app.timeline.navigator import Navigator, Selection
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.stops import HIT_MOVES, go_to_hit, looked, stood
 from stepscope.app.web.view import LONGEST, Range, View
 
 
@@ -54,11 +55,17 @@ class Resolved:
             "begun": view.begun,
             "finding": view.finding,
             "tab": view.tab,
+            "hits": self._hits(loaded),
             "selection": self._selection(loaded),
             "related": self._related(loaded),
             "during": self._during(loaded),
             "search": f"?{spelled}" if spelled else "",
         }
+
+    def _hits(self, loaded: LoadedTrace) -> dict[str, Any] | None:
+        """Where the condition that is looked for is met, and which hit the view stands at."""
+        found = looked(loaded, self.view)
+        return None if found is None else {"told": found.told, "places": found.places}
 
     def _during(self, loaded: LoadedTrace) -> Range | None:
         """From when to when the step in question ran."""
@@ -83,13 +90,30 @@ class Resolved:
 def resolve(loaded: LoadedTrace, query: str) -> Resolved:
     """The view that an address means in this trace; never fails."""
     view = _sane(loaded, View.parse(query))
-    navigator = _navigator(loaded, view)
     move = parse_qs(query[:LONGEST].removeprefix("?")).get("go", [""])[-1]
-    is_somewhere = any((view.point, view.finding, view.step is not None))
+    if move in HIT_MOVES:
+        return _at_hit(loaded, view, HIT_MOVES[move])
+    is_between = view.seq is not None or view.ts is not None
+    view, here_ns = stood(loaded, view) if is_between else (view, 0)
+    navigator = _navigator(loaded, view)
+    is_somewhere = any((view.point, view.finding, view.step is not None, is_between))
+    if is_between and not view.point:
+        navigator.cursor_ns = here_ns
     if move in MOVES:
+        before_ns = navigator.cursor_ns
         MOVES[move](navigator)
-        view, is_somewhere = replace(view, step=None), True
+        if not is_between or navigator.cursor_ns != before_ns:
+            view = replace(view, step=None, seq=None, ts=None)
+        is_somewhere = True
     return _resolved(loaded, view, navigator, is_somewhere)
+
+
+def _at_hit(loaded: LoadedTrace, view: View, by: int) -> Resolved:
+    """The view at the next hit of what it looks for, or at the one before, at the same zoom."""
+    view, here_ns = go_to_hit(loaded, view, by)
+    navigator = _navigator(loaded, view)
+    navigator.move_to(here_ns)
+    return _resolved(loaded, view, navigator, is_somewhere=True)
 
 
 def _sane(loaded: LoadedTrace, view: View) -> View:

@@ -1,6 +1,7 @@
 """The view that an address spells: range, pins, selection, finding, filter, tab.
 
 `?t=8100000..8250000&sel=5@8214000&finding=COR001.2&pin=4,5&hide=decode&tab=step`
+`?break=preempt%20req-17&step=66&seq=4711`
 
 Times are ns from the first moment of the trace. Whatever is missing, misspelt or names something
 that the trace does not have is left out, and the rest still holds.
@@ -33,6 +34,10 @@ class View:
     `begun` is where a mark was begun that has no end yet. `who` is asked
     about in the step: a request, or as in `task 5`. `sort` is a column, with `-` before it
     for the largest first.
+
+    `stop` is what is looked for, `break` in an address, in the words of the prompt's `break`.
+    Who stands between steps stands behind the change `seq`, or at the time `ts`; `step` is then the
+    last whose batch was formed.
     """
 
     t: Range | None = None
@@ -40,6 +45,9 @@ class View:
     at: Point | None = None
     finding: str | None = None
     step: int | None = None
+    seq: int | None = None
+    ts: int | None = None
+    stop: str | None = None
     who: str | None = None
     mark: Range | None = None
     begun: int | None = None
@@ -62,7 +70,8 @@ class View:
     def parse(cls, query: str) -> View:
         """Read an address's query, with or without its question mark; never fails."""
         found: dict[str, Any] = {}
-        for name, text in parse_qsl(query[:LONGEST].removeprefix("?")):
+        for spelled, text in parse_qsl(query[:LONGEST].removeprefix("?")):
+            name = _READ_AS.get(spelled, spelled)
             value = _READ[name](text) if name in _READ else None
             if value is not None:
                 found[name] = value
@@ -73,7 +82,7 @@ class View:
         plain = View()
         named = ((each.name, getattr(self, each.name)) for each in fields(View))
         spelled = [
-            (name, _WRITE.get(name, str)(value))
+            (_SPELLED.get(name, name), _WRITE.get(name, str)(value))
             for name, value in named
             if value != getattr(plain, name)
         ]
@@ -82,7 +91,7 @@ class View:
     def link(self, **changes: Any) -> str:
         """An `href` that lays changes over the view that the reader then has."""
         spelled = {
-            name: "" if value is None else _WRITE.get(name, str)(value)
+            _SPELLED.get(name, name): "" if value is None else _WRITE.get(name, str)(value)
             for name, value in changes.items()
         }
         return "?" + urlencode(spelled, safe=",@/", quote_via=quote)
@@ -133,6 +142,9 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "at": _point,
     "finding": _text,
     "step": _number,
+    "seq": _number,
+    "ts": _number,
+    "stop": _text,
     "who": _text,
     "mark": _range,
     "begun": _number,
@@ -146,6 +158,9 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "sql": _text,
     "explain": _text,
 }
+_SPELLED = {"stop": "break"}
+"""What an address calls a part of the view, where that is no name in Python."""
+_READ_AS = {**dict.fromkeys(_SPELLED, ""), **{text: name for name, text in _SPELLED.items()}}
 _WRITE: Mapping[str, Callable[[Any], str]] = {
     "t": lambda ends: f"{ends[0]}..{ends[1]}",
     "sel": lambda point: f"{point[0]}@{point[1]}",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from stepscope.app.palette import INK, NAMES_OF_CORES, STATES, TEXT
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
-from stepscope.app.timeline.keymap import KEYMAP
+from stepscope.app.timeline.keymap import KEYMAP, STOPS
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.section_states import states_in
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
@@ -50,7 +50,7 @@ def model(loaded: LoadedTrace) -> Json:
         ],
         "findings": [_mark(loaded, key) for key in loaded.findings],
         "length": loaded.length,
-        "keymap": [asdict(key) for key in KEYMAP],
+        "keymap": [asdict(key) for key in (*KEYMAP, *STOPS)],
         "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},
     }
 

@@ -14,6 +14,7 @@ from stepscope.app.units import count
 COMMANDS = ("break", "b", "watch", "all")
 """Commands of the prompt; a front takes what stands behind them, with them or without."""
 _LEAST = np.iinfo(np.int64).min
+NOWHERE = "no row of this trace meets it"
 NO_TIMES = np.zeros(0, np.int64)
 FIRST = Here(_LEAST, _LEAST, _LEAST)
 
@@ -33,6 +34,11 @@ class Sought:
     def wanted(self) -> str:
         """The condition as it was written, without a command."""
         return self.stop.wanted
+
+    @property
+    def is_nowhere(self) -> bool:
+        """Whether no row of any rank meets the condition."""
+        return not len(self.stop) and not self.num_elsewhere
 
     def told(self, here: Here) -> str:
         """How many hits there are, and whether a place is one of them: `hit 2 of 29`."""

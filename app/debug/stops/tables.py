@@ -75,6 +75,10 @@ class Tables:
         """Take moments that somebody has, so that they are not read twice."""
         self._moments[rank] = moments
 
+    def share_checked(self, checked: CheckResult) -> None:
+        """Take what the rules said, where somebody has run them all."""
+        self.checked = checked
+
     def hits(self, name: str, wanted: str | pl.Expr) -> Hits:
         """Where rows of a table meet an SQL condition; raises `QueryError`."""
         expression = condition(wanted) if isinstance(wanted, str) else wanted

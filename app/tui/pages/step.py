@@ -20,8 +20,9 @@ from stepscope.app.debug.shown.why_blocks import target_of
 from stepscope.app.palette import HIT_GLYPH
 from stepscope.app.present.where import of_rank, step_of, when
 from stepscope.app.timeline import Timeline
+from stepscope.app.timeline.keymap import STOPS
 from stepscope.app.timeline.navigator import Navigator
-from stepscope.app.tui.actions import actions
+from stepscope.app.tui.actions import actions, of_keymap
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
@@ -54,16 +55,17 @@ class StepBar(Bar):
         ]
 
 
-KEYS = actions(
+CALLED = {"break": "break", "next-hit": "hit(1)", "previous-hit": "hit(-1)"}
+"""The methods here for the actions of the keymap that go from hit to hit."""
+_IN_TIME = actions(
     ("event(-1)", "h,left,comma", "h ,", "previous event", "event"),
     ("event(1)", "l,right,full_stop", "l .", "next event", "event"),
     ("change(-1)", "I", "I", "previous change: a decision, an event, a block"),
     ("change(1)", "i", "i", "next change: a decision, an event, a block"),
     ("prove", "o", "o", "go to the row that proves why the request waits"),
     ("return", "b", "b", "go back to where that was asked"),
-    ("break", "B", "B", "look for a condition, an event, a finding or what changes"),
-    ("hit(1)", "c", "c", "continue to the next hit"),
-    ("hit(-1)", "C", "C", "go back to the hit before"),
+)
+_ELSEWHERE = actions(
     ("move(1)", "j,down", "j", "next request", "request"),
     ("move(-1)", "k,up", "k", "previous request", "request"),
     ("edge(0)", "g,home", "g", "first step"),
@@ -76,6 +78,7 @@ KEYS = actions(
         "in timeline",
     ),
 )
+KEYS = (*_IN_TIME, *of_keymap(STOPS, CALLED.__getitem__), *_ELSEWHERE)
 
 
 class StepPage(Page):

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from stepscope.app.debug.commands.stopping import example_stop
 from stepscope.app.debug.debugger import Debugger
-from stepscope.app.debug.shown.sought_hits import Sought, sought
+from stepscope.app.debug.shown.sought_hits import NOWHERE, Sought, sought
 from stepscope.app.debug.stops import KINDS
 from stepscope.app.printable import plain
 from stepscope.ingest.errors import StepscopeError
@@ -71,8 +71,8 @@ class BreakScreen(ModalScreen[Sought | Literal[""] | None]):
             return
         if isinstance(event.answer, StepscopeError):
             self._say(f"{plain(str(event.answer))}\n\n{self._possible()}")
-        elif not len(event.answer.stop):
-            self._say(f"no row of this trace meets it\n\n{self._possible()}")
+        elif event.answer.is_nowhere:
+            self._say(f"{NOWHERE}\n\n{self._possible()}")
         else:
             self.dismiss(event.answer)
 

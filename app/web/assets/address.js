@@ -8,6 +8,10 @@ import { setProps } from "./dash.js";
 
 const PATIENCE_MS = 5000; // an answer that takes longer no longer holds up the next jump
 
+/** What says where one is, left out.
+ * @type {Changes} */
+export const NOWHERE = { finding: null, sel: null, at: null, step: null, seq: null, ts: null };
+
 /** Jumps that wait for the view before them.
  * @type {[Changes, boolean][]} */
 const waiting = [];
@@ -49,6 +53,15 @@ export function navigate(changes, keep = false) {
  * @param {string} move
  */
 export const go = (move) => navigate({ go: move }, true);
+
+/**
+ * Whether the address says something of a name, once what waits has come.
+ * @param {string} name
+ */
+export function says(name) {
+  const last = waiting.findLast(([changes]) => name in changes);
+  return Boolean(last ? last[0][name] : new URLSearchParams(location.search).get(name));
+}
 
 function next() {
   const [changes, keep] = waiting.shift() || [{}, true];
@@ -97,14 +110,14 @@ addEventListener("click", (event) => {
 });
 
 /**
- * A place of its own (finding, selection, step) brings its own range.
+ * A place of its own (finding, selection, step, change) brings its own range.
  * @param {string} href
  * @returns {Changes}
  */
 export function changesOf(href) {
   const changes = Object.fromEntries(new URLSearchParams(href));
-  const place = ["finding", "sel", "step"].find((name) => changes[name]);
-  return place ? { finding: null, sel: null, at: null, step: null, t: null, ...changes } : changes;
+  const place = ["finding", "sel", "step", "seq", "ts"].find((name) => changes[name]);
+  return place ? { ...NOWHERE, t: null, ...changes } : changes;
 }
 
 addEventListener("popstate", ask);

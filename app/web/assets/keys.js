@@ -2,6 +2,7 @@
 import * as address from "./address.js";
 import { byId } from "./dom.js";
 import * as stage from "./stage.js";
+import * as stops from "./stops.js";
 /** @import { Key } from "./types.js" */
 
 /** @param {string} what */
@@ -23,6 +24,9 @@ const OPENS = {
   search: () => byId("find").focus(),
   help: () => byId("help").classList.toggle("open"),
   clear,
+  break: stops.ask,
+  "next-hit": () => stops.walk("next-hit"),
+  "previous-hit": () => stops.walk("previous-hit"),
 };
 
 function clear() {

@@ -1,6 +1,8 @@
 /* The window over the load of the whole trace: drag it, or click where to look. */
-import { byId } from "./dom.js";
-/** @import { Model, Range } from "./types.js" */
+import { byId, element } from "./dom.js";
+/** @import { Hits, Model, Range } from "./types.js" */
+
+const GLYPH = "◆";
 
 /** @typedef {{slide: (t0: number) => void, wheel: (pixels: number, t: number) => void, range: () => Range}} Acts */
 
@@ -12,6 +14,26 @@ export function show(view, model) {
   const { style } = byId("window");
   style.left = `${(100 * view.t0) / model.length}%`;
   style.width = `${(100 * (view.t1 - view.t0)) / model.length}%`;
+}
+
+/** The hits that are marked.
+ * @type {Hits | null} */
+let marked = null;
+
+/**
+ * Mark where the condition is met that is looked for, and say which hit one is at.
+ * @param {Hits | null} hits
+ */
+export function mark(hits) {
+  if (hits === marked) return;
+  marked = hits;
+  const marks = (hits ? hits.places : []).map((place) => {
+    const glyph = element("i", "", GLYPH);
+    glyph.style.left = `${place}%`;
+    return glyph;
+  });
+  byId("stops").replaceChildren(...marks);
+  byId("told-hits").textContent = hits && hits.told ? `${GLYPH} ${hits.told}` : "";
 }
 
 /**

@@ -5,6 +5,7 @@ import { setProps, start } from "./dash.js";
 import { byId, element } from "./dom.js";
 import * as keys from "./keys.js";
 import * as stage from "./stage.js";
+import * as stops from "./stops.js";
 /** @import { Answer, Model, View } from "./types.js" */
 
 /** @param {Element} chip */
@@ -75,6 +76,13 @@ addEventListener("click", (event) => {
   if (target.closest(".hit") || !target.closest("#search")) closeSearch();
 });
 
+/** @param {string | null} search */
+function filled(search) {
+  if (typeof search !== "string") return;
+  busy.end("panes");
+  stops.filled();
+}
+
 function closeSearch() {
   const hits = document.getElementById("hits");
   if (hits && hits.childElementCount) setProps("find", { value: "" });
@@ -83,6 +91,10 @@ function closeSearch() {
 addEventListener("keydown", (event) => {
   const target = /** @type {HTMLElement} */ (event.target);
   if (target.id === "sql" && event.key === "Enter" && (event.ctrlKey || event.metaKey)) runQuery();
+  if (target.id === "break" && event.key === "Enter") {
+    stops.look(/** @type {HTMLInputElement} */ (target).value);
+    target.blur();
+  }
   if (target.id !== "find") return;
   if (event.key === "Enter") {
     /** @type {HTMLElement | null} */
@@ -96,6 +108,6 @@ start({
   open,
   receive,
   show: (/** @type {Answer | null} */ answer) => answer && stage.show(answer),
-  filled: (/** @type {string | null} */ search) => typeof search === "string" && busy.end("panes"),
+  filled,
   step,
 });

@@ -23,7 +23,7 @@ const COLOURS = ["background", "panel", "raised", "border", "text", "muted", "ac
 /** @type {View} */
 const NO_VIEW = {
   t0: 0, t1: 1, lane: null, at: 0, pin: [], hide: [], collapse: [], mark: null, begun: null,
-  selection: null, related: [], finding: null, during: null,
+  selection: null, related: [], finding: null, during: null, hits: null,
 };
 
 /** @type {Model | null} */
@@ -198,7 +198,7 @@ const laneHere = () => (view.lane === null ? undefined : model().lanes[view.lane
  * @param {number} t
  */
 function select(lane, t) {
-  address.navigate({ sel: `${lane}@${Math.round(t)}`, at: null, finding: null, step: null }, true);
+  address.navigate({ ...address.NOWHERE, sel: `${lane}@${Math.round(t)}` }, true);
 }
 
 /** Note in the address what has changed of the view.
@@ -259,6 +259,7 @@ function paint() {
   ctx.lineWidth = 1;
   paintFrame(ctx, { model: model(), view, picture, placed: placed(), hover, sketched, colours, width: w, height: h, xOf });
   minimap.show(view, model());
+  minimap.mark(view.hits);
   labels.show(plan, view, RULER, { collapse, pin });
 }
 

@@ -57,11 +57,15 @@
  * @property {[number, number] | null} mark
  * @property {number | null} begun
  * @property {string | null} finding
+ * @property {Hits | null} hits
  * @property {{start: number, end: number, label: string} | null} selection
  * @property {string[]} related
  * @property {[number, number] | null} during
  * @property {string} [search]
  * @property {string} [tab] */
+
+/** What is looked for: how many hits there are, and where, in percent of the trace.
+ * @typedef {{told: string, places: number[]}} Hits */
 
 /** @typedef {{start: Float64Array, end: Float64Array, state: Uint8Array, label: string[]}} Spans */
 

@@ -12,6 +12,7 @@ from dash.development.base_component import Component
 from stepscope.app.debug import (
     CoreSlots,
     Names,
+    Position,
     State,
     StepDetail,
     batch_heading,
@@ -26,6 +27,8 @@ from stepscope.app.printable import plain
 from stepscope.app.units import count
 from stepscope.app.web.components import components
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.panes.break_bar import break_bar
+from stepscope.app.web.stops import looked_here, stand
 from stepscope.app.web.view import View
 
 MAX_NAMES = 60
@@ -35,40 +38,52 @@ ORDER = ("step", "left out", "batch", "changed", "buckets", "core groups")
 def step_pane(loaded: LoadedTrace, view: View) -> Component:
     """The step of the view, the trace's first without one; links lead to those before and after.
 
-    Of a trace without steps it is what is known of the moment that is selected, or of the first.
+    Between steps it is what is known there. Of a trace without steps it is what is known of the
+    moment that is selected, or of the first.
     """
-    if not loaded.steps:
-        return _without_steps(loaded, view)
-    step = loaded.steps[0] if view.step is None else view.step
     with loaded.session_lock:
-        loaded.session.goto(step=step)
+        position = stand(loaded, view)
         detail = loaded.session.detail()
         chain = known_why(loaded.session, view.who) if view.who else None
+        found = looked_here(loaded, view.stop) if view.stop else None
+        bar = break_bar(loaded.debugger, view, found)
     why = [_why(chain, view)] if chain else []
-    return html.Div([_controls(loaded, view, step), *why, _columns(detail)])
+    place = (
+        _controls(loaded, view, position, detail.after)
+        if loaded.steps
+        else _without_steps(loaded, position)
+    )
+    return html.Div([place, bar, *why, _columns(detail)])
 
 
-def _without_steps(loaded: LoadedTrace, view: View) -> Component:
-    at = view.point[1] if view.point else 0
-    with loaded.session_lock:
-        loaded.session.goto(ts_ns=at + loaded.origin)
-        detail = loaded.session.detail()
-    here = when(detail.after.ts_ns, loaded.timeline)
-    said = html.P(f"This trace has no steps; this is at {here}.", className="controls muted")
-    return html.Div([said, _columns(detail)])
+def _without_steps(loaded: LoadedTrace, position: Position) -> Component:
+    here = when(position.ts_ns, loaded.timeline)
+    return html.P(f"This trace has no steps; this is at {here}.", className="controls muted")
 
 
-def _controls(loaded: LoadedTrace, view: View, step: int) -> Component:
+def _controls(loaded: LoadedTrace, view: View, position: Position, state: State) -> Component:
+    step = position.step
     place = step_of(step, loaded.step_index(step), len(loaded.steps)) + of_rank(loaded.composition)
+    here = view.link(step=step, seq=view.seq, ts=view.ts, t=None)
     return html.Div(
         [
             html.A("◀ previous", href=view.link(go="previous-step"), className="button"),
             html.B(place),
             html.A("next ▶", href=view.link(go="next-step"), className="button"),
-            html.A("show on the timeline", href=view.link(step=step, t=None)),
+            *_between(loaded, view, state),
+            html.A("show on the timeline", href=here),
         ],
         className="controls",
     )
+
+
+def _between(loaded: LoadedTrace, view: View, state: State) -> Iterator[Component]:
+    """Behind which change one stands and when, where that is not where the step was formed."""
+    if view.seq is None and view.ts is None:
+        return
+    last = "" if state.seq is None else f"behind change #{state.seq:,} "
+    forming = f", as step {state.forming.step:,} is formed" if state.forming else ""
+    yield html.Span(f"{last}at {when(state.ts_ns, loaded.timeline)}{forming}")
 
 
 def _why(chain: Chain, view: View) -> Component:

@@ -128,7 +128,8 @@ def test_why_who_is_asked_about_waits_is_told_with_links_to_the_rows_that_prove_
 
     assert "why req-0 req-0: " in said(pane)
     assert "1 → step 2 req-0 runs in step 2" in said(pane)
-    assert "?tab=step&step=2" in hrefs(pane)
+    assert "?tab=step&seq=18" in hrefs(pane)
+    assert resolve(small(), "?tab=step&seq=18").view.step == 2
     assert "?who=" in hrefs(pane), "it closes"
 
 
@@ -219,6 +220,7 @@ def test_a_query_is_answered() -> None:
         ("SELECT * FROM step", "did you mean"),
         ("SELEC", "does not run"),
         ("SELECT * FROM read_csv('secret.csv')", "is not allowed"),
+        ("SELECT rpad(kind, 10000000000, 'x') FROM steps", "is not allowed"),
     ],
 )
 def test_a_query_that_does_not_run_is_told_why(query: str, fault: str) -> None:

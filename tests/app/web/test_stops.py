@@ -1,0 +1,156 @@
+"""What the page looks for: hits in the address, between steps too, and what is wrong with words."""
+
+from __future__ import annotations
+
+from functools import cache
+from urllib.parse import quote
+
+import pytest
+
+from stepscope.app.present.blocks import AtChange, Fact
+from stepscope.app.web import stops
+from stepscope.app.web.components import components
+from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.panes.step import step_pane
+from stepscope.app.web.resolve import resolve
+from stepscope.app.web.view import View
+from tests.app.web.small_traces import HOSTILE, US, conflict_trace, loaded_of
+from tests.app.web.test_panes import hrefs, said
+from tests.traces import trace_of
+
+
+@cache
+def small() -> LoadedTrace:
+    return loaded_of(conflict_trace())
+
+
+def hit(address: str, by: str = "next-hit") -> View:
+    """The view at the hit after or before that of an address."""
+    return resolve(small(), f"{address}&go={by}").view
+
+
+def told(view: View) -> str:
+    return said(step_pane(small(), view))
+
+
+def looking(words: str) -> str:
+    return f"?tab=step&break={quote(words)}"
+
+
+def test_what_is_looked_for_has_the_name_of_the_command_in_an_address() -> None:
+    assert View().link(stop="block 5") == "?break=block%205"
+    assert View.parse("?break=block%205") == View(stop="block 5")
+    assert View.parse("?stop=block%205") == View()
+
+
+def test_hits_at_steps_are_gone_through_forward_and_back_and_stop_at_the_ends() -> None:
+    first = hit(looking("steps: step in (3, 5)"))
+    last = hit(first.spell())
+
+    assert (first.step, first.seq, first.ts) == (3, None, None)
+    assert (last.step, hit(last.spell()).step) == (5, 5)
+    assert hit(last.spell(), "previous-hit").step == 3
+    assert "hit 1 of 2" in told(first)
+    assert "hit 2 of 2" in told(last)
+
+
+def test_a_hit_between_steps_is_in_the_address_by_its_change() -> None:
+    view = hit(looking("break admitted 2"))
+
+    assert (view.step, view.ts) == (2, None)
+    assert view.seq is not None
+    assert view.point
+    assert view.point[1] == 210 * US
+    assert resolve(small(), view.spell()).view == view
+    assert "step 2, 3 of 6" in told(view)
+    assert f"behind change #{view.seq:,} at 0.210 ms" in told(view)
+    assert "hit 1 of 1" in told(view)
+
+
+def test_a_hit_that_is_no_change_is_in_the_address_by_its_time() -> None:
+    view = hit(looking("counters: value = 1 and ts_ns > 100000"))
+
+    assert resolve(small(), view.spell()).view == view
+    assert hit(view.spell()) == view
+
+
+def test_a_step_or_a_span_that_one_goes_to_is_no_longer_between_steps() -> None:
+    between = hit(looking("admitted 2"))
+
+    next_step = resolve(small(), f"{between.spell()}&go=next-step").view
+    marking = resolve(small(), f"{between.spell()}&go=mark").view
+
+    assert (next_step.step, next_step.seq) == (3, None)
+    assert (marking.step, marking.seq) == (2, between.seq)
+
+
+def test_a_link_to_a_row_leads_behind_its_change_and_names_the_step_there() -> None:
+    (link,) = hrefs(components([Fact("1", ("it waits",), to=AtChange(4, 99))]))
+
+    view = resolve(small(), link).view
+
+    assert (view.tab, view.seq) == ("step", 4)
+    assert view.step == 0
+
+
+def test_places_on_the_minimap_are_where_the_hits_are() -> None:
+    found = resolve(small(), looking("steps: step = 3")).as_props(small())["hits"]
+
+    assert found == {"told": "1 hit", "places": (50.0,)}
+    assert resolve(small(), "").as_props(small())["hits"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("steps: num_wating > 1", "num_waiting"),
+        ("steps: num_waiting >", "does not run"),
+        ("steps: step in (select 1)", "a condition holds no query"),
+        ("steps: read_csv('/etc/passwd') > 1", "not allowed"),
+        ("steps: lpad(kind, 10000000000) = 'x'", "lpad is not allowed"),
+        ("steps: generate_series(1, 10000000000) is null", "generate_series is not allowed"),
+        ('steps: "Range" /* of */ (1, 10000000000) is null', "Range is not allowed"),
+        ("steps: array_to_string(array_agg(kind) over (), 'x') = 'x'", "array_agg is not allowed"),
+        ("nonsense", "no such stop"),
+        ("finding XYZ999", "no rule XYZ999"),
+        ("block many", "not a number"),
+        ("accesses: epoch > 1", "not recorded"),
+        (HOSTILE, "no such stop"),
+        ("x" * 501, "500 at most"),
+        ("steps: " + "(" * 400, "does not run"),
+    ],
+)
+def test_what_is_wrong_with_a_condition_is_one_line_beside_it(words: str, says: str) -> None:
+    view = hit(looking(words))
+    looked = stops.looked(small(), view)
+
+    assert looked
+    assert says in looked.failed
+    assert "\n" not in looked.failed
+    assert says in told(view)
+    assert view.stop == words
+    assert resolve(small(), looking(words)).as_props(small())["hits"] == {"told": "", "places": ()}
+
+
+def test_a_condition_that_nothing_meets_is_no_failure() -> None:
+    view = hit(looking("preempt"))
+
+    assert "no row of this trace meets it" in told(view)
+    assert not hrefs(step_pane(small(), view)) & {"?go=next-hit", "?go=previous-hit"}
+
+
+def test_hits_of_the_last_few_conditions_are_remembered() -> None:
+    loaded = loaded_of(conflict_trace())
+
+    for step in range(10):
+        resolve(loaded, looking(f"steps: step = {step}")).as_props(loaded)
+
+    assert list(loaded.sought) == [f"steps: step = {step}" for step in range(10)][-stops.MOST :]
+
+
+def test_a_place_that_the_trace_does_not_have_is_its_nearest() -> None:
+    loaded = small()
+
+    assert resolve(loaded, "?seq=999999").view.step == 5
+    assert resolve(loaded, "?ts=999999999").view.step == 5
+    assert resolve(loaded_of(trace_of()), "?seq=7&ts=9&break=preempt&go=next-hit").view.seq is None
