@@ -101,24 +101,32 @@ class Inflater:
         self._limits = limits
         self._num_read = 0
         self._step_bytes = _STEP_BYTES
-        self._blocks: Iterator[bytes] | None = None
+        self._parts: Iterator[bytes] | None = None
         self._left = memoryview(b"")
 
     def readinto(self, buffer: memoryview) -> int:
-        """Fill a buffer from its beginning, as far as a block goes; give 0 at the end."""
-        self._blocks = self._blocks or iter(self)
-        if not self._left:
-            self._left = memoryview(next(self._blocks, b""))
-        num = min(len(buffer), len(self._left))
-        buffer[:num], self._left = self._left[:num], self._left[num:]
+        """Fill a buffer whole, as far as there is something; give 0 at the end."""
+        # An empty part says nothing of the end.
+        self._parts = self._parts or filter(None, self._inflated())
+        num = 0
+        while num < len(buffer):
+            self._left = self._left or memoryview(next(self._parts, b""))
+            if not self._left:
+                break
+            fits = min(len(buffer) - num, len(self._left))
+            buffer[num : num + fits], self._left = self._left[:fits], self._left[fits:]
+            num += fits
         return num
 
     def __iter__(self) -> Iterator[bytes]:
+        yield from _gathered(self._inflated())
+
+    def _inflated(self) -> Iterator[bytes]:
+        """What the file holds, in parts as small as they come."""
         inflate = _inflater_of(next(self._steps(), b""))
         if inflate is None:
             self._step_bytes = BLOCK_BYTES
-        parts = self._within_limits(inflate(self._steps)) if inflate else self._steps()
-        yield from _gathered(parts)
+        yield from self._within_limits(inflate(self._steps)) if inflate else self._steps()
 
     def _steps(self) -> Iterator[bytes]:
         """The file's bytes from its beginning."""

@@ -47,6 +47,25 @@ def test_what_comes_out_is_what_went_in(tmp_path: Path, compress: Compress) -> N
         assert read(tmp_path, compress(content)) == (content, None)
 
 
+@given(
+    st.lists(st.integers(1, 9 << 20), min_size=1, max_size=4),
+    st.sampled_from([gzip.compress, framed, bytes]),
+)
+def test_a_buffer_is_filled_with_whatever_comes_however_it_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], compress: Compress
+) -> None:
+    file = tmp_path_factory.mktemp("cut") / "file"
+    content = NOISE + TEXT
+    file.write_bytes(compress(content))
+    found, at = Inflater(file), 0
+    for size in sizes:
+        buffer = memoryview(bytearray(size))
+        num = found.readinto(buffer)
+        assert num == min(size, len(content) - at), "only the end leaves room in a buffer"
+        assert buffer[:num] == content[at : at + num]
+        at += num
+
+
 def by_zlib(content: bytes) -> list[bytes]:
     """What zlib gives of gzip for each byte of it, until there is no more or an error."""
     member, found = zlib.decompressobj(31), list[bytes]()
