@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 import weakref
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
+from isal import isal_zlib
 
 from stepscope.ingest.errors import ConfigError, StepscopeError
 from stepscope.ingest.limits import size_of
@@ -183,7 +183,7 @@ def _sum(file: Path) -> list[int]:
     with file.open("rb") as opened:
         while block := opened.read(1 << 20):
             num_bytes += len(block)
-            crc = zlib.crc32(block, crc)
+            crc = isal_zlib.crc32(block, crc)
     return [num_bytes, crc]
 
 
