@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from threading import Lock
 from typing import NamedTuple
 
 import numpy.typing as npt
@@ -70,23 +71,24 @@ class Order:
         self._trace = trace
         self._of_rank = pl.col("rank") == rank
         self.is_recorded = is_recorded(trace, rank) if found is None else found[0]
-        if found is not None:
-            self.runs = found[1]
+        self._runs = None if found is None else found[1]
         self._kept: dict[str, _Kept] = {}
+        self._reading = {table.name: Lock() for table in OF_STATE}
+        self._ordering = Lock()
 
     def rows(self, table: str, columns: Sequence[str]) -> pl.DataFrame:
         """Some columns of a table, and `seq`, in that order; without rows that have no time.
 
-        What was read is kept until `let_go`: who begins a session asks for some of it again.
+        Times, steps and places are read once, until `let_go`; several threads may ask.
         """
-        kept = self._kept.get(table) or self._placed(table)
-        self._kept[table] = kept
-        wanted = [name for name in columns if name != "seq"]
-        if missing := [name for name in wanted if name not in kept.columns]:
+        with self._reading[table]:
+            kept = self._kept.get(table) or self._placed(table)
+            self._kept[table] = kept
+        known = dict(kept.columns)
+        if missing := [name for name in columns if name not in known]:
             read = self._timed(table).select(missing).collect()
-            read = read if kept.places is None else read[kept.places]
-            kept.columns.update(zip(missing, read, strict=True))
-        return pl.DataFrame([*(kept.columns[name] for name in wanted), kept.columns["seq"]])
+            known |= zip(missing, read if kept.places is None else read[kept.places], strict=True)
+        return pl.DataFrame([*(known[name] for name in columns if name != "seq"), known["seq"]])
 
     def let_go(self, tables: Sequence[str] = ()) -> None:
         """Keep no rows of some tables."""
@@ -101,10 +103,13 @@ class Order:
         by_time = pl.Series(self.all_last_by(rows["ts_ns"].to_numpy()))
         return rows["seq"].fill_null(by_time)
 
-    @cached_property
+    @property
     def runs(self) -> OrderRuns:
         """Every place in the order, with the time and the step that had been reached there."""
-        return runs_of([self._told(table.name) for table in OF_STATE])
+        with self._ordering:
+            if self._runs is None:
+                self._runs = runs_of([self._told(table.name) for table in OF_STATE])
+            return self._runs
 
     def last_by(self, ts_ns: int) -> int:
         """Give the last place that was reached by a time; less than any before the first."""

@@ -12,11 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.ingest.derive.distinct_numbers import MOST_GAPS
+from stepscope.ingest.derive.distinct_numbers import MOST_GAPS, order_of
 from stepscope.ingest.times import EARLIEST_NS
 
 Places = npt.NDArray[np.int64]
 Part = Callable[[], Places]
+Changes = tuple[Places, Places, Places]
+"""Places, and the time and the step that was reached at each."""
 
 
 class Told(NamedTuple):
@@ -93,46 +95,45 @@ def runs_of(parts: Sequence[Told]) -> OrderRuns:
     told = [part for part in parts if len(part.seq)]
     if not told:
         return OrderRuns(*(np.empty(0, np.int64) for _ in OrderRuns._fields))
-    base, last = (min(int(part.seq[0]) for part in told), max(int(part.seq[-1]) for part in told))
-    if last - base >= MOST_GAPS * sum(len(part.seq) for part in told):
-        known = np.unique(np.concatenate([part.seq for part in told]))
-        places = [np.searchsorted(known, part.seq) for part in told]
-        jumps = np.flatnonzero(np.diff(known) != 1) + 1
-        firsts = np.append(known[0], known[jumps])
-        lasts = np.append(known[jumps - 1], known[-1])
-        size = len(known)
-        return OrderRuns(
-            firsts, lasts, *_reached(told, "ts_ns", places, size, known),
-            *_reached(told, "step", places, size, known),
-        )  # fmt: skip
-    size, places = last - base + 1, [part.seq - base for part in told]
+    seq, ts_ns, step = _reached([_changes(part) for part in told])
     return OrderRuns(
-        *_without_gaps(places, size, base), *_reached(told, "ts_ns", places, size, base),
-        *_reached(told, "step", places, size, base),
-    )  # fmt: skip
+        *_without_gaps([part.seq for part in told]), *_runs(seq, ts_ns), *_runs(seq, step)
+    )
 
 
-def _without_gaps(places: Sequence[Places], size: int, base: int) -> tuple[Places, Places]:
+def _without_gaps(seqs: Sequence[Places]) -> tuple[Places, Places]:
     """The first and the last of each run of places."""
-    is_told = np.zeros(size + 2, bool)
-    for place in places:
-        is_told[place + 1] = True
+    base, last = min(int(seq[0]) for seq in seqs), max(int(seq[-1]) for seq in seqs)
+    if last - base >= MOST_GAPS * sum(map(len, seqs)):
+        known = np.unique(np.concatenate(seqs))
+        jumps = np.flatnonzero(np.diff(known) != 1) + 1
+        return np.append(known[0], known[jumps]), np.append(known[jumps - 1], known[-1])
+    is_told = np.zeros(last - base + 3, bool)
+    for seq in seqs:
+        is_told[seq - (base - 1)] = True
     turns = np.flatnonzero(is_told[1:] != is_told[:-1])
     return turns[::2] + base, turns[1::2] + base - 1
 
 
-def _reached(
-    told: Sequence[Told], what: str, places: Sequence[Places], size: int, numbers: Places | int
-) -> tuple[Places, Places]:
-    """From which place on the most that was told so far is another, and what it is."""
-    most = np.full(size, EARLIEST_NS)
-    for part, place in zip(told, places, strict=True):
-        values = getattr(part, what)()
-        if (place[1:] > place[:-1]).all():
-            most[place] = np.maximum(most[place], values)
-        else:
-            np.maximum.at(most, place, values)
-    np.maximum.accumulate(most, out=most)
-    begins = np.append(0, np.flatnonzero(most[1:] != most[:-1]) + 1)
-    values = most[begins]
-    return (begins + numbers if isinstance(numbers, int) else numbers[begins]), values
+def _changes(part: Told) -> Changes:
+    """The rows of a table at which another time or step was reached than ever before in it."""
+    ts_ns, step = np.maximum.accumulate(part.ts_ns()), np.maximum.accumulate(part.step())
+    is_other = (ts_ns[1:] != ts_ns[:-1]) | (step[1:] != step[:-1])
+    rows = np.append(0, np.flatnonzero(is_other) + 1)
+    return part.seq[rows], ts_ns[rows], step[rows]
+
+
+def _reached(changes: Sequence[Changes]) -> Changes:
+    """What was reached at each place at which something was, by all tables together."""
+    seq, ts_ns, step = (np.concatenate(told) for told in zip(*changes, strict=True))
+    order = order_of(seq)
+    seq = seq[order]
+    is_last = np.append(seq[1:] != seq[:-1], True)
+    most_ns, most = (np.maximum.accumulate(told[order]) for told in (ts_ns, step))
+    return seq[is_last], most_ns[is_last], most[is_last]
+
+
+def _runs(seq: Places, values: Places) -> tuple[Places, Places]:
+    """From which place on a value is another, and what it is."""
+    begins = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
+    return seq[begins], values[begins]

@@ -25,12 +25,15 @@ def narrow(values: Numbers, *, is_end: bool = False) -> Numbers:
     """The same numbers in the fewest bytes; of ends, NEVER is the largest that these can hold."""
     if not len(values):
         return values
-    is_ever = (values != NEVER) | (not is_end)
-    low, high = (int(each(values, initial=0, where=is_ever)) for each in (np.min, np.max))
+    known = np.where(values == NEVER, values.dtype.type(0), values) if is_end else values
+    low, high = int(known.min()), int(known.max())
     for dtype in (np.int8, np.int16, np.int32):
         bounds = np.iinfo(dtype)
         if bounds.min <= low and high < bounds.max:
-            return np.where(is_ever, values, bounds.max).astype(dtype)
+            narrowed: Numbers = known.astype(dtype)
+            if is_end:
+                narrowed[values == NEVER] = bounds.max
+            return narrowed
     return values
 
 

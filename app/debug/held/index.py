@@ -5,9 +5,9 @@ None stands for a part of which nobody told: that is not the same as one without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -28,7 +28,7 @@ from stepscope.app.debug.step_batches import in_order
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.order_runs import OrderRuns
 from stepscope.ingest.derive.states import is_list_of_arrivals
-from stepscope.ingest.schema import BY_NAME
+from stepscope.ingest.schema import BY_NAME, OF_STATE
 from stepscope.ingest.trace import Trace
 
 STATE_COLUMNS: dict[str, list[str]] = {
@@ -44,7 +44,16 @@ Frames = Mapping[str, pl.DataFrame] | None
 Part = Mapping[str, FlatRows] | None
 Index = Mapping[str, Part]
 Used = TypeVar("Used")
-Lane = Sequence[tuple[str, Callable[["Made"], Frames], tuple[str, ...]]]
+READ = tuple(table.name for table in OF_STATE)
+AT_ONCE = 2
+
+
+class Recipe(NamedTuple):
+    """How a part is made: which tables of the order it reads, that these go behind the last."""
+
+    name: str
+    make: Callable[[Made], Frames]
+    reads: tuple[str, ...] = ()
 
 
 class Made:
@@ -55,19 +64,20 @@ class Made:
         self.order = Order(trace, rank)
 
     def parts(self, use: Callable[[str, Part], Used]) -> dict[str, Used]:
-        """Make each part, and use it at once: two beside each other, once the order is known."""
-        used = {"order": use("order", laid_out(self.of_order()))}
-        with ThreadPoolExecutor(len(BESIDE)) as workers:
-            lanes = [workers.submit(self._one_after_another, lane, use) for lane in BESIDE]
-        for lane in lanes:
-            used |= lane.result()
-        return used
+        """Make each part, and use it at once: two at a time, as each takes memory."""
+        readers = {table: {part.name for part in PARTS if table in part.reads} for table in READ}
+        with ThreadPoolExecutor(AT_ONCE) as workers:
+            made = {part.name: workers.submit(self._used, part, use, readers) for part in PARTS}
+        return {name: done.result() for name, done in made.items()}
 
-    def _one_after_another(self, lane: Lane, use: Callable[[str, Part], Used]) -> dict[str, Used]:
-        used = {}
-        for name, make, no_longer in lane:
-            used[name] = use(name, laid_out(make(self)))
-            self.order.let_go(no_longer)
+    def _used(
+        self, part: Recipe, use: Callable[[str, Part], Used], readers: Mapping[str, set[str]]
+    ) -> Used:
+        used = use(part.name, laid_out(part.make(self)))
+        for table in part.reads:
+            readers[table].discard(part.name)
+            if not readers[table]:
+                self.order.let_go([table])
         return used
 
     def rows(self, table: str) -> pl.DataFrame:
@@ -133,23 +143,17 @@ class Made:
         return {"holds": holds_of(rows)} if len(rows) or is_free else None
 
 
-BESIDE: tuple[Lane, ...] = (
-    (
-        ("steps", Made.of_steps, ("steps",)),
-        ("reasons", Made.of_reasons, ("decisions",)),
-        ("queues", Made.of_queues, ("lifecycle", "queue_order")),
-    ),
-    (
-        ("slots", Made.of_slots, ()),
-        ("kv_blocks", Made.of_kv_blocks, ("allocations",)),
-        ("batches", Made.of_batches, ("batch_rows",)),
-        ("cores", Made.of_cores, ()),
-    ),
+PARTS = (
+    Recipe("order", Made.of_order, READ),
+    Recipe("kv_blocks", Made.of_kv_blocks, ("allocations",)),
+    Recipe("slots", Made.of_slots, ("allocations",)),
+    Recipe("batches", Made.of_batches, ("batch_rows",)),
+    Recipe("steps", Made.of_steps, READ),
+    Recipe("queues", Made.of_queues, ("lifecycle", "queue_order")),
+    Recipe("reasons", Made.of_reasons, ("decisions", "lifecycle")),
+    Recipe("cores", Made.of_cores),
 )
-"""All parts but the order: those that are made one after the other, and beside them the others.
-
-With each go the tables that none behind it asks for.
-"""
+"""All parts: those that take longest come first, and who needs the order comes behind it."""
 
 
 def made_in_memory(trace: Trace, rank: int) -> Index:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.ingest.derive.distinct_numbers import distinct, places_among
+from stepscope.ingest.derive.distinct_numbers import distinct, order_of, places_among
 
 NEAR = st.integers(-20, 20)
 FAR = st.integers(-(2**62), 2**62)
@@ -41,3 +41,9 @@ def test_a_number_that_is_not_known_has_no_place(parts: list[list[int]], wanted:
 @pytest.mark.parametrize("num", [0, 1])
 def test_nothing_stands_nowhere(num: int) -> None:
     assert places_among(np.empty(0, np.int64), np.zeros(num, np.int64)).tolist() == [-1] * num
+
+
+@given(st.lists(st.one_of(NEAR, FAR), max_size=40))
+def test_numbers_are_ordered_and_equal_ones_stay_as_they_came(numbers: list[int]) -> None:
+    expected = sorted(range(len(numbers)), key=numbers.__getitem__)
+    assert order_of(np.array(numbers, np.int64)).tolist() == expected
