@@ -6,6 +6,7 @@ VLLM := .venv-vllm/bin/python
 SGLANG := .venv-sglang/bin/python
 DEMO := out/demo
 PAGE := tests/app/web/scripts
+CLIENT := tests/app/dap/client
 
 FUZZ_SECONDS ?= 300
 
@@ -106,11 +107,17 @@ clean:
 	bash tests/sglang/install.sh $(PYTHON)
 	@touch $@
 
-.venv/node.stamp: $(PAGE)/package-lock.json
+# npm_ci: the oldest node that does, the folder of the packages, what they do
+define npm_ci
+node -e 'process.exit(parseInt(process.versions.node) < $(1) ? 1 : 0)' 2>/dev/null && \
+	npm ci --silent --no-audit --no-fund --prefix $(2) || \
+	echo "node $(1) or newer is not there, or npm could not install what $(3)"
+endef
+
+.venv/node.stamp: $(PAGE)/package-lock.json $(CLIENT)/package-lock.json
 	@mkdir -p .venv
-	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && \
-		npm ci --silent --no-audit --no-fund --prefix $(PAGE) || \
-		echo "node 20 or newer is not there, or npm could not install what checks the page's scripts"
+	@$(call npm_ci,20,$(PAGE),checks the page's scripts)
+	@$(call npm_ci,18,$(CLIENT),drives the debug adapter in tests)
 	@touch $@
 
 .venv/dev.stamp: .venv/run.stamp requirements-dev.lock

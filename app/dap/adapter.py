@@ -10,6 +10,7 @@ import msgspec
 
 from stepscope.app.dap import look_requests, move_requests, stop_requests
 from stepscope.app.dap.arguments import (
+    Client,
     Data,
     DataBreakpoints,
     Expression,
@@ -42,6 +43,7 @@ CAPABILITIES: Final[Mapping[str, Any]] = {
     "supportsCompletionsRequest": True,
     "supportsEvaluateForHovers": True,
     "supportsLoadedSourcesRequest": True,
+    "supportsExceptionInfoRequest": True,
     "supportsTerminateRequest": True,
     "exceptionBreakpointFilters": [
         {"filter": severity, "label": f"findings: {severity}", "default": False}
@@ -50,14 +52,15 @@ CAPABILITIES: Final[Mapping[str, Any]] = {
 }
 
 
-def initialize(_desk: Desk, _given: Nothing) -> Mapping[str, Any]:
-    """Tell what we can do."""
+def initialize(desk: Desk, given: Client) -> Mapping[str, Any]:
+    """Tell what we can do, and learn how the client counts."""
+    desk.first_line, desk.first_column = int(given.lines_start_at1), int(given.columns_start_at1)
     return CAPABILITIES
 
 
 def launch(desk: Desk, given: Launch) -> Mapping[str, Any]:
     """Open a trace."""
-    desk.launch(given.trace, given.rank)
+    desk.launch(None if given.trace is None else Path(given.trace), given.rank)
     return {}
 
 
@@ -82,7 +85,7 @@ def disconnect(desk: Desk, _given: Nothing) -> Mapping[str, Any]:
 
 Request = tuple[type[Any], Callable[[Desk, Any], Mapping[str, Any]]]
 REQUESTS: Final[Mapping[str, Request]] = {
-    "initialize": (Nothing, initialize),
+    "initialize": (Client, initialize),
     "launch": (Launch, launch),
     "attach": (Launch, launch),
     "configurationDone": (Nothing, configured),
@@ -92,6 +95,7 @@ REQUESTS: Final[Mapping[str, Request]] = {
     "variables": (Page, look_requests.variables),
     "source": (SourceOf, look_requests.source),
     "loadedSources": (Nothing, look_requests.sources),
+    "exceptionInfo": (OfThread, look_requests.exception),
     "evaluate": (Expression, look_requests.evaluate),
     "completions": (Typed, look_requests.complete),
     "setBreakpoints": (SourceBreakpoints, stop_requests.at_lines),

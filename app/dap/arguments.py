@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from msgspec import Struct
 
 
@@ -11,10 +9,17 @@ class Nothing(Struct):
     """Arguments of a request that needs none."""
 
 
+class Client(Struct, rename="camel"):
+    """From what a client counts lines and columns: from 1 unless it says that it does not."""
+
+    lines_start_at1: bool = True
+    columns_start_at1: bool = True
+
+
 class Launch(Struct, rename="camel"):
     """Which trace to open, and the rank to begin with."""
 
-    trace: Path | None = None
+    trace: str | None = None
     rank: int | None = None
 
 
@@ -40,9 +45,10 @@ class OfFrame(Struct, rename="camel"):
 
 
 class Page(Struct, rename="camel"):
-    """Which part of which variables."""
+    """Which part of which variables; `filter` asks for those with a name or a place alone."""
 
     variables_reference: int
+    filter: str = ""
     start: int = 0
     count: int = 0
 

@@ -9,6 +9,7 @@ from stepscope.app.dap.arguments import (
     Expression,
     Nothing,
     OfFrame,
+    OfThread,
     Page,
     Source,
     SourceOf,
@@ -21,18 +22,20 @@ from stepscope.app.dap.step_list import line_of, rank_of, source_of, text_of
 from stepscope.app.debug.commands import name_of, run
 from stepscope.app.debug.commands.answer import Answer
 from stepscope.app.debug.commands.completing import completions
+from stepscope.app.debug.commands.moving import MOVING
 from stepscope.app.debug.commands.where_it_is import row_text
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.moments import Position
 from stepscope.app.present.plain_text import lines
 from stepscope.app.printable import plain
-from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.errors import ConfigError, StepscopeError
 
 CONSOLE = "repl"
 LOOKS = (
     "where", "state", "print", "why", "list", "diff", "value", "who", "sql", "all", "info", "help",
 )  # fmt: skip
 """Commands that leave position, stops and marks as they are, so that a watch may ask them."""
+MOVES = frozenset({"rwatch", *(command.name for command in MOVING.commands)})
 _QUERY = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
 
 
@@ -50,12 +53,12 @@ def stack(desk: Desk, given: Stack) -> dict[str, Any]:
     at = {debugger.rank: debugger.position, **dict(debugger.others())}[rank]
     names = _frame_names(debugger, rank, at)
     end = given.start_frame + given.levels if given.levels > 0 else None
-    line = line_of(debugger, rank, at.step)
+    place = {"line": 0, "column": 0}
+    if line := line_of(debugger, rank, at.step):
+        place = {"line": line - 1 + desk.first_line, "column": desk.first_column}
+    source = {"source": source_of(rank)} if line else {}
     frames = [
-        {
-            "id": desk.shown.add_frame(at), "name": name, "line": line, "column": 1,
-            **({"source": source_of(rank)} if line else {}),
-        }
+        {"id": desk.shown.add_frame(at), "name": name, **place, **source}
         for name in names[given.start_frame : end]
     ]  # fmt: skip
     return {"stackFrames": frames, "totalFrames": len(names)}
@@ -70,8 +73,7 @@ def variables(desk: Desk, given: Page) -> dict[str, Any]:
     """A page of what is below a scope or a variable."""
     if given.start < 0 or given.count < 0:
         raise ConfigError("a page begins at 0 or later, and has no fewer than 0 variables")
-    shown = desk.shown.variables(given.variables_reference, given.start, given.count)
-    return {"variables": shown}
+    return {"variables": desk.shown.variables(given)}
 
 
 def source(desk: Desk, given: SourceOf) -> dict[str, Any]:
@@ -91,13 +93,14 @@ def evaluate(desk: Desk, given: Expression) -> dict[str, Any]:
     debugger, before = desk.debugger, desk.debugger.position
     at = before if given.frame_id is None else desk.shown.frame(given.frame_id)
     line = _line(debugger, given)
-    if given.context != CONSOLE and (name := name_of(line)) not in (None, *LOOKS):
+    name = name_of(line)
+    if given.context != CONSOLE and name not in {None, *LOOKS}:
         raise ConfigError(f"a watch does not {name}", todo="type it into the debug console")
-    if given.context != CONSOLE or at != before:
+    if name in MOVES:
+        answer = _moved_from(debugger, at, line)
+    else:
         with standing_at(debugger, at):
             answer = run(debugger, line)
-    else:
-        answer = run(debugger, line)
     if debugger.position != before:
         desk.stopped("goto")
     if answer.ends:
@@ -107,13 +110,36 @@ def evaluate(desk: Desk, given: Expression) -> dict[str, Any]:
 
 def complete(desk: Desk, given: Typed) -> dict[str, Any]:
     """What may follow what was typed."""
-    typed = given.text[: max(given.column - 1, 0)]
+    typed = given.text[: max(given.column - desk.first_column, 0)]
     return {
         "targets": [
             {"label": each.word, "start": len(typed) - each.replaces, "length": each.replaces}
             for each in completions(desk.debugger, typed)
         ]
     }
+
+
+def exception(desk: Desk, _given: OfThread) -> dict[str, Any]:
+    """What the rules say of the finding that it stopped at."""
+    found = desk.finding
+    if found is None:
+        raise ConfigError("it stopped at no finding")
+    message = plain(found["message"])
+    return {
+        "exceptionId": plain(found["code"]), "description": message, "breakMode": "always",
+        "details": {"typeName": plain(found["name"] or found["code"]), "message": message},
+    }  # fmt: skip
+
+
+def _moved_from(debugger: Debugger, at: Position, line: str) -> Answer:
+    """Run a line that moves from where a frame is, in its rank; what fails moves nothing."""
+    before = debugger.position
+    debugger.go(at)
+    try:
+        return run(debugger, line)
+    except StepscopeError:
+        debugger.go(before)
+        raise
 
 
 def _line(debugger: Debugger, given: Expression) -> str:

@@ -44,7 +44,8 @@ def step_back(desk: Desk, given: OfThread) -> dict[str, Any]:
 
 def targets(desk: Desk, given: Line) -> dict[str, Any]:
     """Where a line leads: to its step."""
-    step = step_at(desk.debugger, rank_of(desk.debugger, given.source), given.line)
+    line = given.line - desk.first_line + 1
+    step = step_at(desk.debugger, rank_of(desk.debugger, given.source), line)
     return {"targets": [{"id": step, "label": f"step {step}", "line": given.line}]}
 
 
@@ -75,6 +76,5 @@ def _run(
     if hit is None:
         desk.stopped("pause", f"no stop is hit up to the {end}")
         return
-    does = debugger.stops[hit.stop].does
     told = " ".join(line.strip() for line in lines(hit_answer(debugger, hit).blocks))
-    desk.stopped("data breakpoint" if does == "watch" else "breakpoint", told, (hit.stop,))
+    desk.stopped_at(hit, told)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
-from stepscope.app.debug.commands.where_it_is import row_text
+from stepscope.app.dap.arguments import Page
+from stepscope.app.debug.commands.where_it_is import MOST_COLUMNS, row_text
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Look
@@ -79,24 +80,31 @@ class Shown:
             if rows is not None
         ]
 
-    def variables(self, number: int, start: int, count: int) -> list[dict[str, Any]]:
-        """What is below a number, from a place on, all of it where `count` is 0."""
-        held = _numbered(self._held, number, "variable")
-        end = start + count if count > 0 else None
+    def variables(self, page: Page) -> list[dict[str, Any]]:
+        """What is below a number, from a place on, all of it where `count` is 0.
+
+        Fields have names; rows and items are counted, whatever they are called.
+        """
+        held = _numbered(self._held, page.variables_reference, "variable")
+        if page.filter not in {"", "named" if isinstance(held, Mapping) else "indexed"}:
+            return []
+        num = len(held.frame) if isinstance(held, Rows) else len(held)
+        start = min(page.start, num)
+        end = min(start + page.count, num) if page.count else num
         if isinstance(held, Rows):
-            page = held.frame.slice(start, count or None)
-            return [self._row(held, row, start + at) for at, row in enumerate(page.to_dicts())]
+            rows = held.frame.slice(start, end - start).to_dicts()
+            return [self._row(held, row, start + at) for at, row in enumerate(rows)]
         if isinstance(held, Mapping):
             return [self.variable(str(name), value) for name, value in [*held.items()][start:end]]
-        items = [*enumerate(held)][start:end]
-        return [self.variable(f"[{place}]", value) for place, value in items]
+        return [self.variable(f"[{place}]", held[place]) for place in range(start, end)]
 
     def variable(self, name: str, value: Any) -> dict[str, Any]:
         """A value under its name, with a number where something is below it."""
         is_nested = isinstance(value, (Mapping, list, tuple))
-        text = row_text(value) if isinstance(value, Mapping) else _text(value)
+        text = _fields(value) if isinstance(value, Mapping) else _text(value)
         below = self.add(value) if is_nested else 0
-        return {"name": plain(name), "value": plain(text), "variablesReference": below}
+        num = {"indexedVariables": len(value)} if isinstance(value, (list, tuple)) else {}
+        return {"name": plain(name), "value": plain(text), "variablesReference": below, **num}
 
     def watched(self, number: int, name: str) -> str:
         """How `watch` calls a variable; its name alone where it is of no such side."""
@@ -120,6 +128,12 @@ def standing_at(debugger: Debugger, position: Position) -> Iterator[None]:
         yield
     finally:
         debugger.go(before)
+
+
+def _fields(row: Mapping[str, Any]) -> str:
+    """The first fields that are told, whichever were asked for."""
+    told = [(name, value) for name, value in row.items() if value is not None]
+    return row_text(dict(told[:MOST_COLUMNS]), brief=False)
 
 
 def _text(value: Any) -> str:

@@ -17,8 +17,8 @@ from stepscope.app.dap.arguments import (
 )
 from stepscope.app.dap.desk import Desk
 from stepscope.app.dap.step_list import rank_of, step_at
-from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.stops.tables import MEANINGS
+from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.ingest.errors import ConfigError
 
 SEVERITIES = ("error", "warning", "info")
@@ -27,7 +27,7 @@ SEVERITIES = ("error", "warning", "info")
 def at_lines(desk: Desk, given: SourceBreakpoints) -> dict[str, Any]:
     """Stop at steps, where a source lists them; nowhere in a file, and says why."""
     group = f"source {given.source.source_reference} {given.source.path}"
-    wanted = [partial(_at_line, desk.debugger, given.source, each) for each in given.breakpoints]
+    wanted = [partial(_at_line, desk, given.source, each) for each in given.breakpoints]
     return {"breakpoints": desk.replace(group, wanted, "break")}
 
 
@@ -61,17 +61,18 @@ def at_findings(desk: Desk, given: Filters) -> dict[str, Any]:
     return {"breakpoints": desk.replace("findings", wanted, "break")}
 
 
-def _at_line(debugger: Debugger, source: Source, at: Breakpoint) -> str:
-    rank = rank_of(debugger, source)
-    wanted = f"steps: rank = {rank} and step = {step_at(debugger, rank, at.line)}"
+def _at_line(desk: Desk, source: Source, at: Breakpoint) -> str:
+    rank = rank_of(desk.debugger, source)
+    step = step_at(desk.debugger, rank, at.line - desk.first_line + 1)
+    wanted = f"steps: rank = {rank} and step = {step}"
     return f"{wanted} and ({at.condition})" if at.condition else wanted
 
 
 def _named(given: Named) -> str:
     name = given.name.strip()
     word, _, number = name.partition(" ")
-    if word == "step" and number.strip().lstrip("-").isdigit():
-        name = f"steps: step = {number.strip()}"
+    if word == "step" and (step := whole_number(number)) is not None:
+        name = f"steps: step = {step}"
     if not given.condition:
         return name
     if name in MEANINGS:

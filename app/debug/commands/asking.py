@@ -12,6 +12,7 @@ from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.stops.stop import Stop
 from stepscope.app.debug.stops.tables import MEANINGS
 from stepscope.app.debug.stops.watch_stops import RESOURCES
+from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.present.blocks import Fact
 from stepscope.app.units import count
 from stepscope.ingest.derive.holding_intervals import intervals_of
@@ -79,11 +80,12 @@ def _drawn(debugger: Debugger, name: str, values: pl.DataFrame) -> Answer:
 def _who(debugger: Debugger, words: str) -> Answer:
     """Who has had a block or slot, from when to when; an arrow at who has it here."""
     what, _, which = words.partition(" ")
-    if what not in RESOURCES or not which.strip().isdigit():
+    number = whole_number(which)
+    if what not in RESOURCES or number is None:
         raise ConfigError(f"who {words}: not known", todo="write it like who block 5")
     if not debugger.tables.is_recorded("holds"):
         return said("not recorded: the trace has no row of allocations", holds=None)
-    is_it = (pl.col("resource") == RESOURCES[what]) & (pl.col("id") == int(which))
+    is_it = (pl.col("resource") == RESOURCES[what]) & (pl.col("id") == number)
     own = debugger.tables.table("holds").filter(pl.col("rank") == debugger.rank, is_it)
     first_ns, now = debugger.bounds_ns[0], debugger.position.ts_ns
     goes_on = pl.col("to_ns").is_null() | (pl.col("to_ns") > now)

@@ -9,6 +9,7 @@ from stepscope.app.debug.commands.where_it_is import change, hit_answer, traced,
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.debugger.targets import FORMS
 from stepscope.app.debug.stops.stop import Hit
+from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.ingest.errors import ConfigError
 
 
@@ -16,9 +17,10 @@ def number_of(words: str, otherwise: int = 1) -> int:
     """A number of times, 1 where none is said; raises ConfigError for what is none."""
     if not words:
         return otherwise
-    if not words.isdigit() or not int(words):
+    times = whole_number(words)
+    if times is None or times < 1:
         raise ConfigError(f"{words!r} is not a number of times", todo="write it like 5")
-    return int(words)
+    return times
 
 
 def _moved(debugger: Debugger, move: Callable[[], bool], end: str) -> Answer:
@@ -75,9 +77,9 @@ def _ran(debugger: Debugger, run: Callable[[], Hit | None], times: int, none: st
 
 
 def _rank(debugger: Debugger, words: str) -> Answer:
-    if not words.lstrip("-").isdigit():
+    if (rank := whole_number(words)) is None:
         raise ConfigError(f"{words or 'nothing'} is no rank", todo="write it like rank 1")
-    debugger.switch(int(words))
+    debugger.switch(rank)
     return where(debugger)
 
 

@@ -9,6 +9,8 @@ from stepscope.app.units import UNITS
 from stepscope.ingest.errors import ConfigError
 
 FORMS = "86, 8.66s, 40%, @name, #1234, start or end"
+MOST_DIGITS = 18
+"""Of a number that a column may hold."""
 _TIME = re.compile(r"(?P<number>-?\d[\d,]*(?:\.\d+)?)\s*(?P<unit>s|ms|us|µs|ns)")
 _NS = {**{unit: ns for ns, unit in UNITS}, "us": 1_000}
 
@@ -31,6 +33,8 @@ def target_of(text: str) -> Target:
     text = text.strip()
     if text.startswith("@"):
         return Target(mark=text[1:])
+    if re.search(rf"\d{{{MOST_DIGITS + 1}}}", text.replace(",", "")):
+        raise ConfigError(f"{text[:MOST_DIGITS]}...: no place has so many digits")
     if text in {"start", "end"}:
         return Target(share=float(text == "end"))
     if found := _TIME.fullmatch(text):

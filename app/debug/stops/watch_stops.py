@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.app.debug.stops.stop import Selection
 from stepscope.app.debug.stops.tables import Tables
+from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.ingest.derive.holding_intervals import HANDS
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.query import near
@@ -59,6 +60,6 @@ def known_request(name: str, tables: Tables) -> str:
 
 
 def _number(what: str, which: str) -> int:
-    if not which.lstrip("-").isdigit():
+    if (number := whole_number(which)) is None:
         raise ConfigError(f"{what} {which}: not a number", todo=f"write it like {what} 5")
-    return int(which)
+    return number

@@ -10,7 +10,7 @@ from stepscope.app.debug.why.chain import Kind, Subject
 from stepscope.app.debug.why.evidence import Evidence
 from stepscope.ingest.errors import ConfigError
 
-_NUMBERED = re.compile(r"(?P<kind>task|core|rank)[ :=-]?(?P<number>\d+)")
+_NUMBERED = re.compile(r"(?P<kind>task|core|rank)[ :=-]?(?P<number>\d{1,18})")
 
 
 def subject_of(told: Evidence, text: str) -> Subject:

@@ -67,7 +67,7 @@ def test_find_a_conflict_ask_why_go_back_to_who_took_the_block_and_look_at_the_f
     editor.ask("setFunctionBreakpoints", breakpoints=[{"name": "finding KVB003"}])
     editor.ask("continue", threadId=1)
     event, stopped = editor.events[-1]
-    assert (event, stopped["reason"]) == ("stopped", "breakpoint")
+    assert (event, stopped["reason"]) == ("stopped", "function breakpoint")
     assert "KVB003" in stopped["text"]
     assert editor.frame("step")["name"] == "step 67"
 
@@ -163,6 +163,15 @@ def test_a_watch_that_would_change_something_is_refused_each_time(
 
     assert "type it into the debug console" in refused
     assert "KVB003" in editor.ask("evaluate", expression="info stops", context="repl")["result"]
+
+
+def test_launch_opens_the_trace_that_it_names(sample_traces: Path) -> None:
+    editor = Editor(None, launched=False)
+    editor.ask("initialize")
+
+    editor.ask("launch", trace=str(sample_traces / "fcfs-preemption-before.trace"))
+
+    assert editor.ask("threads")["threads"] == [{"id": 1, "name": "rank 0"}]
 
 
 def test_what_was_typed_is_completed(editor: Editor) -> None:

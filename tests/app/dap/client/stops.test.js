@@ -1,0 +1,104 @@
+/* Where to stop: at a line, at what has a name, at what changes, at findings. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { opened } from "./editor.js";
+
+const SOURCE = { sourceReference: 1 };
+
+test("a line of the steps stops, and one with a condition where that holds", async (t) => {
+  const editor = await opened(t, "before");
+  const lines = [{ line: 5 }, { line: 6, condition: "num_waiting < 0" }, { line: 67, condition: "num_waiting > 20" }, { line: 999 }];
+  const told = await editor.stops("setBreakpoints", { source: SOURCE, breakpoints: lines });
+  assert.deepEqual(told.map(([isVerified]) => isVerified), [true, true, true, false]);
+  assert.deepEqual(told.slice(0, 3).map(([, message]) => message), ["1 hit", "0 hits", "1 hit"]);
+  assert.match(told[3][1], /no step is at line 999/);
+
+  assert.equal((await editor.moved("continue")).reason, "breakpoint");
+  assert.equal((await editor.frames()).at(-1).line, 5);
+  await editor.moved("continue");
+  assert.equal((await editor.frames()).at(-1).line, 67);
+  await editor.moved("reverseContinue");
+  assert.equal((await editor.frames()).at(-1).line, 5);
+});
+
+test("a condition that is none is told beside its line, and the others hold", async (t) => {
+  const editor = await opened(t, "before");
+  const lines = [{ line: 5, condition: "num_waiting <" }, { line: 5, condition: "no_column = 1" }, { line: 5 }];
+  const told = await editor.stops("setBreakpoints", { source: SOURCE, breakpoints: lines });
+  assert.deepEqual(told.map(([isVerified]) => isVerified), [false, false, true]);
+});
+
+test("a file of the policy cannot be stopped in, and says why", async (t) => {
+  const editor = await opened(t, "before");
+  const [[isVerified, message]] = await editor.stops("setBreakpoints", { source: { path: "/policy.py" }, breakpoints: [{ line: 3 }] });
+  assert.equal(isVerified, false);
+  assert.match(message, /does not say where a policy decides/);
+});
+
+test("a function breakpoint takes what break takes, and a table a condition", async (t) => {
+  const editor = await opened(t, "before");
+  const breakpoints = [
+    { name: "finding KVB003" }, { name: "preempt req-01" }, { name: "step 70" },
+    { name: "steps", condition: "num_waiting > 38" }, { name: "lifecycle: event = 'preempt'", condition: "request = 'req-01'" },
+    { name: "preempt", condition: "request = 'req-01'" }, { name: "step 70 to 80" },
+  ];
+  const told = await editor.stops("setFunctionBreakpoints", { breakpoints });
+  assert.deepEqual(told.map(([isVerified]) => isVerified), [true, true, true, true, true, false, false]);
+  assert.equal(told[1][1], told[4][1]);
+
+  const stopped = await editor.moved("continue");
+  assert.equal(stopped.reason, "function breakpoint");
+  assert.equal(stopped.hitBreakpointIds.length, 1);
+});
+
+test("stops that were set again take the place of those before, each kind for itself", async (t) => {
+  const editor = await opened(t, "before");
+  await editor.ask("setBreakpoints", { source: SOURCE, breakpoints: [{ line: 5 }] });
+  await editor.ask("setFunctionBreakpoints", { breakpoints: [{ name: "step 7" }] });
+  await editor.ask("setFunctionBreakpoints", { breakpoints: [{ name: "step 9" }] });
+  const steps = [];
+  for (let at = 0; at < 2; at++) {
+    await editor.moved("continue");
+    steps.push(await editor.step());
+  }
+  assert.deepEqual(steps, ["step 5", "step 9"]);
+  await editor.ask("setBreakpoints", { source: SOURCE, breakpoints: [] });
+  await editor.moved("reverseContinue");
+  assert.equal(await editor.step(), "step 1");
+});
+
+test("a block is watched by its words or as a variable of the state", async (t) => {
+  const editor = await opened(t, "before");
+  await editor.moved("goto", { targetId: 67 });
+  const { variablesReference } = await editor.scope("blocks");
+  const [{ name }] = await editor.ask("variables", { variablesReference, start: 0, count: 1 }).then(({ variables }) => variables);
+  const of_state = await editor.ask("dataBreakpointInfo", { variablesReference, name });
+  assert.equal(of_state.dataId, `block ${name}`);
+  const { dataId, accessTypes } = await editor.ask("dataBreakpointInfo", { name: "block 2" });
+  assert.deepEqual([dataId, accessTypes], ["block 2", ["write"]]);
+  const none = await editor.ask("dataBreakpointInfo", { name: "nothing at all" });
+  assert.equal(none.dataId, null);
+
+  await editor.ask("setDataBreakpoints", { breakpoints: [{ dataId }] });
+  const stopped = await editor.moved("reverseContinue");
+  assert.equal(stopped.reason, "data breakpoint");
+  assert.match(stopped.text, /op=release .*id=2 owner=req-01/);
+});
+
+test("findings of a severity stop as exceptions do, and tell what was found", async (t) => {
+  const editor = await opened(t, "before");
+  const told = await editor.stops("setExceptionBreakpoints", { filters: ["warning", "fatal"] });
+  assert.deepEqual(told.map(([isVerified]) => isVerified), [true, false]);
+  const stopped = await editor.moved("continue");
+  assert.equal(stopped.reason, "exception");
+  const { exceptionId, description, breakMode } = await editor.ask("exceptionInfo", { threadId: 1 });
+  assert.match(exceptionId, /^[A-Z]{3}\d{3}$/);
+  assert.ok(stopped.text.includes(exceptionId));
+  assert.ok(description.length > 10);
+  assert.equal(breakMode, "always");
+
+  await editor.moved("next");
+  assert.match(await editor.refused("exceptionInfo", { threadId: 1 }), /no finding/);
+  await editor.ask("setExceptionBreakpoints", { filters: [] });
+  assert.match((await editor.moved("continue")).text, /no stop is hit/);
+});

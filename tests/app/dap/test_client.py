@@ -1,0 +1,60 @@
+"""Microsoft's own test client drives `stepscope dap` as an editor does: `client/*.test.js`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepscope.engine.runs.rerun import run_to_its_end
+from stepscope.engine.scenarios import Options, scenario
+from tests.conftest import ROOT
+
+CLIENT = ROOT / "tests" / "app" / "dap" / "client"
+TALKS = sorted(path.name.removesuffix(".test.js") for path in CLIENT.glob("*.test.js"))
+FEW = Options(settings={"requests": "4", "max_tokens": "4", "prompt_len": "300"})
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("node is not installed: no client drove the adapter")
+    if not (CLIENT / "node_modules" / "@vscode" / "debugadapter-testsupport").is_dir():
+        pytest.skip("Microsoft's test client is not installed: make check installs it by npm")
+    return found
+
+
+@pytest.fixture(scope="session")
+def several_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two ranks of which each has requests of its own."""
+    path = tmp_path_factory.mktemp("ranks") / "ranks.trace"
+    run_to_its_end(scenario("mixed-batches"), "data-parallel", path, FEW)
+    return path
+
+
+@pytest.mark.parametrize("talk", TALKS)
+def test_a_client_talks_with_the_adapter(
+    talk: str, node: str, sample_traces: Path, several_ranks: Path, tmp_path: Path
+) -> None:
+    traces = {
+        "before": sample_traces / "fcfs-preemption-before.trace",
+        "after": sample_traces / "fcfs-preemption-after.trace",
+        "ranks": several_ranks,
+    }
+    given = {
+        "command": [sys.executable, "-m", "stepscope.app"],
+        "traces": {name: str(path) for name, path in traces.items()},
+    }
+
+    run = subprocess.run(
+        [node, str(CLIENT / f"{talk}.test.js"), json.dumps(given)],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "fail 0" in run.stdout
