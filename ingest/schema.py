@@ -155,6 +155,8 @@ DECISIONS = _table(
     text("holder", "who held it"),
     text("instead", "what was taken instead"),
     i32("thread", "scheduler thread that decided"),
+    text("site", "where the policy decided: its functions from the outermost, each with the line "
+         "in it, and a digest of their source"),
     SEQ,
 )  # fmt: skip
 

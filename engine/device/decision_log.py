@@ -9,12 +9,17 @@ from stepscope.engine.device.events import EventLoop
 from stepscope.engine.device.graphs.tasks import Task
 from stepscope.engine.device.run_log import Decision, Run
 from stepscope.engine.device.topology import Core, Device, Group, Thread
+from stepscope.engine.sites import Sites
+
+SITES = Sites()
+"""Those of all runs: each has a log of its own."""
 
 
 class DecisionLog:
     """Writes decisions about MIX tasks into `run`, at the loop's time.
 
-    A task that is put back again by the same thread for the same reason is not news.
+    A task that is put back again by the same thread for the same reason is not news. Where it was
+    decided is where the caller stands.
     """
 
     def __init__(self, device: Device, admission: Admission, loop: EventLoop, run: Run) -> None:
@@ -78,7 +83,7 @@ class DecisionLog:
         self._run.decisions.append(
             Decision(
                 self._loop.now_ns, task, verdict, reason, needed, available, holder, instead,
-                thread.id,
+                thread.id, SITES.of_callers(2),
             )
         )  # fmt: skip
 

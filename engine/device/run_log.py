@@ -27,6 +27,7 @@ class Decision:
     holder: str | None
     instead: str | None
     thread: int
+    site: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

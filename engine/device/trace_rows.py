@@ -35,6 +35,7 @@ def record_run(recorder: Recorder, step: int, graph: TaskGraph, run: Run) -> Non
         recorder.decisions(
             step, made.ts_ns, "task", str(made.task.id), made.verdict, made.reason, "core-group",
             made.needed, made.available, made.holder, made.instead, made.thread,
+            made.site,
         )  # fmt: skip
     for access in run.tiles.accesses if run.tiles else ():
         recorder.accesses(

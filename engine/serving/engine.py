@@ -128,7 +128,10 @@ class Engine:
         """Let the scheduler form this step's batch, and perform what it asks for."""
         self.state.batch = Batch(dummy=dummy)
         num_left = self.config.max_actions_per_request * (self.state.num_requests + 1)
-        for action in self._stand_by(dummy) if dummy else self.scheduler.schedule(self.state):
+        plan = self._stand_by(dummy) if dummy else self.scheduler.schedule(self.state)
+        if self._record:
+            self._record.plan = plan
+        for action in plan:
             self._perform(action)
             num_left -= 1
             if not num_left:

@@ -10,6 +10,7 @@ from stepscope.engine.clock import Clock
 from stepscope.engine.executors import Digest, Execution
 from stepscope.engine.plan import ConsiderBucket, Defer, Preempt, Reject
 from stepscope.engine.requests.request import Request
+from stepscope.engine.sites import Sites
 from stepscope.engine.state import State
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Recording:
     """Writes what happens to a recorder, stamped with the step and the time.
 
     A request's decision is written when it differs from the last one written about it, so the
-    last one at or before a step explains why the request is not in that step's batch.
+    last one at or before a step explains why the request is not in that step's batch. `plan` is
+    the generator of the policy whose decisions are told, and says where it took them.
     """
 
     def __init__(self, recorder: Recorder, state: State, clock: Clock) -> None:
@@ -40,6 +42,9 @@ class Recording:
         self._clock = clock
         self._last: dict[str, tuple[object, ...]] = {}
         self._explained: set[str] = set()
+        self.plan: object = None
+        self._sites = Sites()
+        self._site_of: dict[str, str | None] = {}
         self._begin_step, self._end_step = recorder.in_two("steps", FORMED, RAN)
         self._step: Any = None
         self._began_ns = 0
@@ -70,6 +75,7 @@ class Recording:
         """Note something else that happened to a request; a decision holds for a turn only."""
         if event != "preempt":
             self._last.pop(request.id, None)
+            self._site_of.pop(request.id, None)
         self._to.lifecycle(
             self._state.step, self._clock.now_ns(), request.id, event, cause,
             by.id if by else None, queue_index, None, None, request.num_generated,
@@ -113,9 +119,11 @@ class Recording:
         if self._last.get(defer.request.id) == known and defer.verdict == "deferred":
             return
         self._last[defer.request.id] = known
+        self._site_of[defer.request.id] = site = self._sites.of_plan(self.plan)
         self._decide(
-            "request", defer.request.id, defer.verdict, defer.reason, defer.resource, defer.needed,
-            defer.available, defer.holder or self._holder(defer.resource), defer.instead,
+            site, "request", defer.request.id, defer.verdict, defer.reason, defer.resource,
+            defer.needed, defer.available, defer.holder or self._holder(defer.resource),
+            defer.instead,
         )  # fmt: skip
 
     def queued(self) -> None:
@@ -135,24 +143,26 @@ class Recording:
         """Note what a request was preempted for, and how many blocks were free then."""
         self._last[preempt.request.id] = ("preempted",)
         self._explained.add(preempt.request.id)
+        self._site_of[preempt.request.id] = site = self._sites.of_plan(self.plan)
         self._decide(
-            "request", preempt.request.id, "preempted", preempt.cause, preempt.resource,
+            site, "request", preempt.request.id, "preempted", preempt.cause, preempt.resource,
             preempt.needed, self._state.kv_blocks.num_free, preempt.by.id, preempt.instead,
         )  # fmt: skip
 
     def rejected(self, reject: Reject) -> None:
         """Note what a request was dropped for."""
         self._decide(
-            "request", reject.request.id, "rejected", reject.cause, reject.resource,
-            reject.needed, reject.available, self._holder(reject.resource), None,
+            self._sites.of_plan(self.plan), "request", reject.request.id, "rejected", reject.cause,
+            reject.resource, reject.needed, reject.available, self._holder(reject.resource), None,
         )  # fmt: skip
 
     def considered(self, bucket: ConsiderBucket) -> None:
         """Note that a bucket was chosen, or passed over for which."""
         is_chosen = bucket.name == bucket.chosen
         self._decide(
-            "bucket", bucket.name, "chosen" if is_chosen else "passed-over", bucket.reason,
-            "bucket", bucket.size, None, bucket.oldest.id, None if is_chosen else bucket.chosen,
+            self._sites.of_plan(self.plan), "bucket", bucket.name,
+            "chosen" if is_chosen else "passed-over", bucket.reason, "bucket", bucket.size, None,
+            bucket.oldest.id, None if is_chosen else bucket.chosen,
         )  # fmt: skip
 
     def token(
@@ -197,13 +207,13 @@ class Recording:
             len(execution.tokens) if num_rows is None else num_rows,
         )  # fmt: skip
 
-    def _decide(self, kind: str, subject: str, verdict: str, *rest: str | int | None) -> None:
-        self._to.decisions(self._state.step, self._clock.now_ns(), kind, subject, verdict, *rest)
+    def _decide(self, site: str | None, *told: str | int | None) -> None:
+        self._to.decisions(self._state.step, self._clock.now_ns(), *told, None, site)
 
     def _queued_behind(self, request: Request, head: Request) -> None:
         self._decide(
-            "request", request.id, "deferred", f"waits behind {head.id}", "queue",
-            None, None, head.id, None,
+            self._site_of.get(head.id), "request", request.id, "deferred",
+            f"waits behind {head.id}", "queue", None, None, head.id, None,
         )  # fmt: skip
 
     def _holder(self, resource: str | None) -> str | None:
