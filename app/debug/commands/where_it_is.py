@@ -9,10 +9,13 @@ from stepscope.app.debug.commands.answer import Answer
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.stops.hits import Here
 from stepscope.app.debug.stops.stop import Hit
+from stepscope.app.debug.stops.tables import Tables
 from stepscope.app.present.blocks import Block, Items, Paragraph
 from stepscope.app.present.where import RESOLUTION_NS, step_of
 from stepscope.app.units import moment
 
+Told = dict[str, list[dict[str, Any]]]
+"""Rows by their tables."""
 MOST_TRACED = 100
 MOST_AT_ONCE = 8
 BRIEF = {
@@ -85,16 +88,26 @@ def change(debugger: Debugger) -> Answer:
     seq = debugger.position.seq
     if seq is None:
         return Answer()
-    told = {
-        table: rows.to_dicts()
-        for table, rows in debugger.tables.told_at(debugger.rank, seq).items()
-        if len(rows)
-    }
+    told = _told_at(debugger.tables, debugger.rank, seq)
+    return Answer(_lines(told), {"change": told})
+
+
+def change_blocks(tables: Tables, rank: int, seq: int) -> tuple[Paragraph, ...]:
+    """The rows that tell of a change, a line for each."""
+    return _lines(_told_at(tables, rank, seq))
+
+
+def _told_at(tables: Tables, rank: int, seq: int) -> Told:
+    told = tables.told_at(rank, seq)
+    return {table: rows.to_dicts() for table, rows in told.items() if len(rows)}
+
+
+def _lines(told: Told) -> tuple[Paragraph, ...]:
     lines = [f"{table}: {row_text(row, table)}" for table, rows in told.items() for row in rows]
     shown = [*map(Paragraph, lines[:MOST_AT_ONCE])]
     if len(lines) > len(shown):
         shown.append(Paragraph(f"and {len(lines) - len(shown):,} more at once"))
-    return Answer(tuple(shown), {"change": told})
+    return tuple(shown)
 
 
 def hit_answer(debugger: Debugger, hit: Hit) -> Answer:

@@ -149,7 +149,8 @@ class StepPage(Page):
     @work(thread=True)
     def _look_up(self, query: Query) -> None:
         if self._own:
-            self.post_message(self.Seen(look_at_step(self._own, *query)))
+            tables = self._debugger.tables if self._debugger else None
+            self.post_message(self.Seen(look_at_step(self._own, *query, tables)))
             self._own.moments.ready()  # the key that goes to the next event waits for nothing
 
     def on_step_page_seen(self, event: Seen) -> None:

@@ -51,9 +51,10 @@ def left_blocks(view: StepView) -> list[Shown]:
 
 
 def right_blocks(view: StepView, width: int) -> list[Shown]:
-    """Why who is followed waits, the queues, the pools and the device, and what changed."""
+    """Which change it is, why who is followed waits, the queues, the pools, the device."""
     state = view.detail.after
     return [
+        *view.changed,
         *_why(view),
         *_queue("waiting", state.waiting, view),
         *_queue("running", state.running, view),

@@ -19,6 +19,7 @@ from stepscope.app.debug import (
     cores_line,
     left_out_heading,
 )
+from stepscope.app.debug.commands.where_it_is import change_blocks
 from stepscope.app.debug.shown.why_blocks import known_why, why_blocks
 from stepscope.app.debug.why import Chain
 from stepscope.app.present.blocks import Table
@@ -47,13 +48,14 @@ def step_pane(loaded: LoadedTrace, view: View) -> Component:
         chain = known_why(loaded.session, view.who) if view.who else None
         found = looked_here(loaded, view.stop) if view.stop else None
         bar = break_bar(loaded.debugger, view, found)
+        changed = _changed(loaded, view, position)
     why = [_why(chain, view)] if chain else []
     place = (
         _controls(loaded, view, position, detail.after)
         if loaded.steps
         else _without_steps(loaded, position)
     )
-    return html.Div([place, bar, *why, _columns(detail)])
+    return html.Div([place, *changed, bar, *why, _columns(detail)])
 
 
 def _without_steps(loaded: LoadedTrace, position: Position) -> Component:
@@ -84,6 +86,14 @@ def _between(loaded: LoadedTrace, view: View, state: State) -> Iterator[Componen
     last = "" if state.seq is None else f"behind change #{state.seq:,} "
     forming = f", as step {state.forming.step:,} is formed" if state.forming else ""
     yield html.Span(f"{last}at {when(state.ts_ns, loaded.timeline)}{forming}")
+
+
+def _changed(loaded: LoadedTrace, view: View, position: Position) -> list[Component]:
+    """The rows that tell of the change behind which one stands; the caller holds the lock."""
+    if view.seq is None or position.seq is None:
+        return []
+    lines = change_blocks(loaded.debugger.tables, position.rank, position.seq)
+    return [html.Div(components(lines), className="controls change")]
 
 
 def _why(chain: Chain, view: View) -> Component:

@@ -1,39 +1,59 @@
-"""Stories on the step page: keys alone lead to a conflict, to who lost a block, and to its fix."""
+"""Stories on the step page: keys lead to a conflict, to who lost a block, to why one waits."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from stepscope.app.palette import HIT_GLYPH
+from textual.pilot import Pilot
+
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
+from tests.app.both_fronts import stories
 from tests.app.tui.pages.test_stops import look_for, step_bar
 from tests.app.tui.stage import RESULT, WIDE, app_of, opened, press, screen_text
 
-TAKEN_AWAY = "lifecycle: event = 'preempt' and cause = 'another bucket runs'"
+
+def shown(pilot: Pilot[None], side: str) -> str:
+    return " ".join(app_of(pilot).query_one(f"#step-{side}", Prose).text.split())
 
 
 async def test_find_a_conflict_and_go_back_to_who_lost_the_block(sample_traces: Path) -> None:
-    before = Trace.open(sample_traces / "fcfs-preemption-before.trace")
+    before = Trace.open(sample_traces / stories.BEFORE)
     async with opened(before, RESULT, WIDE) as pilot:
-        await look_for(pilot, TAKEN_AWAY)
-        assert f"{HIT_GLYPH} 229 hits" in step_bar(pilot)
+        await look_for(pilot, stories.TAKEN_AWAY)
+        assert stories.ALL_TAKEN_AWAY in step_bar(pilot)
         await press(pilot, "c")
-        assert "step 66 of 88" in step_bar(pilot)
-        left = app_of(pilot).query_one("#step-left", Prose).text
-        assert "preempted: another bucket runs" in " ".join(left.split())
+        assert stories.FIRST_AT in step_bar(pilot)
+        assert stories.FIRST_TAKEN_AWAY in step_bar(pilot)
+        assert stories.FIRST_ROW in shown(pilot, "right")
+        assert f"{stories.VERDICT}: {stories.REASON}" in shown(pilot, "left")
 
         await press(pilot, "G", "B", "ctrl+u", "enter")
-        await look_for(pilot, "watch block 2")
-        await press(pilot, "C")
-        assert "step 8" in step_bar(pilot), "it goes on changing hands up to the end"
-        assert f"{HIT_GLYPH} hit 2" in step_bar(pilot)
+        await look_for(pilot, stories.WATCHED)
+        for hit, step, row in (stories.TAKEN, stories.LOST):
+            await press(pilot, "C")
+            assert hit in step_bar(pilot)
+            assert step in step_bar(pilot)
+            assert row in shown(pilot, "right")
 
 
 async def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(
     sample_traces: Path,
 ) -> None:
-    after = Trace.open(sample_traces / "fcfs-preemption-after.trace")
+    after = Trace.open(sample_traces / stories.AFTER)
     async with opened(after, RESULT, WIDE) as pilot:
-        await look_for(pilot, TAKEN_AWAY)
-        assert "no row of this trace meets it" in screen_text(pilot)
+        await look_for(pilot, stories.TAKEN_AWAY)
+        assert stories.NOWHERE in screen_text(pilot)
+
+
+async def test_why_a_request_waits_is_told_with_the_row_that_proves_it(sample_traces: Path) -> None:
+    before = Trace.open(sample_traces / stories.BEFORE)
+    async with opened(before, RESULT, WIDE) as pilot:
+        await press(pilot, "colon", *str(stories.WAITS_AT), "enter", "4")
+        while f"WHY {stories.WHO}".lower() not in shown(pilot, "right").lower():
+            await press(pilot, "j")
+        assert stories.CAUSE in shown(pilot, "right")
+        assert f"{stories.LINK} {stories.WHY}" in shown(pilot, "right")
+
+        await press(pilot, "o")
+        assert stories.PROOF in shown(pilot, "right")

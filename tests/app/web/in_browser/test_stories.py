@@ -1,0 +1,76 @@
+"""Stories on the page: keys and clicks lead to a conflict, to a block's loser, to why one waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from stepscope.ingest.trace import Trace
+from tests.app.both_fronts import stories
+from tests.app.web.in_browser.hands import Open, address, press
+from tests.app.web.in_browser.test_stops import look_for
+
+pytestmark = pytest.mark.web
+
+
+def test_find_a_conflict_and_go_back_to_who_lost_the_block(
+    visit: Open, sample_traces: Path
+) -> None:
+    opened = visit(Trace.open(sample_traces / stories.BEFORE))
+    page = opened.go()
+    pane, told = page.locator("#pane"), page.locator("#told")
+
+    look_for(opened, stories.TAKEN_AWAY)
+    expect(told).to_have_text(stories.ALL_TAKEN_AWAY)
+    press(opened, "c")
+    expect(told).to_have_text(stories.FIRST_TAKEN_AWAY)
+    expect(pane).to_contain_text(stories.FIRST_AT)
+    expect(pane).to_contain_text(stories.FIRST_ROW)
+    left_out = pane.locator("tr", has_text=stories.VERDICT)
+    expect(left_out.first).to_contain_text(stories.REASON)
+
+    press(opened, "G")
+    look_for(opened, stories.WATCHED)
+    for hit, step, row in (stories.TAKEN, stories.LOST):
+        press(opened, "C")
+        expect(told).to_have_text(hit)
+        expect(pane).to_contain_text(step)
+        expect(pane).to_contain_text(row)
+    page.go_back()
+    opened.settle()
+    expect(told).to_have_text(stories.TAKEN[0])
+
+
+def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(
+    visit: Open, sample_traces: Path
+) -> None:
+    opened = visit(Trace.open(sample_traces / stories.AFTER))
+    page = opened.go()
+
+    look_for(opened, stories.TAKEN_AWAY)
+
+    expect(page.locator("#pane")).to_contain_text(stories.NOWHERE)
+    expect(page.locator("#stops i")).to_have_count(0)
+
+
+def test_why_a_request_waits_is_told_with_the_row_that_proves_it(
+    visit: Open, sample_traces: Path
+) -> None:
+    opened = visit(Trace.open(sample_traces / stories.BEFORE))
+    page = opened.go(f"?tab=step&step={stories.WAITS_AT}")
+
+    page.locator("#pane a.tag", has_text=stories.WHO).click()
+    opened.settle()
+    why = page.locator("#pane .why")
+    expect(why).to_contain_text(stories.CAUSE)
+    expect(why).to_contain_text(stories.WHY)
+    assert address(page)["who"] == stories.WHO
+
+    why.get_by_role("link", name=stories.LINK).click()
+    opened.settle()
+    expect(page.locator("#pane .change")).to_contain_text(stories.PROOF)
+    page.go_back()
+    opened.settle()
+    expect(why).to_contain_text(stories.CAUSE)
