@@ -63,6 +63,8 @@ def test_whatever_bytes_come_end_in_a_message_the_end_or_one_line(received: byte
         (b"Content-Length: 2\r\nContent-Length: 4\r\n\r\n{}", "two Content-Lengths"),
         (b"x" * 10_000, "a header has no end"),
         (b'Content-Length: 4\r\n\r\n"\xff\xff"', "not a JSON object"),
+        (b'Content-Length: 12\r\n\r\n{"a":"\\ud800"', "not a JSON object"),
+        (b"Content-Length: 99999\r\n\r\n" + b"[" * 99_999, "not a JSON object"),
     ],
 )
 def test_what_is_no_message_is_refused_with_what_is_wrong(received: bytes, said: str) -> None:

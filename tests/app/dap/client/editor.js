@@ -1,6 +1,7 @@
 /* Microsoft's test client, and a `stepscope dap` of its own behind it. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { after } from "node:test";
 import testsupport from "@vscode/debugadapter-testsupport";
 
 /** What the test that runs these gives them: the command that starts stepscope, and traces by name. */
@@ -100,9 +101,20 @@ export function started(test, ...words) {
   return editor;
 }
 
-/** An editor that has opened a trace, and stands at its first step. */
-export async function opened(test, name, launch = {}) {
+/** An editor with an adapter of its own, which has opened a trace. */
+export async function openedAlone(test, name) {
   const editor = started(test).overPipes();
-  await editor.open({ trace: GIVEN.traces[name], ...launch });
+  await editor.open({ trace: GIVEN.traces[name] });
   return editor;
+}
+
+let shared = null;
+after(() => shared?.leave());
+
+/** An editor that stands at the first step of a trace; the adapter has opened others before it. */
+export async function opened(name) {
+  shared ??= new Editor().overPipes();
+  shared.removeAllListeners("stopped");
+  await shared.open({ trace: GIVEN.traces[name] });
+  return shared;
 }

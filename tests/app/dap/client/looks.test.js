@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { opened } from "./editor.js";
 
-async function at67(t) {
-  const editor = await opened(t, "before");
+async function at67() {
+  const editor = await opened("before");
   await editor.moved("goto", { targetId: 67 });
   return editor;
 }
 
-test("a stack is the last decision of the step, and the step, and may be asked for in parts", async (t) => {
-  const editor = await at67(t);
+test("a stack is the last decision of the step, and the step, and may be asked for in parts", async () => {
+  const editor = await at67();
   const all = await editor.ask("stackTrace", { threadId: 1 });
   assert.equal(all.totalFrames, all.stackFrames.length);
   assert.match(all.stackFrames.at(-2).name, /^verdict=/);
@@ -19,15 +19,15 @@ test("a stack is the last decision of the step, and the step, and may be asked f
   assert.deepEqual(last.stackFrames.map(({ name }) => name), ["step 67"]);
 });
 
-test("scopes are sides of the state, those that the trace does not tell are left out", async (t) => {
-  const editor = await at67(t);
+test("scopes are sides of the state, those that the trace does not tell are left out", async () => {
+  const editor = await at67();
   const names = (await editor.ask("scopes", { frameId: (await editor.frames())[0].id })).scopes.map(({ name }) => name);
   for (const name of ["waiting", "running", "batch", "blocks"]) assert.ok(names.includes(name), name);
   assert.ok(!names.includes("slots"));
 });
 
-test("a scope is read in pages, each as it is in the whole", async (t) => {
-  const editor = await at67(t);
+test("a scope is read in pages, each as it is in the whole", async () => {
+  const editor = await at67();
   const { variablesReference, indexedVariables } = await editor.scope("waiting");
   const read = async (more) => (await editor.ask("variables", { variablesReference, ...more })).variables;
   const all = await read({});
@@ -39,8 +39,8 @@ test("a scope is read in pages, each as it is in the whole", async (t) => {
   assert.deepEqual(await read({ start: 39, count: 10 }), []);
 });
 
-test("a row of the state has its cells below it, and what is unknown is not recorded", async (t) => {
-  const editor = await at67(t);
+test("a row of the state has its cells below it, and what is unknown is not recorded", async () => {
+  const editor = await at67();
   const { variablesReference } = await editor.scope("waiting");
   const [first] = (await editor.ask("variables", { variablesReference, start: 28, count: 1 })).variables;
   assert.equal(first.name, "req-01");
@@ -51,15 +51,15 @@ test("a row of the state has its cells below it, and what is unknown is not reco
   assert.ok(values.every((value) => !value.includes("None")));
 });
 
-test("numbers of what was shown are worth nothing once the debugger has moved", async (t) => {
-  const editor = await at67(t);
+test("numbers of what was shown are worth nothing once the debugger has moved", async () => {
+  const editor = await at67();
   const { variablesReference } = await editor.scope("waiting");
   await editor.moved("next");
   assert.match(await editor.refused("variables", { variablesReference }), /is shown/);
 });
 
-test("the console answers commands, SQL and names of requests, and moves", async (t) => {
-  const editor = await at67(t);
+test("the console answers commands, SQL and names of requests, and moves", async () => {
+  const editor = await at67();
   assert.match(await editor.say("why"), /req-/);
   assert.equal(await editor.say("req-01"), await editor.say("why req-01"));
   const { result, variablesReference, indexedVariables } = await editor.ask("evaluate", { expression: "select step from steps order by step", context: "repl" });
@@ -75,8 +75,8 @@ test("the console answers commands, SQL and names of requests, and moves", async
   assert.equal(await editor.step(), "step 5");
 });
 
-test("a hover and a watch look and neither move nor change a stop", async (t) => {
-  const editor = await at67(t);
+test("a hover and a watch look and neither move nor change a stop", async () => {
+  const editor = await at67();
   let num = 0;
   editor.on("stopped", () => (num += 1));
   for (const context of ["hover", "watch", "variables", "clipboard"]) {
@@ -89,15 +89,15 @@ test("a hover and a watch look and neither move nor change a stop", async (t) =>
   assert.equal(num, 0);
 });
 
-test("what goes wrong in the console is one line", async (t) => {
-  const editor = await at67(t);
+test("what goes wrong in the console is one line", async () => {
+  const editor = await at67();
   for (const expression of ["gto 5", "goto 999", "select nothing from steps", "why req-99", "watch block"]) {
     assert.doesNotMatch(await editor.refused("evaluate", { expression, context: "repl" }), /\n|a bug in/);
   }
 });
 
-test("what was typed is completed where the cursor is", async (t) => {
-  const editor = await at67(t);
+test("what was typed is completed where the cursor is", async () => {
+  const editor = await at67();
   const labels = async (text) => (await editor.ask("completions", { text, column: text.length + 1 })).targets;
   assert.deepEqual((await labels("got")).map(({ label, start, length }) => [label, start, length]), [["goto", 0, 3]]);
   assert.ok((await labels("why req-0")).some(({ label }) => label === "req-01"));

@@ -3,16 +3,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { opened } from "./editor.js";
 
-test("steps go forth and back, and out of one is on to the next", async (t) => {
-  const editor = await opened(t, "before");
+test("steps go forth and back, and out of one is on to the next", async () => {
+  const editor = await opened("before");
   for (const [request, step] of [["next", 2], ["next", 3], ["stepBack", 2], ["stepOut", 3]]) {
     assert.equal((await editor.moved(request)).reason, "step");
     assert.equal(await editor.step(), `step ${step}`);
   }
 });
 
-test("a step into is one change, and back by an instruction takes it back", async (t) => {
-  const editor = await opened(t, "before");
+test("a step into is one change, and back by an instruction takes it back", async () => {
+  const editor = await opened("before");
   await editor.moved("goto", { targetId: 66 });
   const frames = async () => (await editor.frames()).map(({ name }) => name);
   const before = await frames();
@@ -22,8 +22,8 @@ test("a step into is one change, and back by an instruction takes it back", asyn
   assert.deepEqual(await frames(), before);
 });
 
-test("without stops one goes on to the end and back to the start", async (t) => {
-  const editor = await opened(t, "before");
+test("without stops one goes on to the end and back to the start", async () => {
+  const editor = await opened("before");
   const last = await editor.moved("continue");
   assert.match(last.text, /no stop is hit up to the end/);
   assert.equal(await editor.step(), "step 88");
@@ -35,8 +35,8 @@ test("without stops one goes on to the end and back to the start", async (t) => 
   assert.equal(await editor.step(), "step 1");
 });
 
-test("back over the hits of a stop are the hits that were passed, in the other order", async (t) => {
-  const editor = await opened(t, "before");
+test("back over the hits of a stop are the hits that were passed, in the other order", async () => {
+  const editor = await opened("before");
   await editor.ask("setFunctionBreakpoints", { breakpoints: [{ name: "steps: num_waiting > 38" }] });
   const walked = async (request) => {
     const steps = [];
@@ -48,8 +48,8 @@ test("back over the hits of a stop are the hits that were passed, in the other o
   assert.deepEqual((await walked("reverseContinue")).reverse(), forth);
 });
 
-test("a line of the steps can be gone to", async (t) => {
-  const editor = await opened(t, "before");
+test("a line of the steps can be gone to", async () => {
+  const editor = await opened("before");
   const { sources } = await editor.ask("loadedSources");
   const { content } = await editor.ask("source", { sourceReference: sources[0].sourceReference, source: sources[0] });
   assert.match(content.split("\n")[66], /^step 67 /);

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { opened } from "./editor.js";
 
-test("each rank is a thread, and has a source of its own steps", async (t) => {
-  const editor = await opened(t, "ranks");
+test("each rank is a thread, and has a source of its own steps", async () => {
+  const editor = await opened("ranks");
   const { threads } = await editor.ask("threads");
   assert.deepEqual(threads, [{ id: 1, name: "rank 0" }, { id: 2, name: "rank 1" }]);
   const { sources } = await editor.ask("loadedSources");
@@ -16,8 +16,8 @@ test("each rank is a thread, and has a source of its own steps", async (t) => {
   assert.match(await editor.refused("stackTrace", { threadId: 3 }), /no thread 3/);
 });
 
-test("a rank moves by its thread, and the other one is where it was at that time", async (t) => {
-  const editor = await opened(t, "ranks");
+test("a rank moves by its thread, and the other one is where it was at that time", async () => {
+  const editor = await opened("ranks");
   const stopped = await editor.moved("next", { threadId: 2 });
   assert.equal(stopped.threadId, 2);
   const here = await editor.step(2);
@@ -28,8 +28,8 @@ test("a rank moves by its thread, and the other one is where it was at that time
   assert.deepEqual([await editor.step(2), await editor.step(1)], [here, other]);
 });
 
-test("a line of a rank's steps stops that rank alone", async (t) => {
-  const editor = await opened(t, "ranks");
+test("a line of a rank's steps stops that rank alone", async () => {
+  const editor = await opened("ranks");
   const { sources } = await editor.ask("loadedSources");
   await editor.ask("setBreakpoints", { source: sources[1], breakpoints: [{ line: 3 }] });
   await editor.ask("setBreakpoints", { source: sources[0], breakpoints: [{ line: 2 }] });
@@ -42,8 +42,8 @@ test("a line of a rank's steps stops that rank alone", async (t) => {
   assert.deepEqual(stops, [[1, 2, 1], [2, 3, 2]]);
 });
 
-test("every rank has its own state", async (t) => {
-  const editor = await opened(t, "ranks");
+test("every rank has its own state", async () => {
+  const editor = await opened("ranks");
   await editor.until("stopped", "evaluate", { expression: "goto 50%", context: "repl" });
   const batches = [];
   for (const threadId of [1, 2]) {
@@ -54,8 +54,8 @@ test("every rank has its own state", async (t) => {
   assert.notDeepEqual(batches[0], batches[1]);
 });
 
-test("what is typed at a frame of another rank is about that rank, and moves that one", async (t) => {
-  const editor = await opened(t, "ranks");
+test("what is typed at a frame of another rank is about that rank, and moves that one", async () => {
+  const editor = await opened("ranks");
   const [{ id: frameId }] = await editor.frames(2);
   assert.match(await editor.say("where", "repl", { frameId }), /^rank 1 /);
   assert.match(await editor.say("where"), /^rank 0 /);
@@ -65,8 +65,8 @@ test("what is typed at a frame of another rank is about that rank, and moves tha
   assert.notEqual(await editor.step(2), steps);
 });
 
-test("a stop that is set at a frame of another rank moves nothing", async (t) => {
-  const editor = await opened(t, "ranks");
+test("a stop that is set at a frame of another rank moves nothing", async () => {
+  const editor = await opened("ranks");
   let num = 0;
   editor.on("stopped", () => (num += 1));
   const [{ id: frameId }] = await editor.frames(2);

@@ -1,7 +1,7 @@
 /* A session from its first message to its last. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GIVEN, opened, started } from "./editor.js";
+import { GIVEN, openedAlone, started } from "./editor.js";
 
 const { before, after, ranks } = GIVEN.traces;
 
@@ -47,7 +47,7 @@ test("a trace that cannot be opened is told, and another one may follow", async 
 });
 
 test("a trace that is launched in place of another leaves nothing of it", async (t) => {
-  const editor = await opened(t, "before");
+  const editor = await openedAlone(t, "before");
   await editor.ask("setFunctionBreakpoints", { breakpoints: [{ name: "finding KVB003" }] });
   await editor.until("initialized", "launch", { trace: after });
   await editor.until("stopped", "configurationDone");
@@ -63,7 +63,7 @@ test("a trace of the command line needs no name, and the rank to begin with may 
 });
 
 test("to terminate is told as an event, and to disconnect ends the process", async (t) => {
-  const editor = await opened(t, "before");
+  const editor = await openedAlone(t, "before");
   await editor.until("terminated", "terminate");
   assert.equal(await editor.step(), "step 1");
   await editor.disconnectRequest();

@@ -5,8 +5,8 @@ import { opened } from "./editor.js";
 
 const SOURCE = { sourceReference: 1 };
 
-test("a line of the steps stops, and one with a condition where that holds", async (t) => {
-  const editor = await opened(t, "before");
+test("a line of the steps stops, and one with a condition where that holds", async () => {
+  const editor = await opened("before");
   const lines = [{ line: 5 }, { line: 6, condition: "num_waiting < 0" }, { line: 67, condition: "num_waiting > 20" }, { line: 999 }];
   const told = await editor.stops("setBreakpoints", { source: SOURCE, breakpoints: lines });
   assert.deepEqual(told.map(([isVerified]) => isVerified), [true, true, true, false]);
@@ -21,22 +21,22 @@ test("a line of the steps stops, and one with a condition where that holds", asy
   assert.equal((await editor.frames()).at(-1).line, 5);
 });
 
-test("a condition that is none is told beside its line, and the others hold", async (t) => {
-  const editor = await opened(t, "before");
+test("a condition that is none is told beside its line, and the others hold", async () => {
+  const editor = await opened("before");
   const lines = [{ line: 5, condition: "num_waiting <" }, { line: 5, condition: "no_column = 1" }, { line: 5 }];
   const told = await editor.stops("setBreakpoints", { source: SOURCE, breakpoints: lines });
   assert.deepEqual(told.map(([isVerified]) => isVerified), [false, false, true]);
 });
 
-test("a file of the policy cannot be stopped in, and says why", async (t) => {
-  const editor = await opened(t, "before");
+test("a file of the policy cannot be stopped in, and says why", async () => {
+  const editor = await opened("before");
   const [[isVerified, message]] = await editor.stops("setBreakpoints", { source: { path: "/policy.py" }, breakpoints: [{ line: 3 }] });
   assert.equal(isVerified, false);
   assert.match(message, /does not say where a policy decides/);
 });
 
-test("a function breakpoint takes what break takes, and a table a condition", async (t) => {
-  const editor = await opened(t, "before");
+test("a function breakpoint takes what break takes, and a table a condition", async () => {
+  const editor = await opened("before");
   const breakpoints = [
     { name: "finding KVB003" }, { name: "preempt req-01" }, { name: "step 70" },
     { name: "steps", condition: "num_waiting > 38" }, { name: "lifecycle: event = 'preempt'", condition: "request = 'req-01'" },
@@ -51,8 +51,8 @@ test("a function breakpoint takes what break takes, and a table a condition", as
   assert.equal(stopped.hitBreakpointIds.length, 1);
 });
 
-test("stops that were set again take the place of those before, each kind for itself", async (t) => {
-  const editor = await opened(t, "before");
+test("stops that were set again take the place of those before, each kind for itself", async () => {
+  const editor = await opened("before");
   await editor.ask("setBreakpoints", { source: SOURCE, breakpoints: [{ line: 5 }] });
   await editor.ask("setFunctionBreakpoints", { breakpoints: [{ name: "step 7" }] });
   await editor.ask("setFunctionBreakpoints", { breakpoints: [{ name: "step 9" }] });
@@ -67,8 +67,8 @@ test("stops that were set again take the place of those before, each kind for it
   assert.equal(await editor.step(), "step 1");
 });
 
-test("a block is watched by its words or as a variable of the state", async (t) => {
-  const editor = await opened(t, "before");
+test("a block is watched by its words or as a variable of the state", async () => {
+  const editor = await opened("before");
   await editor.moved("goto", { targetId: 67 });
   const { variablesReference } = await editor.scope("blocks");
   const [{ name }] = await editor.ask("variables", { variablesReference, start: 0, count: 1 }).then(({ variables }) => variables);
@@ -85,8 +85,8 @@ test("a block is watched by its words or as a variable of the state", async (t) 
   assert.match(stopped.text, /op=release .*id=2 owner=req-01/);
 });
 
-test("findings of a severity stop as exceptions do, and tell what was found", async (t) => {
-  const editor = await opened(t, "before");
+test("findings of a severity stop as exceptions do, and tell what was found", async () => {
+  const editor = await opened("before");
   const told = await editor.stops("setExceptionBreakpoints", { filters: ["warning", "fatal"] });
   assert.deepEqual(told.map(([isVerified]) => isVerified), [true, false]);
   const stopped = await editor.moved("continue");
