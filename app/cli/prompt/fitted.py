@@ -92,7 +92,8 @@ def _row(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool]) 
 def _broken(cell: str, width: int) -> list[str]:
     if width_of(cell) <= width:
         return [cell]
-    parts = wrap(cell, width)
+    blanks = " " * min(len(cell) - len(cell.lstrip()), width // 2)
+    parts = [blanks + part for part in wrap(cell, width - len(blanks))]
     shown = parts[:MOST_LINES]
     if len(parts) > len(shown):
         shown[-1] = fit(f"{shown[-1]} {parts[MOST_LINES]}", width)

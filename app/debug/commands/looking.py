@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,13 +9,14 @@ import polars as pl
 
 from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.commands.answer import Answer, Command, Group, listed, said, tabled
+from stepscope.app.debug.commands.listing import functions_here, list_source
 from stepscope.app.debug.commands.where_it_is import place_text, position_facts, where
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Facet, Look
 from stepscope.app.debug.reasons import LeftOut
 from stepscope.app.debug.why import why
-from stepscope.app.present.blocks import Fact, Paragraph, Table
+from stepscope.app.present.blocks import Fact, Paragraph
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.query import near
 
@@ -113,30 +113,6 @@ def _diff(debugger: Debugger, words: str) -> Answer:
     return listed(("what", "before", "after"), rows, "diff")
 
 
-def _list(debugger: Debugger, _words: str) -> Answer:
-    """The policy's source where the last decision was taken, where `site` says it."""
-    look = Look.of(debugger)
-    rows = look.then("decisions")
-    if "site" not in rows.collect_schema().names():
-        return said(f"{NOT_RECORDED}: the trace does not say where a policy decides", site=None)
-    last = rows.drop_nulls("site").tail(1).select("site").collect()
-    if not len(last):
-        return said(f"{NOT_RECORDED}: no decision up to here says where it was taken", site=None)
-    return _source(str(last["site"][0]))
-
-
-def _source(site: str) -> Answer:
-    file, _, line = site.rpartition(" > ")[2].rpartition(":")
-    number = int(line) if line.isdigit() else 0
-    around = range(max(number - 4, 1), number + 5) if number else ()
-    shown = [(at, linecache.getline(file, at).rstrip()) for at in around]
-    told = said(site, site=site)
-    if not any(text for _, text in shown):
-        return told
-    lines = tuple(("→" if at == number else "", at, text) for at, text in shown)
-    return told.then(Answer((Table(("", "", ""), lines, is_ruled=False),)))
-
-
 def _facet_names(_debugger: Debugger) -> Iterable[str]:
     return (facet.name for facet in FACETS)
 
@@ -159,8 +135,8 @@ LOOKING = Group(
                 _facet_names, lambda _debugger: "print waiting"),
         Command("why", "why [WHO]", "the chain to the root; without, all left out", _why, (),
                 lambda debugger: debugger.tables.requests, _request),
-        Command("list", "list", "the policy's source at the last decision, if at hand", _list,
-                ("l",), example=lambda _debugger: "list"),
+        Command("list", "list [FUNCTION]", "the policy's source at the last decision, if at hand",
+                list_source, ("l",), functions_here, lambda _debugger: "list"),
         Command("mark", "mark NAME", "give this place a name: goto @NAME", _mark, (),
                 example=lambda _debugger: "mark here"),
         Command("diff", "diff PLACE [PLACE]", "what differs between two places, or one and here",

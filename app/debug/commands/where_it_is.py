@@ -7,6 +7,7 @@ from typing import Any
 
 from stepscope.app.debug.commands.answer import Answer
 from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.shown.site_source import in_short
 from stepscope.app.debug.stops.hits import Here
 from stepscope.app.debug.stops.stop import Hit
 from stepscope.app.debug.stops.tables import Tables
@@ -29,9 +30,13 @@ BRIEF = {
 }
 """Columns for which a table is read: those that a table of hits shows where none are named."""
 LEFT_OUT = {
-    "rank", "step", "ts_ns", "seq", "subject_kind", "prompt_len", "max_tokens", "deadline_ns"
+    "rank", "step", "ts_ns", "seq", "subject_kind", "prompt_len", "max_tokens", "deadline_ns",
+    "site",
 }  # fmt: skip
-"""Columns that a line about a row leaves out: it says where it is, or they are of one event."""
+"""Columns that a line about a row leaves out: it says where it is, or they are of one event.
+
+A site has a line of its own.
+"""
 MOST_COLUMNS = 8
 
 
@@ -103,11 +108,18 @@ def _told_at(tables: Tables, rank: int, seq: int) -> Told:
 
 
 def _lines(told: Told) -> tuple[Paragraph, ...]:
-    lines = [f"{table}: {row_text(row, table)}" for table, rows in told.items() for row in rows]
+    lines = [line for table, rows in told.items() for row in rows for line in row_lines(row, table)]
     shown = [*map(Paragraph, lines[:MOST_AT_ONCE])]
     if len(lines) > len(shown):
         shown.append(Paragraph(f"and {len(lines) - len(shown):,} more at once"))
     return tuple(shown)
+
+
+def row_lines(row: Mapping[str, Any], table: str) -> list[str]:
+    """A row of a table in a line, and below it in which functions of the policy it was decided."""
+    site = row.get("site")
+    told = [f"{table}: {row_text(row, table)}"]
+    return [*told, f"  in {in_short(site)}"] if site else told
 
 
 def hit_answer(debugger: Debugger, hit: Hit) -> Answer:
@@ -115,9 +127,9 @@ def hit_answer(debugger: Debugger, hit: Hit) -> Answer:
     stop = debugger.stops[hit.stop]
     row = stop.row(hit, debugger.tables)
     table = stop.sources[hit.source].table
-    lines = (f"stop {stop.number}, {stop.text}", f"  {table}: {row_text(row, table)}")
+    lines = (f"  {line}" for line in row_lines(row, table))
     return Answer(
-        tuple(map(Paragraph, lines)),
+        tuple(map(Paragraph, (f"stop {stop.number}, {stop.text}", *lines))),
         {"hit": {"stop": stop.number, "table": table, "row": dict(row)}},
     )
 

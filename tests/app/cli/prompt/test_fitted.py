@@ -51,3 +51,9 @@ def test_no_line_is_wider_than_asked(width: int, name: str) -> None:
     blocks = (Paragraph(name), Table(("a", "b"), ((name, 1), (name, 22))))
 
     assert max(map(width_of, fitted(blocks, width))) <= width
+
+
+def test_a_long_line_of_source_goes_on_where_it_began() -> None:
+    table = Table(("", ""), ((1, "def a():"), (2, "    yield from b")), is_ruled=False)
+
+    assert fitted([table], 14) == ["1  def a():", "2      yield", "       from b"]
