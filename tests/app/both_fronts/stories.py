@@ -1,21 +1,26 @@
-"""What the stories tell in both fronts: the same hits, steps, reasons and rows.
+"""What the stories tell in every front: the same hits, steps, holders, reasons and rows.
 
-They are of the runs of `fcfs-preemption` before and after its fix.
+They are of the runs of `fcfs-preemption` before and after its fix. The terminal and the page say
+them behind a glyph; the prompt and an editor in words and in JSON.
 """
 
 from __future__ import annotations
 
 from stepscope.app.palette import HIT_GLYPH
 
+LAST_STEP = 88
 BEFORE, AFTER = "fcfs-preemption-before.trace", "fcfs-preemption-after.trace"
 
 TAKEN_AWAY = "lifecycle: event = 'preempt' and cause = 'another bucket runs'"
 """The conflict: requests lose all that they computed, as another bucket is run."""
-ALL_TAKEN_AWAY = f"{HIT_GLYPH} 229 hits"
-FIRST_TAKEN_AWAY = f"{HIT_GLYPH} hit 1 of 229"
-FIRST_AT = "step 66 of 88"
+NUM_TAKEN_AWAY, FIRST_STEP = 229, 66
+ALL_TAKEN_AWAY = f"{HIT_GLYPH} {NUM_TAKEN_AWAY} hits"
+FIRST_TAKEN_AWAY = f"{HIT_GLYPH} hit 1 of {NUM_TAKEN_AWAY}"
+FIRST_AT = f"step {FIRST_STEP} of {LAST_STEP}"
 FIRST_ROW = "lifecycle: event=preempt request=req-01 cause=another bucket runs"
 VERDICT, REASON = "preempted", "another bucket runs"
+FOUND, FOUND_AT = "KVB003", 67
+"""The rule that says so, and the step from which it does."""
 NOWHERE = "no row of this trace meets it"
 
 WATCHED = "watch block 2"
@@ -33,8 +38,15 @@ LOST = (
 """The last two hits before the last step, backward: which, where, and the row."""
 
 WHO, WAITS_AT = "req-17", 67
+ENDS, HOLDER = "policy", "req-30"
 CAUSE = "req-17: policy: the bucket len=193 text runs: shortest goes first"
 LINK = "1 → step 67"
 WHY = "req-17 is preempted: another bucket runs: needs 0, free 32, held by req-30"
 PROOF = "decisions: verdict=preempted subject=req-17 reason=another bucket runs"
 """The row behind the link."""
+
+VARIANT, FIXED_STEPS = "after", 202
+DIVERGED_AT, DIVERGED_IN, DIVERGED_ROW = 3, "batch", 0
+DIVERGED_FROM, DIVERGED_TO = "req-29", "req-00"
+"""What the fix would have changed: nothing is found any more; from here on it decides otherwise."""
+FOUND_BEFORE = {"STV001": 40, "STV002": 241, "KVB003": 229, "KVB004": 19}

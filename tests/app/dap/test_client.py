@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.engine.runs.rerun import run_to_its_end
+from stepscope.app.replay.own_engine import rerun
+from stepscope.engine.runs.rerun import Changes, run_to_its_end
 from stepscope.engine.scenarios import Options, scenario
+from stepscope.ingest.trace import Trace
+from tests.app.both_fronts import stories
 from tests.conftest import ROOT
 
 CLIENT = ROOT / "tests" / "app" / "dap" / "client"
@@ -37,18 +40,29 @@ def several_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def fixed(tmp_path_factory: pytest.TempPathFactory, sample_traces: Path) -> Path:
+    """The run before its fix, run again with it."""
+    path = tmp_path_factory.mktemp("fixed") / "fixed.trace"
+    before = Trace.open(sample_traces / stories.BEFORE)
+    rerun(before, Changes(stories.VARIANT), path)
+    return path
+
+
 @pytest.mark.parametrize("talk", TALKS)
 def test_a_client_talks_with_the_adapter(
-    talk: str, node: str, sample_traces: Path, several_ranks: Path, tmp_path: Path
+    talk: str, node: str, sample_traces: Path, several_ranks: Path, fixed: Path, tmp_path: Path
 ) -> None:
     traces = {
-        "before": sample_traces / "fcfs-preemption-before.trace",
-        "after": sample_traces / "fcfs-preemption-after.trace",
+        "before": sample_traces / stories.BEFORE,
+        "after": sample_traces / stories.AFTER,
         "ranks": several_ranks,
+        "fixed": fixed,
     }
     given = {
         "command": [sys.executable, "-m", "stepscope.app"],
         "traces": {name: str(path) for name, path in traces.items()},
+        "stories": {name: told for name, told in vars(stories).items() if name.isupper()},
     }
 
     run = subprocess.run(
