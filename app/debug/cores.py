@@ -11,7 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.debug.engine_state import Block, CoreSlots, CoreState
-from stepscope.app.debug.held.flat_rows import FlatRows, searched
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.narrow_numbers import searched
 from stepscope.ingest.derive.states import with_held
 from stepscope.ingest.times import FAR_NS
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.formed import BEFORE_ALL
-from stepscope.app.debug.held.flat_rows import FlatRows, searched
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.narrow_numbers import Numbers, searched
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.states import ENTERS, LEAVES
 from stepscope.ingest.times import EARLIEST_NS
 
 IN_FAVOUR = ("admitted", "chosen")
 MAX_REASONS = 8
-SOUGHT = {"decisions": "request", "turns": "request"}
+SOUGHT = {"decisions": "request", "lifecycle": "request"}
 """By whom rows of these tables are looked for."""
-FEW_ROWS = 4096
+BEGINS = frozenset((*ENTERS, *LEAVES))
+"""Events with which a request begins to wait or to run."""
+EVENTS = ["request", "seq", "step", "ts_ns", "event", "cause", "by_request"]
 COLUMNS = [
     "verdict", "reason", "resource", "needed", "available", "holder", "instead", "ts_ns", "step",
 ]  # fmt: skip
@@ -48,17 +50,14 @@ class LeftOut:
 class Reasons:
     """The recorded decisions about the requests of a rank."""
 
-    def __init__(self, decisions: FlatRows, turns: FlatRows) -> None:
+    def __init__(self, decisions: FlatRows, lifecycle: FlatRows) -> None:
         """Take what `told_reasons` gives."""
-        self._decisions, self._turns = decisions, turns
-        self._latest_ns = decisions.numbers("latest_ns")
+        self.decisions, self.lifecycle = decisions, lifecycle
 
     def about(self, request: str, seq: int) -> list[LeftOut]:
         """What was decided about a request by a place in the order, the last decision first."""
-        until = _num_by(self._decisions, seq)
-        places = self._decisions.texts("request").places_of([request], 0, until)
-        last = self._decisions.rows(places[::-1][:MAX_REASONS], ("request", *COLUMNS))
-        return [LeftOut(*row) for row in last]
+        places = self._decided(request, seq)[::-1][:MAX_REASONS]
+        return [LeftOut(*row) for row in self.decisions.rows(places, ("request", *COLUMNS))]
 
     def left_out(self, state: State) -> list[LeftOut]:
         """Everyone who waits, in order of the queue, then who runs and is not in the batch.
@@ -75,18 +74,22 @@ class Reasons:
 
     def _holding(self, requests: Sequence[str], seq: int) -> dict[str, LeftOut]:
         """The last decision about each since its turn began, of those that still hold."""
-        began = _last_of(requests, self._turns, ("request", "since"), _num_by(self._turns, seq))
-        since = [began.get(name, (name, EARLIEST_NS))[1] for name in requests]
-        # What was decided before anybody's turn holds of nobody, and need not be looked at.
-        first = searched(self._latest_ns, min(since, default=EARLIEST_NS))
-        until = _num_by(self._decisions, seq)
-        last = _last_of(requests, self._decisions, ("request", *COLUMNS), until, first)
-        known = {name: LeftOut(*row) for name, row in last.items()}
-        return {
-            name: known[name]
-            for name, since_ns in zip(requests, since, strict=True)
-            if name in known and _holds(known[name], since_ns)
-        }
+        last = {name: places[-1] for name in requests if len(places := self._decided(name, seq))}
+        rows = self.decisions.rows(last.values(), ("request", *COLUMNS))
+        told = [LeftOut(*row) for row in rows]
+        return {left.request: left for left in told if _holds(left, self._since(left.request, seq))}
+
+    def _decided(self, request: str, seq: int) -> Numbers:
+        """Which decisions are about a request, by a place in the order."""
+        places = self.decisions.places_of("request", request)
+        return places[: searched(places, _num_by(self.decisions, seq))]
+
+    def _since(self, request: str, seq: int) -> int:
+        """When a request began to wait or run, by a place in the order."""
+        places = self.lifecycle.places_of("request", request)
+        until = searched(places, _num_by(self.lifecycle, seq))
+        events = self.lifecycle.rows(places[:until], ("event", "ts_ns"))
+        return next((ts_ns for event, ts_ns in reversed(events) if event in BEGINS), EARLIEST_NS)
 
 
 def _holds(left: LeftOut, since_ns: int) -> bool:
@@ -95,36 +98,15 @@ def _holds(left: LeftOut, since_ns: int) -> bool:
 
 
 def told_reasons(order: Order) -> dict[str, pl.DataFrame]:
-    """What was decided about the requests of a rank, and since when each waited or ran."""
+    """What was decided about the requests of a rank, and what happened to them."""
     decisions = order.rows("decisions", ("subject", *COLUMNS, "subject_kind"))
     about = decisions.filter(pl.col("subject_kind") == "request").rename({"subject": "request"})
-    turns = order.rows("lifecycle", ("request", "ts_ns", "event"))
-    begun = turns.filter(pl.col("event").is_in([*ENTERS, *LEAVES]))
-    return {
-        "decisions": about.select("request", "seq", *COLUMNS, latest_ns=pl.col("ts_ns").cum_max()),
-        "turns": begun.select("request", "seq", since="ts_ns"),
-    }
+    lifecycle = order.rows("lifecycle", EVENTS)
+    return {"decisions": about.select("request", "seq", *COLUMNS), "lifecycle": lifecycle}
 
 
 def _num_by(rows: FlatRows, seq: int) -> int:
     return searched(rows.numbers("seq"), seq, "right")
-
-
-def _last_of(
-    requests: Sequence[str], rows: FlatRows, columns: Sequence[str], num: int, first: int = 0
-) -> dict[str, tuple[Any, ...]]:
-    """The last of the rows from `first` to before `num` of each request.
-
-    They are looked for from behind: most were told lately.
-    """
-    found: dict[str, tuple[Any, ...]] = {}
-    missing, width = set(requests), FEW_ROWS
-    while missing and num > first:
-        places = rows.texts("request").places_of([*missing], max(first, num - width), num)
-        found |= {row[0]: row for row in rows.rows(places, columns)}
-        missing -= found.keys()
-        num, width = num - width, width * 8
-    return found
 
 
 def _as_running(left: LeftOut) -> LeftOut:

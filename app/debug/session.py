@@ -17,7 +17,7 @@ from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
 from stepscope.app.debug.engine_state import Forming, State
 from stepscope.app.debug.formed import BEFORE_ALL
-from stepscope.app.debug.held.index import STATE_COLUMNS, Part, order_of
+from stepscope.app.debug.held.index import STATE_COLUMNS, Part, bounds_in, order_of
 from stepscope.app.debug.held.index_files import index_of
 from stepscope.app.debug.held.pools import Pool
 from stepscope.app.debug.held.queue_spans import QueueSpans
@@ -27,7 +27,6 @@ from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.reasons import LeftOut, Reasons
 from stepscope.app.debug.step_batches import Batches
 from stepscope.app.debug.verifying.told_by_steps import Mismatch, mismatches
-from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import EARLIEST_NS
 from stepscope.ingest.trace import Trace
@@ -50,9 +49,11 @@ class Session:
         self.trace = trace
         self.rank = _first_rank(trace) if rank is None else rank
         index = index_of(trace, self.rank)
+        self.bounds_ns = bounds_in(index)
+        self.told_steps = (index["steps"] or {})["told"]
         steps = (index["steps"] or {})["formed"]
         self.moments = Moments(trace, self.rank, order_of(trace, self.rank, index), steps)
-        self._reasons = Reasons(**index["reasons"] or {})
+        self.reasons = Reasons(**index["reasons"] or {})
         self._batches = Batches(**part) if (part := index["batches"]) is not None else None
         self._queues = _queues(index["queues"])
         self._slots = Pool(**part) if (part := index["slots"]) is not None else None
@@ -145,14 +146,14 @@ class Session:
 
     def left_out(self) -> list[LeftOut]:
         """Who is not in the batch, and the recorded reason."""
-        return self._reasons.left_out(self.state)
+        return self.reasons.left_out(self.state)
 
     def why(self, request: str) -> list[LeftOut]:
         """What was decided about a request up to here, the last decision first.
 
         Raises ConfigError naming near matches for a request that the trace does not have.
         """
-        found = self._reasons.about(request, self._seq)
+        found = self.reasons.about(request, self._seq)
         if not found and request not in (known := self._requests()):
             near = get_close_matches(request, known, n=3)
             todo = f"did you mean {', '.join(near)}?" if near else ""
@@ -166,7 +167,7 @@ class Session:
         seen = detail_of(
             self.trace, self.rank, before, self.state, self.left_out(), self._core_names
         )
-        return replace(seen, left_out=known_left_out(seen), first_ns=self._first_ns)
+        return replace(seen, left_out=known_left_out(seen), first_ns=self.bounds_ns[0])
 
     def verify(self) -> list[Mismatch]:
         """Where the state at a step is not what the step counted: nowhere, if all was told."""
@@ -216,10 +217,6 @@ class Session:
     @cached_property
     def _core_names(self) -> dict[int, CoreName]:
         return core_names(self.trace, self.rank)
-
-    @cached_property
-    def _first_ns(self) -> int:
-        return bounds_of(self.trace)[0]
 
     def _requests(self) -> list[str]:
         names = [self.trace.table(table).select("request") for table in ("lifecycle", "batch_rows")]

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from stepscope.app.debug.engine_state import BatchEntry
-from stepscope.app.debug.held.flat_rows import FlatRows, searched
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.narrow_numbers import searched
 
 
 class Batches:

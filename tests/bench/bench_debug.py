@@ -52,7 +52,8 @@ def long_run(num_steps: int) -> Trace:
         "steps": pl.DataFrame({"step": step}).select(
             "step", ts_ns=pl.col("step") * STEP_NS, dur_ns=pl.lit(STEP_NS - 1),
             kind=pl.lit("decode"), num_decode_reqs=pl.lit(BATCH),
-            num_waiting=WAITED + pl.col("step") % 7, seq=pl.col("step") * ROWS_A_STEP + 10,
+            num_waiting=WAITED + pl.col("step") % 7, kv_blocks_total=pl.lit(BATCH),
+            seq=pl.col("step") * ROWS_A_STEP + 10,
         ),
         "lifecycle": events.select(
             "step", "ts_ns", "request", "seq", event=_by_place(["arrive", "finish", "admit"]),
@@ -71,7 +72,12 @@ def long_run(num_steps: int) -> Trace:
             num_tokens=pl.lit(1), num_computed=pl.lit(9), prompt_len=pl.lit(9),
         ),
     }  # fmt: skip
-    return Trace.from_tables(tables, Manifest(producer="bench"))
+    every = np.sort(np.concatenate([rows["seq"].to_numpy() for rows in tables.values()]))
+    counted = {
+        name: rows.with_columns(seq=1 + np.searchsorted(every, rows["seq"].to_numpy()))
+        for name, rows in tables.items()
+    }
+    return Trace.from_tables(counted, Manifest(producer="bench"))
 
 
 def _rows(step: np.ndarray[Any, Any], each: list[tuple[int, int]]) -> pl.DataFrame:
@@ -110,6 +116,7 @@ def told(path: str) -> None:
     """Open a debugger on a trace, use it, and print what that took as JSON."""
     from stepscope.app.debug.commands import run  # noqa: PLC0415 - imports are no part of it
     from stepscope.app.debug.debugger import Debugger  # noqa: PLC0415 - imports are no part of it
+    from stepscope.app.debug.why import why  # noqa: PLC0415 - imports are no part of it
 
     began, began_cpu = time.perf_counter(), time.process_time()
     debugger = Debugger(Trace.open(Path(path), cached=True))
@@ -121,10 +128,15 @@ def told(path: str) -> None:
     def at_each(call: Callable[[], object]) -> float:
         return statistics.median(_ms(debugger.goto, str(step)) + _ms(call) for step in steps)
 
+    def asked_why() -> None:
+        why(debugger.session, (debugger.session.state.waiting or ())[WAITED // 2])
+
     run(debugger, "break steps: num_waiting = 26")
     figures["first_goto_ms"] = _ms(debugger.goto, "100%") + _ms(debugger.session.left_out)
     figures["goto_ms"] = at_each(debugger.session.left_out)
     figures["detail_ms"] = at_each(debugger.session.detail)
+    figures["first_why_ms"] = _ms(asked_why)
+    figures["why_ms"] = at_each(asked_why)
     figures["stepi_ms"] = at_each(lambda: run(debugger, "stepi"))
     figures["condition_ms"] = statistics.median(
         _ms(debugger.find, f"steps: num_waiting > {number} and dur_ns > 0")

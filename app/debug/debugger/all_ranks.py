@@ -22,7 +22,6 @@ from stepscope.app.debug.stops import selected
 from stepscope.app.debug.stops.hits import Here
 from stepscope.app.debug.stops.stop import Does, Hit, Stop, found
 from stepscope.app.debug.stops.tables import OF_STATE, Tables
-from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
@@ -88,10 +87,10 @@ class Debugger:
         ranks = {rank for frame in pl.collect_all(every) for rank in frame["rank"].to_list()}
         return tuple(sorted(rank for rank in ranks if rank is not None))
 
-    @cached_property
+    @property
     def bounds_ns(self) -> tuple[int, int]:
         """When the trace begins and ends."""
-        return bounds_of(self.trace)
+        return self.session.bounds_ns
 
     def others(self) -> Iterator[tuple[int, Position]]:
         """Every other rank, and where it is at this moment."""

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stepscope.app.debug.held.by_name import grouped
+from stepscope.app.debug.held.narrow_numbers import NEVER
 from stepscope.ingest.derive.distinct_numbers import order_of
 
-NEVER = 1 << 62
 MOST_CODES = 1 << 31
 """Two codes fit into one number."""
 Places = npt.NDArray[np.int64]
@@ -25,27 +26,11 @@ def codes(values: pl.Series) -> Places:
         if most - least < MOST_CODES:
             return numbers - least
         return values.rank("dense").cast(pl.Int64).to_numpy()
-    coded = _codes_by_digest(values)
-    if coded is None:
-        coded = values.cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy()
-    return coded
-
-
-def _codes_by_digest(values: pl.Series) -> Places | None:
-    """Codes in the order of digests, which are sorted fast; None where two values share theirs."""
-    digests = values.hash().to_numpy()
-    low = np.uint64((1 << len(values).bit_length()) - 1)
-    both = digests & ~low | np.arange(len(values), dtype=np.uint64)
-    both.sort()
-    order = (both & low).astype(np.int64)
-    in_order, by_digest = digests[order], values.gather(order)
-    is_next = np.append(False, in_order[1:] != in_order[:-1])[: len(values)]
-    # Each value lies in one run, and each run has one value.
-    is_same = by_digest.eq_missing(by_digest.shift()).to_numpy()
-    if (is_next[1:] == is_same[1:]).any() or (in_order[1:] < in_order[:-1]).any():
-        return None
+    found = grouped(values)
+    if not found.is_exact:
+        return values.cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy()
     coded = np.empty(len(values), np.int64)
-    coded[order] = np.cumsum(is_next)
+    coded[found.places] = np.cumsum(found.is_next) - 1
     return coded
 
 

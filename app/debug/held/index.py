@@ -25,6 +25,7 @@ from stepscope.app.debug.held.queue_spans import queue_spans
 from stepscope.app.debug.held.queues import queue_events
 from stepscope.app.debug.reasons import SOUGHT, told_reasons
 from stepscope.app.debug.step_batches import in_order
+from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.order_runs import OrderRuns
 from stepscope.ingest.derive.states import is_list_of_arrivals
@@ -38,6 +39,10 @@ STATE_COLUMNS: dict[str, list[str]] = {
     "allocations": ["resource", "id", "op", "owner", "source"],
     "core_spans": ["rank", "ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
 }
+STEPS = (
+    "step", "ts_ns", "dur_ns", "kind", "token_budget", "reserved_tokens", "kv_blocks_total",
+    "num_prefill_tokens", "num_decode_tokens",
+)  # fmt: skip
 NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index")
 
 Frames = Mapping[str, pl.DataFrame] | None
@@ -45,6 +50,7 @@ Part = Mapping[str, FlatRows] | None
 Index = Mapping[str, Part]
 Used = TypeVar("Used")
 READ = tuple(table.name for table in OF_STATE)
+OF_RUNS = ("places", "times", "steps")
 AT_ONCE = 2
 
 
@@ -90,9 +96,10 @@ class Made:
         return rows.select(columns).drop_nulls(needed).collect()
 
     def of_order(self) -> Frames:
-        """The runs of the order, and whether it was recorded."""
-        runs = self.order.runs
+        """The runs of the order, whether it was recorded, and how far the whole trace reaches."""
+        runs, (first_ns, end_ns) = self.order.runs, bounds_of(self.trace)
         return {
+            "bounds": pl.DataFrame({"first_ns": [first_ns], "end_ns": [end_ns]}),
             "places": pl.DataFrame({"first": runs.first, "last": runs.last}),
             "times": pl.DataFrame({"time_from": runs.time_from, "ts_ns": runs.ts_ns}),
             "steps": pl.DataFrame({"step_from": runs.step_from, "step": runs.step}),
@@ -100,8 +107,9 @@ class Made:
         }
 
     def of_steps(self) -> Frames:
-        """When each step's batch was formed."""
-        return {"formed": formed_steps(self.order, is_closed=self.trace.manifest.closed)}
+        """When each step's batch was formed, and what is told of the steps themselves."""
+        formed = formed_steps(self.order, is_closed=self.trace.manifest.closed)
+        return {"formed": formed, "told": self.order.rows("steps", STEPS).drop_nulls("step")}
 
     def of_reasons(self) -> Frames:
         """What was decided about requests."""
@@ -168,13 +176,19 @@ def laid_out(part: Frames) -> Part:
     return {name: FlatRows.of(rows, SOUGHT.get(name)) for name, rows in part.items()}
 
 
+def bounds_in(index: Index) -> tuple[int, int]:
+    """From when to when the trace reaches, as `bounds_of` says it."""
+    [bounds] = (index["order"] or {})["bounds"].rows([0], ("first_ns", "end_ns"))
+    return bounds[0], bounds[1]
+
+
 def order_of(trace: Trace, rank: int, index: Index) -> Order:
     """The order of a rank's rows, as it was found."""
     part = index["order"] or {}
     arrays = {
         name: array.astype(np.int64, copy=False)
-        for rows in part.values()
-        for name, array in rows.arrays().items()
+        for table in OF_RUNS
+        for name, array in part[table].arrays().items()
     }
-    is_recorded = bool(arrays.pop("is_recorded")[0])
+    is_recorded = bool(part["how"].numbers("is_recorded")[0])
     return Order(trace, rank, (is_recorded, OrderRuns(**arrays)))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from stepscope.app.debug.held.flat_rows import FlatRows, searched, within
+from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.following import codes, next_place, seq_of
+from stepscope.app.debug.held.narrow_numbers import searched, within
 
 TAKING = ("claim", "move")
 ENDING = ("release", "let-go")

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.debug.held.flat_rows import FlatRows, searched, within
-from stepscope.app.debug.held.following import NEVER, Places, by_group, codes, seq_of
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.following import Places, by_group, codes, seq_of
+from stepscope.app.debug.held.narrow_numbers import NEVER, searched, within
 from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
 
 WAITS, RUNS, ENDED = 1, 2, 3

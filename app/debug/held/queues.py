@@ -11,7 +11,8 @@ from operator import itemgetter
 
 import polars as pl
 
-from stepscope.app.debug.held.flat_rows import FlatRows, searched
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.narrow_numbers import searched
 from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
 
 KEYFRAME_EVERY = 1024

@@ -67,8 +67,7 @@ class View:
 
     def step_row(self, step: int | None) -> Row:
         """The row of a step; empty where there is none."""
-        found = [] if step is None else self.told.steps.of(step)
-        return found[0] if found else {}
+        return self.told.step_row(step)
 
     @cached_property
     def num_blocks(self) -> int | None:

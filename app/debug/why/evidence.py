@@ -8,17 +8,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import polars as pl
 
+from stepscope.app.debug.held.index import STEPS
+from stepscope.app.debug.reasons import COLUMNS, EVENTS
 from stepscope.app.debug.session import Session
-from stepscope.app.debug.why.rows_by_name import RowsByName
-from stepscope.app.timeline.lanes.bounds import bounds_of
+from stepscope.app.debug.why.rows_by_name import Row, RowsByName, RowsOfRequests
 from stepscope.ingest.derive.order import FIRST
 from stepscope.ingest.derive.order_runs import Places
 
-DECISIONS = (
-    "step", "ts_ns", "subject_kind", "subject", "verdict", "reason", "resource", "needed",
-    "available", "holder", "instead",
-)  # fmt: skip
-LIFECYCLE = ("step", "ts_ns", "request", "event", "cause", "by_request")
+DECISIONS = ("subject_kind", "subject", *COLUMNS)
 ROWS_A_SPENT = 1_000
 _OF_SESSION: WeakKeyDictionary[Session, Evidence] = WeakKeyDictionary()
 
@@ -28,6 +25,8 @@ class Evidence:
 
     def __init__(self, session: Session) -> None:
         self.trace, self.rank, self.order = session.trace, session.rank, session.moments.order
+        self.first_ns = session.bounds_ns[0]
+        self._reasons, self._steps = session.reasons, session.told_steps
 
     @classmethod
     def of(cls, session: Session) -> Evidence:
@@ -37,14 +36,14 @@ class Evidence:
         return _OF_SESSION[session]
 
     @cached_property
-    def lifecycle(self) -> RowsByName:
+    def lifecycle(self) -> RowsOfRequests:
         """What happened to requests."""
-        return RowsByName(self.order.rows("lifecycle", LIFECYCLE), "request")
+        return RowsOfRequests(self._reasons.lifecycle, EVENTS)
 
     @cached_property
-    def about_requests(self) -> RowsByName:
+    def about_requests(self) -> RowsOfRequests:
         """What was decided about requests."""
-        return self._decided("request")
+        return RowsOfRequests(self._reasons.decisions, ("request", "seq", *COLUMNS))
 
     @cached_property
     def about_tasks(self) -> RowsByName:
@@ -56,14 +55,12 @@ class Evidence:
         """What was decided about buckets."""
         return self._decided("bucket")
 
-    @cached_property
-    def steps(self) -> RowsByName:
-        """The steps, by their numbers."""
-        columns = (
-            "step", "ts_ns", "dur_ns", "kind", "token_budget", "reserved_tokens",
-            "kv_blocks_total", "num_prefill_tokens", "num_decode_tokens",
-        )  # fmt: skip
-        return RowsByName(self.order.rows("steps", columns), "step")
+    def step_row(self, step: int | None) -> Row:
+        """What is told of a step itself; empty where nothing is."""
+        places = np.flatnonzero(self._steps.numbers("step") == step)[:1]
+        columns = ("seq", *STEPS)
+        found = self._steps.rows(places, columns)
+        return dict(zip(columns, found[0], strict=True)) if found else {}
 
     @cached_property
     def tasks(self) -> RowsByName:
@@ -94,11 +91,6 @@ class Evidence:
         """The cores that ever ran a block."""
         found: list[int] = self.spans.rows["core"].drop_nulls().unique().sort().to_list()
         return found
-
-    @cached_property
-    def first_ns(self) -> int:
-        """When the trace begins."""
-        return bounds_of(self.trace)[0]
 
     def num_missing(self, after: int, until: int) -> int:
         """How many rows are missing between two places of the order; 0 where none was counted.

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.following import by_group, codes
 
 Row = dict[str, Any]
+
+
+class RowsOfRequests:
+    """Rows about requests, in the order of their `seq`, of a session's index."""
+
+    def __init__(self, rows: FlatRows, columns: Sequence[str]) -> None:
+        self._rows, self._columns = rows, columns
+
+    def __contains__(self, name: str) -> bool:
+        return len(self._rows.places_of("request", name)) > 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def of(self, name: str) -> list[Row]:
+        """All rows about a request, in their order."""
+        found = self._rows.rows(self._rows.places_of("request", name), self._columns)
+        return [dict(zip(self._columns, row, strict=True)) for row in found]
+
+    def names(self) -> set[str]:
+        """Everybody whom a row is about."""
+        every = self._rows.rows(range(len(self)), ["request"])
+        return {name for (name,) in every if name is not None}
 
 
 class RowsByName:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.debug.held import flat_rows
-from stepscope.app.debug.held.flat_rows import FlatRows, narrow, searched, within
-from stepscope.app.debug.held.following import NEVER
+from stepscope.app.debug.held.flat_rows import FlatRows
+from stepscope.app.debug.held.narrow_numbers import NEVER, narrow, searched, within
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 NUMBERS = st.integers(-200, 200) | st.sampled_from([NEVER, 127, 128, 32767, (1 << 31) - 1]) | INT64
@@ -49,17 +49,21 @@ def test_flat_rows_say_what_the_frame_says(
     assert len(rows) == len(frame)
     assert rows.rows(range(len(frame)), frame.columns) == frame.rows()
     assert rows.rows([], frame.columns) == []
-    half = len(frame) // 2
-    expected = frame.with_row_index()[half:].filter(pl.col(sought).is_in(wanted))["index"]
-    assert rows.texts(sought).places_of(wanted, half, len(frame)).tolist() == expected.to_list()
+    for text in wanted:
+        expected = frame.with_row_index().filter(pl.col(sought) == text)["index"]
+        assert rows.places_of(sought, text).tolist() == expected.to_list()
 
 
-def test_texts_of_one_digest_are_told_apart() -> None:
-    column = FlatRows.of(pl.DataFrame({"text": ["a", "b", "c"]}), "text").texts("text")
+@given(frames(), TEXTS, st.sampled_from(["text", "null"]))
+def test_texts_of_one_digest_are_told_apart(frame: pl.DataFrame, wanted: str, sought: str) -> None:
+    digests = pl.Series.hash
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pl.Series, "hash", lambda texts: digests(texts) % 2)
+        rows = FlatRows.of(frame, sought)
+        found = rows.places_of(sought, wanted).tolist()
 
-    same = column._replace(keys=np.full(3, column.keys[1], np.uint32))
-
-    assert same.places_of(["b"], 0, 3).tolist() == [1]
+    expected = frame.with_row_index().filter(pl.col(sought) == wanted)["index"]
+    assert found == expected.to_list()
 
 
 def test_few_texts_lie_there_once(tmp_path: Path) -> None:

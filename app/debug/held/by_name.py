@@ -1,0 +1,70 @@
+"""Which rows have a text, of millions that each may have another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stepscope.app.debug.held.narrow_numbers import Numbers, narrow
+
+Places = npt.NDArray[np.int64]
+Digests = npt.NDArray[np.uint64]
+
+
+class Grouped(NamedTuple):
+    """Places by the digest of what is there, in order within each, and where another begins."""
+
+    places: Places
+    digests: Digests
+    is_next: npt.NDArray[np.bool_]
+    is_exact: bool
+    """Whether each digest is that of one value alone."""
+
+
+def grouped(values: pl.Series) -> Grouped:
+    """Put values beside their equals, by digests that are sorted fast."""
+    of_row = values.hash().to_numpy()
+    low = np.uint64((1 << len(values).bit_length()) - 1)
+    both = of_row & ~low | np.arange(len(values), dtype=np.uint64)
+    both.sort()
+    places = (both & low).astype(np.int64)
+    digests = of_row[places]
+    if (digests[1:] < digests[:-1]).any():  # some share their first bits
+        places = np.argsort(of_row, kind="stable")
+        digests = of_row[places]
+    is_next = np.append(True, digests[1:] != digests[:-1])[: len(values)]
+    in_order = values.gather(places)
+    is_same = in_order.eq_missing(in_order.shift()).to_numpy()
+    return Grouped(places, digests, is_next, not (is_next[1:] == is_same[1:]).any())
+
+
+class ByName(NamedTuple):
+    """Rows by the digests of their texts: those of the n-th are `places[bounds[n]:bounds[n + 1]]`.
+
+    Where it is not `is_exact`, texts may share a digest, and rows of all of them are there.
+    """
+
+    digests: Digests
+    bounds: Numbers
+    places: Numbers
+    is_exact: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, texts: pl.Series) -> ByName:
+        """Find the rows of each text."""
+        found = grouped(texts)
+        begins = np.flatnonzero(found.is_next)
+        bounds = narrow(np.append(begins, len(texts)))
+        exact = np.array([found.is_exact])
+        return cls(found.digests[begins], bounds, narrow(found.places), exact)
+
+    def places_of(self, text: str) -> Numbers:
+        """The rows that may have a text, in order: of an exact one, if the first has it, all."""
+        digest = pl.Series([text]).hash().to_numpy()[0]
+        place = int(np.searchsorted(self.digests, digest))
+        if place == len(self.digests) or self.digests[place] != digest:
+            return self.places[:0]
+        return self.places[self.bounds[place] : self.bounds[place + 1]]
