@@ -54,7 +54,8 @@ STOPS: tuple[Key, ...] = (
     Key(("B",), "break", "look for a condition, an event, a finding or what changes", "stop"),
     Key(("c",), "next-hit", "continue to the next hit", "hit"),
     Key(("C",), "previous-hit", "go back to the hit before", "hit"),
+    Key(("V",), "value", "draw a value over the run", "value"),
 )
-"""Keys that look for where something is, and go there: on the step's page, on any pane."""
+"""Keys that ask about the whole run and go to what was found: on the step's page, on any pane."""
 KEYMAP = (*TIMELINE, *EVERYWHERE)
 """Keys whose actions move what is looked at."""

@@ -128,6 +128,7 @@ def _hand_over(app: Dash) -> None:
         ("filled", "filled", "data"),
         ("step", "tokens", "clickData"),
         ("step", "composition", "clickData"),
+        ("place", "value-line", "clickData"),
     ):
         act = ClientsideFunction("stepscope", function)
         # Dash gives this one method no types.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from dash import dcc
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from stepscope.app.debug.shown.value_over_run import NO_STEP, ValueOverRun
 from stepscope.app.palette import (
     ACCENT,
     BORDER,
@@ -23,6 +25,7 @@ from stepscope.app.palette import (
     TEXT,
 )
 from stepscope.app.timeline import Composition, LoadOverTime
+from stepscope.app.units import moment
 
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
@@ -205,6 +208,38 @@ def _line(step: Steps, places: list[str], values: Floats, name: str) -> go.Scatt
         line={"color": COLOURS[name], "width": 1.5, "shape": "hv", "dash": dash},
         hovertemplate="%{text} · %{y:,.1~f} " + name + "<extra></extra>",
     )
+
+
+def value_over(value: ValueOverRun, origin_ns: int, here_ns: int) -> go.Figure:
+    """A value over the run, and where one stands; of many rows, the most of each part is shown.
+
+    A point carries where a click on it leads, as a part of an address.
+    """
+    ts_ns, values = value.line.ts_ns, value.line.values
+    edges = np.linspace(0, len(values), min(POINTS, len(values)) + 1).astype(int)
+    most = [a + int(np.argmax(values[a:b])) for a, b in pairwise(edges.tolist())]
+    most.append(len(values) - 1)  # which holds up to the end
+    first_ns, last_ns = (end - origin_ns for end in value.line.bounds_ns)
+    after_ns = [*(ts_ns[most[:-1]] - origin_ns).tolist(), last_ns]
+    figure = go.Figure(layout=layout(margin={"l": 52, "r": 14, "t": 4, "b": 4}, hovermode="x"))
+    figure.add_scatter(
+        x=after_ns,
+        y=values[most],
+        customdata=[
+            f"ts={max(ts, 0)}" if step == NO_STEP else f"step={step}"
+            for ts, step in zip(after_ns, value.step[most].tolist(), strict=True)
+        ],
+        text=[moment(ts, 1_000) for ts in after_ns],
+        mode="lines",
+        line={"color": STATES[COUNTER].colour, "width": 1.5, "shape": "hv"},
+        hovertemplate="%{y:,.4~g} at %{text}<extra></extra>",
+    )
+    figure.update_xaxes(
+        visible=False, range=[first_ns, max(last_ns, first_ns + 1)], fixedrange=True
+    )
+    figure.update_yaxes(nticks=3, fixedrange=True)
+    figure.add_vline(here_ns - origin_ns, line={"color": ACCENT, "width": 1})
+    return figure
 
 
 def layout(**more: Any) -> dict[str, Any]:

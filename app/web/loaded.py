@@ -14,6 +14,7 @@ from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.app.debug import Session
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.shown.sought_hits import Sought
+from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.present.blame_bars import Bars
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.ingest.errors import StepscopeError
@@ -25,7 +26,8 @@ class LoadedTrace:
 
     Times on the page count from `origin`, the first moment of the trace, so that they are exact in
     a browser's numbers. A finding goes by its key, `COR001.2` for the second of its code. `sought`
-    is what the last few conditions gave that were looked for, under `session_lock` as well.
+    is what the last few conditions gave that were looked for, `values` the same of values, both
+    under `session_lock` as well.
     """
 
     def __init__(self, trace: Trace, result: CheckResult) -> None:
@@ -38,6 +40,7 @@ class LoadedTrace:
         self.findings = _keyed(result.findings)
         self.session_lock = Lock()
         self.sought: dict[str, Sought | StepscopeError] = {}
+        self.values: dict[str, ValueOverRun | str | StepscopeError] = {}
 
     @cached_property
     def session(self) -> Session:

@@ -5,7 +5,9 @@ A debug session is shared by all requests: whoever moves it holds `session_lock`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,12 +17,13 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import ConfigError, StepscopeError
 
+T = TypeVar("T")
 HIT_MOVES = {"next-hit": 1, "previous-hit": -1}
 """The moves of an address that go to the hit after and to the one before."""
 LONGEST = 500
 """Characters of a condition; a longer one is none that a person typed."""
 MOST = 4
-"""Conditions whose hits are remembered."""
+"""Conditions whose hits, and values whose lines, are remembered."""
 NUM_PLACES = 400
 """Places along the minimap that can have a mark of a hit."""
 
@@ -101,11 +104,16 @@ def _found(loaded: LoadedTrace, words: str | None) -> Sought | StepscopeError | 
     """All hits of a condition, or what is wrong with it; the last few are remembered."""
     if words is None:
         return None
-    if words not in loaded.sought:
-        while len(loaded.sought) >= MOST:
-            del loaded.sought[next(iter(loaded.sought))]
-        loaded.sought[words] = _look(loaded, words)
-    return loaded.sought[words]
+    return remembered(loaded.sought, words, lambda: _look(loaded, words))
+
+
+def remembered(answers: dict[str, T], words: str, look: Callable[[], T]) -> T:
+    """What was answered to words, or is now; the last few are remembered."""
+    if words not in answers:
+        while len(answers) >= MOST:
+            del answers[next(iter(answers))]
+        answers[words] = look()
+    return answers[words]
 
 
 def _look(loaded: LoadedTrace, words: str) -> Sought | StepscopeError:

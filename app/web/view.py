@@ -35,7 +35,8 @@ class View:
     about in the step: a request, or as in `task 5`. `sort` is a column, with `-` before it
     for the largest first.
 
-    `stop` is what is looked for, `break` in an address, in the words of the prompt's `break`.
+    `stop` is what is looked for, `break` in an address, in the words of the prompt's `break`, and
+    `value` what is drawn over the run, in those of its `value`.
     Who stands between steps stands behind the change `seq`, or at the time `ts`; `step` is then the
     last whose batch was formed.
     """
@@ -48,6 +49,7 @@ class View:
     seq: int | None = None
     ts: int | None = None
     stop: str | None = None
+    value: str | None = None
     who: str | None = None
     mark: Range | None = None
     begun: int | None = None
@@ -145,6 +147,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "seq": _number,
     "ts": _number,
     "stop": _text,
+    "value": _text,
     "who": _text,
     "mark": _range,
     "begun": _number,

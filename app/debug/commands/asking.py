@@ -5,19 +5,19 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.app.debug.commands.answer import MAX_ROWS, Answer, Command, Group, said, tabled
-from stepscope.app.debug.commands.sparkline import Timeline, sparkline
 from stepscope.app.debug.commands.stopping import example_stop, split_columns, stop_words
 from stepscope.app.debug.commands.where_it_is import BRIEF
 from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.shown.sparkline import sparkline
+from stepscope.app.debug.shown.value_over_run import value_over_run
 from stepscope.app.debug.stops.stop import Stop
 from stepscope.app.debug.stops.tables import MEANINGS
 from stepscope.app.debug.stops.watch_stops import RESOURCES
 from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.present.blocks import Fact
-from stepscope.app.units import count
 from stepscope.ingest.derive.holding_intervals import intervals_of
 from stepscope.ingest.errors import ConfigError
-from stepscope.ingest.query import condition, explained, run_sql
+from stepscope.ingest.query import run_sql
 from stepscope.ingest.schema import TABLES
 
 WIDTH = 60
@@ -49,32 +49,18 @@ def _hits(debugger: Debugger, stop: Stop, source: int, columns: tuple[str, ...] 
 
 def _value(debugger: Debugger, words: str) -> Answer:
     """A value of each step, drawn over the whole run; a table's name and a colon may go before."""
-    table, colon, expression = words.partition(":")
-    name, expression = (table.strip(), expression) if colon else ("steps", words)
-    if not expression.strip():
-        raise ConfigError("value needs an expression", todo="write it like value num_waiting")
-    own = debugger.tables.table(name).filter(pl.col("rank") == debugger.rank).sort("ts_ns")
-    with explained():
-        told = own.select("ts_ns", value=condition(expression)).collect()
-        values = told.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls()
-    if not len(values):
-        return said(f"not recorded: {expression.strip()} is null throughout", values=None)
-    return _drawn(debugger, expression.strip(), values)
-
-
-def _drawn(debugger: Debugger, name: str, values: pl.DataFrame) -> Answer:
-    line = Timeline(values["ts_ns"].to_numpy(), values["value"].to_numpy(), debugger.bounds_ns)
-    drawn, now = sparkline(line, WIDTH), line.at(debugger.position.ts_ns)
-    low, high = float(line.values.min()), float(line.values.max())
-    here = "·" * line.column(debugger.position.ts_ns, WIDTH) + "^"
-    facts = {"min": low, "max": high, "here": now}
-    shown = {key: "not yet" if each is None else count(each) for key, each in facts.items()}
+    value = value_over_run(debugger, words)
+    if isinstance(value, str):
+        return said(value, values=None)
+    here_ns = debugger.position.ts_ns
+    drawn = sparkline(value.line, WIDTH)
     blocks = (
-        Fact(name, (" ".join(f"{key} {text}" for key, text in shown.items()),)),
+        Fact(value.expression, (value.told(here_ns),)),
         Fact("", (drawn,)),
-        Fact("", (here.replace("·", " "),)),
+        Fact("", (" " * value.line.column(here_ns, WIDTH) + "^",)),
     )
-    return Answer(blocks, {"value": {"expression": name, **facts, "sparkline": drawn}})
+    facts = {"expression": value.expression, **value.facts(here_ns), "sparkline": drawn}
+    return Answer(blocks, {"value": facts})
 
 
 def _who(debugger: Debugger, words: str) -> Answer:

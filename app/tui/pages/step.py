@@ -78,7 +78,8 @@ _ELSEWHERE = actions(
         "in timeline",
     ),
 )
-KEYS = (*_IN_TIME, *of_keymap(STOPS, CALLED.__getitem__), *_ELSEWHERE)
+_STOPS = [key for key in STOPS if key.action in CALLED]
+KEYS = (*_IN_TIME, *of_keymap(_STOPS, CALLED.__getitem__), *_ELSEWHERE)
 
 
 class StepPage(Page):

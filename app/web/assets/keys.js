@@ -24,7 +24,8 @@ const OPENS = {
   search: () => byId("find").focus(),
   help: () => byId("help").classList.toggle("open"),
   clear,
-  break: stops.ask,
+  break: () => stops.ask("break"),
+  value: () => stops.ask("value"),
   "next-hit": () => stops.walk("next-hit"),
   "previous-hit": () => stops.walk("previous-hit"),
 };

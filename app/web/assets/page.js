@@ -48,6 +48,13 @@ function step(clicked) {
   if (Number.isInteger(number)) address.navigate(address.changesOf(`?step=${number}&tab=step`));
 }
 
+/** A click on the line of a value goes to the step or the time of its row.
+ * @param {{points?: {customdata?: string}[]} | null} clicked */
+function place(clicked) {
+  const there = clicked && clicked.points && clicked.points[0] && clicked.points[0].customdata;
+  if (there) address.navigate(address.changesOf(`?tab=step&${there}`));
+}
+
 const runQuery = () =>
   address.navigate({ tab: "sql", sql: /** @type {HTMLTextAreaElement} */ (byId("sql")).value });
 
@@ -91,8 +98,8 @@ function closeSearch() {
 addEventListener("keydown", (event) => {
   const target = /** @type {HTMLElement} */ (event.target);
   if (target.id === "sql" && event.key === "Enter" && (event.ctrlKey || event.metaKey)) runQuery();
-  if (target.id === "break" && event.key === "Enter") {
-    stops.look(/** @type {HTMLInputElement} */ (target).value);
+  if (stops.ASKS.includes(target.id) && event.key === "Enter") {
+    stops.look(target.id, /** @type {HTMLInputElement} */ (target).value);
     target.blur();
   }
   if (target.id !== "find") return;
@@ -110,4 +117,5 @@ start({
   show: (/** @type {Answer | null} */ answer) => answer && stage.show(answer),
   filled,
   step,
+  place,
 });

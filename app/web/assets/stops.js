@@ -1,33 +1,40 @@
-/* Where to stop: the line in the step's pane, and the way from hit to hit. */
+/* What the step's pane asks for, where to stop and what to draw, and the way from hit to hit. */
 import * as address from "./address.js";
 
-let wanted = false; // the line, once its pane has come
+/** The lines to type in: what each holds has the same name in the address. */
+export const ASKS = ["break", "value"];
 
-/** @returns {HTMLInputElement | null} */
-const line = () => /** @type {HTMLInputElement | null} */ (document.getElementById("break"));
+let wanted = ""; // the line that is typed in once its pane has come
 
-/** Ask where to stop, in the step's pane. */
-export function ask() {
-  wanted = !line();
+/** @param {string} name */
+const line = (name) => /** @type {HTMLInputElement | null} */ (document.getElementById(name));
+
+/**
+ * Ask, in the step's pane.
+ * @param {string} name
+ */
+export function ask(name) {
+  wanted = line(name) ? "" : name;
   if (wanted) address.navigate({ tab: "step" });
-  else line()?.select();
+  else line(name)?.select();
 }
 
 /** A pane has come. */
 export function filled() {
-  if (!wanted || !line()) return;
-  wanted = false;
-  line()?.select();
+  if (!wanted || !line(wanted)) return;
+  line(wanted)?.select();
+  wanted = "";
 }
 
 /**
  * Look for what was typed; for nothing where that is empty.
+ * @param {string} name
  * @param {string} words
  */
-export const look = (words) => address.navigate({ tab: "step", break: words.trim() });
+export const look = (name, words) => address.navigate({ tab: "step", [name]: words.trim() });
 
 /**
  * Go to a hit; ask what to look for where nothing is.
  * @param {string} move
  */
-export const walk = (move) => (address.says("break") ? address.navigate({ go: move }) : ask());
+export const walk = (move) => (address.says("break") ? address.navigate({ go: move }) : ask("break"));

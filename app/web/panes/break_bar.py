@@ -16,27 +16,18 @@ from stepscope.app.web.stops import Looked
 from stepscope.app.web.view import View
 
 
-def break_bar(debugger: Debugger, view: View, found: Looked | None) -> Component:
-    """The line to type in, and below it what is wrong, or beside it where the hits are."""
-    line = html.Div(
-        [
-            html.Span("stop at", className="muted"),
-            dcc.Input(
-                id="break",
-                type="text",
-                value=view.stop or "",
-                placeholder=f"for example {plain(example_stop(debugger))}",
-                autoComplete="off",
-                spellCheck="false",
-            ),
-            *_found(view, found),
-        ],
-        className="controls",
-        title=_possible(),
-        id="break-bar",
+def break_bar(debugger: Debugger, view: View, found: Looked | None) -> Iterator[Component]:
+    """The line to type in, and beside it where the hits are."""
+    yield html.Span("stop at", className="muted", title=_possible())
+    yield dcc.Input(
+        id="break",
+        type="text",
+        value=view.stop or "",
+        placeholder=f"for example {plain(example_stop(debugger))}",
+        autoComplete="off",
+        spellCheck="false",
     )
-    failed = [html.P(plain(found.failed), className="failure")] if found and found.failed else []
-    return html.Div([line, *failed])
+    yield from _found(view, found)
 
 
 def _found(view: View, found: Looked | None) -> Iterator[Component]:

@@ -20,6 +20,7 @@ from stepscope.app.debug import (
     left_out_heading,
 )
 from stepscope.app.debug.commands.where_it_is import change_blocks
+from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.debug.shown.why_blocks import known_why, why_blocks
 from stepscope.app.debug.why import Chain
 from stepscope.app.present.blocks import Table
@@ -29,7 +30,8 @@ from stepscope.app.units import count
 from stepscope.app.web.components import components
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.break_bar import break_bar
-from stepscope.app.web.stops import looked_here, stand
+from stepscope.app.web.panes.value_bar import Asked, value_bar, value_line, value_of
+from stepscope.app.web.stops import Looked, looked_here, stand
 from stepscope.app.web.view import View
 
 MAX_NAMES = 60
@@ -47,15 +49,18 @@ def step_pane(loaded: LoadedTrace, view: View) -> Component:
         detail = loaded.session.detail()
         chain = known_why(loaded.session, view.who) if view.who else None
         found = looked_here(loaded, view.stop) if view.stop else None
-        bar = break_bar(loaded.debugger, view, found)
+        stops = list(break_bar(loaded.debugger, view, found))
         changed = _changed(loaded, view, position)
+        value = value_of(loaded, view)
+    asks = [*stops, *value_bar(view, value, position.ts_ns)]
+    told = [html.Div(asks, className="controls asks"), *_told(loaded, found, value, position)]
     why = [_why(chain, view)] if chain else []
     place = (
         _controls(loaded, view, position, detail.after)
         if loaded.steps
         else _without_steps(loaded, position)
     )
-    return html.Div([place, *changed, bar, *why, _columns(detail)])
+    return html.Div([place, *changed, *told, *why, _columns(detail)])
 
 
 def _without_steps(loaded: LoadedTrace, position: Position) -> Component:
@@ -86,6 +91,18 @@ def _between(loaded: LoadedTrace, view: View, state: State) -> Iterator[Componen
     last = "" if state.seq is None else f"behind change #{state.seq:,} "
     forming = f", as step {state.forming.step:,} is formed" if state.forming else ""
     yield html.Span(f"{last}at {when(state.ts_ns, loaded.timeline)}{forming}")
+
+
+def _told(
+    loaded: LoadedTrace, found: Looked | None, value: Asked, position: Position
+) -> Iterator[Component]:
+    """What came of what was asked for: a line for what is wrong with it, or a value's chart."""
+    if found and found.failed:
+        yield html.P(plain(found.failed), className="failure")
+    if isinstance(value, ValueOverRun):
+        yield value_line(value, loaded.origin, position.ts_ns)
+    elif value:
+        yield html.P(plain(" ".join(str(value).split())), className="failure")
 
 
 def _changed(loaded: LoadedTrace, view: View, position: Position) -> list[Component]:

@@ -23,6 +23,7 @@ VIEWS = st.builds(
     seq=st.none() | st.integers(0, LATEST),
     ts=st.none() | TIMES,
     stop=st.none() | TEXTS,
+    value=st.none() | TEXTS,
     mark=st.none() | RANGES,
     pin=st.lists(st.integers(0, 10_000), max_size=5, unique=True).map(tuple),
     hide=NAMES,

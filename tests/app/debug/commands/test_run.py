@@ -72,6 +72,17 @@ def test_a_value_is_drawn_from_its_least_to_its_most() -> None:
     assert value["sparkline"][-1] == "█"
 
 
+def test_what_is_no_finite_number_is_left_out_of_a_value() -> None:
+    debugger = Debugger(a_fight_for_a_block())
+
+    value = run(debugger, "value num_waiting / (num_waiting - 1)").facts["value"]
+    never = said(debugger, "value 1 / (num_waiting - num_waiting)")
+
+    assert value["max"] == 2
+    assert "is null throughout" in never
+    assert run(debugger, "value num_waiting::int").facts["value"]["max"] == 4
+
+
 def test_marks_are_kept_beside_the_trace_and_not_in_it(sample_traces: Path) -> None:
     path = sample_traces / "fcfs-preemption-before.trace"
     before = sorted(path.rglob("*"))

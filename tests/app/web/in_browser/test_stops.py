@@ -13,10 +13,10 @@ from tests.app.web.small_traces import HOSTILE
 pytestmark = pytest.mark.web
 
 
-def look_for(opened: Visit, words: str) -> Page:
+def look_for(opened: Visit, words: str, key: str = "B", name: str = "break") -> Page:
     """Press the key that asks, and type where to stop."""
-    press(opened, "B")
-    expect(opened.page.locator("#break")).to_be_focused()
+    press(opened, key)
+    expect(opened.page.locator(f"#{name}")).to_be_focused()
     opened.page.keyboard.type(words)
     opened.page.keyboard.press("Enter")
     opened.settle()
@@ -117,3 +117,18 @@ def test_what_is_wrong_is_said_in_a_line_as_text_and_can_be_mended(visit: Open) 
     look_for(opened, "admitted")
     expect(page.locator("#pane .failure")).to_have_count(0)
     expect(page.locator("#told")).to_contain_text("1 hit")
+
+
+def test_a_value_is_drawn_over_the_run_and_a_click_on_it_leads_there(visit: Open) -> None:
+    opened = visit(SMALL)
+    opened.go("?step=1")
+
+    page = look_for(opened, "kv_blocks_free", "V", "value")
+    expect(page.locator("#told-value")).to_have_text("min 15 max 20 here 19")
+    assert address(page)["value"] == "kv_blocks_free"
+    plot = page.locator("#value-line .nsewdrag").bounding_box()
+    assert plot
+    page.mouse.click(plot["x"] + plot["width"] * 0.67, plot["y"] + plot["height"] / 2)
+    expect(page.locator("#told-value")).to_have_text("min 15 max 20 here 16")
+    opened.settle()
+    assert address(page)["step"] == "4"
