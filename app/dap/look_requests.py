@@ -17,6 +17,7 @@ from stepscope.app.dap.arguments import (
     Typed,
 )
 from stepscope.app.dap.desk import Desk
+from stepscope.app.dap.policy_source import policy_frames
 from stepscope.app.dap.shown_state import standing_at
 from stepscope.app.dap.step_list import line_of, rank_of, source_of, text_of
 from stepscope.app.debug.commands import name_of, run
@@ -31,6 +32,8 @@ from stepscope.app.printable import plain
 from stepscope.ingest.errors import ConfigError, StepscopeError
 
 CONSOLE = "repl"
+STEPS_TYPE = "text/x-stepscope-steps"
+"""What a list of steps is, so that an editor can allow breakpoints in it."""
 LOOKS = (
     "where", "state", "print", "why", "list", "diff", "value", "who", "sql", "all", "info", "help",
 )  # fmt: skip
@@ -46,22 +49,15 @@ def threads(desk: Desk, _given: Nothing) -> dict[str, Any]:
 
 
 def stack(desk: Desk, given: Stack) -> dict[str, Any]:
-    """The last decision of the step, where it was taken if that is told, and the step."""
+    """Where the policy took the last decision, if that is told, the decision, and the step."""
     debugger, rank = desk.debugger, given.thread_id - 1
     if rank not in debugger.ranks:
         raise ConfigError(f"no thread {given.thread_id}", todo="threads lists them")
     at = {debugger.rank: debugger.position, **dict(debugger.others())}[rank]
-    names = _frame_names(debugger, rank, at)
+    frames = _frames(desk, rank, at)
     end = given.start_frame + given.levels if given.levels > 0 else None
-    place = {"line": 0, "column": 0}
-    if line := line_of(debugger, rank, at.step):
-        place = {"line": line - 1 + desk.first_line, "column": desk.first_column}
-    source = {"source": source_of(rank)} if line else {}
-    frames = [
-        {"id": desk.shown.add_frame(at), "name": name, **place, **source}
-        for name in names[given.start_frame : end]
-    ]  # fmt: skip
-    return {"stackFrames": frames, "totalFrames": len(names)}
+    shown = [{"id": desk.shown.add_frame(at), **frame} for frame in frames[given.start_frame : end]]
+    return {"stackFrames": shown, "totalFrames": len(frames)}
 
 
 def scopes(desk: Desk, given: OfFrame) -> dict[str, Any]:
@@ -80,7 +76,8 @@ def source(desk: Desk, given: SourceOf) -> dict[str, Any]:
     """The steps of a rank, a line for each."""
     number = given.source_reference or given.source.source_reference
     wanted = Source(given.source.name, given.source.path, number)
-    return {"content": text_of(desk.debugger, rank_of(desk.debugger, wanted))}
+    content = text_of(desk.debugger, rank_of(desk.debugger, wanted))
+    return {"content": content, "mimeType": STEPS_TYPE}
 
 
 def sources(desk: Desk, _given: Nothing) -> dict[str, Any]:
@@ -156,13 +153,27 @@ def _told(desk: Desk, answer: Answer) -> dict[str, Any]:
     return {"result": "\n".join(lines(answer.blocks)), "variablesReference": below}
 
 
-def _frame_names(debugger: Debugger, rank: int, at: Position) -> list[str]:
-    step = f"step {at.step}" if at.step is not None else "before the first step"
+def _frames(desk: Desk, rank: int, at: Position) -> list[dict[str, Any]]:
+    place: dict[str, Any] = {"line": 0, "column": 0}
+    if line := line_of(desk.debugger, rank, at.step):
+        place = {
+            "line": line - 1 + desk.first_line, "column": desk.first_column,
+            "source": source_of(rank),
+        }  # fmt: skip
+    name = f"step {at.step}" if at.step is not None else "before the first step"
+    step = {"name": name, **place}
+    if (row := _decided(desk.debugger, rank, at)) is None:
+        return [step]
+    site = row.get("site")
+    inner = policy_frames(site, desk.first_line, desk.first_column) if site else []
+    return [*inner, {"name": plain(row_text(row, "decisions")), **place}, step]
+
+
+def _decided(debugger: Debugger, rank: int, at: Position) -> dict[str, Any] | None:
+    """The last decision that is of the step or of the one that is being formed."""
     if not debugger.tables.is_recorded("decisions"):
-        return [step]
-    decided = debugger.tables.then("decisions", rank, at).tail(1).collect().to_dicts()
-    if not decided:
-        return [step]
-    row = decided[0]
-    sites = str(row["site"]).split(" > ")[::-1] if row.get("site") else []
-    return [*map(plain, sites), plain(row_text(row, "decisions")), step]
+        return None
+    last = debugger.tables.then("decisions", rank, at).tail(1).collect().to_dicts()
+    row = last[0] if last else {}
+    is_old = at.step is not None and row.get("step") is not None and row["step"] < at.step
+    return None if is_old or not row else row

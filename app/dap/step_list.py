@@ -24,8 +24,7 @@ def rank_of(debugger: Debugger, source: Source) -> int:
     if rank in debugger.ranks:
         return rank
     what = source.path or source.name or f"source {source.source_reference}"
-    todo = "stop at a line of the steps of a rank, or at a function breakpoint"
-    raise ConfigError(f"{plain(what)}: the trace does not say where a policy decides", todo=todo)
+    raise ConfigError(f"{plain(what)} is no list of steps", todo="loadedSources names them")
 
 
 def step_at(debugger: Debugger, rank: int, line: int) -> int:

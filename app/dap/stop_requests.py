@@ -16,6 +16,7 @@ from stepscope.app.dap.arguments import (
     SourceBreakpoints,
 )
 from stepscope.app.dap.desk import Desk
+from stepscope.app.dap.policy_source import decided_at
 from stepscope.app.dap.step_list import rank_of, step_at
 from stepscope.app.debug.stops.tables import MEANINGS
 from stepscope.app.debug.stops.whole_numbers import whole_number
@@ -25,7 +26,7 @@ SEVERITIES = ("error", "warning", "info")
 
 
 def at_lines(desk: Desk, given: SourceBreakpoints) -> dict[str, Any]:
-    """Stop at steps, where a source lists them; nowhere in a file, and says why."""
+    """Stop at steps, where a source lists them; in a file where decisions were taken there."""
     group = f"source {given.source.source_reference} {given.source.path}"
     wanted = [partial(_at_line, desk, given.source, each) for each in given.breakpoints]
     return {"breakpoints": desk.replace(group, wanted, "break")}
@@ -62,9 +63,13 @@ def at_findings(desk: Desk, given: Filters) -> dict[str, Any]:
 
 
 def _at_line(desk: Desk, source: Source, at: Breakpoint) -> str:
-    rank = rank_of(desk.debugger, source)
-    step = step_at(desk.debugger, rank, at.line - desk.first_line + 1)
-    wanted = f"steps: rank = {rank} and step = {step}"
+    line = at.line - desk.first_line + 1
+    if source.path and not source.source_reference:
+        wanted = decided_at(desk.debugger, source.path, line)
+    else:
+        rank = rank_of(desk.debugger, source)
+        step = step_at(desk.debugger, rank, line)
+        wanted = f"steps: rank = {rank} and step = {step}"
     return f"{wanted} and ({at.condition})" if at.condition else wanted
 
 

@@ -112,6 +112,18 @@ def test_steps_go_forth_and_back_and_changes_between_them(editor: Editor) -> Non
     assert editor.frame("step")["name"] == "step 3"
 
 
+def test_a_decision_of_an_earlier_step_is_not_in_the_stack(editor: Editor) -> None:
+    shown = {}
+    for step in (2, 40, 67):
+        editor.ask("evaluate", expression=f"goto {step}", context="repl")
+        frames = editor.ask("stackTrace", threadId=1)["stackFrames"]
+        shown[step] = [frame["name"].split()[0] for frame in frames[-2:]]
+
+    assert shown == {
+        2: ["verdict=deferred", "step"], 40: ["step"], 67: ["verdict=preempted", "step"],
+    }  # fmt: skip
+
+
 def test_lines_of_the_steps_can_be_read_stopped_at_and_gone_to(editor: Editor) -> None:
     (source,) = editor.ask("loadedSources")["sources"]
     text = editor.ask("source", **source)["content"].splitlines()
@@ -131,7 +143,7 @@ def test_a_breakpoint_in_a_file_is_not_verified_and_says_why(editor: Editor) -> 
 
     (stop,) = told["breakpoints"]
     assert not stop["verified"]
-    assert "does not say where a policy decides" in stop["message"]
+    assert "no decision was taken in this file, but in engine/" in stop["message"]
 
 
 def test_findings_of_a_severity_stop_as_exceptions_do(editor: Editor) -> None:

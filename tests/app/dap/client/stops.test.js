@@ -28,11 +28,31 @@ test("a condition that is none is told beside its line, and the others hold", as
   assert.deepEqual(told.map(([isVerified]) => isVerified), [false, false, true]);
 });
 
-test("a file of the policy cannot be stopped in, and says why", async () => {
+test("a line of the policy's file stops where decisions were taken at it, and the frames lead there", async () => {
   const editor = await opened("before");
-  const [[isVerified, message]] = await editor.stops("setBreakpoints", { source: { path: "/policy.py" }, breakpoints: [{ line: 3 }] });
-  assert.equal(isVerified, false);
-  assert.match(message, /does not say where a policy decides/);
+  await editor.moved("goto", { targetId: 67 });
+  const [top] = await editor.frames();
+  assert.match(top.source.path, /engine.schedulers.bucketed\.py$/);
+  await editor.moved("goto", { targetId: 1 });
+
+  const breakpoints = [{ line: top.line, condition: "subject = 'req-17'" }, { line: 1 }];
+  const told = await editor.stops("setBreakpoints", { source: top.source, breakpoints });
+  assert.deepEqual(told.map(([isVerified]) => isVerified), [true, false]);
+  assert.match(told[1][1], /no decision was taken at line 1; some were at /);
+  const stopped = await editor.moved("continue");
+  assert.deepEqual([stopped.reason, stopped.hitBreakpointIds.length], ["breakpoint", 1]);
+  const frames = await editor.frames();
+  assert.deepEqual([frames[0].name, frames[0].line, frames[0].source], [top.name, top.line, top.source]);
+  assert.match(frames.at(-2).name, /subject=req-17/);
+});
+
+test("a file in which nothing was decided cannot be stopped in, and says why", async () => {
+  const editor = await opened("before");
+  for (const path of ["/policy.py", "bucketed.py", "a\0b", `${process.cwd()}/none.py`]) {
+    const [[isVerified, message]] = await editor.stops("setBreakpoints", { source: { path }, breakpoints: [{ line: 3 }] });
+    assert.equal(isVerified, false);
+    assert.match(message, /no decision was taken in this file, but in engine\/schedulers\/bucketed\.py/);
+  }
 });
 
 test("a function breakpoint takes what break takes, and a table a condition", async () => {
