@@ -24,6 +24,7 @@ BEGINS = frozenset((*ENTERS, *LEAVES))
 EVENTS = ["request", "seq", "step", "ts_ns", "event", "cause", "by_request"]
 COLUMNS = [
     "verdict", "reason", "resource", "needed", "available", "holder", "instead", "ts_ns", "step",
+    "site",
 ]  # fmt: skip
 
 
@@ -44,6 +45,7 @@ class LeftOut:
     instead: str | None = None
     ts_ns: int | None = None
     step: int | None = None
+    site: str | None = None
     is_running: bool = False
 
 
@@ -112,5 +114,5 @@ def _num_by(rows: FlatRows, seq: int) -> int:
 def _as_running(left: LeftOut) -> LeftOut:
     return LeftOut(
         left.request, left.verdict, left.reason, left.resource, left.needed, left.available,
-        left.holder, left.instead, left.ts_ns, left.step, is_running=True,
+        left.holder, left.instead, left.ts_ns, left.step, left.site, is_running=True,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.views.requests import external_ids
 from stepscope.app.debug import LeftOut
 from stepscope.app.debug.blocked import because
+from stepscope.app.debug.shown.site_source import in_short
 from stepscope.app.palette import STATES
 from stepscope.app.present.where import lane_name, lane_of, when, where_parts
 from stepscope.app.timeline import Lane, SpanView, Timeline
@@ -52,7 +53,10 @@ def reasons(found: Finding, trace: Trace, most: int) -> list[str]:
     if found.ts_ns is not None:
         wanted &= pl.col("ts_ns") <= found.ts_ns
     rows = trace.decisions.filter(wanted).sort("ts_ns", maintain_order=True)
-    return [decision(row) for row in rows.tail(most).reverse().collect().to_dicts()]
+    return [
+        decision(row) + (f"; decided in {in_short(row['site'])}" if row["site"] else "")
+        for row in rows.tail(most).reverse().collect().to_dicts()
+    ]
 
 
 def decision(row: Mapping[str, Any]) -> str:

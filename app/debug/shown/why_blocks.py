@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.app.debug.session import Session
+from stepscope.app.debug.shown.site_source import in_short
 from stepscope.app.debug.why import Chain, Proof, why
 from stepscope.app.present.blocks import AtChange, Block, Fact, Paragraph
 from stepscope.ingest.errors import ConfigError
@@ -19,12 +20,17 @@ def known_why(session: Session, subject: str) -> Chain | None:
 
 
 def why_blocks(chain: Chain) -> Iterator[Block]:
-    """A chain from its dominant cause down, each link with the place of the row that proves it."""
+    """A chain from its dominant cause down, each link with the place of the row that proves it.
+
+    Below it stands in which functions of the policy that was decided, where the row says so.
+    """
     first, *others = chain.lines()
     yield Paragraph(first)
     for number, (line, link) in enumerate(zip(others, chain.links, strict=True), start=1):
         says = line.removeprefix(f"{number}. ")
         yield Fact(f"{number} {place_of(link.proof)}".rstrip(), (says,), to=target_of(link.proof))
+        if link.site:
+            yield Fact("decided in", (in_short(link.site),))
     if target := target_of(chain.root.proof):
         yield Fact(f"root {place_of(chain.root.proof)}", (chain.root.says,), to=target)
 

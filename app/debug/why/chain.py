@@ -43,7 +43,8 @@ class Link:
     """One hop: who waits, for how much of what, and who holds it at the position of the chain.
 
     `num_holders` counts all who hold any of it then, `holder` among them; `recorded_holder` is whom
-    the row names where that one holds none of it any more. `position` is where the row is told.
+    the row names where that one holds none of it any more. `position` is where the row is told,
+    `site` where in the policy's source it was decided.
     """
 
     subject: Subject
@@ -56,6 +57,7 @@ class Link:
     holder: Subject | None = None
     num_holders: int | None = None
     recorded_holder: str | None = None
+    site: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The link in plain values; what is not known is None."""
@@ -68,6 +70,7 @@ class Link:
             "holder": None if self.holder is None else str(self.holder),
             "num_holders": self.num_holders,
             "recorded_holder": self.recorded_holder,
+            "site": self.site,
             "proof": None if self.proof is None else self.proof._asdict(),
             "position": self.position._asdict(),
         }

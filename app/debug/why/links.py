@@ -30,6 +30,7 @@ def link_of(
         None if holder is None else Subject("request", holder),
         num_holders,
         named if holder is not None and named not in {holder, who.name} else None,
+        decided["site"],
     )
 
 

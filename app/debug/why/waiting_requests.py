@@ -127,7 +127,7 @@ def _behind(view: View, who: Subject, ahead: str, row: Row, recorded: str | None
     link = Link(
         who, f"{who} stands behind {ahead} in the queue{more}", view.place_of(row),
         proof(table, row), "queue", holder=head, num_holders=view.places[who.name],
-        recorded_holder=recorded if recorded != ahead else None,
+        recorded_holder=recorded if recorded != ahead else None, site=row.get("site"),
     )  # fmt: skip
     return link, head
 

@@ -101,6 +101,15 @@ def test_a_request_is_not_told_the_reasons_of_a_task_of_the_same_name() -> None:
     assert reasons(found_at(2, task=7), trace, 3) == ["deferred: group busy"]
 
 
+def test_a_reason_says_in_which_functions_of_the_policy_it_was_decided() -> None:
+    site = "engine/schedulers/queued.py: schedule+12 > _admit+4 [0123abcd]"
+    about = {"ts_ns": 1, "subject_kind": "request", "subject": "7", "verdict": "deferred"}
+    trace = trace_of(decisions=[{**about, "site": site}])
+
+    told = reasons(found_at(2, request="7"), trace, 3)
+    assert told == ["deferred; decided in schedule > _admit"]
+
+
 def test_a_counter_before_its_first_sample_is_unknown_and_a_request_before_it_came_not_there() -> (
     None
 ):

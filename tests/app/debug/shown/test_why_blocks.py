@@ -18,12 +18,14 @@ def test_the_cause_stands_first_and_each_link_leads_to_the_row_that_proves_it() 
     chain = known_why(session, "req-17")
     assert chain is not None
 
-    first, link, root = why_blocks(chain)
+    first, link, decided_in, root = why_blocks(chain)
 
     assert first == Paragraph(chain.first_line)
     assert isinstance(link, Fact)
     assert isinstance(root, Fact)
     assert (link.label, root.label) == ("1 → step 67", "root → step 67")
+    assert decided_in == Fact("decided in", ("schedule > _decode > _set_aside",))
+    assert chain.as_dict()["links"][0]["site"].startswith("engine/schedulers/bucketed.py: ")
     assert isinstance(link.to, AtChange)
     assert session.goto(seq=link.to.seq)
     assert session.position == chain.links[0].position
