@@ -75,8 +75,11 @@ def _why(debugger: Debugger, words: str) -> Answer:
     """The chain from who waits to the root; without a name, the decisions about all left out."""
     if not words:
         left = debugger.session.left_out()
-        rows = _reasons(left)
-        return tabled(rows, "left_out", "left out here") if left else said("nobody is left out")
+        if left:
+            return tabled(_reasons(left), "left_out", "left out here")
+        if debugger.session.state.waiting is None:
+            return said(f"{NOT_RECORDED}: the trace does not say who waits", left_out=None)
+        return said("nobody is left out", left_out=[])
     chain = why(debugger.session, words)
     first, *others = chain.lines()
     paragraphs = tuple(Paragraph(line) for line in others)

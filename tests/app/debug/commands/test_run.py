@@ -181,3 +181,13 @@ def test_text_of_a_trace_never_steers_a_terminal() -> None:
 
     assert "\x1b" not in told
     assert "a·[2J·" in told
+
+
+def test_who_is_left_out_is_not_recorded_where_the_trace_has_no_queue() -> None:
+    step = {"step": 1, "ts_ns": 100, "kind": "decode"}
+    debugger = Debugger(trace_of(steps=[step]))
+
+    answer = run(debugger, "why")
+
+    assert said(debugger, "why") == "not recorded: the trace does not say who waits"
+    assert answer.facts == {"left_out": None}
