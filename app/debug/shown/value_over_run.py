@@ -17,14 +17,23 @@ from stepscope.ingest.query import condition, explained
 
 COMMAND = "value"
 """The command of the prompt; a front takes what stands behind it, with it or without."""
+FORMS = (
+    ("EXPRESSION", "over the columns of steps: num_waiting, num_waiting * 2"),
+    ("TABLE: EXPRESSION", "over those of another table: counters: value"),
+)
+"""How a value is written, and what that means."""
 NO_STEP = -1
 _FORM = re.compile(r"\s*((?P<table>\w+)\s*:(?!:))?(?P<expression>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class ValueOverRun:
-    """A value at the times of its rows, and the steps that these name, NO_STEP where none."""
+    """A value at the times of its rows, and the steps that these name, NO_STEP where none.
 
+    `wanted` is as it was written, with its table.
+    """
+
+    wanted: str
     expression: str
     line: Timeline
     step: npt.NDArray[np.int64]
@@ -68,7 +77,9 @@ def value_over_run(debugger: Debugger, words: str) -> ValueOverRun | str:
     if not len(values):
         return f"not recorded: {expression} is null throughout"
     line = Timeline(values["ts_ns"].to_numpy(), values["value"].to_numpy(), debugger.bounds_ns)
-    return ValueOverRun(expression, line, values["step"].fill_null(NO_STEP).to_numpy())
+    return ValueOverRun(
+        words.strip(), expression, line, values["step"].fill_null(NO_STEP).to_numpy()
+    )
 
 
 def _without_command(words: str) -> str:

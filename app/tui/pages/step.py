@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,11 +11,11 @@ from textual import work
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.reactive import reactive
 
 from stepscope.app.debug import Position, Session
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.shown.sought_hits import NO_TIMES, Sought, go_to_next
+from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.debug.shown.why_blocks import target_of
 from stepscope.app.palette import HIT_GLYPH
 from stepscope.app.present.where import of_rank, step_of, when
@@ -23,40 +23,22 @@ from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.keymap import STOPS
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.actions import actions, of_keymap
-from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
 from stepscope.app.tui.pages.step_view import StepView, look_at_step
-from stepscope.app.tui.screens.break_at import BreakScreen
+from stepscope.app.tui.pages.value_line import value_blocks
+from stepscope.app.tui.screens.ask import AskScreen, what_to_draw, where_to_stop
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose
-from stepscope.app.tui.widgets.text_bar import Bar, Piece
+from stepscope.app.tui.widgets.step_bar import StepBar
 from stepscope.app.units import duration
-from stepscope.app.widths import fit, width_of
+from stepscope.app.widths import fit
 
 Query = tuple[Position, str | None]
 
 
-class StepBar(Bar):
-    """Which step, when, how long, what kind; and buttons for the step before and after."""
-
-    number: reactive[str] = reactive("reading state …")
-    about: reactive[str] = reactive("")
-
-    def left(self) -> Sequence[Piece]:
-        """Previous, the step, next, and what it is."""
-        key = ink(ACCENT, PANEL, bold=True)
-        room = self.size.width - width_of(self.number) - 7
-        return [
-            Piece(" ◀ ", key, "app.step(-1)"),
-            Piece(self.number, ink(TEXT, PANEL, bold=True)),
-            Piece(" ▶ ", key, "app.step(1)"),
-            Piece(" " + fit(self.about, room), ink(MUTED, PANEL)),
-        ]
-
-
-CALLED = {"break": "break", "next-hit": "hit(1)", "previous-hit": "hit(-1)"}
-"""The methods here for the actions of the keymap that go from hit to hit."""
+CALLED = {"break": "break", "value": "value", "next-hit": "hit(1)", "previous-hit": "hit(-1)"}
+"""The methods here for the actions of the keymap that ask about the whole run."""
 _IN_TIME = actions(
     ("event(-1)", "h,left,comma", "h ,", "previous event", "event"),
     ("event(1)", "l,right,full_stop", "l .", "next event", "event"),
@@ -78,8 +60,7 @@ _ELSEWHERE = actions(
         "in timeline",
     ),
 )
-_STOPS = [key for key in STOPS if key.action in CALLED]
-KEYS = (*_IN_TIME, *of_keymap(_STOPS, CALLED.__getitem__), *_ELSEWHERE)
+KEYS = (*_IN_TIME, *of_keymap(STOPS, CALLED.__getitem__), *_ELSEWHERE)
 
 
 class StepPage(Page):
@@ -112,6 +93,7 @@ class StepPage(Page):
         self._debugger: Debugger | None = None
         self._navigator: Navigator | None = None
         self.sought: Sought | None = None
+        self.value: ValueOverRun | None = None
         self._latest: Latest[Query] = Latest(self._look_up)
 
     def compose(self) -> ComposeResult:
@@ -177,7 +159,8 @@ class StepPage(Page):
         bar.about = self._told_of_hits() + step_line(view) + _took(view.detail.step)
         right = self.query_one("#step-right", Prose)
         self.query_one("#step-left", Prose).show(left_blocks(view), keep_place=True)
-        right.show(right_blocks(view, right.room), keep_place=True)
+        drawn = value_blocks(self.value, view.position.ts_ns, right.room) if self.value else []
+        right.show([*drawn, *right_blocks(view, right.room)], keep_place=True)
 
     # ── keys and mouse ───────────────────────────────────────────────────────────────────────
 
@@ -220,7 +203,7 @@ class StepPage(Page):
         """Ask for a condition to look for; without one nothing is looked for any more."""
         if self._debugger:
             before = self.sought.wanted if self.sought else ""
-            self.app.push_screen(BreakScreen(self._debugger, before), self._look_for)
+            self.app.push_screen(AskScreen(where_to_stop(self._debugger), before), self._look_for)
 
     def _look_for(self, found: Sought | Literal[""] | None) -> None:
         if found is None or self._navigator is None:
@@ -228,6 +211,22 @@ class StepPage(Page):
         self.sought = found or None
         self._navigator.hits_ns = found.ts_ns if found else NO_TIMES
         self._draw()
+
+    def action_value(self) -> None:
+        """Ask for a value to draw over the run; without one none is drawn any more."""
+        if self._debugger:
+            before = self.value.wanted if self.value else ""
+            self.app.push_screen(AskScreen(what_to_draw(self._debugger), before), self._draw_value)
+
+    def _draw_value(self, value: ValueOverRun | Literal[""] | None) -> None:
+        if value is not None:
+            self.value = value or None
+            self._draw()
+
+    def action_at_time(self, ts_ns: int) -> None:
+        """Go to a time of the run."""
+        if self.session and self.session.goto(ts_ns=ts_ns):
+            self._moved(self.session)
 
     def action_hit(self, by: int) -> None:
         """Go to the next hit of what is looked for, or to the one before."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 
 from textual.pilot import Pilot
 from textual.widget import Widget
+from textual.worker import WorkerCancelled
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
@@ -236,7 +237,8 @@ async def settle(pilot: Pilot[Any]) -> None:
     """
     seen, frames_alike = "", 0
     for _ in range(MOST_FRAMES):
-        await pilot.app.workers.wait_for_complete()
+        with suppress(WorkerCancelled):  # of a screen that closed as soon as it had its answer
+            await pilot.app.workers.wait_for_complete()
         await pilot._wait_for_screen()  # until every widget has handled what it was sent
         await asyncio.sleep(FRAME_S)
         screen, shown = pilot.app.screen, screen_text(pilot)

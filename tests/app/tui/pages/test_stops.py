@@ -19,11 +19,11 @@ from tests.app.tui.stage import (
 )
 
 
-async def look_for(pilot: Pilot[None], words: str) -> None:
-    """Open the step page and type where to stop."""
-    await press(pilot, "4", "B")
-    for key in words:
-        await pilot.press({" ": "space"}.get(key, key))
+async def look_for(pilot: Pilot[None], words: str, key: str = "B") -> None:
+    """Open the step page and type where to stop, or what else a key asks for."""
+    await press(pilot, "4", key)
+    for each in words:
+        await pilot.press({" ": "space"}.get(each, each))
     await press(pilot, "enter")
     await settle(pilot)
 
