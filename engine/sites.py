@@ -173,7 +173,8 @@ def functions_in(text: str) -> dict[str, Function]:
                 below = f"{prefix}{child.name}.<locals>."
             elif isinstance(child, ast.ClassDef):
                 below = f"{prefix}{child.name}."
-            inside.append((child, below))
+            if not isinstance(child, ast.expr):
+                inside.append((child, below))
     times = Counter(each.name for each in found.values())
     return {
         name: Function(
