@@ -61,6 +61,10 @@ class Reasons:
         places = self._decided(request, seq)[::-1][:MAX_REASONS]
         return [LeftOut(*row) for row in self.decisions.rows(places, ("request", *COLUMNS))]
 
+    def knows(self, request: str) -> bool:
+        """Whether anything is told to have happened to a request."""
+        return len(self.lifecycle.places_of("request", request)) > 0
+
     def left_out(self, state: State) -> list[LeftOut]:
         """Everyone who waits, in order of the queue, then who runs and is not in the batch.
 

@@ -154,7 +154,9 @@ class Session:
         Raises ConfigError naming near matches for a request that the trace does not have.
         """
         found = self.reasons.about(request, self._seq)
-        if not found and request not in (known := self._requests()):
+        if found or self.reasons.knows(request):
+            return found
+        if request not in (known := self._requests()):
             near = get_close_matches(request, known, n=3)
             todo = f"did you mean {', '.join(near)}?" if near else ""
             raise ConfigError(f"the trace has no request {request!r}", todo=todo)

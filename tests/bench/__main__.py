@@ -27,6 +27,7 @@ BENCHMARKS = (
     "bench_blame",
     "bench_web",
     "bench_debug",
+    "bench_tui",
 )
 
 
