@@ -12,6 +12,7 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.app.debug import Session
+from stepscope.app.debug.commands.stopping import example_stop
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.shown.sought_hits import Sought
 from stepscope.app.debug.shown.value_over_run import ValueOverRun
@@ -53,6 +54,11 @@ class LoadedTrace:
         debugger = Debugger(self.trace, session=self.session)
         debugger.tables.share_checked(self.result)
         return debugger
+
+    @cached_property
+    def example_stop(self) -> str:
+        """A condition that some row of this trace meets, as far as it has any."""
+        return example_stop(self.debugger)
 
     @cached_property
     def blamed(self) -> Blame:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from stepscope.app.debug.commands.stopping import example_stop
-from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.stops import KINDS
 from stepscope.app.palette import HIT_GLYPH
 from stepscope.app.printable import plain
@@ -16,14 +14,14 @@ from stepscope.app.web.stops import Looked
 from stepscope.app.web.view import View
 
 
-def break_bar(debugger: Debugger, view: View, found: Looked | None) -> Iterator[Component]:
-    """The line to type in, and beside it where the hits are."""
+def break_bar(example: str, view: View, found: Looked | None) -> Iterator[Component]:
+    """The line to type in, with an example of what can be, and beside it where the hits are."""
     yield html.Span("stop at", className="muted", title=_possible())
     yield dcc.Input(
         id="break",
         type="text",
         value=view.stop or "",
-        placeholder=f"for example {plain(example_stop(debugger))}",
+        placeholder=f"for example {plain(example)}",
         autoComplete="off",
         spellCheck="false",
     )

@@ -49,7 +49,7 @@ def step_pane(loaded: LoadedTrace, view: View) -> Component:
         detail = loaded.session.detail()
         chain = known_why(loaded.session, view.who) if view.who else None
         found = looked_here(loaded, view.stop) if view.stop else None
-        stops = list(break_bar(loaded.debugger, view, found))
+        stops = list(break_bar(loaded.example_stop, view, found))
         changed = _changed(loaded, view, position)
         value = value_of(loaded, view)
     asks = [*stops, *value_bar(view, value, position.ts_ns)]
