@@ -61,6 +61,9 @@ class PrefillFirst(Scheduler):
     def _decode(self, state: State, decodes: list[Request]) -> Iterator[Action]:
         for request in decodes:
             while request.status is Status.RUNNING:
+                if state.batch.num_batched_tokens == state.config.max_num_batched_tokens:
+                    yield self._over_budget(request, 0)
+                    break
                 needed = state.num_missing_blocks(request, request.num_tokens)
                 if needed <= state.kv_blocks.num_free:
                     yield Run(request, 1)
