@@ -85,10 +85,11 @@ def _pressed(terminal: int, key: str) -> dict[str, Any]:
         last = _last_byte(terminal)
         if last is not None:
             took.append((last - began) * 1e3)
-    told = {"frames": len(took), "of": NUM_KEYS}
-    if not took:
-        return told
-    return told | {"median_ms": round(statistics.median(took), 1), "most_ms": round(max(took), 1)}
+    return {
+        "frames": len(took), "of": NUM_KEYS,
+        "median_ms": round(statistics.median(took), 1) if took else None,
+        "most_ms": round(max(took), 1) if took else None,
+    }  # fmt: skip
 
 
 def _last_byte(terminal: int, quiet_s: float = QUIET_S) -> float | None:
