@@ -296,8 +296,7 @@ QUEUE_ORDER = _table(
 
 TABLES: tuple[Table, ...] = (
     STEPS, BATCH_ROWS, SEGMENTS, LIFECYCLE, DECISIONS, ALLOCATIONS, ACCESSES, TASKS, CORE_SPANS,
-    TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS, COUNTERS,
-    QUEUE_ORDER,
+    TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS, COUNTERS, QUEUE_ORDER,
 )  # fmt: skip
 OF_STATE: tuple[Table, ...] = tuple(table for table in TABLES if table.is_of_state)
 """The tables that tell how the state of a scheduler changes, whose rows have one order: `seq`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -104,24 +105,29 @@ def _found(loaded: LoadedTrace, words: str | None) -> Sought | StepscopeError | 
     """All hits of a condition, or what is wrong with it; the last few are remembered."""
     if words is None:
         return None
-    return remembered(loaded.sought, words, lambda: _look(loaded, words))
+    return answered(loaded.sought, words, "a condition", partial(sought, loaded.debugger, words))
 
 
-def remembered(answers: dict[str, T], words: str, look: Callable[[], T]) -> T:
-    """What was answered to words, or is now; the last few are remembered."""
+def answered(
+    answers: dict[str, T | StepscopeError], words: str, what: str, look: Callable[[], T]
+) -> T | StepscopeError:
+    """What `look` finds for words that a person typed, or what is wrong with them.
+
+    The last few answers are remembered.
+    """
     if words not in answers:
         while len(answers) >= MOST:
             del answers[next(iter(answers))]
-        answers[words] = look()
+        answers[words] = _answer(words, what, look)
     return answers[words]
 
 
-def _look(loaded: LoadedTrace, words: str) -> Sought | StepscopeError:
+def _answer(words: str, what: str, look: Callable[[], T]) -> T | StepscopeError:
     if len(words) > LONGEST:
-        what = f"a condition of {len(words):,} characters is not looked for"
-        return ConfigError(what, todo=f"write one of {LONGEST} at most")
+        told = f"{what} of {len(words):,} characters is not looked for"
+        return ConfigError(told, todo=f"write one of {LONGEST} at most")
     try:
-        return sought(loaded.debugger, words)
+        return look()
     except StepscopeError as error:
         return error
 

@@ -24,19 +24,18 @@ that time is not paid twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from stepscope.engine.executors.least_squares import Floats, is_near, least_squares, r_squared
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 
-Floats = NDArray[np.float64]
 _PRICES = {
     "base": "base_ns", "num_prefill_tokens": "prefill_token_ns", "num_decode_reqs": "decode_row_ns",
     "num_kv_tokens": "kv_token_ns", "num_more_segments": "body_ns", "is_new_size": "new_size_ns",
@@ -46,9 +45,7 @@ _PRICES = {
 _ONCE = ("is_new_size", "is_first")
 _OF_GAPS = {"base": "gap_ns", "num_rows": "gap_row_ns"}
 _HELD_OUT, _FEWEST = 5, 20
-_TURNS = 30
 _BAD, _MOST = 0.2, 0.75
-_FAR = 5.0  # deviations, each 1.4826 medians of the absolute residual, as in a normal distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +126,7 @@ def fit(trace: Trace) -> Fit:
         CostModel(sync_ns=0, **{name: round(price) for name, price in found}),
         len(took_ns),
         int((~fitted).sum()),
-        _r_squared(took_ns[fitted], residuals),
+        r_squared(took_ns[fitted], residuals),
         round(float(np.median(residuals))),
         round(float(residuals.max())),
         has_kv_tokens,
@@ -161,8 +158,8 @@ def foretold(trace: Trace, cost: CostModel) -> pl.DataFrame:
 
 def _priced(work: Floats, took_ns: Floats) -> tuple[NDArray[np.bool_], Floats]:
     """Which steps lie near the prices, and the prices that these give."""
-    fitted = _fitted(work, took_ns)
-    return fitted, _least_squares(work[fitted], took_ns[fitted])
+    fitted = is_near(work, took_ns)
+    return fitted, least_squares(work[fitted], took_ns[fitted])
 
 
 def _between(gaps: pl.DataFrame) -> tuple[NDArray[np.bool_], Floats]:
@@ -267,47 +264,3 @@ def _timed(trace: Trace) -> pl.LazyFrame:
             is_new_size=(pl.int_range(pl.len()).over("rank", "num_tokens") == 0).cast(pl.Int64)
         )
     )
-
-
-def _fitted(work: Floats, took_ns: Floats) -> NDArray[np.bool_]:
-    """Which steps lie near the prices that least absolute deviations give."""
-    weights = np.ones_like(took_ns)
-    floor_ns = max(1.0, 1e-6 * float(np.median(took_ns)))
-    residuals = took_ns
-    for _ in range(_TURNS):
-        scale = np.sqrt(weights)
-        prices = _least_squares(work * scale[:, None], took_ns * scale)
-        residuals = np.abs(took_ns - work @ prices)
-        weights = 1 / np.maximum(residuals, floor_ns)
-    deviation = 1.4826 * float(np.median(residuals))
-    return residuals <= max(_FAR * deviation, floor_ns)
-
-
-def _least_squares(work: Floats, took_ns: Floats) -> Floats:
-    """Non-negative least squares, by trying which prices are above nothing: there are few.
-
-    Of two choices that explain the steps as well, the one with fewer prices is taken.
-    """
-    scale = np.sqrt((work**2).sum(axis=0))
-    used = [column for column in range(work.shape[1]) if scale[column] > 0]
-    rows = np.column_stack([work[:, used] / scale[used], took_ns])
-    corner = np.asarray(np.linalg.qr(rows, mode="r"))
-    best, prices = np.inf, np.zeros(work.shape[1])
-    for num_prices in range(1, len(used) + 1):
-        for chosen in map(list, combinations(range(len(used)), num_prices)):
-            found = np.linalg.lstsq(corner[:, chosen], corner[:, -1], rcond=None)[0]
-            error = float(np.linalg.norm(corner[:, -1] - corner[:, chosen] @ found))
-            if found.min() >= 0 and error < best * (1 - 1e-9):
-                best, prices = error, _spread(found, [used[i] for i in chosen], scale)
-    return prices
-
-
-def _spread(found: Floats, columns: Sequence[int], scale: Floats) -> Floats:
-    prices = np.zeros(len(scale))
-    prices[columns] = found / scale[columns]
-    return prices
-
-
-def _r_squared(took_ns: Floats, residuals: Floats) -> float:
-    around_mean = float(((took_ns - took_ns.mean()) ** 2).sum())
-    return 1 - float((residuals**2).sum()) / around_mean if around_mean else 1.0

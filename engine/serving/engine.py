@@ -51,10 +51,10 @@ class Engine:
     """Serves `workload`, requests in order of arrival, step by step on `clock`.
 
     `observer` gets a snapshot whenever a batch was formed, and behind every recorded change if it
-    is a `ChangeObserver`. `ended` holds what became of every
-    request, in the order in which they ended, `kinds` what the steps were. `stopped` says why the
-    run was given up, and is None where it came to its end or its timeout. ConfigError where the
-    policy knows nothing of a part of the engine that is on.
+    is a `ChangeObserver`. `ended` holds what became of every request, in the order in which they
+    ended, `kinds` what the steps were. `stopped` says why the run was given up, and is None where
+    it came to its end or its timeout. ConfigError where the policy knows nothing of a part of the
+    engine that is on.
     """
 
     def __init__(

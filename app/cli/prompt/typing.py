@@ -35,7 +35,7 @@ class Words(Completer):
 
 
 class Kept(FileHistory):
-    """Lines that were typed, also in earlier sessions; a full disk costs their memory alone."""
+    """Lines that were typed, at earlier prompts too; a full disk costs their memory alone."""
 
     def store_string(self, string: str) -> None:
         """Keep a line."""
@@ -44,7 +44,7 @@ class Kept(FileHistory):
 
 
 def history() -> History:
-    """The history in the user's folder for states; of this session alone where it has none."""
+    """The history in the user's folder for states; without one, of this prompt alone."""
     folder = state_folder()
     if folder is None:
         return InMemoryHistory()

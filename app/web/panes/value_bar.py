@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from dash import dcc, html
 from dash.development.base_component import Component
@@ -10,9 +11,9 @@ from dash.development.base_component import Component
 from stepscope.app.debug.shown.value_over_run import ValueOverRun, value_over_run
 from stepscope.app.web import figures
 from stepscope.app.web.loaded import LoadedTrace
-from stepscope.app.web.stops import LONGEST, remembered
+from stepscope.app.web.stops import answered
 from stepscope.app.web.view import View
-from stepscope.ingest.errors import ConfigError, StepscopeError
+from stepscope.ingest.errors import StepscopeError
 
 Asked = ValueOverRun | StepscopeError | str | None
 """What came of the words of a value: its line, why there is none, or nothing without words."""
@@ -21,8 +22,10 @@ HEIGHT = "84px"
 
 def value_of(loaded: LoadedTrace, view: View) -> Asked:
     """What the view's value is, a line where it is not recorded; the caller holds the lock."""
-    words = view.value
-    return words and remembered(loaded.values, words, lambda: _value(loaded, words))
+    if not (words := view.value):
+        return None
+    look = partial(value_over_run, loaded.debugger, words)
+    return answered(loaded.values, words, "a value", look)
 
 
 def value_bar(view: View, value: Asked, here_ns: int) -> Iterator[Component]:
@@ -52,13 +55,3 @@ def value_line(value: ValueOverRun, origin_ns: int, here_ns: int) -> Component:
         responsive=True,
         style={"height": HEIGHT},
     )
-
-
-def _value(loaded: LoadedTrace, words: str) -> ValueOverRun | StepscopeError | str:
-    if len(words) > LONGEST:
-        what = f"a value of {len(words):,} characters is not drawn"
-        return ConfigError(what, todo=f"write one of {LONGEST} at most")
-    try:
-        return value_over_run(loaded.debugger, words)
-    except StepscopeError as error:
-        return error
