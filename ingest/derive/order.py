@@ -18,7 +18,7 @@ import polars as pl
 
 from stepscope.ingest.derive.order_runs import OrderRuns, Places, Told, runs_of
 from stepscope.ingest.schema import OF_STATE
-from stepscope.ingest.times import EARLIEST_NS, FAR_NS
+from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 AT_ONE_MOMENT = (
@@ -32,8 +32,8 @@ FIRST = 1
 def is_recorded(trace: Trace, rank: int | None = None) -> bool:
     """Whether the order of a rank's rows, or of any rank's, was recorded and is not inferred."""
     of_rank = pl.lit(value=True) if rank is None else pl.col("rank") == rank
-    told = [_has_seq(trace.table(table.name).filter(of_rank)) for table in OF_STATE]
-    return any(found.item() for found in pl.collect_all(told))
+    told = (_has_seq(trace.table(table.name).filter(of_rank)) for table in OF_STATE)
+    return any(found.collect().item() for found in told)
 
 
 def how_known(trace: Trace) -> str | None:
@@ -133,11 +133,7 @@ class Order:
 
     def _told(self, table: str) -> Told:
         rows = self.rows(table, ("step", "ts_ns"))
-        return Told(
-            rows["seq"].to_numpy(),
-            rows["ts_ns"].to_numpy,
-            lambda: rows["step"].fill_null(EARLIEST_NS).to_numpy(),
-        )
+        return Told(rows["seq"], rows["ts_ns"], rows["step"])
 
     def _timed(self, table: str) -> pl.LazyFrame:
         return self._trace.table(table).filter(self._of_rank).drop_nulls("ts_ns")

@@ -6,27 +6,30 @@ be mapped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from stepscope.ingest.derive.distinct_numbers import MOST_GAPS, order_of
+from stepscope.ingest.derive.distinct_numbers import order_of
 from stepscope.ingest.times import EARLIEST_NS
 
+BLOCK_ROWS = 1 << 13
 Places = npt.NDArray[np.int64]
-Part = Callable[[], Places]
-Changes = tuple[Places, Places, Places]
-"""Places, and the time and the step that was reached at each."""
+Reached = tuple[int, int, int]
+"""A place, and the time and the step that were reached there."""
 
 
 class Told(NamedTuple):
-    """What a table tells of an order, in order: places, and what is asked for when it is needed."""
+    """What a table tells of an order, in order: place and time of each row, and step if known."""
 
-    seq: Places
-    ts_ns: Part
-    step: Part
+    seq: pl.Series
+    ts_ns: pl.Series
+    step: pl.Series
 
 
 class OrderRuns(NamedTuple):
@@ -91,49 +94,98 @@ class OrderRuns(NamedTuple):
 
 
 def runs_of(parts: Sequence[Told]) -> OrderRuns:
-    """The runs of what several tables tell, each in order."""
+    """The runs of what several tables tell, each in order.
+
+    A block of places after another: what is needed of one on the way fits into the cache of a
+    core, and to have the memory for that of all rows at once takes longer than to sort them.
+    """
     told = [part for part in parts if len(part.seq)]
-    if not told:
-        return OrderRuns(*(np.empty(0, np.int64) for _ in OrderRuns._fields))
-    seq, ts_ns, step = _reached([_changes(part) for part in told])
+    found = [_Begun.nothing()]
+    before = None
+    for block in _blocks(told):
+        begun, before = _begun(*block, before)
+        found.append(begun)
+    gaps, lasts, *runs = (np.concatenate(each) for each in zip(*found, strict=True))
     return OrderRuns(
-        *_without_gaps([part.seq for part in told]), *_runs(seq, ts_ns), *_runs(seq, step)
+        gaps, np.append(lasts, np.array(before[:1] if before else (), np.int64)), *runs
     )
 
 
-def _without_gaps(seqs: Sequence[Places]) -> tuple[Places, Places]:
-    """The first and the last of each run of places."""
-    base, last = min(int(seq[0]) for seq in seqs), max(int(seq[-1]) for seq in seqs)
-    if last - base >= MOST_GAPS * sum(map(len, seqs)):
-        known = np.unique(np.concatenate(seqs))
-        jumps = np.flatnonzero(np.diff(known) != 1) + 1
-        return np.append(known[0], known[jumps]), np.append(known[jumps - 1], known[-1])
-    is_told = np.zeros(last - base + 3, bool)
-    for seq in seqs:
-        is_told[seq - (base - 1)] = True
-    turns = np.flatnonzero(is_told[1:] != is_told[:-1])
-    return turns[::2] + base, turns[1::2] + base - 1
+class _Begun(NamedTuple):
+    """What begins in a block: runs of places, behind which others end, of times and of steps."""
+
+    first: Places
+    last_before: Places
+    time_from: Places
+    ts_ns: Places
+    step_from: Places
+    step: Places
+
+    @classmethod
+    def nothing(cls) -> _Begun:
+        """None of them."""
+        return cls(*(np.empty(0, np.int64) for _ in cls._fields))
 
 
-def _changes(part: Told) -> Changes:
-    """The rows of a table at which another time or step was reached than ever before in it."""
-    ts_ns, step = np.maximum.accumulate(part.ts_ns()), np.maximum.accumulate(part.step())
-    is_other = (ts_ns[1:] != ts_ns[:-1]) | (step[1:] != step[:-1])
-    rows = np.append(0, np.flatnonzero(is_other) + 1)
-    return part.seq[rows], ts_ns[rows], step[rows]
+class _Column:
+    """The numbers of a column as they lie in memory, in several pieces; null is EARLIEST_NS."""
+
+    def __init__(self, column: pl.Series) -> None:
+        self._pieces = [piece.to_numpy() for piece in column.fill_null(EARLIEST_NS).get_chunks()]
+        self._starts = [0, *accumulate(map(len, self._pieces))]
+
+    def between(self, begin: int, end: int) -> list[Places]:
+        """Those of some rows, of which there is one."""
+        first = bisect_right(self._starts, begin) - 1
+        last = bisect_left(self._starts, end, first)
+        starts = self._starts[first:last]
+        return [
+            piece[max(begin - start, 0) : end - start]
+            for piece, start in zip(self._pieces[first:last], starts, strict=True)
+        ]
 
 
-def _reached(changes: Sequence[Changes]) -> Changes:
-    """What was reached at each place at which something was, by all tables together."""
-    seq, ts_ns, step = (np.concatenate(told) for told in zip(*changes, strict=True))
+def _blocks(told: Sequence[Told]) -> Iterator[tuple[Places, Places, Places]]:
+    """Places, times and steps of all that comes next in the order, until nothing does."""
+    starts = [part.seq.gather_every(BLOCK_ROWS) for part in told]
+    bounds = pl.concat(starts).unique().sort() if told else pl.Series("seq", (), pl.Int64)
+    ends = [[*part.seq.search_sorted(bounds[1:], "left"), len(part.seq)] for part in told]
+    columns = [[_Column(column) for column in part] for part in told]
+    begins = [0] * len(told)
+    for until in zip(*ends, strict=True):
+        rows = [each for each in zip(columns, begins, until, strict=True) if each[1] < each[2]]
+        seq, ts_ns, step = (
+            np.concatenate([piece for part, *ends in rows for piece in part[at].between(*ends)])
+            for at in range(len(Told._fields))
+        )
+        yield seq, ts_ns, step
+        begins = list(until)
+
+
+def _begun(
+    seq: Places, ts_ns: Places, step: Places, before: Reached | None
+) -> tuple[_Begun, Reached]:
+    """What begins among some rows, and what was reached by their last place."""
     order = order_of(seq)
-    seq = seq[order]
+    seq, ts_ns, step = seq[order], ts_ns[order], step[order]
+    for values, reached in zip((ts_ns, step), before[1:] if before else (), strict=False):
+        values[0] = max(values[0], reached)
+    for values in (ts_ns, step):
+        np.maximum.accumulate(values, out=values)
     is_last = np.append(seq[1:] != seq[:-1], True)
-    most_ns, most = (np.maximum.accumulate(told[order]) for told in (ts_ns, step))
-    return seq[is_last], most_ns[is_last], most[is_last]
+    if not is_last.all():
+        seq, ts_ns, step = seq[is_last], ts_ns[is_last], step[is_last]
+    last, last_ns, last_step = before or (None, None, None)
+    gaps = _others(seq - np.arange(len(seq)), None if last is None else last + 1)
+    times, steps = _others(ts_ns, last_ns), _others(step, last_step)
+    ended = seq[gaps[gaps > 0] - 1]
+    if last is not None and len(gaps) and not gaps[0]:
+        ended = np.append(last, ended)
+    begun = _Begun(seq[gaps], ended, seq[times], ts_ns[times], seq[steps], step[steps])
+    return begun, (int(seq[-1]), int(ts_ns[-1]), int(step[-1]))
 
 
-def _runs(seq: Places, values: Places) -> tuple[Places, Places]:
-    """From which place on a value is another, and what it is."""
-    begins = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
-    return seq[begins], values[begins]
+def _others(values: Places, before: int | None) -> Places:
+    """Where a value is another than the one before it."""
+    others = np.flatnonzero(values[1:] != values[:-1]) + 1
+    return others if values[0] == before else np.append(0, others)

@@ -24,12 +24,10 @@ def bounds_of(trace: Trace) -> tuple[int, int]:
 
 def _extent(trace: Trace, table: str) -> pl.LazyFrame:
     start = pl.col("ts_ns")
-    last = [clipped(start) + 1]
+    last = [clipped(start.max()) + 1]
     if table in DURATIONS:
-        last.append(end_of(start, pl.col(DURATIONS[table]).fill_null(0), 0))
+        last.append(end_of(start, pl.col(DURATIONS[table]).fill_null(0), 0).max())
     if table == "core_spans":
-        last.append(clipped(pl.col("end_ns")))
+        last.append(clipped(pl.col("end_ns").max()))
         start = pl.min_horizontal(start, "dispatch_ns")
-    return placeable(trace, table).select(
-        first=clipped(start).min(), last=pl.max_horizontal(last).max()
-    )
+    return placeable(trace, table).select(first=clipped(start.min()), last=pl.max_horizontal(last))
