@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 
@@ -31,6 +31,11 @@ _WIDENS = {
 }
 FEW = 16 << 10
 """Up to so many values, a dictionary of all of them may stand in each part of a file."""
+
+
+def without_nulls(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Leave out the rows that lack one of some columns; a frame without such rows is not copied."""
+    return frame.drop_nulls(columns) if any(frame[name].null_count() for name in columns) else frame
 
 
 @cache

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from stepscope.ingest.derive.distinct_numbers import distinct, places_among
+from stepscope.ingest.derive.distinct_numbers import Among, distinct
 from stepscope.ingest.derive.order import Order
+from stepscope.ingest.frames import without_nulls
 from stepscope.ingest.times import EARLIEST_NS
 
 BEFORE_ALL = 0
+BLOCK_ROWS = 1 << 14
 
 
 def formed_steps(order: Order, *, is_closed: bool = True) -> pl.DataFrame:
@@ -59,7 +61,7 @@ def _begun(order: Order) -> pl.DataFrame:
 
 def _with_rows(begun: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """All steps that are told of, sorted, with the time and place of the last of their rows."""
-    known, _ = distinct([begun["step"].to_numpy(), rows["step"].to_numpy()])
+    known = distinct([begun["step"].to_numpy(), rows["step"].to_numpy()])
     steps = pl.DataFrame({"step": known}, schema={"step": pl.Int64})
     if len(steps) == len(begun):
         steps = begun
@@ -71,21 +73,26 @@ def _with_rows(begun: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _told(order: Order, table: str) -> pl.DataFrame:
-    return order.rows(table, ("step", "ts_ns")).drop_nulls("step")
+    return without_nulls(order.rows(table, ("step", "ts_ns")), ["step"])
 
 
 def _moved(order: Order) -> pl.DataFrame:
     """What happened to requests; who arrives just as a batch is formed has no part in that."""
     rows = order.rows("lifecycle", ("step", "ts_ns", "event"))
-    if order.is_recorded:
-        rows = rows.filter(pl.col("event") != "arrive")
-    return rows.drop("event").drop_nulls("step")
+    others = rows["event"] != "arrive"
+    moved = rows.drop("event")
+    return without_nulls(_where(others, moved) if order.is_recorded else moved, ["step"])
 
 
 def _decided(order: Order) -> pl.DataFrame:
     """What was decided about requests and buckets: what a device decides comes when a step runs."""
     rows = order.rows("decisions", ("step", "ts_ns", "subject_kind"))
-    return rows.filter(pl.col("subject_kind") != "task").drop("subject_kind").drop_nulls("step")
+    others = rows["subject_kind"] != "task"
+    return without_nulls(_where(others, rows.drop("subject_kind")), ["step"])
+
+
+def _where(is_wanted: pl.Series, rows: pl.DataFrame) -> pl.DataFrame:
+    return rows if is_wanted.all(ignore_nulls=False) else rows.filter(is_wanted)
 
 
 def _most(
@@ -93,20 +100,23 @@ def _most(
 ) -> pl.Series:
     """The most of a column among each step's rows that were told by a time; null where none was.
 
-    The steps are sorted. Arrays, as a join and groups of millions take seconds.
+    The steps are sorted. Arrays, as a join and groups of millions take seconds, and some rows after
+    others: what is needed of them on the way stays in the cache of a core.
     """
     known = steps["step"].to_numpy()
     bounds = None if until is None else steps[until].fill_null(EARLIEST_NS).to_numpy()
     most, is_told = np.full(len(known), EARLIEST_NS), np.zeros(len(known), bool)
-    for rows in parts if len(known) else ():
-        place, values = places_among(known, rows["step"].to_numpy()), rows[column].to_numpy()
-        is_then = place >= 0
-        if bounds is not None:
-            is_then &= rows["ts_ns"].to_numpy() <= bounds[place]
-        if not is_then.all():
-            place, values = place[is_then], values[is_then]
-        np.maximum.at(most, place, values)
-        is_told[place] = True
+    for part in parts if len(known) else ():
+        among = Among(known, len(part))
+        for rows in part.iter_slices(BLOCK_ROWS):
+            place, values = among.places(rows["step"].to_numpy()), rows[column].to_numpy()
+            is_then = place >= 0
+            if bounds is not None:
+                is_then &= rows["ts_ns"].to_numpy() <= bounds[place]
+            if not is_then.all():
+                place, values = place[is_then], values[is_then]
+            np.maximum.at(most, place, values)
+            is_told[place] = True
     found = pl.Series(column, most).to_frame().select(pl.when(pl.Series(is_told)).then(column))
     return found.to_series()
 

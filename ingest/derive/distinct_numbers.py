@@ -26,41 +26,49 @@ def order_of(numbers: Numbers) -> Numbers:
     most = 1 << MOST_BITS - num_bits
     if not len(numbers) or int(numbers.max()) >= most or int(numbers.min()) < -most:
         return np.argsort(numbers, kind="stable")
-    both = numbers << num_bits | np.arange(len(numbers))
+    both = numbers << num_bits
+    both |= np.arange(len(numbers))
     both.sort()
-    return both & (1 << num_bits) - 1
+    both &= (1 << num_bits) - 1
+    return both
 
 
-def distinct(parts: Sequence[Numbers]) -> tuple[Numbers, list[Numbers]]:
-    """Every number once, sorted, and by part the place of each among them."""
+def distinct(parts: Sequence[Numbers]) -> Numbers:
+    """Every number once, sorted."""
     told = [part for part in parts if len(part)]
     if not told:
-        return np.empty(0, np.int64), list(parts)
+        return np.empty(0, np.int64)
     first, last = min(int(part.min()) for part in told), max(int(part.max()) for part in told)
     if last - first >= MOST_GAPS * sum(map(len, told)):
-        known = np.unique(np.concatenate(told))
-        return known, [np.searchsorted(known, part) for part in parts]
+        return np.unique(np.concatenate(told))
     is_told = np.zeros(last - first + 1, bool)
     for part in told:
         is_told[part - first] = True
-    known = np.flatnonzero(is_told) + first
-    if len(known) == len(is_told):
-        return known, [part - first for part in parts]
-    place = np.cumsum(is_told) - 1
-    return known, [place[part - first] for part in parts]
+    return np.flatnonzero(is_told) + first
 
 
-def places_among(known: Numbers, numbers: Numbers) -> Numbers:
-    """The place of each number among those that are known, once each and sorted; -1 of others."""
-    if not len(known) or not len(numbers):
-        return np.full(len(numbers), -1)
-    first, last = int(known[0]), int(known[-1])
-    if last - first >= MOST_GAPS * (len(known) + len(numbers)):
-        places = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-        return np.where(known[places] == numbers, places, -1)
-    table = np.full(last - first + 1, -1)
-    table[known - first] = np.arange(len(known))
-    is_within = (numbers >= first) & (numbers <= last)
-    if is_within.all():
-        return table[numbers - first]
-    return np.where(is_within, table[np.clip(numbers, first, last) - first], -1)
+class Among:
+    """Numbers that are known, once each and sorted, of which many are sought."""
+
+    def __init__(self, known: Numbers, num_sought: int) -> None:
+        self._known = known
+        self._first, self._last = (int(known[0]), int(known[-1])) if len(known) else (0, -1)
+        num_within = self._last - self._first + 1
+        self._table: Numbers | None = None
+        self._has_gaps = num_within > len(known)
+        if self._has_gaps and num_within <= MOST_GAPS * (len(known) + num_sought):
+            self._table = np.full(num_within, -1)
+            self._table[known - self._first] = np.arange(len(known))
+
+    def places(self, numbers: Numbers) -> Numbers:
+        """The place of each number among those that are known; -1 of others."""
+        if not len(self._known) or not len(numbers):
+            return np.full(len(numbers), -1)
+        if self._has_gaps and self._table is None:
+            places = np.minimum(np.searchsorted(self._known, numbers), len(self._known) - 1)
+            return np.where(self._known[places] == numbers, places, -1)
+        is_within = (numbers >= self._first) & (numbers <= self._last)
+        places = np.where(is_within, numbers, self._first) - self._first
+        if self._table is not None:
+            places = self._table[places]
+        return places if is_within.all() else np.where(is_within, places, -1)

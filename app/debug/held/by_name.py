@@ -28,15 +28,17 @@ def grouped(values: pl.Series) -> Grouped:
     """Put values beside their equals, by digests that are sorted fast."""
     of_row = values.hash().to_numpy()
     low = np.uint64((1 << len(values).bit_length()) - 1)
-    both = of_row & ~low | np.arange(len(values), dtype=np.uint64)
+    both = of_row & ~low
+    both |= np.arange(len(values), dtype=np.uint64)
     both.sort()
-    places = (both & low).astype(np.int64)
+    both &= low
+    places = both.view(np.int64)
     digests = of_row[places]
     if (digests[1:] < digests[:-1]).any():  # some share their first bits
         places = np.argsort(of_row, kind="stable")
         digests = of_row[places]
     is_next = np.append(True, digests[1:] != digests[:-1])[: len(values)]
-    in_order = values.gather(places)
+    in_order = values.rechunk().gather(places)  # of many pieces it takes several times as long
     is_same = in_order.eq_missing(in_order.shift()).to_numpy()
     return Grouped(places, digests, is_next, not (is_next[1:] == is_same[1:]).any())
 
@@ -60,6 +62,15 @@ class ByName(NamedTuple):
         bounds = narrow(np.append(begins, len(texts)))
         exact = np.array([found.is_exact])
         return cls(found.digests[begins], bounds, narrow(found.places), exact)
+
+    def in_groups(self) -> tuple[Places, npt.NDArray[np.bool_]]:
+        """All rows text by text, in order within each, and whether each is the first of its text.
+
+        For texts that have digests of their own.
+        """
+        is_first = np.zeros(len(self.places), bool)
+        is_first[self.bounds[:-1]] = True
+        return self.places.astype(np.int64), is_first
 
     def places_of(self, text: str) -> Numbers:
         """The rows that may have a text, in order: of an exact one, if the first has it, all."""

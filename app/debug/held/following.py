@@ -67,7 +67,12 @@ def by_group(group: Places) -> tuple[Places, npt.NDArray[np.bool_], Places]:
     order = order_of(group)
     of_group = group[order]
     is_first = np.append(True, of_group[1:] != of_group[:-1])[: len(group)]
-    following = np.full(len(group), NEVER)
-    follows = np.flatnonzero(~is_first)
-    following[order[follows - 1]] = order[follows]
-    return order, is_first, following
+    return order, is_first, next_of_group(order, is_first)
+
+
+def next_of_group(order: Places, is_first: npt.NDArray[np.bool_]) -> Places:
+    """By row the next of its group; NEVER where none comes. Takes what `by_group` gives."""
+    following = np.full(len(order), NEVER)
+    follows = ~is_first[1:]
+    following[order[:-1][follows]] = order[1:][follows]
+    return following

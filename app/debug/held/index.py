@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from stepscope.app.debug.empty import (
     has_only_free_blocks,
 )
 from stepscope.app.debug.formed import formed_steps
+from stepscope.app.debug.held.by_name import ByName
 from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.pools import holds_of
 from stepscope.app.debug.held.queue_spans import queue_spans
@@ -29,6 +31,7 @@ from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.order_runs import OrderRuns
 from stepscope.ingest.derive.states import is_list_of_arrivals
+from stepscope.ingest.frames import without_nulls
 from stepscope.ingest.schema import BY_NAME, OF_STATE
 from stepscope.ingest.trace import Trace
 
@@ -68,6 +71,8 @@ class Made:
     def __init__(self, trace: Trace, rank: int) -> None:
         self.trace, self.rank = trace, rank
         self.order = Order(trace, rank)
+        self._by_request: ByName | None = None
+        self._seeking = Lock()
 
     def parts(self, use: Callable[[str, Part], Used]) -> dict[str, Used]:
         """Make each part, and use it at once: two at a time, as each takes memory."""
@@ -79,7 +84,7 @@ class Made:
     def _used(
         self, part: Recipe, use: Callable[[str, Part], Used], readers: Mapping[str, set[str]]
     ) -> Used:
-        used = use(part.name, laid_out(part.make(self)))
+        used = use(part.name, laid_out(part.make(self), {"lifecycle": self.by_request}))
         for table in part.reads:
             readers[table].discard(part.name)
             if not readers[table]:
@@ -91,7 +96,7 @@ class Made:
         columns = STATE_COLUMNS[table]
         needed = [column for column in columns if column in NEEDED]
         if BY_NAME[table].is_of_state:
-            return self.order.rows(table, columns).drop_nulls(needed)
+            return without_nulls(self.order.rows(table, columns), needed)
         rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
         return rows.select(columns).drop_nulls(needed).collect()
 
@@ -115,6 +120,14 @@ class Made:
         """What was decided about requests."""
         return told_reasons(self.order)
 
+    def by_request(self) -> ByName:
+        """Which rows of `lifecycle` are of which request; found once, whichever thread asks."""
+        with self._seeking:
+            if self._by_request is None:
+                requests = self.order.rows("lifecycle", ["request"])["request"]
+                self._by_request = ByName.of(requests)
+            return self._by_request
+
     def of_batches(self) -> Frames:
         """Who was in each step's batch."""
         rows = self.rows("batch_rows")
@@ -131,7 +144,11 @@ class Made:
         if not is_known or is_list_of_arrivals(self.trace):
             return None
         orders = self.rows("queue_order")
-        return (None if len(orders) else queue_spans(told)) or queue_events(told, orders)
+        found = self.by_request()
+        # Rows without a request are no events of a queue.
+        by_request = found if len(told) == len(found.places) else None
+        spans = None if len(orders) else queue_spans(told, by_request)
+        return spans or queue_events(told, orders)
 
     def of_slots(self) -> Frames:
         """Who held which slot."""
@@ -169,11 +186,14 @@ def made_in_memory(trace: Trace, rank: int) -> Index:
     return Made(trace, rank).parts(lambda _, part: part)
 
 
-def laid_out(part: Frames) -> Part:
-    """The frames of a part as flat rows."""
+def laid_out(part: Frames, found: Mapping[str, Callable[[], ByName]] | None = None) -> Part:
+    """The frames of a part as flat rows; `found` gives where those sought in a table are."""
     if part is None:
         return None
-    return {name: FlatRows.of(rows, SOUGHT.get(name)) for name, rows in part.items()}
+    known = {name: found[name]() for name in part if name in found} if found else {}
+    return {
+        name: FlatRows.of(rows, SOUGHT.get(name), known.get(name)) for name, rows in part.items()
+    }
 
 
 def bounds_in(index: Index) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 NEVER = 1 << 62
 Numbers = npt.NDArray[np.signedinteger[Any]]
+Narrow = type[np.int8 | np.int16 | np.int32 | np.int64]
 
 
 def narrow(values: Numbers, *, is_end: bool = False) -> Numbers:
@@ -16,15 +17,22 @@ def narrow(values: Numbers, *, is_end: bool = False) -> Numbers:
     if not len(values):
         return values
     known = np.where(values == NEVER, values.dtype.type(0), values) if is_end else values
-    low, high = int(known.min()), int(known.max())
+    dtype = narrowest(int(known.min()), int(known.max()))
+    if dtype is np.int64:
+        return values
+    narrowed: Numbers = known.astype(dtype, copy=False)
+    if is_end:
+        narrowed[values == NEVER] = np.iinfo(dtype).max
+    return narrowed
+
+
+def narrowest(low: int, high: int) -> Narrow:
+    """The type of the fewest bytes for numbers from `low` to `high`, and one more."""
     for dtype in (np.int8, np.int16, np.int32):
         bounds = np.iinfo(dtype)
         if bounds.min <= low and high < bounds.max:
-            narrowed: Numbers = known.astype(dtype)
-            if is_end:
-                narrowed[values == NEVER] = bounds.max
-            return narrowed
-    return values
+            return dtype
+    return np.int64
 
 
 def within(ends: Numbers, place: int) -> int:

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stepscope.app.debug.held.by_name import ByName
 from stepscope.app.debug.held.flat_rows import FlatRows
-from stepscope.app.debug.held.following import Places, by_group, codes, seq_of
+from stepscope.app.debug.held.following import Places, by_group, codes, next_of_group, seq_of
 from stepscope.app.debug.held.narrow_numbers import NEVER, searched, within
 from stepscope.ingest.derive.states import ENDS, ENTERS, LEAVES
 
@@ -21,6 +22,7 @@ KINDS = {
     **dict.fromkeys(ENTERS, WAITS), **dict.fromkeys(LEAVES, RUNS), **dict.fromkeys(ENDS, ENDED),
 }  # fmt: skip
 Kinds = npt.NDArray[np.int8]
+Flags = npt.NDArray[np.bool_]
 Queue = tuple[str, ...]
 
 
@@ -54,20 +56,29 @@ class _Spans:
         return tuple(name or "" for name in self._requests.take(in_order.tolist()))
 
 
-def queue_spans(lifecycle: pl.DataFrame) -> dict[str, pl.DataFrame] | None:
+def queue_spans(
+    lifecycle: pl.DataFrame, by_request: ByName | None = None
+) -> dict[str, pl.DataFrame] | None:
     """The spans of one rank's rows, in the order of their `seq`: who waits, and who runs.
 
     None where a request was put into the middle of the queue: who stands there has to be known.
+    `by_request` says which rows are of which request, where that was found before.
     """
-    events = _moves(lifecycle)
+    told = _with_kind(lifecycle)
+    is_move = told["kind"] > 0
+    events = told.filter(is_move)
     kind, seq = events["kind"].to_numpy(), events["seq"].to_numpy()
-    before, following, began = _around(codes(events["request"]), kind)
+    if by_request is not None and by_request.is_exact[0]:
+        order, is_first = _only(is_move.to_numpy(), *by_request.in_groups())
+    else:
+        order, is_first, _ = by_group(codes(events["request"]))
+    before, began = _before(order, is_first, kind)
     joined = _joined_at(kind, before, events["queue_index"])
     if joined is None:
         return None
     spans = events.select("request").with_columns(
         pl.Series("from", seq),
-        until=seq_of(following, seq),
+        until=seq_of(next_of_group(order, is_first), seq),
         rank=np.where(kind == RUNS, began, joined),
     )
     of_kind = {"waiting": kind == WAITS, "running": kind == RUNS}
@@ -77,37 +88,49 @@ def queue_spans(lifecycle: pl.DataFrame) -> dict[str, pl.DataFrame] | None:
     }
 
 
-def _moves(lifecycle: pl.DataFrame) -> pl.DataFrame:
-    """Events that put a request into the queue, or take it out, with what it does from then on."""
+def _with_kind(lifecycle: pl.DataFrame) -> pl.DataFrame:
+    """Events with what a request does from then on; 0 for those that move it nowhere."""
     kind = pl.col("event").replace_strict(KINDS, default=0, return_dtype=pl.Int8)
     stays = (pl.col("event") == "defer") & pl.col("queue_index").is_null()
-    told = lifecycle.select("seq", "request", "queue_index", kind=pl.when(~stays).then(kind))
-    return told.filter(pl.col("kind") > 0)
+    moved = pl.when(~stays).then(kind).otherwise(0)
+    return lifecycle.select("seq", "request", "queue_index", kind=moved)
 
 
-def _around(of_request: Places, kind: Kinds) -> tuple[Kinds, Places, Places]:
-    """By event: what its request did before it, its next event, and when it began to run.
+def _only(is_wanted: Flags, order: Places, is_first: Flags) -> tuple[Places, Flags]:
+    """The order of some rows alone, as `by_group` gives it, out of that of all."""
+    if is_wanted.all():
+        return order, is_first
+    wanted = is_wanted[order]
+    group = np.cumsum(is_first)[wanted]
+    number = np.cumsum(is_wanted) - 1
+    return number[order[wanted]], np.append(True, group[1:] != group[:-1])[: len(group)]
+
+
+def _before(order: Places, is_first: Flags, kind: Kinds) -> tuple[Kinds, Places]:
+    """By event: what its request did before it, and, of one that runs then, when it began to.
 
     0 where nothing was told before. Who runs already and is let in again keeps its place.
     """
-    order, is_first, following = by_group(of_request)
     kinds = kind[order]
-    befores = np.where(is_first, 0, np.roll(kinds, 1))
-    begins = np.where(befores != RUNS, np.arange(len(kind)), 0)
-    began = order[np.maximum.accumulate(begins)] if len(kind) else order
-    before, run_began = np.empty_like(kind), np.empty_like(order)
-    before[order], run_began[order] = befores, began
-    return before, following, run_began
+    befores = np.where(is_first, np.int8(0), np.roll(kinds, 1))
+    before, began = np.empty_like(kind), np.arange(len(kind))
+    before[order] = befores
+    if ((befores == RUNS) & (kinds == RUNS)).any():
+        begins = np.where(befores != RUNS, np.arange(len(kind)), 0)
+        began[order] = order[np.maximum.accumulate(begins)]
+    return before, began
 
 
 def _joined_at(kind: Kinds, before: Kinds, queue_index: pl.Series) -> Places | None:
     """By event a rank in the queue: later ones come behind, those put at its front before all."""
     joins, leaves = kind == WAITS, before == WAITS
-    change = joins.astype(np.int64) - leaves
-    others = np.cumsum(change) - joins  # those who wait without the one that joins
+    number = np.arange(len(kind))
+    if queue_index.null_count() == len(kind):
+        return number
+    # Those who wait without the one that joins.
+    others = np.cumsum(joins.astype(np.int8) - leaves, dtype=np.int64) - joins
     index = queue_index.cast(pl.Int64).fill_null(NEVER).to_numpy()
     is_back = ~joins | (index >= others)
     if not (is_back | (index == 0)).all():
         return None
-    number = np.arange(len(kind))
-    return np.where(is_back, number, -number - 1)
+    return number if is_back.all() else np.where(is_back, number, -number - 1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepscope.app.debug import Session
+from stepscope.app.debug import Session, formed
 from stepscope.app.debug.moments import Position
+from stepscope.ingest.derive.order import Order
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 
@@ -112,6 +114,18 @@ def test_at_a_time_all_that_was_told_by_then_has_happened() -> None:
     assert session.position == Position(0, 1, 6, 29)
     session.goto(ts_ns=30)
     assert session.position == Position(0, 2, 10, 30)
+
+
+@pytest.mark.parametrize("block_rows", [1, 3])
+def test_steps_are_formed_at_the_same_places_however_many_rows_are_looked_at_at_once(
+    block_rows: int, sample_traces: Path
+) -> None:
+    trace = Trace.open(sample_traces / "vllm_prefixes.trace")
+    expected = formed.formed_steps(Order(trace, 0))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formed, "BLOCK_ROWS", block_rows)
+        assert formed.formed_steps(Order(trace, 0)).equals(expected)
 
 
 def test_before_the_first_change_nothing_is_told_yet() -> None:

@@ -76,6 +76,18 @@ def test_few_texts_lie_there_once(tmp_path: Path) -> None:
     assert rows.rows([9_998, 9_999], ["text"]) == [("decode",), ("prefill",)]
 
 
+@pytest.mark.parametrize("rare", ["an abort", None])
+def test_a_text_that_no_sample_has_is_among_the_few(rare: str | None) -> None:
+    texts = ["decode", "prefill"] * flat_rows.SAMPLE
+    texts[1] = rare or texts[1]
+    frame = pl.DataFrame({"text": [*texts, rare]})
+
+    rows = FlatRows.of(frame)
+
+    assert rows.rows([0, 1, len(texts)], ["text"]) == [("decode",), (texts[1],), (rare,)]
+    assert len(rows.texts("text").codes) == len(frame)
+
+
 @given(st.lists(NUMBERS, max_size=9), NUMBERS, st.sampled_from(["left", "right"]))
 def test_a_number_is_found_among_narrow_ones(
     numbers: list[int], wanted: int, side: Literal["left", "right"]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepscope.app.debug.held.by_name import ByName
 from stepscope.app.debug.held.index import laid_out
 from stepscope.app.debug.held.queue_spans import QueueSpans, queue_spans
 from stepscope.ingest.schema import LIFECYCLE_EVENTS
@@ -15,8 +16,8 @@ from tests.app.debug.held.test_queues import Rows, frame_of, lifecycles, queues_
 END = 31
 
 
-def spans_of(told: pl.DataFrame) -> QueueSpans | None:
-    part = laid_out(queue_spans(told))
+def spans_of(told: pl.DataFrame, by_request: ByName | None = None) -> QueueSpans | None:
+    part = laid_out(queue_spans(told, by_request))
     return None if part is None else QueueSpans(**part)
 
 
@@ -38,12 +39,13 @@ def at_the_ends(draw: st.DrawFn) -> Rows:
 def test_spans_say_at_every_place_what_applying_the_events_says(rows: Rows) -> None:
     told = frame_of("lifecycle", rows)
 
-    spans, applied = spans_of(told), queues_of(told)
+    applied = queues_of(told)
 
-    assert spans is not None
-    assert [spans.at(ts_ns) for ts_ns in range(-1, END)] == [
-        applied.at(ts_ns) for ts_ns in range(-1, END)
-    ]
+    for spans in (spans_of(told), spans_of(told, ByName.of(told["request"]))):
+        assert spans is not None
+        assert [spans.at(ts_ns) for ts_ns in range(-1, END)] == [
+            applied.at(ts_ns) for ts_ns in range(-1, END)
+        ]
 
 
 @given(lifecycles())
