@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import takewhile
 from types import CodeType, FrameType, GeneratorType
 from typing import NamedTuple
 
@@ -103,8 +102,14 @@ class Sites:
         """
         inner = sys._getframe(depth + 1)
         file = inner.f_code.co_filename
-        frames = [*takewhile(lambda each: each.f_code.co_filename == file, _callers(inner))]
-        key = tuple(number for each in frames for number in (id(each.f_code), each.f_lasti))
+        frames: list[FrameType] = []
+        places: list[int] = []
+        each: FrameType | None = inner
+        while each is not None and each.f_code.co_filename == file:
+            frames.append(each)
+            places += (id(each.f_code), each.f_lasti)
+            each = each.f_back
+        key = tuple(places)
         if key not in self._texts:
             self._texts[key] = self._told(frames[::-1])
         return self._texts[key]
@@ -113,12 +118,6 @@ class Sites:
         self._codes += (frame.f_code for frame in frames)
         site = site_of(frames)
         return str(site) if site else None
-
-
-def _callers(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _frames_of(plan: object) -> Iterator[FrameType]:

@@ -27,7 +27,7 @@ NOT_READY = ("grammar", "remote-kv", "prefetch", "streaming-input", "stale-outpu
 WHAT_BLOCKS = (
     "kv-block", "kv-token", "slot", "slot-tokens", "seat", "token-budget", "encoder-budget", "lora",
     "queue", "bucket", "phase", *NOT_READY, "preemption", "pause", "dp-throttle", "selection",
-    "core-group",
+    "core-group", "core",
 )  # fmt: skip
 RESOURCES = ("kv-block", "slot", "kv-token")
 ALLOCATION_OPS = ("claim", "release", "share", "move", "cache", "evict", "copy", "let-go")
@@ -152,11 +152,12 @@ DECISIONS = _table(
           "engine's words", WHAT_BLOCKS),
     i64("needed", "how much of it was needed"),
     i64("available", "how much of it was free"),
-    text("holder", "who held it"),
+    text("holder", "who held it, or goes first: a request by its id, a task by its number"),
     text("instead", "what was taken instead"),
     i32("thread", "scheduler thread that decided"),
     text("site", "where the policy decided: its functions from the outermost, each with the line "
          "in it, and a digest of their source"),
+    i32("core", "core on which the holder was found, where it is a task"),
     SEQ,
 )  # fmt: skip
 

@@ -25,10 +25,11 @@ BLOCKED_BY = {
     "dp-throttle": "prefills were held back to keep the steps of all ranks alike",
     "selection": "it fitted, but the scheduler's second stage did not select it",
     "core-group": "no core group was free",
+    "core": "no core of its kind took another block",
 }
 TOLD_BY_ENGINES = (
     "kv-block", "kv-token", "slot", "slot-tokens", "seat", "token-budget", "queue", "bucket",
-    "phase", "core-group", "preemption",
+    "phase", "core-group", "core", "preemption",
 )  # fmt: skip
 """Of what an engine counts, and of a preemption, its own reason says enough."""
 

@@ -67,11 +67,19 @@ def decision(row: Mapping[str, Any]) -> str:
     if row["available"] is not None:
         parts.append(f"{count(row['available'])} available")
     if row["holder"]:
-        parts.append(f"held by {row['holder']}")
+        parts.append(f"held by {_holder(row)}")
     if row["instead"]:
         parts.append(f"{row['instead']} instead")
     said = ", ".join(part for part in parts if part)
     return f"{row['verdict']}: {said}" if said else str(row["verdict"])
+
+
+def _holder(row: Mapping[str, Any]) -> str:
+    """Who held it: of a decision about a task another task by its number, and on which core."""
+    holder, core = str(row["holder"]), row.get("core")
+    if row.get("subject_kind") != "task" or not holder.isdecimal():
+        return holder
+    return f"task {holder}" if core is None else f"task {holder} on core {core}"
 
 
 def decided(left: LeftOut) -> str:

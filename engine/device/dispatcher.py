@@ -64,8 +64,8 @@ class Dispatcher:
         self._run = Run(start_ns)
         self._loop = EventLoop(start_ns)
         self._silicon = Silicon(self._loop, self._costs, self._run, self._on_end, late_part)
-        log = DecisionLog(device, admission, self._loop, self._run)
-        self._placement = Placement(device, admission, log, faults)
+        self._log = DecisionLog(device, admission, self._loop, self._run)
+        self._placement = Placement(device, admission, self._log, faults)
         self._num_left = 0
         self._short_of: Ring | None = None
         self._loses_completions = "deferred-completion-lost" in faults
@@ -223,13 +223,26 @@ class Dispatcher:
         if ready["MIX"] and not placement.draining and not self._peer_has_idle(thread, "MIX"):
             yield placement.mix(thread, is_pending=True)
         for shape in singles:
-            if (
-                ready[shape]
-                and not self._is_left_over()
-                and not placement.draining
-                and not self._peer_has_idle(thread, shape)
-            ):
-                yield placement.single(thread, shape, is_pending=True)
+            if ready[shape]:
+                yield self._behind_busy(thread, shape)
+
+    def _behind_busy(self, thread: Thread, shape: str) -> list[Part]:
+        """What is put into pending slots of single cores, or else nothing, and why is noted."""
+        placement = self._placement
+        queue = placement.ready[shape]
+        if task := placement.draining:
+            why = "a task that starts together waits until there is room for all of it"
+            self._log.held_back(thread, queue, task, why)
+            return []
+        if self._is_left_over():
+            why = "a MIX is left over, and goes first"
+            self._log.held_back(thread, queue, placement.ready["MIX"][0], why)
+            return []
+        if self._peer_has_idle(thread, shape):
+            why = f"no {shape} of the thread is idle, and one of another thread is"
+            self._log.out_of_cores(thread, queue, why)
+            return []
+        return placement.single(thread, shape, is_pending=True)
 
     def _is_left_over(self) -> bool:
         """A MIX was left over, and single-core work holds back for it."""

@@ -78,15 +78,19 @@ class Placement:
         if consumed := self._consumed_slot(thread, shape):
             parts += self._claim_again(consumed, thread, cores)
         while queue and not queue[0].is_sync_start:
-            core = next(cores, None)
-            if core is None:
+            claimed = self._claim_each(queue[0], cores, thread)
+            if not claimed:
                 break
-            parts += self._claim(queue[0], (core,), (core,), thread)
-            if not queue[0].blocks_left:
-                queue.popleft()
-                self._popped[shape] = parts[-1]
+            parts += claimed
+            if queue[0].blocks_left:
+                break
+            queue.popleft()
+            self._popped[shape] = parts[-1]
         if queue and queue[0].is_sync_start and not is_pending:
             self.draining = queue.popleft()
+        elif queue and is_pending:
+            why = f"no {shape} of the thread takes another block"
+            self._log.out_of_cores(thread, queue, why)
         if shape == "AIV" and "stale-reservation" in self._faults:
             self._unreserved.setdefault(thread.id, []).extend(parts)
         return parts or self.together(thread)
@@ -103,7 +107,7 @@ class Placement:
         if core is None:
             return []
         popped.task.next_block = popped.block
-        return self._claim(popped.task, (core,), (core,), thread)
+        return self._claim_each(popped.task, iter((core,)), thread)
 
     def together(self, thread: Thread) -> list[Part]:
         """All parts of the task that stopped the world, once the whole device has room for them.
@@ -117,10 +121,11 @@ class Placement:
         num_decisions = self._log.mark()
         for claimed in islice(self._rooms(thread, task), task.blocks_left):
             parts += claimed
-        if not task.blocks_left:
-            self.draining = None
-            return parts
-        if "sync-start-in-part" in self._faults:
+        is_together = not task.blocks_left
+        if is_together or "sync-start-in-part" in self._faults:
+            if parts and task.shape != "MIX":
+                self._log.given(thread, task, len(parts) + task.blocks_left, parts)
+            self.draining = None if is_together else task
             return parts
         self._log.forget_since(num_decisions)
         self._log.too_few(thread, task, len(parts))
@@ -185,6 +190,16 @@ class Placement:
                     yield core
             elif core.is_idle and admission.lends_idle(core, group):
                 yield core
+
+    def _claim_each(self, task: Task, cores: Iterator[Core], thread: Thread) -> list[Part]:
+        """Give the blocks left of a task on single cores a core each, for as long as there are."""
+        num_wanted = task.blocks_left
+        parts: list[Part] = []
+        for core in islice(cores, num_wanted):
+            parts += self._claim(task, (core,), (core,), thread)
+        if parts:
+            self._log.given(thread, task, num_wanted, parts)
+        return parts
 
     def _claim_group(self, thread: Thread, group: Group, task: Task) -> list[Part]:
         needed = group.needed(task.mask)

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stepscope.engine.device.graphs.tasks import Left, Task
 from stepscope.engine.device.tiles import Tiles, digest_of, right_results
 from stepscope.engine.device.topology import Part
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A MIX block that was admitted to a group, or a MIX task that was put back.
+class Decision(NamedTuple):
+    """What a scheduler thread decided about a task: cores were given to it, or it was left out.
 
-    `needed` and `available` count cores of the group; `holder` is the block on the first of them
-    that was busy, `instead` a group that was all free and was not tried.
+    `needed` and `available` count cores, of a MIX those of one group. `holder` is the task of which
+    a block was on the first core that was busy, `core` that core, or else the task that goes first;
+    `instead` is a group that was all free and was not tried.
     """
 
     ts_ns: int
     task: Task
     verdict: str
     reason: str
-    needed: int
-    available: int
-    holder: str | None
+    resource: str
+    needed: int | None
+    available: int | None
+    holder: Task | None
+    core: int | None
     instead: str | None
     thread: int
     site: str | None = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def record_run(recorder: Recorder, step: int, graph: TaskGraph, run: Run) -> None:
-    """Write the tasks, edges, core spans and MIX decisions of a step, and what was in local memory.
+    """Write the tasks, edges, core spans and decisions of a step, and what was in local memory.
 
     A task that never retired has no `retired_ns` and is pending; a block that began and never ended
     has no `end_ns`; one that never began has no row.
@@ -33,9 +33,9 @@ def record_run(recorder: Recorder, step: int, graph: TaskGraph, run: Run) -> Non
             _record_part(recorder, step, part)
     for made in run.decisions:
         recorder.decisions(
-            step, made.ts_ns, "task", str(made.task.id), made.verdict, made.reason, "core-group",
-            made.needed, made.available, made.holder, made.instead, made.thread,
-            made.site,
+            step, made.ts_ns, "task", str(made.task.id), made.verdict, made.reason, made.resource,
+            made.needed, made.available, made.holder and str(made.holder.id), made.instead,
+            made.thread, made.site, made.core,
         )  # fmt: skip
     for access in run.tiles.accesses if run.tiles else ():
         recorder.accesses(

@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 from tests.engine.small_engines import request, serve
 from tests.replays import SMALL, Run, runs
 
-DISPATCHER = "engine/device/placement.py"
+DISPATCHER = {"engine/device/dispatcher.py", "engine/device/placement.py"}
 STANDS_BY = "engine/serving/engine.py"
 NAMES = st.from_regex(r"[a-z_]{1,8}(\.<locals>\.[a-z]{1,4})?", fullmatch=True)
 FILES = st.from_regex(r"([a-z]{1,4}/){0,2}[a-z_]{1,8}\.py", fullmatch=True)
@@ -75,7 +75,7 @@ def test_each_decision_was_taken_in_a_policy_of_its_scenario(run: Run, tmp_path:
             line = _line_of(each)
             assert ("yield" if kind != "task" else "(") in line, (text, line)
     schedulers = {file for file in policies if file.startswith("engine/schedulers/")}
-    assert policies - schedulers <= {DISPATCHER, STANDS_BY}
+    assert policies - schedulers <= {*DISPATCHER, STANDS_BY}
     assert len(schedulers) <= 1
 
 

@@ -22,8 +22,9 @@ def admitted_in_part(trace: Trace) -> pl.LazyFrame:
     Columns: rank, task, block, step, group, label; ts_ns (of its dispatch), end_ns (the last part's
     start); took, the kinds of the cores that were free; core, held_core_kind, holder and
     holder_left_ns: the held core whose block ends last, and how long that still took, null where it
-    never ended; kinds, starts_ns and held_idle_ns of its parts; first_holder_task and _block;
-    conflict: what it took, and who was in the way, in words.
+    never ended; kinds, starts_ns and held_idle_ns of its parts; first_core, first_holder_task and
+    first_holder_block, of the first core that was held; conflict: what it took, and who was in the
+    way, in words.
     """
     parts = with_holder_named(holds(trace)).filter(pl.col("shape") == "MIX")
     conflicts = with_label(_conflicts(parts).collect().lazy(), trace)
@@ -45,7 +46,10 @@ def _conflicts(parts: pl.LazyFrame) -> pl.LazyFrame:
         .group_by(*BLOCK)
         .agg(
             of_holder.first().name.prefix("held_"),
-            pl.col("holder_task", "holder_block").filter(held).first().name.prefix("first_"),
+            pl.col("core", "holder_task", "holder_block")
+            .filter(held)
+            .first()
+            .name.prefix("first_"),
             pl.col("step", "group").min(),
             ts_ns=pl.col("dispatch_ns").min(),
             end_ns=pl.col("ts_ns").max(),

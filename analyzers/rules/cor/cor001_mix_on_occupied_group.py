@@ -97,17 +97,25 @@ def _with_reason(conflicts: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Add what the scheduler recorded when it admitted the block: why, and what else was free."""
     is_admission = (pl.col("subject_kind") == "task") & (pl.col("verdict") == "admitted")
     admitted = trace.decisions.filter(is_admission, pl.col("ts_ns").is_not_null()).select(
-        "rank", "ts_ns", "reason", "instead", first_holder="holder",
+        "rank", "ts_ns", "reason", "instead", first_holder="holder", first_core="core",
         task=pl.col("subject").cast(pl.Int64, strict=False),
     )  # fmt: skip
-    # It names the block on the first core that it found busy, not the one that ends last.
+    # It names the first core that it found busy, or else the block there, not the one that ends
+    # last.
     named = with_label(conflicts, trace, "first_holder_task", "first_holder_block", "first_holder")
-    return named.sort("ts_ns").join_asof(
-        admitted.sort("ts_ns", "reason", "instead"),
-        on="ts_ns",
-        by=["rank", "task", "first_holder"],
-        check_sortedness=False,
-    )
+    for found in ("first_core", "first_holder"):
+        told = admitted.filter(pl.col("first_core").is_null() == (found == "first_holder"))
+        named = named.sort("ts_ns").join_asof(
+            told.select("rank", "task", found, "ts_ns", "reason", "instead").sort(
+                "ts_ns", "reason", "instead"
+            ),
+            on="ts_ns",
+            by=["rank", "task", found],
+            check_sortedness=False,
+            suffix="_of_label",
+        )
+    either = (pl.coalesce(name, f"{name}_of_label").alias(name) for name in ("reason", "instead"))
+    return named.with_columns(either)
 
 
 def _starts(kinds: list[str | None], starts_ns: list[int]) -> str:

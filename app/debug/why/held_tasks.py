@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
-from stepscope.app.debug.why.at_position import View
+from stepscope.app.debug.why.at_position import View, proof
 from stepscope.app.debug.why.chain import Link, Proof, Root, Subject
 from stepscope.app.debug.why.links import Hop, unknown
 from stepscope.app.debug.why.rows_by_name import Row
 from stepscope.app.units import count
 from stepscope.ingest.times import FAR_NS
 
+SINGLE = ("core", "queue")
+"""What a task on single cores waits for: a core of its kind, or those that go first."""
+MOST_LOOKED_AT = 16
 KINDS = {"AIC": ("AIC",), "AIV": ("AIV0", "AIV1"), "MIX": ("AIC", "AIV0", "AIV1")}
 
 
@@ -83,17 +88,17 @@ def _given(view: View, who: Subject, name: str, given: list[Row]) -> Hop:
     on_them = [span for span in _running_now(view) if span["core"] in cores]
     holder = Subject("task", str(on_them[0]["task"])) if on_them else None
     admitted = [row for row in _decided(view, who) if row["verdict"] == "admitted"]
-    shown = _proof("decisions", admitted[-1]) if admitted else _proof("core_spans", given[0])
+    shown = proof("decisions", admitted[-1]) if admitted else _proof("core_spans", given[0])
     row = admitted[-1] if admitted else {}
     link = Link(
         who, f"{name} was dispatched and has not begun: {row.get('reason') or 'not said why'}",
         view.session.moments.position(shown.ts_ns), shown, "core-group", row.get("needed"),
-        row.get("available"), holder, len(on_them) or None,
+        row.get("available"), holder, len(on_them) or None, site=row.get("site"),
     )  # fmt: skip
     if holder is None:
         says = f"it was dispatched, and begins at {view.clock(given[0]['ts_ns'])}"
         return link, Root("running until", who, says, "a shorter dispatch", shown)
-    if not admitted:
+    if row.get("resource") in {None, *SINGLE}:
         return link, holder
     until = on_them[0]["end_ns"]
     ends = "and never ends" if until is None else f"until {view.clock(until)}"
@@ -116,18 +121,21 @@ def _running_now(view: View) -> list[Row]:
 def _ready(view: View, who: Subject, name: str, task: Row, blocks: list[Row]) -> Hop:
     """It could run: who has its cores, and whether they were given to others meanwhile."""
     decided = _decided(view, who)
-    put_back = decided[-1] if decided and decided[-1]["verdict"] != "admitted" else None
-    holders = _on_its_cores(view, task)
-    ready = task["ready_ns"] if task["ready_ns"] is not None else task["ts_ns"]
-    holder = Subject("task", str(holders[0]["task"])) if holders else None
-    shown = _proof("tasks", task) if put_back is None else _proof("decisions", put_back)
+    put_back = next((row for row in reversed(decided) if row["verdict"] != "admitted"), None)
     row = put_back or {}
+    resource = row.get("resource") or "core-group"
+    holders = _ahead(view, task, row) if resource == "queue" else ()
+    holders = holders or [str(span["task"]) for span in _on_its_cores(view, task)]
+    ready = task["ready_ns"] if task["ready_ns"] is not None else task["ts_ns"]
+    holder = Subject("task", holders[0]) if holders else None
+    shown = _proof("tasks", task) if put_back is None else proof("decisions", put_back)
     link = Link(
         who, f"{name} is ready since {view.clock(ready)}: {row.get('reason') or 'not begun'}",
-        view.session.moments.position(shown.ts_ns), shown, "core-group", row.get("needed"),
-        row.get("available"), holder, len(holders) or None,
+        view.session.moments.position(shown.ts_ns), shown, resource, row.get("needed"),
+        row.get("available"), holder, len(holders) or None, _no_more(row, holders),
+        row.get("site"),
     )  # fmt: skip
-    younger = _overtaken(view, task, ready)
+    younger = 0 if resource in SINGLE else _overtaken(view, task, ready)
     if younger and put_back:
         says = (f"{count(younger)} blocks that were ready later were given cores of its kind "
                 f"since: {row['reason']}")  # fmt: skip
@@ -136,8 +144,42 @@ def _ready(view: View, who: Subject, name: str, task: Row, blocks: list[Row]) ->
         return link, holder
     if not blocks and not decided:
         return link, unknown(who, "no decision about it, and no block of it")
-    return link, Root("policy", who, "cores of its kind are free, and it is not dispatched",
-                      "a dispatcher that looks at it", shown)  # fmt: skip
+    told = f"{row['reason']}; by now " if row.get("reason") else ""
+    says = f"{told}cores of its kind are free, and it is not dispatched"
+    return link, Root("policy", who, says, "a dispatcher that looks at it", shown)
+
+
+def _ahead(view: View, task: Row, row: Row) -> list[str]:
+    """Who goes first: whom the row names, or else who is now the first in the queue of the task."""
+    named = row["holder"]
+    if named is not None and named.isdecimal() and _has_blocks_left(view, int(named)):
+        return [named]
+    rows = view.told.about_tasks.rows
+    first = rows.filter(
+        (pl.col("ts_ns") <= view.at.ts_ns) & (pl.col("resource") == "core")
+        & (pl.col("verdict") == "deferred") & (pl.col("subject") != str(task["task"]))
+    )  # fmt: skip
+    for name in reversed(first["subject"].tail(MOST_LOOKED_AT).to_list()):
+        of_queue = view.told.tasks.of(int(name)) if name.isdecimal() else []
+        if of_queue and of_queue[0]["shape"] == task["shape"] and _has_blocks_left(view, int(name)):
+            return [name]
+    return []
+
+
+def _has_blocks_left(view: View, number: int) -> bool:
+    """Whether a task has blocks that no core was given by now."""
+    found = view.told.tasks.of(number)
+    spans = view.told.spans.of(number)
+    now = view.at.ts_ns
+    given = {row["block"] for row in spans if (row["dispatch_ns"] or row["ts_ns"]) <= now}
+    return bool(found) and len(given) < (found[0]["num_blocks"] or 0)
+
+
+def _no_more(row: Row, holders: Sequence[str]) -> str | None:
+    """Whom a row names, where that one is not in the way any more."""
+    named = row.get("holder")
+    is_there = named is None or named in holders or not named.isdecimal()
+    return None if is_there or not holders else f"task {named}"
 
 
 def _on_its_cores(view: View, task: Row) -> list[Row]:

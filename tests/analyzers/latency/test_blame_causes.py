@@ -56,7 +56,7 @@ def test_who_is_ready_and_not_noticed_is_parked_until_it_is_said_to_be_noticed()
     assert of_request(blame(trace), "r") == {"unknown": 15, "parked": 15, "no-blocks": 20}
 
 
-@pytest.mark.parametrize("word", [word for word in WHAT_BLOCKS if word != "core-group"])
+@pytest.mark.parametrize("word", [w for w in WHAT_BLOCKS if w not in {"core-group", "core"}])
 def test_whatever_blocks_a_request_is_a_cause_of_its_latency(word: str) -> None:
     trace = trace_of(
         steps=STEPS,

@@ -101,6 +101,24 @@ def test_a_request_is_not_told_the_reasons_of_a_task_of_the_same_name() -> None:
     assert reasons(found_at(2, task=7), trace, 3) == ["deferred: group busy"]
 
 
+def test_who_holds_a_core_is_told_by_the_number_of_its_task_and_the_core() -> None:
+    about = {"ts_ns": 1, "subject_kind": "task", "subject": "7", "verdict": "deferred"}
+    held: list[dict[str, Any]] = [
+        {"holder": "12", "core": 3},
+        {"holder": "12"},
+        {"holder": "push 0/2"},
+    ]
+
+    told = [
+        reasons(found_at(2, task=7), trace_of(decisions=[{**about, **each}]), 1) for each in held
+    ]
+
+    assert told == [
+        ["deferred: held by task 12 on core 3"], ["deferred: held by task 12"],
+        ["deferred: held by push 0/2"],
+    ]  # fmt: skip
+
+
 def test_a_reason_says_in_which_functions_of_the_policy_it_was_decided() -> None:
     site = "engine/schedulers/queued.py: schedule+12 > _admit+4 [0123abcd]"
     about = {"ts_ns": 1, "subject_kind": "request", "subject": "7", "verdict": "deferred"}

@@ -10,7 +10,7 @@ import pytest
 
 from stepscope.engine.device.admission import ADMISSIONS, admission
 from stepscope.engine.device.graphs.kernels import Share, whole
-from stepscope.engine.device.graphs.tasks import TaskGraph
+from stepscope.engine.device.graphs.tasks import Task, TaskGraph
 from stepscope.engine.device.lowering.workloads import workload
 from stepscope.engine.device.run_log import Run
 from stepscope.engine.device.topology import Device, Group, Part
@@ -174,10 +174,10 @@ def test_an_admission_over_a_busy_core_names_its_holder_and_the_free_group_not_t
 
     run = run_of(graph, admission("aic-free"), groups=2, threads=1)
 
-    (made,) = run.decisions
+    (made,) = (each for each in run.decisions if each.task.shape == "MIX")
     assert (made.verdict, made.needed, made.available) == ("admitted", 3, 2)
     assert made.reason == "group 0: AIC free, AIVs not consulted"
-    assert (made.holder, made.instead) == ("vector 0/1", "group 1")
+    assert (made.holder, made.core, made.instead) == (graph.tasks[0], 2, "group 1")
 
 
 def test_a_put_back_is_noted_again_only_when_what_holds_it_back_changes() -> None:
@@ -189,5 +189,52 @@ def test_a_put_back_is_noted_again_only_when_what_holds_it_back_changes() -> Non
 
     run = run_of(graph, admission("all-free"), groups=1, threads=1)
 
-    noted = [(made.verdict, made.holder) for made in run.decisions]
-    assert noted == [("put-back", "first 0/1"), ("put-back", "second 0/1"), ("admitted", None)]
+    first, second, _, mix = graph.tasks
+    noted = [(made.verdict, made.holder) for made in run.decisions if made.task is mix]
+    assert noted == [("put-back", first), ("put-back", second), ("admitted", None)]
+
+
+def noted_of(run: Run, task: Task) -> list[tuple[str, str, Task | None]]:
+    return [
+        (each.verdict, each.resource, each.holder) for each in run.decisions if each.task is task
+    ]
+
+
+def test_a_task_on_single_cores_is_noted_when_it_waits_for_something_else_and_no_oftener() -> None:
+    graph = TaskGraph()
+    runs, behind, first, second = (graph.submit(f"cube {n}", 1, [30_000]) for n in range(4))
+
+    run = run_of(graph, admission("aic-free"), groups=1, threads=1)
+
+    assert noted_of(run, runs) == [("admitted", "core", None)]
+    assert noted_of(run, behind) == [("admitted", "core", runs)]
+    assert noted_of(run, first) == [("deferred", "core", runs), ("admitted", "core", behind)]
+    assert noted_of(run, second) == [
+        ("deferred", "queue", first), ("deferred", "core", behind), ("admitted", "core", first),
+    ]  # fmt: skip
+
+
+def test_what_is_held_back_for_a_mix_names_it_once_and_what_it_waits_for_then() -> None:
+    graph = TaskGraph()
+    graph.submit("vector", 2, [40_000])
+    graph.submit("short", 1, [1_000], writes=[whole("x")])
+    mix = graph.submit("mix", 7, [10_000], reads=[whole("x")])
+    cube = graph.submit("cube", 1, [1_000], reads=[whole("x")])
+
+    run = run_of(graph, admission("all-free"), groups=1, threads=1)
+
+    assert noted_of(run, cube) == [("deferred", "queue", mix), ("admitted", "core", mix)]
+
+
+def test_a_task_of_many_blocks_is_admitted_once_to_idle_cores_and_once_to_pending_slots() -> None:
+    graph = TaskGraph()
+    vector = graph.submit("vector", 2, [10_000] * 32)
+
+    run = run_of(graph, admission("aic-free"), groups=2, threads=1)
+
+    admitted = [each for each in run.decisions if each.verdict == "admitted"]
+    assert [(each.reason, each.needed, each.available) for each in admitted] == [
+        ("an idle AIV", 32, 4), ("a pending slot, behind a busy AIV", 28, 4),
+    ]  # fmt: skip
+    assert noted_of(run, vector).count(("deferred", "core", vector)) == 1
+    assert len(run.decisions) == 3

@@ -149,7 +149,8 @@ def test_under_barrier_no_mix_is_admitted_while_a_vector_block_is_in_flight(
 ) -> None:
     run = run_of(graph_of(given_launches, groups), admission("barrier"), groups, threads)
 
-    admitted = [made.ts_ns for made in run.decisions if made.verdict == "admitted"]
+    about_mix = [made for made in run.decisions if made.task.shape == "MIX"]
+    admitted = [made.ts_ns for made in about_mix if made.verdict == "admitted"]
     vector = [(p.dispatch_ns, p.end_ns) for p in run.parts if p.task.shape == "AIV"]
     assert not any(first <= ts_ns < last for ts_ns in admitted for first, last in vector)
 
@@ -216,6 +217,23 @@ def test_every_mix_block_that_runs_was_admitted_once(
 ) -> None:
     run = run_of(graph_of(given_launches, groups), policy, groups, threads)
 
-    admitted = [made.task.id for made in run.decisions if made.verdict == "admitted"]
+    about_mix = [made for made in run.decisions if made.task.shape == "MIX"]
+    admitted = [made.task.id for made in about_mix if made.verdict == "admitted"]
     blocks = [b[0].task.id for b in blocks_of(run).values() if b[0].task.shape == "MIX"]
     assert sorted(admitted) == sorted(blocks)
+
+
+@bounded
+@given(launches, policies, num_groups, num_threads)
+def test_every_task_on_single_cores_that_runs_was_admitted_and_never_deferred_twice_for_one_thing(
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int
+) -> None:
+    run = run_of(graph_of(given_launches, groups), policy, groups, threads)
+
+    ran = {part.task for part in run.parts if part.task.shape != "MIX"}
+    about = {task: [made for made in run.decisions if made.task is task] for task in ran}
+    for rows in about.values():
+        admitted = [made.reason for made in rows if made.verdict == "admitted"]
+        lacked = [made.reason for made in rows if made.verdict == "deferred"]
+        assert 1 <= len(admitted) == len(set(admitted)) <= 2
+        assert all(one != other for one, other in pairwise(lacked))

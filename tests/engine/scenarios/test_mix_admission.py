@@ -149,14 +149,36 @@ def test_no_block_starts_before_the_tasks_on_its_recorded_edges_have_ended(befor
 
 
 def test_admissions_over_a_busy_core_are_written_down_with_who_held_it(before: Trace) -> None:
-    made = before.decisions.filter(pl.col("subject_kind") == "task").collect()
+    about = pl.col("task") == pl.col("subject").cast(pl.Int64)
+    mixes = before.tasks.filter(pl.col("shape") == "MIX").select("task")
+    made = (
+        before.decisions.filter(pl.col("subject_kind") == "task").join_where(mixes, about).collect()
+    )
 
     assert set(made["verdict"]) == {"admitted", "put-back"}
     assert set(made["resource"]) == {"core-group"}
     over = made.filter((pl.col("verdict") == "admitted") & (pl.col("available") < 3))
     assert over.height > 0
-    assert over["holder"].null_count() == 0
+    assert over["holder"].null_count() == over["core"].null_count() == 0
     assert over["reason"].str.contains("AIC free, AIVs not consulted", literal=True).all()
+
+
+def test_whoever_waits_for_a_single_core_is_told_with_who_has_it_and_is_told_it_seldom(
+    before: Trace,
+) -> None:
+    tasks = before.tasks.collect()
+    made = before.decisions.filter(pl.col("subject_kind") == "task").collect()
+    made = made.with_columns(pl.col("subject", "holder").cast(pl.Int64))
+    single = made.join(tasks.filter(pl.col("shape") != "MIX"), left_on="subject", right_on="task")
+
+    ran = tasks.filter(pl.col("outcome") == "run", pl.col("shape") != "MIX")
+    assert set(ran["task"]) == set(single["subject"])
+    assert single.height < 3 * ran.height
+    deferred = single.filter(pl.col("verdict") == "deferred")
+    assert set(deferred["resource"]) == {"core", "queue"}
+    assert set(deferred["holder"].drop_nulls()) <= set(tasks["task"])
+    assert deferred.filter(pl.col("resource") == "queue")["holder"].null_count() == 0
+    assert made.filter(pl.col("core").is_not_null())["holder"].null_count() == 0
 
 
 @pytest.mark.parametrize(

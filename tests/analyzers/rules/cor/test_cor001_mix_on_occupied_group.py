@@ -34,6 +34,21 @@ def test_a_mix_that_takes_the_aic_while_an_aiv_is_running_is_found() -> None:
     }
 
 
+def test_who_held_it_is_known_by_the_core_where_the_decision_tells_it() -> None:
+    spans = [
+        part(1, 2, 1_000, 8_000, block=31),
+        *mix(2, {0: 5_000, 2: 8_000}, ended=20_000, dispatched=5_000),
+    ]
+    other = decision("task", "2", "admitted", 4_950, reason="of another group", holder="1", core=7)
+    made = decision("task", "2", "admitted", 4_900, reason="AIC is free", holder="1", core=2)
+
+    (found,) = MixOnOccupiedGroup().check(
+        trace_of(core_spans=spans, tasks=TASKS, decisions=[made, other])
+    )
+
+    assert found.evidence["admitted because"] == "AIC is free"
+
+
 def test_why_the_scheduler_admitted_it_is_evidence() -> None:
     spans = [
         part(1, 2, 1_000, 8_000, block=31),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from stepscope.app.debug import Session
@@ -37,6 +38,71 @@ def test_a_mix_that_landed_on_busy_vector_cores_was_admitted_without_a_look_at_t
 
     assert chain.root.ends == "policy"
     assert "AIVs not consulted: task" in chain.root.says
+
+
+WAITING = [
+    {"step": 1, "ts_ns": 0, "task": number, "name": f"cube {number}", "shape": "AIC",
+     "num_blocks": 1, "ready_ns": 0}
+    for number in range(4)
+]  # fmt: skip
+RUNS = {"step": 1, "shape": "AIC", "group": 0, "core": 0, "core_kind": "AIC", "block": 0}
+DECIDED = {"step": 1, "subject_kind": "task", "verdict": "deferred", "thread": 0}
+
+
+def asked_of_queue(subject: str) -> Chain:
+    """Task 0 runs, task 1 is first in the queue, as the row of 2 says; 3 was told of 0 then."""
+    spans = [
+        {**RUNS, "task": 0, "ts_ns": 10, "dispatch_ns": 5, "end_ns": 90},
+        *({**RUNS, "task": n, "ts_ns": n * 100, "dispatch_ns": n * 100, "end_ns": n * 100 + 90}
+          for n in (1, 2, 3)),
+    ]  # fmt: skip
+    of_core = {"resource": "core", "needed": 1, "available": 0, "core": 0, "reason": "none is free"}
+    of_queue = {"resource": "queue", "reason": "waits behind the first"}
+    decisions = [
+        {**DECIDED, **of_core, "ts_ns": 20, "subject": "1", "holder": "0"},
+        {**DECIDED, **of_queue, "ts_ns": 20, "subject": "2", "holder": "1"},
+        {**DECIDED, **of_queue, "ts_ns": 20, "subject": "3", "holder": "0"},
+    ]
+    session = Session(trace_of(tasks=WAITING, core_spans=spans, decisions=decisions))
+    return why(session, subject, session.moments.position(50)._replace(ts_ns=50))
+
+
+def test_a_task_on_single_cores_waits_for_the_recorded_reason_and_ends_with_who_runs() -> None:
+    chain = asked_of_queue("task 2")
+
+    assert [link.resource for link in chain.links[:2]] == ["queue", "core"]
+    assert "waits behind the first" in chain.links[0].says
+    assert [str(link.subject) for link in chain.links] == ["task 2", "task 1", "task 0"]
+    assert all(link.proof and link.proof.table == "decisions" for link in chain.links[:2])
+    assert (chain.root.ends, str(chain.root.subject)) == ("running until", "task 0")
+
+
+def test_who_was_first_and_has_all_its_cores_is_not_blamed_but_who_is_first_now() -> None:
+    link = asked_of_queue("task 3").links[0]
+
+    assert (str(link.holder), link.recorded_holder) == ("task 1", "task 0")
+
+
+@pytest.mark.parametrize("shape", ["AIC", "AIV"])
+def test_whoever_waits_long_on_a_recorded_run_has_a_recorded_reason(
+    tmp_path: Path, shape: str
+) -> None:
+    session = recorded(tmp_path / "mix.trace", "mix-admission")
+    first = session.trace.core_spans.group_by("task").agg(pl.col("dispatch_ns").min())
+    waits = session.trace.tasks.filter(pl.col("shape") == shape).join(first, on="task").filter(
+        pl.col("dispatch_ns") > pl.col("ready_ns") + 5_000
+    )  # fmt: skip
+    rows = waits.sort("task").collect().gather_every(40).to_dicts()
+
+    assert len(rows) > 5
+    for row in rows:
+        chain = why(
+            session, f"task {row['task']}", session.moments.position(row["dispatch_ns"] - 1)
+        )
+        shown = chain.links[0].proof
+        assert shown is not None
+        assert (shown.table, chain.links[0].resource in {"core", "queue"}) == ("decisions", True)
+        assert chain.links[0].site is not None
 
 
 def test_a_task_behind_one_that_never_ends_is_told_so(tmp_path: Path) -> None:
