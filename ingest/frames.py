@@ -38,6 +38,11 @@ def without_nulls(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return frame.drop_nulls(columns) if any(frame[name].null_count() for name in columns) else frame
 
 
+def only(frame: pl.DataFrame, is_wanted: pl.Series) -> pl.DataFrame:
+    """Give the rows that are wanted; a frame of which all are is not copied."""
+    return frame if is_wanted.all(ignore_nulls=False) else frame.filter(is_wanted)
+
+
 @cache
 def polars_schema(table: Table) -> pl.Schema:
     """Give the names and Polars types of a table's columns, in order."""

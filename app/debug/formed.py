@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.ingest.derive.distinct_numbers import Among, distinct
 from stepscope.ingest.derive.order import Order
-from stepscope.ingest.frames import without_nulls
+from stepscope.ingest.frames import only, without_nulls
 from stepscope.ingest.times import EARLIEST_NS
 
 BEFORE_ALL = 0
@@ -81,18 +81,14 @@ def _moved(order: Order) -> pl.DataFrame:
     rows = order.rows("lifecycle", ("step", "ts_ns", "event"))
     others = rows["event"] != "arrive"
     moved = rows.drop("event")
-    return without_nulls(_where(others, moved) if order.is_recorded else moved, ["step"])
+    return without_nulls(only(moved, others) if order.is_recorded else moved, ["step"])
 
 
 def _decided(order: Order) -> pl.DataFrame:
     """What was decided about requests and buckets: what a device decides comes when a step runs."""
     rows = order.rows("decisions", ("step", "ts_ns", "subject_kind"))
     others = rows["subject_kind"] != "task"
-    return without_nulls(_where(others, rows.drop("subject_kind")), ["step"])
-
-
-def _where(is_wanted: pl.Series, rows: pl.DataFrame) -> pl.DataFrame:
-    return rows if is_wanted.all(ignore_nulls=False) else rows.filter(is_wanted)
+    return without_nulls(only(rows.drop("subject_kind"), others), ["step"])
 
 
 def _most(

@@ -13,6 +13,7 @@ from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.narrow_numbers import Numbers, searched
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.states import ENTERS, LEAVES
+from stepscope.ingest.frames import only
 from stepscope.ingest.times import EARLIEST_NS
 
 IN_FAVOUR = ("admitted", "chosen")
@@ -106,7 +107,8 @@ def _holds(left: LeftOut, since_ns: int) -> bool:
 def told_reasons(order: Order) -> dict[str, pl.DataFrame]:
     """What was decided about the requests of a rank, and what happened to them."""
     decisions = order.rows("decisions", ("subject", *COLUMNS, "subject_kind"))
-    about = decisions.filter(pl.col("subject_kind") == "request").rename({"subject": "request"})
+    is_about = decisions["subject_kind"] == "request"
+    about = only(decisions.drop("subject_kind"), is_about).rename({"subject": "request"})
     lifecycle = order.rows("lifecycle", EVENTS)
     return {"decisions": about.select("request", "seq", *COLUMNS), "lifecycle": lifecycle}
 

@@ -71,10 +71,13 @@ class Cache:
             return "it belongs to someone else"
         return "others may write there" if found.st_mode & 0o022 else None
 
-    def find(self, name: str, opened: Callable[[Path], Found]) -> Found | None:
+    def find(
+        self, name: str, opened: Callable[[Path], Found], *, is_new: bool = False
+    ) -> Found | None:
         """Open the entry of a name, such as `<key>.trace`, or drop it where it is damaged.
 
-        No other process drops it while what was opened lives.
+        No other process drops it while what was opened lives. One that is new, as `keep` has just
+        said, is not read once more to see that it is whole.
         """
         entry = self.folder / name
         if not entry.is_dir():
@@ -84,7 +87,8 @@ class Cache:
         except OSError:
             return None
         try:
-            _verify(entry)
+            if not is_new:
+                _verify(entry)
             found = opened(entry)
         except _FAILURES:
             os.close(lock)
@@ -95,9 +99,9 @@ class Cache:
             os.utime(entry)
         return found
 
-    def keep(self, name: str, write: Callable[[Path], None]) -> None:
-        """Write an entry where that can be done, and make room for it."""
-        draft = None
+    def keep(self, name: str, write: Callable[[Path], None]) -> bool:
+        """Write an entry where that can be done, and make room for it; tells whether it was."""
+        draft, is_there = None, False
         try:
             draft = Path(tempfile.mkdtemp(".tmp", f".{name}.", self.folder))
             os.close(_locked(draft, fcntl.LOCK_EX))  # where there are no locks, nothing is kept
@@ -106,12 +110,14 @@ class Cache:
             (draft / _SUMS).write_text(json.dumps(sums))
             if _num_bytes(draft) <= self.most_bytes:
                 draft.rename(self.folder / name)
+                is_there = True
         except _FAILURES:
             pass  # no room, no permission, or another process was faster
         finally:
             if draft is not None:
                 shutil.rmtree(draft, ignore_errors=True)
         self._make_room(name)
+        return is_there
 
     def entries(self) -> list[Entry]:
         """List what is kept, the least recently used first."""

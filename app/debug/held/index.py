@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -27,11 +28,11 @@ from stepscope.app.debug.held.queue_spans import queue_spans
 from stepscope.app.debug.held.queues import queue_events
 from stepscope.app.debug.reasons import SOUGHT, told_reasons
 from stepscope.app.debug.step_batches import in_order
-from stepscope.app.timeline.lanes.bounds import bounds_of
+from stepscope.app.timeline.lanes.bounds import DURATIONS, TIMED, bounds_of
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.derive.order_runs import OrderRuns
 from stepscope.ingest.derive.states import is_list_of_arrivals
-from stepscope.ingest.frames import without_nulls
+from stepscope.ingest.frames import only, without_nulls
 from stepscope.ingest.schema import BY_NAME, OF_STATE
 from stepscope.ingest.trace import Trace
 
@@ -51,6 +52,7 @@ NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index")
 Frames = Mapping[str, pl.DataFrame] | None
 Part = Mapping[str, FlatRows] | None
 Index = Mapping[str, Part]
+Finder = Callable[[pl.Series], ByName]
 Used = TypeVar("Used")
 READ = tuple(table.name for table in OF_STATE)
 OF_RUNS = ("places", "times", "steps")
@@ -73,6 +75,7 @@ class Made:
         self.order = Order(trace, rank)
         self._by_request: ByName | None = None
         self._seeking = Lock()
+        self._resources: set[str] | None = None
 
     def parts(self, use: Callable[[str, Part], Used]) -> dict[str, Used]:
         """Make each part, and use it at once: two at a time, as each takes memory."""
@@ -102,7 +105,9 @@ class Made:
 
     def of_order(self) -> Frames:
         """The runs of the order, whether it was recorded, and how far the whole trace reaches."""
-        runs, (first_ns, end_ns) = self.order.runs, bounds_of(self.trace)
+        runs = self.order.runs
+        read = {table: self._of_all_ranks(table) for table in TIMED if table in READ}
+        first_ns, end_ns = bounds_of(self.trace, read)
         return {
             "bounds": pl.DataFrame({"first_ns": [first_ns], "end_ns": [end_ns]}),
             "places": pl.DataFrame({"first": runs.first, "last": runs.last}),
@@ -110,6 +115,14 @@ class Made:
             "steps": pl.DataFrame({"step_from": runs.step_from, "step": runs.step}),
             "how": pl.DataFrame({"is_recorded": [int(self.order.is_recorded)]}),
         }
+
+    def _of_all_ranks(self, table: str) -> pl.LazyFrame:
+        """Times of a table: of this rank as they were put into the order, of others as they lie."""
+        columns = ["ts_ns", *([DURATIONS[table]] if table in DURATIONS else [])]
+        others = self.trace.table(table).filter(pl.col("rank") != self.rank).drop_nulls("ts_ns")
+        return pl.concat(
+            [self.order.rows(table, columns).lazy().select(columns), others.select(columns)]
+        )
 
     def of_steps(self) -> Frames:
         """When each step's batch was formed, and what is told of the steps themselves."""
@@ -120,12 +133,10 @@ class Made:
         """What was decided about requests."""
         return told_reasons(self.order)
 
-    def by_request(self) -> ByName:
+    def by_request(self, requests: pl.Series) -> ByName:
         """Which rows of `lifecycle` are of which request; found once, whichever thread asks."""
         with self._seeking:
-            if self._by_request is None:
-                requests = self.order.rows("lifecycle", ["request"])["request"]
-                self._by_request = ByName.of(requests)
+            self._by_request = self._by_request or ByName.of(requests)
             return self._by_request
 
     def of_batches(self) -> Frames:
@@ -139,16 +150,17 @@ class Made:
 
         The same goes for arrivals alone: nobody says when they left the queue.
         """
-        told = self.rows("lifecycle")
+        every = self.order.rows("lifecycle", STATE_COLUMNS["lifecycle"])
+        told = without_nulls(every, ["request"])
         is_known = len(told) or has_only_empty_queues(self.trace, self.rank)
         if not is_known or is_list_of_arrivals(self.trace):
             return None
         orders = self.rows("queue_order")
-        found = self.by_request()
+        if len(orders):
+            return queue_events(told, orders)
         # Rows without a request are no events of a queue.
-        by_request = found if len(told) == len(found.places) else None
-        spans = None if len(orders) else queue_spans(told, by_request)
-        return spans or queue_events(told, orders)
+        by_request = self.by_request(every["request"]) if len(told) == len(every) else None
+        return queue_spans(told, by_request) or queue_events(told, orders)
 
     def of_slots(self) -> Frames:
         """Who held which slot."""
@@ -164,7 +176,11 @@ class Made:
         return given_spans(spans) if len(spans) else None
 
     def _pool(self, resource: str, *, is_free: bool) -> Frames:
-        rows = self.rows("allocations").filter(pl.col("resource") == resource)
+        if self._resources is not None and resource not in self._resources and not is_free:
+            return None
+        every = self.rows("allocations")
+        self._resources = {*every["resource"].unique()}
+        rows = only(every, every["resource"] == resource)
         return {"holds": holds_of(rows)} if len(rows) or is_free else None
 
 
@@ -186,13 +202,13 @@ def made_in_memory(trace: Trace, rank: int) -> Index:
     return Made(trace, rank).parts(lambda _, part: part)
 
 
-def laid_out(part: Frames, found: Mapping[str, Callable[[], ByName]] | None = None) -> Part:
-    """The frames of a part as flat rows; `found` gives where those sought in a table are."""
+def laid_out(part: Frames, finders: Mapping[str, Finder] = MappingProxyType({})) -> Part:
+    """The frames of a part as flat rows; `finders` say of some tables where those sought are."""
     if part is None:
         return None
-    known = {name: found[name]() for name in part if name in found} if found else {}
+    found = {name: find(part[name][SOUGHT[name]]) for name, find in finders.items() if name in part}
     return {
-        name: FlatRows.of(rows, SOUGHT.get(name), known.get(name)) for name, rows in part.items()
+        name: FlatRows.of(rows, SOUGHT.get(name), found.get(name)) for name, rows in part.items()
     }
 
 

@@ -37,8 +37,8 @@ def index_of(trace: Trace, rank: int) -> Index:
     cache, name = place
     if found := cache.find(name, mapped):
         return found
-    cache.keep(name, lambda folder: write(folder, Made(trace, rank)))
-    return cache.find(name, mapped) or made_in_memory(trace, rank)
+    is_new = cache.keep(name, lambda folder: write(folder, Made(trace, rank)))
+    return cache.find(name, mapped, is_new=is_new) or made_in_memory(trace, rank)
 
 
 def write(folder: Path, made: Made) -> None:

@@ -12,11 +12,14 @@ import polars as pl
 from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.following import codes, next_place, seq_of
 from stepscope.app.debug.held.narrow_numbers import searched, within
+from stepscope.ingest.frames import only
 
 TAKING = ("claim", "move")
 ENDING = ("release", "let-go")
 HANDS = (*TAKING, "share", *ENDING)
 """What changes who holds something: that a block is cached or copied does not."""
+CODES = {op: code for code, op in enumerate(HANDS, 1)}
+"""A number for each, in the order of HANDS: those that take come first, those that end last."""
 
 
 class Pool:
@@ -43,7 +46,8 @@ def holds_of(allocations: pl.DataFrame) -> pl.DataFrame:
     The rows are those of one rank and resource, in the order of their `seq`. No earlier row is
     held at `last_until` or later.
     """
-    rows = allocations.filter(pl.col("op").is_in(HANDS)).with_row_index("place")
+    op = allocations["op"].replace_strict(CODES, default=0, return_dtype=pl.Int8)
+    rows = only(allocations.with_columns(op=op), op > 0).with_row_index("place")
     holds = _holds(rows)
     until = seq_of(holds["until"].to_numpy(), rows["seq"].to_numpy())
     frame = pl.DataFrame({"from": holds["seq"], "until": until})
@@ -58,7 +62,8 @@ def _holds(rows: pl.DataFrame) -> pl.DataFrame:
     """
     rows = _with_moved(rows)
     place = rows["place"].cast(pl.Int64).to_numpy()
-    ends, takes = (rows["op"].is_in(ops).to_numpy() for ops in (ENDING, TAKING))
+    op = rows["op"].to_numpy()
+    ends, takes = op >= CODES["release"], op <= CODES["move"]
     number, owner = codes(rows["id"]), codes(rows["owner"])
     released = next_place(number * (int(owner.max(initial=0)) + 1) + owner, ends, place)
     until = np.minimum(released, next_place(number, takes, place))
@@ -67,14 +72,14 @@ def _holds(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _with_moved(rows: pl.DataFrame) -> pl.DataFrame:
     """Add to each move the release of what its owner had; a slot that is not told is its last."""
-    moves = rows.filter(pl.col("op") == "move")
+    moves = rows.filter(pl.col("op") == CODES["move"])
     if not len(moves):
         return rows
-    takes = rows.filter(pl.col("op").is_in(TAKING), pl.col("resource") == "slot")
+    takes = rows.filter(pl.col("op") <= CODES["move"], pl.col("resource") == "slot")
     had = takes.select("place", had=pl.col("id").shift(1).over("owner"))
     left = (
         moves.join(had, on="place", how="left")
-        .with_columns(id=pl.coalesce("source", "had"), op=pl.lit("release"))
+        .with_columns(id=pl.coalesce("source", "had"), op=pl.lit(CODES["release"], pl.Int8))
         .drop("had")
         .drop_nulls("id")
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from stepscope.app.timeline.lanes.lane import clipped, end_of, placeable
@@ -12,9 +14,13 @@ DURATIONS = {"steps": "dur_ns", "spans": "dur_ns"}
 TIMED = ("steps", "batch_rows", "lifecycle", "decisions", "core_spans", "spans", "counters")
 
 
-def bounds_of(trace: Trace) -> tuple[int, int]:
-    """[first, last) of all that a trace can show, instants too; EMPTY where it has nothing."""
-    found = pl.collect_all([_extent(trace, table) for table in TIMED])
+def bounds_of(trace: Trace, read: Mapping[str, pl.LazyFrame] | None = None) -> tuple[int, int]:
+    """[first, last) of all that a trace can show, instants too; EMPTY where it has nothing.
+
+    `read` has the rows of some tables that have a rank and a time, where these were read before.
+    """
+    rows = {table: placeable(trace, table) for table in TIMED} | {**(read or {})}
+    found = pl.collect_all([_extent(rows[table], table) for table in TIMED])
     known = [extent.row(0) for extent in found if extent["first"][0] is not None]
     if not known:
         return EMPTY
@@ -22,7 +28,7 @@ def bounds_of(trace: Trace) -> tuple[int, int]:
     return first, max(extent[1] for extent in known)
 
 
-def _extent(trace: Trace, table: str) -> pl.LazyFrame:
+def _extent(rows: pl.LazyFrame, table: str) -> pl.LazyFrame:
     start = pl.col("ts_ns")
     last = [clipped(start.max()) + 1]
     if table in DURATIONS:
@@ -30,4 +36,4 @@ def _extent(trace: Trace, table: str) -> pl.LazyFrame:
     if table == "core_spans":
         last.append(clipped(pl.col("end_ns").max()))
         start = pl.min_horizontal(start, "dispatch_ns")
-    return placeable(trace, table).select(first=clipped(start.min()), last=pl.max_horizontal(last))
+    return rows.select(first=clipped(start.min()), last=pl.max_horizontal(last))

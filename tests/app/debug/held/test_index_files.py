@@ -13,8 +13,10 @@ import pytest
 
 from stepscope.app.debug import Session
 from stepscope.app.debug.held import index_files
-from stepscope.app.debug.held.index import Made
+from stepscope.app.debug.held.index import Made, bounds_in, made_in_memory
+from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.storage import cache as storage_cache
 from stepscope.ingest.storage.cache import Cache, users_cache
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
@@ -91,6 +93,32 @@ def test_every_rank_has_an_index_of_its_own(tmp_path: Path, cache: Cache) -> Non
         assert (first.moments.steps, first.state.waiting) == ([7], None)
         assert (other.moments.steps, other.state.waiting) == ([8], ("b", "a"))
     assert len(cache.entries()) == 2
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_index_says_how_far_the_whole_trace_reaches(rank: int) -> None:
+    steps = [
+        {"rank": 0, "step": 1, "ts_ns": 100, "dur_ns": 7, "kind": "decode"},
+        {"rank": 1, "step": 1, "ts_ns": 150, "dur_ns": 200, "kind": "decode"},
+    ]
+    came = [{"rank": 0, "ts_ns": 3, "request": "a", "event": "arrive"}]
+    trace = trace_of(steps=steps, lifecycle=came)
+
+    assert bounds_in(made_in_memory(trace, rank)) == bounds_of(trace) == (3, 350)
+
+
+def test_a_new_index_is_not_read_once_more(
+    sample_traces: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[Path] = []
+    monkeypatch.setattr(storage_cache, "_verify", checked.append)
+    path = sample_traces / "fcfs-preemption-before.trace"
+
+    Session(Trace.open(path))
+    assert not checked
+
+    Session(Trace.open(path))
+    assert checked == [cache.entries()[0].folder]
 
 
 def test_a_trace_that_changed_has_another_index(tmp_path: Path, cache: Cache) -> None:
