@@ -14,6 +14,7 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import Lane, end_of, placeable
 from stepscope.app.timeline.lanes.steps import known_steps
 from stepscope.app.timeline.lanes.subjects import STEPS, Places
+from stepscope.app.timeline.lanes.tracks import PYTHON_FUNCTION
 from stepscope.app.timeline.picture import Ref, SpanView
 from stepscope.ingest.trace import Trace
 
@@ -128,9 +129,14 @@ class Finder:
 
     def _spans(self, wanted: str) -> Iterator[Hit]:
         spans = placeable(self._trace, "spans", "track").select(
-            "ref", "rank", "track", "name", "ts_ns", end=pl.col("ts_ns") + pl.col("dur_ns")
-        )
-        yield from self._firsts("span", "spans", "track", _named(spans, wanted))
+            "ref", "rank", "track", "name", "category", "ts_ns",
+            end=pl.col("ts_ns") + pl.col("dur_ns"),
+        )  # fmt: skip
+        named = _named(spans, wanted)
+        is_python = pl.col("category").eq_missing(PYTHON_FUNCTION)
+        yield from self._firsts("span", "spans", "track", named.filter(~is_python))
+        functions = named.filter(is_python).rename({"track": "python"})
+        yield from self._firsts("span", "spans", "python", functions)
 
     def _firsts(self, kind: str, table: str, subject: str, named: pl.LazyFrame) -> Iterator[Hit]:
         """One hit for each name: its first occurrence."""

@@ -12,6 +12,7 @@ import polars as pl
 from stepscope.app import palette
 from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
 from stepscope.app.timeline.lanes.recomputed import with_recomputed
+from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.span_index import Section
 from stepscope.ingest.trace import Trace
 
@@ -44,9 +45,8 @@ def load_of(trace: Trace, sections: Sequence[Section], edges: Ints) -> LoadOverT
         )
     if "steps" in by_name and _has_tokens(trace):
         return _tokens(trace, edges)
-    if "tracks" in by_name:
-        shades = range(palette.SPAN, len(palette.STATES))
-        return _scaled(_busy(by_name["tracks"], edges, "spans", shades))
+    if tracks := [section for name, section in by_name.items() if name in SAYS]:
+        return _scaled(_of_tracks(tracks, edges))
     return LoadOverTime("nothing", (), np.zeros((0, len(edges) - 1), np.float32))
 
 
@@ -65,6 +65,20 @@ def _busy(section: Section, edges: Ints, what: str, states: Sequence[int]) -> Lo
     whole = np.diff(edges) * len(lanes)
     shares = np.array([busy[state] / whole for state in shown], np.float32)
     return LoadOverTime(what, shown, shares.reshape(len(shown), len(edges) - 1))
+
+
+def _of_tracks(sections: Sequence[Section], edges: Ints) -> LoadOverTime:
+    """Time of spans by their shades, over all lanes of tracks."""
+    shades = range(palette.SPAN, len(palette.STATES))
+    loads = [_busy(section, edges, "spans", shades) for section in sections]
+    num_lanes = [len(section.index.offsets) - 1 for section in sections]
+    shares = np.zeros((len(shades), len(edges) - 1), np.float32)
+    for load, lanes in zip(loads, num_lanes, strict=True):
+        for state, share in zip(load.states, load.shares, strict=True):
+            shares[state - palette.SPAN] += share * lanes
+    shown = shares.any(axis=1)
+    states = tuple(palette.SPAN + place for place in np.flatnonzero(shown).tolist())
+    return LoadOverTime("spans", states, shares[shown])
 
 
 def _has_tokens(trace: Trace) -> bool:

@@ -19,7 +19,14 @@ from stepscope.app.timeline.lanes.lane import TABLES, Ints, Lane, LaneName, Lane
 from stepscope.app.timeline.lanes.requests import request_lanes
 from stepscope.app.timeline.lanes.steps import step_lanes
 from stepscope.app.timeline.lanes.subjects import Places
-from stepscope.app.timeline.lanes.tracks import track_lanes
+from stepscope.app.timeline.lanes.tracks import (
+    COLLECTIVES,
+    OTHERS,
+    PYTHON,
+    STREAMS,
+    THREADS,
+    track_sections,
+)
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.span_index import (
@@ -34,12 +41,15 @@ from stepscope.ingest.trace import Trace
 if TYPE_CHECKING:
     from stepscope.analyzers.findings.finding import Finding
 
-SECTIONS: tuple[tuple[str, str, Callable[[Trace, int], LaneSpans]], ...] = (
-    ("steps", "steps", step_lanes),
-    ("core groups", "spans", core_lanes),
-    ("requests", "spans", request_lanes),
-    ("tracks", "spans", track_lanes),
-)
+OF_TABLES: dict[str, Callable[[Trace, int], LaneSpans]] = {
+    "steps": step_lanes,
+    "core groups": core_lanes,
+    "requests": request_lanes,
+}
+SECTIONS = (
+    "steps", "core groups", STREAMS, COLLECTIVES, "requests", THREADS, OTHERS, PYTHON,
+)  # fmt: skip
+"""The order of the sections, in both fronts and in every trace; counters stand below."""
 MAX_LISTED = 64
 Side = Literal["left", "right"]
 """Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
@@ -59,8 +69,12 @@ class Timeline:
         self.lanes: tuple[Lane, ...] = ()
         self._names: list[LaneName] = []
         self._sections: list[Section] = []
-        for name, kind, lay_out in SECTIONS:
-            self._add_section(name, kind, lay_out(trace, self.bounds[1]))
+        tracks = track_sections(trace, self.bounds[1])
+        for name in SECTIONS:
+            if name in OF_TABLES:
+                self._add_section(name, OF_TABLES[name](trace, self.bounds[1]))
+            elif name in tracks:
+                self._add_section(name, tracks[name])
         self._counters: dict[int, Counter] = {}
         self._add_counters(counters(trace))
 
@@ -73,6 +87,12 @@ class Timeline:
     def outline(self) -> tuple[Row, ...]:
         """All rows that the lanes can stand in, in order."""
         return outline(self.lanes)
+
+    @cached_property
+    def collapsed_at_first(self) -> frozenset[str]:
+        """The sections that are collapsed until they are asked for, where there are others."""
+        sections = {lane.section for lane in self.lanes}
+        return frozenset({PYTHON}) if sections > {PYTHON} else frozenset()
 
     @cached_property
     def kinds(self) -> frozenset[int]:
@@ -204,11 +224,12 @@ class Timeline:
 
     # ── building ─────────────────────────────────────────────────────────────────────────────
 
-    def _add_section(self, section: str, kind: str, found: LaneSpans) -> None:
+    def _add_section(self, section: str, found: LaneSpans) -> None:
         if not found.names:
             return
         spans, num_sublanes = in_sublanes(found.spans, len(found.names))
         first_lane = len(self.lanes)
+        kind = "steps" if section == "steps" else "spans"
         self._add_lanes(section, kind, found.names, num_sublanes)
         index = SpanIndex(spans, int(num_sublanes.sum()))
         self._sections.append(Section(section, first_lane, index))

@@ -21,6 +21,7 @@ from stepscope.app.palette import (
     WAITING,
     State,
 )
+from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.model import Timeline
 
 ORDER = (
@@ -40,7 +41,7 @@ def states_in(
 ) -> list[tuple[State, str]]:
     """The states that the spans of a section show in this trace, each with its name there."""
     named = NAMES.get(section, {})
-    kinds = timeline.kinds_of(section) if section != "tracks" else frozenset()
+    kinds = timeline.kinds_of(section) if section not in SAYS else frozenset()
     return [
         (STATES[kind], named.get(kind, "unknown" if kind == UNKNOWN else STATES[kind].name))
         for kind in ORDER

@@ -88,7 +88,11 @@ class StepscopeApp(App[None]):
     @on(Opening.Opened)
     def _take_models(self, event: Opening.Opened) -> None:
         models = event.models
-        view = Navigator(models.timeline, composition=models.composition)
+        view = Navigator(
+            models.timeline,
+            composition=models.composition,
+            collapsed=set(models.timeline.collapsed_at_first),
+        )
         self.opened = Opened(self.trace, models, view)
         if self.result is not None:
             self._take(self.result)

@@ -50,7 +50,7 @@ class Resolved:
             "at": self.cursor[1],
             "pin": view.pin,
             "hide": view.hide,
-            "collapse": view.collapse,
+            "collapse": sorted(_collapsed(loaded, view)),
             "mark": view.mark,
             "begun": view.begun,
             "finding": view.finding,
@@ -150,7 +150,7 @@ def _navigator(loaded: LoadedTrace, view: View) -> Navigator:
         loaded.result.findings,
         composition=loaded.composition,
         pins=list(view.pin),
-        collapsed=set() if view.t else set(view.collapse),
+        collapsed=set() if view.t else _collapsed(loaded, view),
         hidden={at for at, state in enumerate(STATES) if state.name in view.hide},
     )
     mark = view.mark and (view.mark[0] + origin, view.mark[1] + origin)
@@ -160,8 +160,13 @@ def _navigator(loaded: LoadedTrace, view: View) -> Navigator:
     if view.t:  # an address as it was left, and not a jump, which may let go of the mark
         navigator.mark = mark
         navigator.viewport = Viewport(view.t[0] + origin, view.t[1] + origin)
-        navigator.collapsed = set(view.collapse)
+        navigator.collapsed = _collapsed(loaded, view)
     return navigator
+
+
+def _collapsed(loaded: LoadedTrace, view: View) -> set[str]:
+    """What is collapsed: an address spells what is otherwise than at first."""
+    return set(loaded.timeline.collapsed_at_first.symmetric_difference(view.collapse))
 
 
 def _select(loaded: LoadedTrace, view: View, navigator: Navigator) -> None:
@@ -201,7 +206,7 @@ def _resolved(
         begun=None if navigator.mark_from is None else navigator.mark_from - origin,
         pin=tuple(navigator.pins),
         hide=tuple(STATES[state].name for state in sorted(navigator.hidden)),
-        collapse=tuple(sorted(navigator.collapsed)),
+        collapse=tuple(sorted(navigator.collapsed ^ loaded.timeline.collapsed_at_first)),
     )
     step = _step_of(loaded, view, navigator)
     return Resolved(replace(view, step=step), cursor, navigator.selection)

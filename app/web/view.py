@@ -35,6 +35,8 @@ class View:
     about in the step: a request, or as in `task 5`. `sort` is a column, with `-` before it
     for the largest first.
 
+    `collapse` names what is otherwise than at first: collapsed, or expanded where it was collapsed.
+
     `stop` is what is looked for, `break` in an address, in the words of the prompt's `break`, and
     `value` what is drawn over the run, in those of its `value`.
     Who stands between steps stands behind the change `seq`, or at the time `ts`; `step` is then the

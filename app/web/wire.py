@@ -19,6 +19,7 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
 from stepscope.app.timeline.keymap import KEYMAP, STOPS
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
+from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.section_states import states_in
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
 from stepscope.app.web.loaded import LoadedTrace
@@ -50,6 +51,7 @@ def model(loaded: LoadedTrace) -> Json:
         ],
         "findings": [_mark(loaded, key) for key in loaded.findings],
         "length": loaded.length,
+        "collapsed": sorted(loaded.timeline.collapsed_at_first),
         "keymap": [asdict(key) for key in (*KEYMAP, *STOPS)],
         "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},
     }
@@ -86,7 +88,7 @@ def notes(loaded: LoadedTrace) -> dict[str, str]:
         "steps": f"batch rows{tokens}",
         "core groups": f"{NAMES_OF_CORES} · hatched: held, waiting for its group",
         "requests": " · ".join(name for _, name in states_in("requests", loaded.timeline)),
-        "tracks": "processes, threads and streams",
+        **SAYS,
     }
 
 

@@ -1,14 +1,22 @@
-"""The tracks: spans of processes, threads and streams, what is nested below what encloses it."""
+"""The tracks: spans of processes, threads and streams, what is nested below what encloses it.
+
+A profile has them by what they are of: the streams of each device, those on which collectives run
+alone, the threads of the CPU, and the Python functions of all threads, apart from what they call.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
+from stepscope.analyzers.latency.kernel_kinds import kind_of
 from stepscope.app import palette
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import (
     LaneName,
     LaneSpans,
+    Subject,
     clipped,
     end_of,
     ordered,
@@ -16,13 +24,36 @@ from stepscope.app.timeline.lanes.lane import (
     several_ranks,
     span_rows,
 )
+from stepscope.ingest.derive.launches import GPU_ANNOTATION, ON_DEVICE
 from stepscope.ingest.trace import Trace
 
+STREAMS, COLLECTIVES, THREADS, OTHERS, PYTHON = (
+    "GPU streams", "collectives", "CPU threads", "tracks", "Python",
+)  # fmt: skip
+SAYS: Mapping[str, str] = {
+    STREAMS: "kernels and copies, by device and stream",
+    COLLECTIVES: "streams on which collectives run alone",
+    THREADS: "operations, annotations and calls, by thread",
+    OTHERS: "processes, threads and streams",
+    PYTHON: "Python functions, by thread",
+}
+"""The sections of tracks, and what is in each."""
+PYTHON_FUNCTION = "python_function"
+OF_THREADS = (
+    "cpu_op", "user_annotation", "cpu_instant_event", "overhead", "nvtx", "operator",
+    "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "hip_api", "runtime", "driver",
+)  # fmt: skip
+"""Categories of what a thread of the CPU does, in small letters."""
+NUMBERED = r" #[0-9]+$"
+"""What the reader adds to the name of a track whose slices overlap in part."""
 KEY = ["rank", "track"]
 
 
-def track_lanes(trace: Trace, last_ns: int) -> LaneSpans:
-    """Lay out `spans`; a slice that never ended reaches `last_ns`, an instant is 0 ns long."""
+def track_sections(trace: Trace, last_ns: int) -> dict[str, LaneSpans]:
+    """Lay out `spans` by section; a slice that never ended reaches `last_ns`, an instant is 0 ns.
+
+    Every span is on one lane.
+    """
     never_ended = pl.col("form") == "unfinished"
     dur_ns = pl.when(never_ended).then(pl.col("dur_ns")).otherwise(pl.col("dur_ns").fill_null(0))
     spans = (
@@ -39,13 +70,52 @@ def track_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     categories = spans["category"].unique().to_list()
     shades = [palette.shade(category) for category in categories]
     state = pl.col("category").replace_strict(categories, shades, return_dtype=pl.UInt8)
+    placed = spans.with_columns(state=state).join(_sections(trace), on=KEY)
+    section = pl.when(category=PYTHON_FUNCTION).then(pl.lit(PYTHON)).otherwise("section")
+    by_section = placed.with_columns(section=section).partition_by("section", as_dict=True)
+    ranks = spans["rank"].unique().to_list()
+    return {
+        name: _laid_out(by_section[name,], ranks, name) for name in SAYS if (name,) in by_section
+    }
+
+
+def _laid_out(spans: pl.DataFrame, ranks: list[int], section: str) -> LaneSpans:
     lanes = ordered(spans.select(KEY).unique())
-    ranks = lanes["rank"].unique().to_list()
-    names = tuple(_name(rank, track, ranks) for rank, track in lanes.select(KEY).iter_rows())
-    placed = spans.with_columns(state=state).join(lanes, on=KEY)
-    return LaneSpans(names, span_rows(placed, "spans"))
+    named = lanes.select(KEY).iter_rows()
+    names = tuple(_name(rank, track, ranks, section) for rank, track in named)
+    return LaneSpans(names, span_rows(spans.join(lanes, on=KEY), "spans"))
 
 
-def _name(rank: int, track: str, ranks: list[int]) -> LaneName:
+def _sections(trace: Trace) -> pl.DataFrame:
+    """The section of each track, by what else than Python functions is on it."""
+    base = pl.col("track").str.replace(NUMBERED, "")
+    category = pl.col("category").str.to_lowercase().fill_null("")
+    on_device = category.is_in(ON_DEVICE)
+    named = pl.when(on_device).then("name")
+    seen = trace.spans.select(*KEY, category, name=named).drop_nulls(KEY).unique().collect()
+    seen = seen.with_columns(base.alias("base"))
+    is_collective = (kind_of(pl.col("name"), pl.col("category")) == "communication").fill_null(
+        value=False
+    )
+    executed = pl.col("category").is_in(ON_DEVICE)
+    of = seen.group_by("rank", "base").agg(
+        is_alone=is_collective.filter(executed).all() & executed.any(),
+        is_stream=(executed | (pl.col("category") == GPU_ANNOTATION)).any(),
+        is_thread=pl.col("category").is_in(OF_THREADS).any(),
+    )
+    section = (
+        pl.when("is_alone").then(pl.lit(COLLECTIVES))
+        .when("is_stream").then(pl.lit(STREAMS))
+        .when("is_thread").then(pl.lit(THREADS))
+        .otherwise(pl.lit(OTHERS))
+    )  # fmt: skip
+    tracks = seen.select(*KEY, "base").unique()
+    return tracks.join(of, on=["rank", "base"]).select(*KEY, section=section)
+
+
+def _name(rank: int, track: str, ranks: list[int], section: str) -> LaneName:
     group, _, label = plain(track).rpartition(" / ")
-    return LaneName(rank, several_ranks(group, rank, ranks), label, (("track", track),))
+    about: tuple[Subject, ...] = (("track", track),)
+    if section == PYTHON:
+        about = (("python", track), *about)
+    return LaneName(rank, several_ranks(group, rank, ranks), label, about)

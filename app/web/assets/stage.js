@@ -227,7 +227,8 @@ function pin(id) {
 function collapse(key) {
   if (!key) return;
   view.collapse = toggled(view.collapse, key);
-  changed({ collapse: view.collapse.map(encodeURIComponent).join(",") });
+  const otherwise = [...model().collapsed, ...view.collapse].filter((each) => model().collapsed.includes(each) !== view.collapse.includes(each));
+  changed({ collapse: otherwise.map(encodeURIComponent).join(",") });
 }
 
 /** @param {string} name  of a state */

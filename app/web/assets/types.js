@@ -42,6 +42,7 @@
  * @property {State[]} states
  * @property {Finding[]} findings
  * @property {number} length
+ * @property {string[]} collapsed  at first
  * @property {Key[]} keymap
  * @property {Factors} factors */
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from stepscope.analyzers.check.run import check
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane
+from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.web.loaded import LoadedTrace
 from tests.app.both_fronts.looked import Looked, Row
 from tests.traces import trace_of
@@ -26,7 +27,7 @@ def tracks_of(run: Looked) -> dict[tuple[int, str], list[Row]]:
 
 def lanes_of(run: Looked) -> dict[tuple[int, str], list[Lane]]:
     """Lanes by rank and the name of the track."""
-    lanes = [lane for lane in run.timeline.lanes if lane.section == "tracks"]
+    lanes = [lane for lane in run.timeline.lanes if lane.section in SAYS]
     several = len({lane.rank for lane in lanes}) > 1
     found: dict[tuple[int, str], list[Lane]] = {}
     for lane in lanes:

@@ -11,6 +11,7 @@ import pytest
 from stepscope.app.debug import Session
 from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.lanes.lane import natural
+from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.ingest.trace import Trace
 from tests.app.timeline.drawn_lanes import drawn, spans_of
 from tests.traces import trace_of
@@ -130,7 +131,7 @@ def test_nested_spans_lie_below_each_other_and_instants_are_kept() -> None:
         counters=[{"ts_ns": 399, "name": "memory", "value": 1.0}],
     )
 
-    lanes = drawn(Timeline.of(trace), "tracks")
+    lanes = drawn(Timeline.of(trace), "CPU threads")
 
     times = {
         lane: [(start, end, name) for start, end, _, name in spans] for lane, spans in lanes.items()
@@ -250,7 +251,7 @@ def test_every_span_of_a_real_profile_is_on_the_timeline_once(shared_data: Path,
     shown = [
         span
         for lane in timeline.lanes
-        if lane.section == "tracks"
+        if lane.section in SAYS
         for span in timeline.spans(lane.id, *timeline.bounds, 10**6)
     ]
 

@@ -133,3 +133,17 @@ def test_in_an_empty_trace_every_jump_stays(verb: str) -> None:
 
     assert resolved.view.sel is None
     assert resolved.t == (0, loaded.length)
+
+
+def test_an_address_spells_what_is_collapsed_otherwise_than_at_first() -> None:
+    python = {"track": "CPU / thread 1", "category": "python_function", "name": "main", "dur_ns": 9}
+    loaded = loaded_of(
+        trace_of(spans=[python, {**python, "category": "cpu_op", "name": "aten::mm"}])
+    )
+
+    at_first, expanded = resolve(loaded, ""), resolve(loaded, "?collapse=Python,CPU%20threads")
+
+    assert at_first.as_props(loaded)["collapse"] == ["Python"]
+    assert "collapse" not in at_first.view.spell()
+    assert expanded.as_props(loaded)["collapse"] == ["CPU threads"]
+    assert expanded.view.collapse == ("CPU threads", "Python")

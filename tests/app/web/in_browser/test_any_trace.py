@@ -66,6 +66,21 @@ def test_bare_spans_of_a_profiler_are_shown(visit: Open, shared_data: Path) -> N
     assert page.locator("#pinned .row").count() == 1
 
 
+def test_python_is_collapsed_below_the_threads_and_a_click_expands_it(visit: Open) -> None:
+    python = {"track": "CPU / thread 1", "category": "python_function", "name": "main", "dur_ns": 9}
+    opened = visit(trace_of(spans=[python, {**python, "category": "cpu_op", "name": "aten::mm"}]))
+
+    page = opened.go()
+    lanes = page.locator("#names .row.lane")
+    expect(lanes).to_have_count(1)
+    page.locator("#names .row.section", has_text="Python").click()
+    opened.settle()
+    expect(lanes).to_have_count(2)
+    page.reload()
+    opened.settle()
+    expect(lanes).to_have_count(2)
+
+
 @pytest.mark.parametrize(
     ("name", "position"),
     [
