@@ -43,7 +43,7 @@ class AttachedScheduler:
         self._blocks = KVBlocks(scheduler.kv_cache_manager, self.hooks)
         self._batches = Batches(scheduler, recording)
         self._left = LeftBehind(scheduler, self._line, recording)
-        self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks)
+        self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks, self._now_ns)
         self._under_way: deque[Formed] = deque()
         self._num_disturbed, self._watches_sessions = 0, False
         self._preemptions = Preemptions(scheduler, self._blocks)
@@ -212,7 +212,8 @@ class AttachedScheduler:
         self, ts_ns: int, output: Any, room: tuple[Any, ...] | None, num_waiting: int
     ) -> None:
         """Tell the batch, unless that is the same as before (`room` is None then), who was admitted
-        or preempted, and why others were left out.
+        or preempted, and why others were left out: what one call decides has one time, of when it
+        looked at the first that waits. vLLM takes its own at the call's begin.
         """
         watched, scheduled, preempted = self._watched, output.num_scheduled_tokens, self._preempted
         call = watched.call
@@ -223,6 +224,7 @@ class AttachedScheduler:
         if room is not None:
             formed = self._batches.tell(ts_ns, output, self._num_disturbed, room)
             self._under_way.append(formed)
+        ts_ns = call.began_ns or ts_ns
         if self._blocks.changes:
             self._tell_blocks(ts_ns)
         if preempted:

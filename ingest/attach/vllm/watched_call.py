@@ -19,8 +19,12 @@ class WatchedCall:
     that waits is looked at until the call ends: a step in which nobody waits costs nothing here.
     """
 
-    def __init__(self, scheduler: Any, line: WaitingLine, blocks: KVBlocks, hooks: Hooks) -> None:
+    def __init__(
+        self, scheduler: Any, line: WaitingLine, blocks: KVBlocks, hooks: Hooks,
+        now_ns: Callable[[], int],
+    ) -> None:  # fmt: skip
         self.call = Call()
+        self._now_ns = now_ns
         self._scheduler = scheduler
         self._blocks = blocks
         self._hooks = hooks
@@ -51,6 +55,7 @@ class WatchedCall:
     def begin(self, throttles: bool | None) -> None:
         """A call of the scheduler begins; `throttles` is what it is given."""
         if self.is_blind:
+            self.call.began_ns = self._now_ns()
             self._ran = {request.request_id for request in self._scheduler.running}
         self.call.defers_prefills = False
         if throttles:
@@ -90,6 +95,7 @@ class WatchedCall:
                 return request
             try:
                 if not looked:
+                    self.call.began_ns = self._now_ns()
                     self._watch_allocations()
                 elif sees_taken_out and not looked[-1].was_taken_out:
                     looked.pop()

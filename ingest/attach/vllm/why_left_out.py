@@ -52,6 +52,8 @@ class Call:
     """One call of `schedule`, as far as it is known from what was called in it."""
 
     looked: list[Looked] = field(default_factory=list)
+    began_ns: int = 0
+    """When the first that waits was looked at, by the recorder's clock; 0 where nobody was."""
     preempted: Sequence[str] = ()
     defers_prefills: bool = False
     budget_left: int = 0

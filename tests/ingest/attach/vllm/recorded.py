@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +18,14 @@ from tests.ingest.attach.vllm.stand_in import Request, Scheduler
 class Recorded:
     """An engine's loop around a scheduler; `lines` are what a witness would have written."""
 
-    def __init__(self, folder: Path, scheduler: Any = None, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, scheduler: Any = None, *,
+        now_ns: Callable[[], int] = time.time_ns, **settings: Any,
+    ) -> None:  # fmt: skip
         self.path = folder / "run.trace"
         self.scheduler: Any = scheduler or Scheduler(**settings)
         config = config_of(self.scheduler)
-        recorder = Recorder(self.path, producer="vllm", config=config)
+        recorder = Recorder(self.path, producer="vllm", config=config, now_ns=now_ns)
         self.attached = attach_to(self.scheduler, recorder)
         self.lines: list[dict[str, Any]] = []
 

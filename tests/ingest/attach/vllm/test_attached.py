@@ -10,7 +10,7 @@ import pytest
 
 from stepscope.ingest.trace import Trace
 from tests.ingest.attach.vllm.recorded import Recorded
-from tests.ingest.attach.vllm.stand_in import Request, Status
+from tests.ingest.attach.vllm.stand_in import Request, Scheduler, Status
 from tests.ingest.kineto_files import rows
 from tests.vllm.judging.state import differences
 
@@ -78,6 +78,28 @@ def test_rows_of_a_prompt_in_chunks_say_what_was_computed_and_which_is_the_last(
         ("prefill", 4, 0, False, 10), ("prefill", 4, 4, False, 10), ("prefill", 2, 8, True, 10),
         ("decode", 1, 10, None, 10),
     ]  # fmt: skip
+
+
+def test_a_request_is_admitted_when_the_call_looked_at_it_however_long_that_takes(
+    tmp_path: Path,
+) -> None:
+    now = [10**18]
+    scheduler = Scheduler(num_blocks=32)
+    allocate = scheduler.kv_cache_manager.allocate_slots
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        now[0] += 5_000_000
+        return allocate(*args, **kwargs)
+
+    vars(scheduler.kv_cache_manager)["allocate_slots"] = slow
+    recorded = Recorded(tmp_path, scheduler, now_ns=lambda: now[0])
+    recorded.add(*crowd()[:2])
+    recorded.step()
+    trace = recorded.trace()
+
+    told = [told for told in rows(trace, "lifecycle", "event", "ts_ns") if told[0] == "admit"]
+    assert told == [("admit", 10**18)] * 2
+    assert rows(trace, "steps", "formed_ns") == [10**18 + 10_000_000]
 
 
 def test_what_a_preemption_threw_away_is_computed_again(tmp_path: Path) -> None:
