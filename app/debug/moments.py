@@ -6,6 +6,7 @@ that followed from it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from stepscope.ingest.derive.order_runs import OrderRuns
 from stepscope.ingest.trace import Trace
 
 Times = npt.NDArray[np.int64]
+Ends = tuple[int, int]
 CHANGES = (
     ("lifecycle", "ts_ns"), ("allocations", "ts_ns"), ("queue_order", "ts_ns"),
     ("core_spans", "dispatch_ns"), ("core_spans", "ts_ns"), ("core_spans", "end_ns"),
@@ -40,13 +42,26 @@ class Position(NamedTuple):
     ts_ns: int
 
 
+def ends_of(times: Iterable[pl.LazyFrame]) -> list[Ends]:
+    """The first and the last of each of some frames of times that has any."""
+    ends = (pl.all().min().alias("first"), pl.all().max().alias("last"))
+    frames = pl.collect_all([found.select(ends) for found in times])
+    return [(row[0], row[1]) for frame in frames for row in frame.rows() if None not in row]
+
+
 class Moments:
     """Steps in the order in which their batches were formed, all changes, and all events' times."""
 
     def __init__(
-        self, trace: Trace, rank: int, order: Order | None = None, steps: FlatRows | None = None
+        self,
+        trace: Trace,
+        rank: int,
+        order: Order | None = None,
+        steps: FlatRows | None = None,
+        event_ends: Sequence[Ends] | None = None,
     ) -> None:
-        """Take a rank's order and what `formed_steps` says, where these are known."""
+        """Take a rank's order, what `formed_steps` says, and the ends of CHANGES, where known."""
+        self._event_ends = event_ends
         self._trace = trace
         self._rank = rank
         self._of_rank = pl.col("rank") == rank
@@ -75,9 +90,7 @@ class Moments:
     @cached_property
     def event_bounds(self) -> tuple[int, int] | None:
         """The first and the last time at which something changed, without all between them."""
-        ends = (pl.all().min().alias("first"), pl.all().max().alias("last"))
-        frames = pl.collect_all([found.select(ends) for found in self._times()])
-        known = [row for frame in frames for row in frame.rows() if None not in row]
+        known = [*(ends_of(self._times()) if self._event_ends is None else self._event_ends)]
         if len(self.step_ns):
             known.append((int(self.step_ns.min()), int(self.step_ns.max())))
         if not known:

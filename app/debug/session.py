@@ -17,7 +17,7 @@ from stepscope.app.debug.cores import Cores
 from stepscope.app.debug.detail import StepDetail, detail_of
 from stepscope.app.debug.engine_state import Forming, State
 from stepscope.app.debug.formed import BEFORE_ALL
-from stepscope.app.debug.held.index import STATE_COLUMNS, Part, bounds_in, order_of
+from stepscope.app.debug.held.index import STATE_COLUMNS, Part, bounds_in, events_in, order_of
 from stepscope.app.debug.held.index_files import index_of
 from stepscope.app.debug.held.pools import Pool
 from stepscope.app.debug.held.queue_spans import QueueSpans
@@ -52,7 +52,8 @@ class Session:
         self.bounds_ns = bounds_in(index)
         self.told_steps = (index["steps"] or {})["told"]
         steps = (index["steps"] or {})["formed"]
-        self.moments = Moments(trace, self.rank, order_of(trace, self.rank, index), steps)
+        order, events = order_of(trace, self.rank, index), events_in(index)
+        self.moments = Moments(trace, self.rank, order, steps, events)
         self.reasons = Reasons(**index["reasons"] or {})
         self._batches = Batches(**part) if (part := index["batches"]) is not None else None
         self._queues = _queues(index["queues"])

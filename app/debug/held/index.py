@@ -5,7 +5,7 @@ None stands for a part of which nobody told: that is not the same as one without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from types import MappingProxyType
@@ -26,6 +26,7 @@ from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.pools import holds_of
 from stepscope.app.debug.held.queue_spans import queue_spans
 from stepscope.app.debug.held.queues import queue_events
+from stepscope.app.debug.moments import CHANGES, ends_of
 from stepscope.app.debug.reasons import SOUGHT, told_reasons
 from stepscope.app.debug.step_batches import in_order
 from stepscope.app.timeline.lanes.bounds import DURATIONS, TIMED, bounds_of
@@ -56,6 +57,7 @@ Finder = Callable[[pl.Series], ByName]
 Used = TypeVar("Used")
 READ = tuple(table.name for table in OF_STATE)
 OF_RUNS = ("places", "times", "steps")
+ENDS = ("first_ns", "last_ns")
 AT_ONCE = 2
 
 
@@ -110,11 +112,23 @@ class Made:
         first_ns, end_ns = bounds_of(self.trace, read)
         return {
             "bounds": pl.DataFrame({"first_ns": [first_ns], "end_ns": [end_ns]}),
+            "events": pl.DataFrame(
+                ends_of(self._events()), dict.fromkeys(ENDS, pl.Int64), orient="row"
+            ),
             "places": pl.DataFrame({"first": runs.first, "last": runs.last}),
             "times": pl.DataFrame({"time_from": runs.time_from, "ts_ns": runs.ts_ns}),
             "steps": pl.DataFrame({"step_from": runs.step_from, "step": runs.step}),
             "how": pl.DataFrame({"is_recorded": [int(self.order.is_recorded)]}),
         }
+
+    def _events(self) -> Iterator[pl.LazyFrame]:
+        """The times of all changes, as they were put into the order or as they lie."""
+        for table, column in CHANGES:
+            if table in READ:
+                yield self.order.rows(table, [column]).lazy().select(column)
+            else:
+                rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
+                yield rows.select(column).drop_nulls()
 
     def _of_all_ranks(self, table: str) -> pl.LazyFrame:
         """Times of a table: of this rank as they were put into the order, of others as they lie."""
@@ -216,6 +230,12 @@ def bounds_in(index: Index) -> tuple[int, int]:
     """From when to when the trace reaches, as `bounds_of` says it."""
     [bounds] = (index["order"] or {})["bounds"].rows([0], ("first_ns", "end_ns"))
     return bounds[0], bounds[1]
+
+
+def events_in(index: Index) -> list[tuple[int, int]]:
+    """The first and the last time of each of CHANGES that has any."""
+    events = (index["order"] or {})["events"]
+    return [(first_ns, last_ns) for first_ns, last_ns in events.rows(range(len(events)), ENDS)]
 
 
 def order_of(trace: Trace, rank: int, index: Index) -> Order:

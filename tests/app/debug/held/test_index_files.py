@@ -14,6 +14,7 @@ import pytest
 from stepscope.app.debug import Session
 from stepscope.app.debug.held import index_files
 from stepscope.app.debug.held.index import Made, bounds_in, made_in_memory
+from stepscope.app.debug.moments import Moments
 from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.storage import cache as storage_cache
@@ -105,6 +106,20 @@ def test_an_index_says_how_far_the_whole_trace_reaches(rank: int) -> None:
     trace = trace_of(steps=steps, lifecycle=came)
 
     assert bounds_in(made_in_memory(trace, rank)) == bounds_of(trace) == (3, 350)
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("name", SAMPLES)
+def test_an_index_says_from_when_to_when_something_changed(
+    sample_traces: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = sample_traces / f"{name}.trace"
+    expected = Moments(Trace.open(path), 0).event_bounds
+    Session(Trace.open(path))
+    monkeypatch.setattr(Moments, "_times", None)
+
+    assert expected is not None
+    assert Session(Trace.open(path)).moments.event_bounds == expected
 
 
 def test_a_new_index_is_not_read_once_more(
