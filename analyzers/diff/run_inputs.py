@@ -11,9 +11,9 @@ import polars as pl
 from stepscope.ingest.trace import Trace
 
 MANIFEST = ("producer", "scenario", "variant")
-AS_GIVEN = "given"
-"""What a run was given is in its settings, too, which say what came of it."""
 Key = tuple[str, ...]
+IN_SETTINGS: tuple[Key, ...] = (("given",), ("device", "groups"))
+"""What a run was given is in its settings, too, which say what came of it; so are core groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def _different(what: str, a: Any, b: Any) -> Iterator[Input]:
 def _flat(config: Mapping[str, Any], above: Key = ()) -> Iterator[tuple[Key, Any]]:
     """The leaves of a configuration; what is deeper than a few levels is a leaf as a whole."""
     for name, value in config.items():
-        if name == AS_GIVEN and not above:
+        if (*above, name) in IN_SETTINGS:
             continue
         if isinstance(value, dict) and value and len(above) < 8:
             yield from _flat(value, (*above, name))

@@ -6,6 +6,8 @@ from then on. Where the slot is not known, a block is pending while another one 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -32,7 +34,7 @@ class Cores:
         self._cores = cores.numbers("core").tolist()
 
     def at(self, ts_ns: int) -> dict[int, CoreSlots]:
-        """The slots of every core that ever ran a block."""
+        """The slots of every core that is known."""
         # All that were dispatched before `first` have ended by then.
         first = searched(self._last_end, ts_ns, "right")
         window = slice(first, searched(self._given, ts_ns, "right"))
@@ -58,8 +60,11 @@ class Cores:
         return {core: (task, block) for core, task, block in rows}
 
 
-def given_spans(core_spans: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The spans of one rank in the order in which they were given to cores, and all cores."""
+def given_spans(core_spans: pl.DataFrame, known: Iterable[int] = ()) -> dict[str, pl.DataFrame]:
+    """The spans of one rank in the order in which they were given to cores, and all cores.
+
+    `known` are cores that there are, whether they ever ran a block or not.
+    """
     slots = {"pending": PENDING, "running": RUNNING}
     spans = (
         with_held(core_spans.lazy())
@@ -74,7 +79,8 @@ def given_spans(core_spans: pl.DataFrame) -> dict[str, pl.DataFrame]:
         )
         .collect()
     )
-    return {"spans": spans, "cores": spans.select(pl.col("core").unique().sort())}
+    cores = pl.concat([spans["core"].cast(pl.Int64), pl.Series(list(known), dtype=pl.Int64)])
+    return {"spans": spans, "cores": pl.DataFrame({"core": cores.unique().sort()})}
 
 
 def _state(runs: bool, is_given: bool) -> CoreState:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from stepscope.app.debug.engine_state import Block, State
+from stepscope.app.debug.held.device_cores import device_cores
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.labels import block_name
 from stepscope.ingest.trace import Trace
@@ -52,10 +53,11 @@ class Names:
 
 
 def core_names(trace: Trace, rank: int) -> dict[int, CoreName]:
-    """Group and kind of every core that the trace knows."""
+    """Group and kind of every core that the trace knows; what ran on it goes first."""
     seen = trace.core_spans.filter(pl.col("rank") == rank).select("core", "group", "core_kind")
     rows = seen.drop_nulls("core").unique().sort("group", "core_kind", "core").collect()
-    return {core: (group, kind) for core, group, kind in rows.iter_rows()}
+    ran = {core: (group, kind) for core, group, kind in rows.iter_rows()}
+    return {**device_cores(trace.manifest), **ran}
 
 
 def names_in(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stepscope.engine.device.graphs.tasks import AIC, ROLES, UNKNOWN, Task
+from stepscope.engine.device.graphs.tasks import AIC, ROLE_NAMES, ROLES, UNKNOWN, Task
 from stepscope.ingest.errors import ConfigError
 
 
@@ -132,6 +132,13 @@ class Device:
         )
         self.threads = tuple(_thread(t, self.groups) for t in range(num_threads))
         self.num_vector_blocks = 0
+
+    def described(self) -> list[dict[str, int]]:
+        """Each group in order: its thread, and its cores by their kinds."""
+        return [
+            {"thread": group.thread} | {ROLE_NAMES[core.role]: core.id for core in group.cores}
+            for group in self.groups
+        ]
 
     def snapshot(self) -> dict[int, dict[str, list[int] | None]]:
         """What each core's two slots hold: `[task, block]` or None, by core and by slot."""

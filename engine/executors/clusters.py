@@ -11,6 +11,7 @@ others that came later.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,10 @@ class Clusters:
         self._faults = faults
         self._next_task = 0
         self._histories = Histories()
+
+    def described(self) -> dict[str, Any]:
+        """The device for a manifest: its groups, and what scheduling costs on it."""
+        return {"groups": self._device.described(), "costs": asdict(self._costs or Costs())}
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Lower the batch to one graph, dispatch it, and write down what the device did.

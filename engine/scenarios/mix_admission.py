@@ -206,8 +206,8 @@ def _replayed(
     theirs = {"groups": graphs.groups, "threads": graphs.threads}
     values |= {name: num for name, num in theirs.items() if num and name not in options.settings}
     told = {"source": graphs.source, "graphs": len(graphs.graphs), "inferred": graphs.inferred}
-    described = {**as_given(values, options), "graph": told}
     device = _device(values, options)
+    described = {**as_given(values, options), "graph": told, "device": device.described()}
     with recorder_for(out, NAME, variant, described, None) as recorder:
         stall = replay(graphs, device, VirtualClock(), recorder, options.observer)
     stopped = f"{DEVICE}{stall}" if stall else None
@@ -218,8 +218,10 @@ def _served(variant: str, out: Path | None, values: Mapping[str, Any], options: 
     """Serve requests, each step of which is lowered to a graph."""
     requests = Workload.of(options.workload) if options.workload else _requests(values)
     config = _config(requests, options.faults)
-    described = {"engine": config.as_dict(), **as_given(values, options)}
     device, observer = _device(values, options), options.observer
+    described = {
+        "engine": config.as_dict(), **as_given(values, options), "device": device.described(),
+    }  # fmt: skip
     with recorder_for(out, NAME, variant, described, requests.as_dict()) as recorder:
         engine = Engine(config, requests, Bucketed(), device, VirtualClock(), recorder, observer)
         if observer:

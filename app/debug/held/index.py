@@ -22,6 +22,7 @@ from stepscope.app.debug.empty import (
 )
 from stepscope.app.debug.formed import formed_steps
 from stepscope.app.debug.held.by_name import ByName
+from stepscope.app.debug.held.device_cores import device_cores
 from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.pools import holds_of
 from stepscope.app.debug.held.queue_spans import queue_spans
@@ -185,9 +186,9 @@ class Made:
         return self._pool("kv-block", is_free=has_only_free_blocks(self.trace, self.rank))
 
     def of_cores(self) -> Frames:
-        """What the cores ran."""
+        """What the cores ran, those included of which only the manifest tells."""
         spans = self.rows("core_spans")
-        return given_spans(spans) if len(spans) else None
+        return given_spans(spans, device_cores(self.trace.manifest)) if len(spans) else None
 
     def _pool(self, resource: str, *, is_free: bool) -> Frames:
         if self._resources is not None and resource not in self._resources and not is_free:

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import polars as pl
 
+from stepscope.app.debug.held.device_cores import device_cores
 from stepscope.app.debug.held.index import STEPS
 from stepscope.app.debug.reasons import COLUMNS, EVENTS
 from stepscope.app.debug.session import Session
@@ -88,9 +89,9 @@ class Evidence:
         return sorted({self.rank, *self.collectives["rank"].to_list()})
 
     def cores(self) -> list[int]:
-        """The cores that ever ran a block."""
-        found: list[int] = self.spans.rows["core"].drop_nulls().unique().sort().to_list()
-        return found
+        """The cores that ever ran a block, or of which the manifest tells."""
+        ran = self.spans.rows["core"].drop_nulls().unique().to_list()
+        return sorted({*ran, *device_cores(self.trace.manifest)})
 
     def num_missing(self, after: int, until: int) -> int:
         """How many rows are missing between two places of the order; 0 where none was counted.

@@ -32,8 +32,6 @@ NOT_TOLD = {"ep-multiplexing": {"slot_tokens"}}
 OTHERWISE = {"compaction-on-one-side": {"slots"}, "victim-popped-instead-of-admitted": {"waiting"}}
 # A block that is given twice is free in one count and held in another.
 MISCOUNTED = {"victim-popped-instead-of-admitted", "block-given-twice"}
-# A run that hangs at once leaves cores that never ran, of which no row tells.
-HANGS = {"deferred-completion-lost"}
 ON_COSTS_ALONE = {"data-parallel"}
 """Variants that no executor but the simulated one runs."""
 
@@ -82,10 +80,6 @@ def _of_rank(run: Run, session: Session, truth: Truth) -> list[str]:
     if steps and known != shown:
         return [f"steps {known[-3:]} were formed, and {shown[-3:]} are there"]
     jumps = sorted(steps, key=lambda held: held["step"] * 7919 % 1009)
-    if run.fault and run.fault.name in HANGS:
-        steps, jumps = (
-            [without_idle_cores(held, session) for held in each] for each in (steps, jumps)
-        )
     ways = {"forward": steps, "backward": steps[::-1], "by jumps": jumps}
     apart = excepted(run)
     said = {way: first_difference(session, each, way, apart) for way, each in ways.items()}
@@ -93,13 +87,6 @@ def _of_rank(run: Run, session: Session, truth: Truth) -> list[str]:
     if is_miscounted(run):
         return found
     return found + [f"told otherwise: {each}" for each in session.verify()[:1]]
-
-
-def without_idle_cores(held: Snapshot, session: Session) -> Snapshot:
-    """A snapshot without the cores that have nothing and that no row ever told of."""
-    told, idle = session.state.cores or {}, {"running": None, "pending": None}
-    cores = {core: has for core, has in held["cores"].items() if core in told or has != idle}
-    return {**held, "cores": cores}
 
 
 def is_miscounted(run: Run) -> bool:

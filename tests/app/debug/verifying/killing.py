@@ -29,7 +29,6 @@ from tests.app.debug.exact import (
     first_difference,
     is_miscounted,
     named,
-    without_idle_cores,
 )
 from tests.app.debug.test_state import Snapshot, Truth
 from tests.app.debug.verifying.recording_process import Order
@@ -117,8 +116,7 @@ def differences(
         return [f"steps {known[-3:]} were formed, and {shown[-3:]} are there"]
     if trace.manifest.clock.kind == "virtual":
         told = [*told, *whole[len(known) : num_begun]]
-    told = [without_idle_cores(held, session) if "cores" in held else held for held in told]
-    ways = {"forward": told, "backward": told[::-1]}
+    ways = {"forward": [*told], "backward": [*told[::-1]]}
     apart = excepted(run)
     said = {way: first_difference(session, each, way, apart) for way, each in ways.items()}
     found = [f"{way}: {first}" for way, first in said.items() if first]

@@ -1,0 +1,25 @@
+"""The cores of a device as a manifest tells them, those that never ran anything included."""
+
+from __future__ import annotations
+
+from stepscope.ingest.manifest import Manifest
+
+KINDS = ("AIC", "AIV0", "AIV1")
+MOST = 2**31
+"""What a core's number is below, as its column holds it."""
+
+
+def device_cores(manifest: Manifest) -> dict[int, tuple[int, str]]:
+    """Group and kind by the number of each core; none where the manifest tells of no device.
+
+    What is not as the reference engine writes it is left out: anybody may write a manifest.
+    """
+    device = manifest.config.get("device")
+    groups = device.get("groups") if isinstance(device, dict) else None
+    found: dict[int, tuple[int, str]] = {}
+    for number, group in enumerate(groups if isinstance(groups, list) else ()):
+        for kind in KINDS if isinstance(group, dict) else ():
+            core = group.get(kind)
+            if type(core) is int and 0 <= core < MOST:
+                found[core] = (number, kind)
+    return found
