@@ -43,15 +43,27 @@ STATES: tuple[State, ...] = (
     State("span 2", "#8592A4", "▓", "label"),
     State("span 3", "#7C8A83", "▒", "label"),
     State("span 4", "#94897C", "░", "label"),
+    State("name 1", "#E69F00", "█", "label"),
+    State("name 2", "#56B4E9", "▓", "label"),
+    State("name 3", "#009E73", "█", "label"),
+    State("name 4", "#F0E442", "▓", "label"),
+    State("name 5", "#0072B2", "█", "label"),
+    State("name 6", "#D55E00", "▓", "label"),
+    State("name 7", "#CC79A7", "█", "label"),
+    State("other names", "#8A8F98", "░", "label"),
 )
 (
     NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, FRONT_END,
     COUNTER,
     SPAN, _, _, _,
+    NAME, _, _, _, _, _, _,
+    OTHER_NAME,
 ) = range(len(STATES))  # fmt: skip
 UNKNOWN = SPAN
 """A step or block whose kind the trace does not say."""
-NUM_SPAN_SHADES = len(STATES) - SPAN
+NUM_SPAN_SHADES = NAME - SPAN
+NAMED = range(NAME, OTHER_NAME)
+"""The names that took most of a profile, by their share: the colours of Okabe and Ito."""
 CORES = {"AIC": "cube core", "AIV": "vector core", "MIX": "both at once"}
 """What the names of core groups stand for, wherever they are shown."""
 NAMES_OF_CORES = " · ".join(f"{name}: {meaning}" for name, meaning in CORES.items())

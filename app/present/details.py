@@ -74,7 +74,9 @@ def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator
 
 def span_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Block]:
     """A span: what, where, when, and the whole row that it stands for."""
-    state = STATES[span.state].name
+    state = timeline.called(span.state)
+    if span.ref[0] == "spans":
+        state = timeline.row(span.ref).get("category") or "span"
     yield Title(span.label or state)
     yield Paragraph(f"{state} on {lane_name(timeline.lanes[span.lane])}", Tone.MUTED)
     yield from _facts(client_ids(span, timeline, trace))

@@ -13,6 +13,7 @@ from stepscope.app import palette
 from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
 from stepscope.app.timeline.lanes.recomputed import with_recomputed
 from stepscope.app.timeline.lanes.tracks import SAYS
+from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.app.timeline.span_index import Section
 from stepscope.ingest.trace import Trace
 
@@ -24,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 class LoadOverTime:
     """Stacked shares 0..1 by state, `shares` [states, width]; `what` says of what they are.
 
-    Cores busy are a share of all cores; tokens and spans a share of the busiest pixel.
+    Cores and GPUs busy are a share of all of them; tokens and spans a share of the busiest pixel.
     """
 
     what: str
@@ -36,13 +37,18 @@ class LoadOverTime:
         return LoadOverTime(self.what, self.states, self.shares[:, pixels])
 
 
-def load_of(trace: Trace, sections: Sequence[Section], edges: Ints) -> LoadOverTime:
-    """Load over pixels: core groups if the trace has them, else steps' tokens, else its spans."""
+def load_of(
+    trace: Trace, sections: Sequence[Section], devices: BusyDevices, edges: Ints
+) -> LoadOverTime:
+    """Load over pixels: core groups if the trace has them, else GPUs, steps' tokens, spans."""
     by_name = {section.name: section for section in sections}
     if "core groups" in by_name:
         return _busy(
             by_name["core groups"], edges, "cores busy", (palette.AIC, palette.AIV, palette.MIX)
         )
+    if devices.num_devices:
+        shares = devices.shares(edges).astype(np.float32)[None]
+        return LoadOverTime("GPU busy", (palette.NAMED[1],), shares)
     if "steps" in by_name and _has_tokens(trace):
         return _tokens(trace, edges)
     if tracks := [section for name, section in by_name.items() if name in SAYS]:

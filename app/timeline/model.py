@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,23 +12,16 @@ from stepscope.app import palette
 from stepscope.app.timeline.find import Finder, Hit
 from stepscope.app.timeline.lane_rows import Row, outline
 from stepscope.app.timeline.lanes.bounds import bounds_of
-from stepscope.app.timeline.lanes.cores import core_lanes
 from stepscope.app.timeline.lanes.counters import Counter, Series, counters
 from stepscope.app.timeline.lanes.labels import STEP_OF_BATCH, Labels
 from stepscope.app.timeline.lanes.lane import TABLES, Ints, Lane, LaneName, LaneSpans
-from stepscope.app.timeline.lanes.requests import request_lanes
-from stepscope.app.timeline.lanes.steps import step_lanes
+from stepscope.app.timeline.lanes.sections import laid_out
 from stepscope.app.timeline.lanes.subjects import Places
-from stepscope.app.timeline.lanes.tracks import (
-    COLLECTIVES,
-    OTHERS,
-    PYTHON,
-    STREAMS,
-    THREADS,
-    track_sections,
-)
+from stepscope.app.timeline.lanes.tracks import COLLECTIVES, PYTHON, STREAMS, lay_out_tracks
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
+from stepscope.app.timeline.profile.gpu_load import BusyDevices
+from stepscope.app.timeline.profile.top_names import TopName
 from stepscope.app.timeline.span_index import (
     Section,
     SpanIndex,
@@ -41,15 +34,6 @@ from stepscope.ingest.trace import Trace
 if TYPE_CHECKING:
     from stepscope.analyzers.findings.finding import Finding
 
-OF_TABLES: dict[str, Callable[[Trace, int], LaneSpans]] = {
-    "steps": step_lanes,
-    "core groups": core_lanes,
-    "requests": request_lanes,
-}
-SECTIONS = (
-    "steps", "core groups", STREAMS, COLLECTIVES, "requests", THREADS, OTHERS, PYTHON,
-)  # fmt: skip
-"""The order of the sections, in both fronts and in every trace; counters stand below."""
 MAX_LISTED = 64
 Side = Literal["left", "right"]
 """Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
@@ -69,12 +53,11 @@ class Timeline:
         self.lanes: tuple[Lane, ...] = ()
         self._names: list[LaneName] = []
         self._sections: list[Section] = []
-        tracks = track_sections(trace, self.bounds[1])
-        for name in SECTIONS:
-            if name in OF_TABLES:
-                self._add_section(name, OF_TABLES[name](trace, self.bounds[1]))
-            elif name in tracks:
-                self._add_section(name, tracks[name])
+        tracks = lay_out_tracks(trace, self.bounds[1])
+        self.top_names: tuple[TopName, ...] = tracks.top
+        self._called = tracks.called
+        for name, found in laid_out(trace, self.bounds[1], tracks):
+            self._add_section(name, found)
         self._counters: dict[int, Counter] = {}
         self._add_counters(counters(trace))
 
@@ -103,6 +86,10 @@ class Timeline:
         """The states that the lanes of a section show."""
         own = (each for each in self._sections if each.name == section)
         return frozenset(kind for each in own for kind in each.index.kinds.tolist())
+
+    def called(self, state: int) -> str:
+        """What a state stands for in this trace: its name, that of spans, or their categories."""
+        return self._called.get(state, palette.STATES[state].name)
 
     @cached_property
     def walked_rank(self) -> int | None:
@@ -163,7 +150,7 @@ class Timeline:
         first = self.bounds[0] if t0 is None else t0
         last = self.bounds[1] if t1 is None else t1
         edges, shown = shown_edges(first, last, width)
-        return load_of(self._trace, self._sections, edges).widened(shown)
+        return load_of(self._trace, self._sections, self._devices, edges).widened(shown)
 
     # ── one span ─────────────────────────────────────────────────────────────────────────────
 
@@ -213,6 +200,11 @@ class Timeline:
             (each, span) for each in below for span in self.spans(each, ts_ns, ts_ns + 1, 2)
         )
         return next((each for each, span in beginning if span.ref == ref), lane)
+
+    @cached_property
+    def _devices(self) -> BusyDevices:
+        has_any = any(each.name in (STREAMS, COLLECTIVES) for each in self._sections)
+        return BusyDevices.of(self._trace) if has_any else BusyDevices.none()
 
     @cached_property
     def _places(self) -> Places:

@@ -25,11 +25,13 @@ from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.printable import plain
 from stepscope.app.timeline import State
 from stepscope.app.web import figures, panes, wire
-from stepscope.app.web.legend import states_of
+from stepscope.app.web.legend import names_of, states_of
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
+from stepscope.app.widths import fit_middle
 
 LOAD_PIXELS = 1600
+LONGEST_CHIP = 18
 MARK_PLACES = 400
 """Places along the minimap that can have a mark of a finding; each shows the worst."""
 
@@ -82,7 +84,13 @@ def _bar(loaded: LoadedTrace) -> Component:
                 ],
                 id="search",
             ),
-            html.Div([_chip(state) for state in states_of(loaded.timeline)], id="legend"),
+            html.Div(
+                [
+                    *(_chip(state) for state in states_of(loaded.timeline)),
+                    *(_name_chip(*each) for each in names_of(loaded.timeline)),
+                ],
+                id="legend",
+            ),
             html.Span(id="position"),
             html.Button("?", id="ask-help", className="icon", title="keys", type="button"),
         ],
@@ -98,6 +106,19 @@ def _chip(state: State) -> Component:
         className="chip",
         type="button",
         title=f"{state.name}{_meaning(state)}: click to hide or show",
+        id=f"chip-{state.name}",
+    )
+
+
+def _name_chip(state: State, name: str, share: str) -> Component:
+    """A name that took much of a profile: its colour and share; the name where one points."""
+    swatch = html.Span("", className=f"swatch {state.cue}", style={"--colour": state.colour})
+    word = html.Span(f"{fit_middle(name, LONGEST_CHIP)} {share}", className="word")
+    return html.Button(
+        [swatch, word],
+        className="chip",
+        type="button",
+        title=f"{name}: {share} of what the GPU executed; click to hide or show",
         id=f"chip-{state.name}",
     )
 

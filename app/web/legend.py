@@ -6,6 +6,11 @@ from stepscope.app.palette import COUNTER, STATES, State
 from stepscope.app.timeline import Timeline
 
 
+def names_of(timeline: Timeline) -> list[tuple[State, str, str]]:
+    """The names that took most of a profile: the state, the name, and its share in words."""
+    return [(STATES[each.state], each.name, f"{each.share:.0%}") for each in timeline.top_names]
+
+
 def states_of(timeline: Timeline) -> list[State]:
     """The states that spans come in, in the order of the palette; shades of tracks have no name."""
     return [STATES[kind] for kind in sorted(timeline.kinds) if 0 < kind < COUNTER]

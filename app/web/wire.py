@@ -46,8 +46,14 @@ def model(loaded: LoadedTrace) -> Json:
         "lanes": lanes,
         "rows": [_row(row, told) for row in loaded.timeline.outline],
         "states": [
-            {"name": state.name, "colour": state.colour, "cue": state.cue, "ink": ink(state.colour)}
-            for state in STATES
+            {
+                "name": state.name,
+                "colour": state.colour,
+                "cue": state.cue,
+                "ink": ink(state.colour),
+                "called": loaded.timeline.called(number),
+            }
+            for number, state in enumerate(STATES)
         ],
         "findings": [_mark(loaded, key) for key in loaded.findings],
         "length": loaded.length,

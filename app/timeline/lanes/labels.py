@@ -10,6 +10,8 @@ import polars as pl
 from stepscope.app import palette
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import TABLES
+from stepscope.app.timeline.profile.top_names import shown
+from stepscope.ingest.derive.launches import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
 Row = dict[str, Any]
@@ -48,7 +50,9 @@ _COLUMNS: dict[str, Callable[[Trace], pl.LazyFrame]] = {
     STEP_OF_BATCH: lambda trace: trace.batch_rows.select("step"),
     "lifecycle": lambda trace: trace.lifecycle.select("event", "cause"),
     "core_spans": _tasks,
-    "spans": lambda trace: trace.spans.select("name"),
+    "spans": lambda trace: trace.spans.select(
+        "name", executed=pl.col("category").str.to_lowercase().is_in(ON_DEVICE)
+    ),
 }
 
 
@@ -56,7 +60,7 @@ def _step(row: Row, state: int) -> str:
     prefill, decode = row["num_prefill_reqs"], row["num_decode_reqs"]
     if state == palette.RECOMPUTE:
         return "R"
-    if row["kind"] == "mixed":
+    if row["kind"] == "mixed" and state in PHASES:
         return f"{decode or ''}D" if state == palette.DECODE else f"{prefill or ''}P"
     if row["kind"] == "prefill":
         return f"P {prefill or ''}".strip()
@@ -104,6 +108,6 @@ _WORDING: dict[str, Callable[[Row, int], str]] = {
     STEP_OF_BATCH: _step_of_batch,
     "lifecycle": _lifecycle,
     "core_spans": _block,
-    "spans": lambda row, _: row["name"] or "unnamed",
+    "spans": lambda row, _: shown(row["name"]) if row["executed"] else row["name"] or "unnamed",
 }
 assert _WORDING.keys() == _COLUMNS.keys() == {*TABLES, STEP_OF_BATCH} - {"counters"}

@@ -31,6 +31,7 @@ STATE_OF_KIND = {
     "dummy": palette.IDLE,
 }
 BATCH = "batch_rows"
+ON_GPU = "on the GPU"
 LANE = ("rank", "pp_stage")
 """Steps of two stages of a pipeline are under way at once: each has a lane of its own."""
 STATE_OF_PART = {
@@ -68,7 +69,28 @@ def step_lanes(trace: Trace, last_ns: int) -> LaneSpans:
         span_rows(parts.filter(is_listed), table)
         for is_listed, table in ((pl.col("is_listed"), "steps"), (~pl.col("is_listed"), BATCH))
     )
-    return LaneSpans(names, pl.concat(shown))
+    on_gpu = _on_gpu(trace, len(names), ranks)
+    return LaneSpans((*names, *on_gpu.names), pl.concat([*shown, on_gpu.spans]))
+
+
+def _on_gpu(trace: Trace, first_lane: int, ranks: list[int]) -> LaneSpans:
+    """A lane of each rank whose steps tell when the GPU executed what they launched."""
+    start = pl.col("gpu_ts_ns")
+    steps = (
+        placeable(trace, "steps", "gpu_ts_ns", "gpu_dur_ns")
+        .with_columns(
+            start=clipped(start),
+            end=end_of(start, pl.col("gpu_dur_ns"), 0),
+            state=pl.col("kind").replace_strict(
+                STATE_OF_KIND, default=palette.UNKNOWN, return_dtype=pl.UInt8
+            ),
+        )
+        .select("rank", "ref", "start", "end", "state")
+        .collect()
+    )
+    lanes = steps.select("rank").unique().sort("rank").with_row_index("lane", first_lane)
+    names = tuple(LaneName(rank, several_ranks("", rank, ranks), ON_GPU) for rank in lanes["rank"])
+    return LaneSpans(names, span_rows(steps.join(lanes, on="rank"), "steps"))
 
 
 def _called(stage: int | None) -> str:

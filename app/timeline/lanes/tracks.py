@@ -7,7 +7,9 @@ alone, the threads of the CPU, and the Python functions of all threads, apart fr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from stepscope.analyzers.latency.kernel_kinds import kind_of
@@ -24,6 +26,7 @@ from stepscope.app.timeline.lanes.lane import (
     several_ranks,
     span_rows,
 )
+from stepscope.app.timeline.profile.top_names import TopName, state_by_name, top_names
 from stepscope.ingest.derive.launches import GPU_ANNOTATION, ON_DEVICE
 from stepscope.ingest.trace import Trace
 
@@ -49,7 +52,19 @@ NUMBERED = r" #[0-9]+$"
 KEY = ["rank", "track"]
 
 
-def track_sections(trace: Trace, last_ns: int) -> dict[str, LaneSpans]:
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """Lanes by section, and the names that took most of what the device executed.
+
+    `called` says what each state stands for that spans are shown in: a name, or categories.
+    """
+
+    sections: dict[str, LaneSpans]
+    top: tuple[TopName, ...]
+    called: dict[int, str]
+
+
+def lay_out_tracks(trace: Trace, last_ns: int) -> Tracks:
     """Lay out `spans` by section; a slice that never ended reaches `last_ns`, an instant is 0 ns.
 
     Every span is on one lane.
@@ -67,16 +82,44 @@ def track_sections(trace: Trace, last_ns: int) -> dict[str, LaneSpans]:
         )
         .collect()
     )
-    categories = spans["category"].unique().to_list()
+    categories = spans["category"].unique().sort().to_list()
     shades = [palette.shade(category) for category in categories]
-    state = pl.col("category").replace_strict(categories, shades, return_dtype=pl.UInt8)
-    placed = spans.with_columns(state=state).join(_sections(trace), on=KEY)
+    shade = pl.col("category").replace_strict(categories, shades, return_dtype=pl.UInt8)
+    named, top = _named(trace)
+    of_name = pl.Series("state", named["state"], pl.UInt8)
+    state = spans.select(state=shade)["state"]
+    row = pl.Series("row", np.searchsorted(spans["ref"].to_numpy(), named["ref"].to_numpy()))
+    placed = spans.with_columns(state=state.scatter(row, of_name)).join(_sections(trace), on=KEY)
     section = pl.when(category=PYTHON_FUNCTION).then(pl.lit(PYTHON)).otherwise("section")
     by_section = placed.with_columns(section=section).partition_by("section", as_dict=True)
     ranks = spans["rank"].unique().to_list()
-    return {
+    sections = {
         name: _laid_out(by_section[name,], ranks, name) for name in SAYS if (name,) in by_section
     }
+    return Tracks(sections, top, _called(categories, top))
+
+
+def _named(trace: Trace) -> tuple[pl.DataFrame, tuple[TopName, ...]]:
+    """The rows that a device executed, each with the state of its name; and the names on top."""
+    ran = pl.col("category").str.to_lowercase().is_in(ON_DEVICE)
+    executed = placeable(trace, "spans", "track").filter(ran).select("ref", "name", "dur_ns")
+    found = executed.collect()
+    top = top_names(found)
+    states = state_by_name(found["name"].unique().to_list(), top)
+    state = pl.col("name").replace_strict(
+        list(states), list(states.values()), return_dtype=pl.UInt8
+    )
+    return found.select("ref", state=state), top
+
+
+def _called(categories: list[str], top: tuple[TopName, ...]) -> dict[int, str]:
+    called: dict[int, list[str]] = {}
+    for category in categories:
+        own = called.setdefault(palette.shade(category), [])
+        if category and category.lower() not in ON_DEVICE:
+            own.append(plain(category))
+    named = {each.state: each.name for each in top}
+    return {state: ", ".join(names[:3]) or "span" for state, names in called.items()} | named
 
 
 def _laid_out(spans: pl.DataFrame, ranks: list[int], section: str) -> LaneSpans:

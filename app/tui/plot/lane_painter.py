@@ -10,7 +10,7 @@ from textual.strip import Strip
 from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
-from stepscope.app.timeline.lanes.tracks import SAYS
+from stepscope.app.timeline.lanes.tracks import COLLECTIVES, SAYS, STREAMS
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.timeline.section_states import states_in
 from stepscope.app.tui.cells import Line
@@ -41,6 +41,7 @@ ABOUT = {
     "pinned": "lanes kept in sight",
     "steps": "batches, split by tokens",
     **{section: f"{says}  █ ▓ ▒ ░ categories" for section, says in SAYS.items()},
+    **{section: f"{SAYS[section]}  █ ▓ ▒ ░ names" for section in (STREAMS, COLLECTIVES)},
     "counters": "sampled numbers",
 }
 """What is in a section; the signs of its states follow."""

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from stepscope.app.palette import COUNTER, STATES
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.plot.span_bars import fill_of
 from stepscope.app.tui.widgets.text_bar import Piece
+from stepscope.app.widths import fit_middle
+
+LONGEST = 18
 
 
 def legend(view: Navigator) -> list[Piece]:
     """A sample of each state and its name; struck out when it is hidden."""
     shown = [kind for kind in sorted(view.timeline.kinds) if 0 < kind < COUNTER]
-    return [piece for state in shown for piece in _entry(state, state in view.hidden)]
+    states = [piece for kind in shown for piece in _entry(kind, kind in view.hidden)]
+    return [*states, *_names(view)]
 
 
-def _entry(number: int, is_hidden: bool) -> tuple[Piece, Piece]:
+def _names(view: Navigator) -> Iterator[Piece]:
+    """The names that took most of a profile, each with its share."""
+    for each in view.timeline.top_names:
+        word = f"{fit_middle(each.name, LONGEST)} {each.share:.0%}"
+        yield from _entry(each.state, each.state in view.hidden, word)
+
+
+def _entry(number: int, is_hidden: bool, word: str = "") -> tuple[Piece, Piece]:
     state, action = STATES[number], f"app.toggle_state({number})"
     sample = "✕✕" if is_hidden else fill_of(state) * 2
     return (
         Piece(f" {sample}", ink(MUTED if is_hidden else state.colour, PANEL), action),
-        Piece(f" {state.name} ", ink(MUTED if is_hidden else TEXT, PANEL), action),
+        Piece(f" {word or state.name} ", ink(MUTED if is_hidden else TEXT, PANEL), action),
     )

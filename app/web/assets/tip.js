@@ -13,7 +13,7 @@ function lines(shown, lane, model) {
   const name = [lane.name, lane.part].filter(Boolean).join(" ");
   if (!shown) return null;
   if ("value" in shown) return [name, `${shown.value.toLocaleString("en")} ${shown.unit}`];
-  const state = model.states[shown.state].name;
+  const state = model.states[shown.state].called;
   if ("share" in shown) return [name, `mostly ${state}, ${Math.round(100 * shown.share)}% busy`];
   const length = shown.end - shown.start;
   return [shown.label || state, `${name} · ${state} · ${duration(length)} from ${moment(shown.start, length)}`];

@@ -11,15 +11,20 @@ from collections.abc import Iterable, Iterator
 from stepscope.analyzers.check.run import check
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane
+from stepscope.app.timeline.lanes.steps import ON_GPU
 from stepscope.app.timeline.lanes.tracks import SAYS
+from stepscope.app.timeline.profile.short_names import short_name
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.ingest.derive.launches import ON_DEVICE
 from tests.app.both_fronts.looked import Looked, Row
 from tests.traces import trace_of
 
 
 def tracks_of(run: Looked) -> dict[tuple[int, str], list[Row]]:
     found: dict[tuple[int, str], list[Row]] = {}
-    query = "select rank, track, name, form, ts_ns, dur_ns from spans where track is not null"
+    query = (
+        "select rank, track, name, category, form, ts_ns, dur_ns from spans where track is not null"
+    )
     for row in run.trace.sql(query).to_dicts():
         found.setdefault((row["rank"], plain(row["track"])), []).append(row)
     return found
@@ -68,7 +73,9 @@ def check_tracks(run: Looked) -> int:
 def going_on(rows: Iterable[Row], ts_ns: int, last_ns: int) -> Iterator[tuple[int, int, str]]:
     for row in rows:
         if row["ts_ns"] <= ts_ns < (end := end_of(row, last_ns)):
-            yield row["ts_ns"], end, plain(row["name"] or "unnamed")
+            executed = (row["category"] or "").lower() in ON_DEVICE
+            name = short_name(row["name"]) if executed else row["name"]
+            yield row["ts_ns"], end, plain(name or "unnamed")
 
 
 def overlap(rows: Iterable[Row], first: int, last: int, last_ns: int) -> int:
@@ -82,6 +89,7 @@ def check_step_lanes(run: Looked) -> int:
         lane.id
         for lane in run.timeline.lanes
         if lane.section == "steps" and lane.rank == run.session.rank
+        if lane.label != ON_GPU
     ]
     ends = {
         row["step"]: following["ts_ns"] if row["dur_ns"] is None else row["ts_ns"] + row["dur_ns"]

@@ -162,13 +162,13 @@ def test_load_without_core_groups_is_tokens_against_the_busiest_pixel() -> None:
 
 def test_load_of_a_bare_profile_is_how_much_ran() -> None:
     trace = trace_of(
-        spans=[{**SPAN, "category": "kernel", "ts_ns": 0, "dur_ns": 50}],
+        spans=[{**SPAN, "category": "cpu_op", "ts_ns": 0, "dur_ns": 50}],
         steps=[{"step": 1, "ts_ns": 0, "dur_ns": 100, "kind": None}],
     )
 
     load = Timeline.of(trace).load(2)
 
-    assert (load.what, load.states) == ("spans", (shade("kernel"),))
+    assert (load.what, load.states) == ("spans", (shade("cpu_op"),))
     assert load.shares.tolist() == [[1.0, 0.0]]
 
 

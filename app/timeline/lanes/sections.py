@@ -1,0 +1,38 @@
+"""The sections of a timeline, and their order: the same in both fronts and in every trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from stepscope.app.timeline.lanes.cores import core_lanes
+from stepscope.app.timeline.lanes.lane import LaneSpans
+from stepscope.app.timeline.lanes.requests import request_lanes
+from stepscope.app.timeline.lanes.steps import step_lanes
+from stepscope.app.timeline.lanes.tracks import (
+    COLLECTIVES,
+    OTHERS,
+    PYTHON,
+    STREAMS,
+    THREADS,
+    Tracks,
+)
+from stepscope.ingest.trace import Trace
+
+OF_TABLES: dict[str, Callable[[Trace, int], LaneSpans]] = {
+    "steps": step_lanes,
+    "core groups": core_lanes,
+    "requests": request_lanes,
+}
+SECTIONS = (
+    "steps", "core groups", STREAMS, COLLECTIVES, "requests", THREADS, OTHERS, PYTHON,
+)  # fmt: skip
+"""From the top; counters stand below all of them."""
+
+
+def laid_out(trace: Trace, last_ns: int, tracks: Tracks) -> Iterator[tuple[str, LaneSpans]]:
+    """Each section in its order, with its lanes; what never ended reaches `last_ns`."""
+    for name in SECTIONS:
+        if name in OF_TABLES:
+            yield name, OF_TABLES[name](trace, last_ns)
+        elif name in tracks.sections:
+            yield name, tracks.sections[name]
