@@ -31,6 +31,8 @@ def graphemes(text: str) -> tuple[tuple[str, int], ...]:
 
 def width_of(text: str) -> int:
     """How many cells `text` takes."""
+    if text.isascii():  # what is no letter is shown as one glyph
+        return len(text)
     return sum(width for _, width in graphemes(text))
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.engine_state import State
+from stepscope.app.debug.held.near_rows import NearRows
 from stepscope.app.debug.names import CoreName, Names, names_in
 from stepscope.app.debug.reasons import LeftOut
 from stepscope.app.present.blocks import Table
@@ -20,6 +21,8 @@ from stepscope.app.units import duration, moment
 from stepscope.ingest.trace import Trace
 
 MAX_ROWS = 200
+TABLES = ("steps", "batch_rows", "decisions", "core_spans")
+"""Whose rows a detail is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +61,17 @@ class StepDetail:
 def detail_of(
     trace: Trace,
     rank: int,
+    near: NearRows,
     before: State,
     after: State,
     left_out: Sequence[LeftOut],
     cores: Mapping[int, CoreName],
 ) -> StepDetail:
     """Read a step's rows; the states and reasons are those of the session's position."""
-    own = (pl.col("rank") == rank) & (pl.col("step") == pl.lit(after.step, pl.Int64))
-    steps, rows, decisions, device = pl.collect_all(
-        [
-            trace.steps.filter(own).head(1),
-            trace.batch_rows.filter(own).sort("row", nulls_last=True, maintain_order=True),
-            trace.decisions.filter(own, pl.col("subject_kind") == "bucket"),
-            _by_shape(trace.core_spans.filter(own)),
-        ]
-    )
+    steps, rows, decisions, spans = near.at("step", after.step, TABLES)
+    rows = rows.sort("row", nulls_last=True, maintain_order=True)
+    decisions = decisions.filter(pl.col("subject_kind") == "bucket")
+    device = _by_shape(spans)
     return StepDetail(
         rank,
         steps.row(0, named=True) if len(steps) else {},
@@ -86,7 +85,7 @@ def detail_of(
     )
 
 
-def _by_shape(core_spans: pl.LazyFrame) -> pl.LazyFrame:
+def _by_shape(core_spans: pl.DataFrame) -> pl.DataFrame:
     """Per shape: tasks, blocks, parts on cores, and how long cores ran them if all have ended."""
     have_ended = pl.col("end_ns").is_not_null().all()
     run_ns = pl.when(have_ended).then((pl.col("end_ns") - pl.col("ts_ns")).sum())

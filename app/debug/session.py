@@ -19,6 +19,7 @@ from stepscope.app.debug.engine_state import Forming, State
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.app.debug.held.index import STATE_COLUMNS, Part, bounds_in, events_in, order_of
 from stepscope.app.debug.held.index_files import index_of
+from stepscope.app.debug.held.near_rows import NearRows
 from stepscope.app.debug.held.pools import Pool
 from stepscope.app.debug.held.queue_spans import QueueSpans
 from stepscope.app.debug.held.queues import Queues
@@ -60,6 +61,7 @@ class Session:
         self._slots = Pool(**part) if (part := index["slots"]) is not None else None
         self._kv_blocks = Pool(**part) if (part := index["kv_blocks"]) is not None else None
         self._cores = Cores(**part) if (part := index["cores"]) is not None else None
+        self._near = NearRows(trace, self.rank)
         self._index = index  # while it lives, its files stay
         self.position: Position = self._first()
 
@@ -168,7 +170,7 @@ class Session:
         just_before = self.moments.position(max(self.position.ts_ns - 1, EARLIEST_NS))
         before = self.state_at(just_before)
         seen = detail_of(
-            self.trace, self.rank, before, self.state, self.left_out(), self._core_names
+            self.trace, self.rank, self._near, before, self.state, self.left_out(), self._core_names
         )
         return replace(seen, left_out=known_left_out(seen), first_ns=self.bounds_ns[0])
 

@@ -25,6 +25,8 @@ class Line:
     def put(self, x: int, text: str, style: Style, end: int | None = None) -> int:
         """Write `text` from cell `x` on, up to cell `end`; returns the cell after it."""
         limit = self.width if end is None else min(end, self.width)
+        if x >= 0 and text.isascii() and text.isprintable():
+            return self._put_plain(x, text[: max(limit - x, 0)], style)
         for glyph, cells in graphemes(text):
             if x + cells > limit:
                 break
@@ -76,6 +78,16 @@ class Line:
             return text
         # A terminal would measure these glyphs otherwise once they stand side by side.
         return "".join(glyph if cell_len(glyph) == 1 else "?" for glyph in self._glyphs[start:end])
+
+    def _put_plain(self, x: int, text: str, style: Style) -> int:
+        """Write text of one cell a character, all of which is inside, at once."""
+        end = x + len(text)
+        if text:
+            self._mend(x)
+            self._mend(end)
+            self._glyphs[x:end] = text
+            self._styles[x:end] = [style] * len(text)
+        return end
 
     def _set(self, x: int, glyph: str, cells: int, style: Style) -> None:
         self._mend(x)

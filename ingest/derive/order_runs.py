@@ -76,7 +76,9 @@ class OrderRuns(NamedTuple):
         following = np.searchsorted(self.ts_ns, ts_ns, "right")
         if not len(self.first):
             return np.full(np.shape(ts_ns), otherwise)
-        bounds = np.append(self.time_from, self.last[-1] + 1)[following]
+        next_run = np.minimum(following, len(self.time_from) - 1)
+        is_last = following == len(self.time_from)
+        bounds = np.where(is_last, self.last[-1] + 1, self.time_from[next_run])
         run = np.searchsorted(self.first, bounds) - 1
         return np.where(run >= 0, np.minimum(self.last[run], bounds - 1), otherwise)
 

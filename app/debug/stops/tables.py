@@ -11,6 +11,7 @@ import polars as pl
 
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app.debug.formed import BEFORE_ALL
+from stepscope.app.debug.held.near_rows import NearRows
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.stops.finding_rows import FINDING_COLUMNS, FINDINGS, findings_of
 from stepscope.app.debug.stops.hits import Hits, Numbers
@@ -40,6 +41,7 @@ class Tables:
         self.trace = trace
         self._moments: dict[int, Moments] = {}
         self._places: dict[int, Places] = {}
+        self._near: dict[int, NearRows] = {}
         self._made: dict[str, pl.LazyFrame] = {}
 
     def table(self, name: str) -> pl.LazyFrame:
@@ -103,14 +105,13 @@ class Tables:
 
     def told_at(self, rank: int, seq: int) -> dict[str, pl.DataFrame]:
         """The rows of a rank that tell of the change at a place, by their tables."""
-        is_recorded = self.moments(rank).order.is_recorded
-        wanted = (pl.col("rank") == rank) & (pl.col("seq") == seq)
-        found = {
-            name: (self.table(name) if is_recorded else self._numbered(name, rank)).filter(wanted)
-            for name in MEANINGS
-            if name in OF_STATE and self.is_recorded(name)
-        }
-        rows = dict(zip(found, pl.collect_all(found.values()), strict=True))
+        names = [name for name in MEANINGS if name in OF_STATE and self.is_recorded(name)]
+        if self.moments(rank).order.is_recorded:
+            if rank not in self._near:
+                self._near[rank] = NearRows(self.trace, rank)
+            return dict(zip(names, self._near[rank].at("seq", seq, names), strict=True))
+        numbered = [self._numbered(name, rank).filter(pl.col("seq") == seq) for name in names]
+        rows = dict(zip(names, pl.collect_all(numbered), strict=True))
         return {name: told.drop("row_number", strict=False) for name, told in rows.items()}
 
     def rows(

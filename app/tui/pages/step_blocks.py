@@ -87,16 +87,19 @@ def _batch(view: StepView) -> Iterator[Shown]:
         yield Paragraph(unsaid, Tone.MUTED)
     most = max((row["num_tokens"] for row in rows), default=1) or 1
     widest = min(max((width_of(str(row["request"])) for row in rows), default=0), 20)
+    places = {request: place for place, request in enumerate(view.requests)}
     for row in rows[:MAX_NAMES]:
-        yield _batch_row(row, view, most, widest)
+        yield _batch_row(row, places[str(row["request"])], view, most, widest)
     yield from _and_more(len(rows))
 
 
-def _batch_row(row: Mapping[str, Any], view: StepView, most: int, widest: int) -> Shown:
+def _batch_row(
+    row: Mapping[str, Any], place: int, view: StepView, most: int, widest: int
+) -> Shown:
     kind = RECOMPUTE if row["is_recompute"] else PREFILL if row["phase"] == "prefill" else DECODE
     state, name = STATES[kind], str(row["request"])
     surface = RAISED if name == view.request else PANEL
-    action = f"focused.follow({view.requests.index(name)})"
+    action = f"focused.follow({place})"
     filled = max(round(BAR_WIDTH * row["num_tokens"] / most), 1)
     fill = {"solid": "█", "ticks": "▌", "hatch": "▒"}[state.cue]
     label = fit(name, widest)

@@ -253,6 +253,12 @@ class Prose(Scrolling):
         return self._lines[index] if index < len(self._lines) else []
 
     def _lay_out(self) -> None:
-        self._lines = lay_out(self.blocks, self.room)
-        self.virtual_size = Size(self.room, len(self._lines))
-        self.refresh()
+        before, self._lines = self._lines, lay_out(self.blocks, self.room)
+        size = Size(self.room, len(self._lines))
+        if size != self.virtual_size:
+            self.virtual_size = size
+            self.refresh()
+            return
+        for y, (was, line) in enumerate(zip(before, self._lines, strict=True)):
+            if was != line:
+                self.refresh_lines(y)
