@@ -93,9 +93,7 @@ def _batch(view: StepView) -> Iterator[Shown]:
     yield from _and_more(len(rows))
 
 
-def _batch_row(
-    row: Mapping[str, Any], place: int, view: StepView, most: int, widest: int
-) -> Shown:
+def _batch_row(row: Mapping[str, Any], place: int, view: StepView, most: int, widest: int) -> Shown:
     kind = RECOMPUTE if row["is_recompute"] else PREFILL if row["phase"] == "prefill" else DECODE
     state, name = STATES[kind], str(row["request"])
     surface = RAISED if name == view.request else PANEL
