@@ -67,7 +67,7 @@ def keys_to_frames(trace: Path, cache: Path, middle: int) -> list[dict[str, Any]
         for typed in (STOP, MIDDLE.format(middle)):
             os.write(terminal, typed.encode())
             _rest(child.pid, terminal)
-        took = {}
+        took: dict[str, list[float]] = {}
         for names in _in_turn():
             took |= _pressed(terminal, names)
         return [{"key": name, **_told(took[name])} for name in KEYS]
