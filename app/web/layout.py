@@ -64,7 +64,7 @@ def colours() -> dict[str, str]:
 def _bar(loaded: LoadedTrace) -> Component:
     manifest = loaded.trace.manifest
     run = " · ".join(plain(part) for part in (manifest.scenario, manifest.variant) if part)
-    name = plain(loaded.trace.name)
+    name, names = plain(loaded.trace.name), names_of(loaded.timeline)
     return html.Header(
         [
             html.A(
@@ -87,9 +87,10 @@ def _bar(loaded: LoadedTrace) -> Component:
             html.Div(
                 [
                     *(_chip(state) for state in states_of(loaded.timeline)),
-                    *(_name_chip(*each) for each in names_of(loaded.timeline)),
+                    *(_name_chip(*each) for each in names),
                 ],
                 id="legend",
+                className="names" if names else "",
             ),
             html.Span(id="position"),
             html.Button("?", id="ask-help", className="icon", title="keys", type="button"),
@@ -113,9 +114,9 @@ def _chip(state: State) -> Component:
 def _name_chip(state: State, name: str, share: str) -> Component:
     """A name that took much of a profile: its colour and share; the name where one points."""
     swatch = html.Span("", className=f"swatch {state.cue}", style={"--colour": state.colour})
-    word = html.Span(f"{fit_middle(name, LONGEST_CHIP)} {share}", className="word")
+    word = html.Span(fit_middle(name, LONGEST_CHIP), className="word")
     return html.Button(
-        [swatch, word],
+        [swatch, word, html.Span(share)],
         className="chip",
         type="button",
         title=f"{name}: {share} of what the GPU executed; click to hide or show",

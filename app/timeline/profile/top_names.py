@@ -29,7 +29,9 @@ def top_names(executed: pl.DataFrame) -> tuple[TopName, ...]:
 
     `executed` has name and dur_ns of each span; no order of rows, and no hash, counts.
     """
-    sums = executed.group_by("name").agg(pl.col("dur_ns").fill_null(0).clip(0).sum())
+    sums = executed.group_by("name").agg(
+        pl.col("dur_ns").fill_null(0).clip(0).cast(pl.Int128).sum()
+    )
     by_short: dict[str, int] = {}
     for name, ns in sums.iter_rows():
         short = shown(name)

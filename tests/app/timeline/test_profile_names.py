@@ -60,6 +60,14 @@ def test_the_names_that_took_most_have_colours_by_their_share() -> None:
     assert states["k1"] == states["k2"] == palette.OTHER_NAME
 
 
+def test_shares_of_absurd_times_are_shares() -> None:
+    spans = [kernel(f"k{n}", n, 2**62) for n in range(3)] + [kernel("k0", 9, 2**62)]
+
+    top = Timeline.of(trace_of(spans=spans)).top_names
+
+    assert [(each.name, each.share) for each in top] == [("k0", 0.5), ("k1", 0.25), ("k2", 0.25)]
+
+
 def test_names_of_equal_time_are_ordered_by_name() -> None:
     spans = [kernel("b", 0, 5), kernel("a", 10, 5)]
 

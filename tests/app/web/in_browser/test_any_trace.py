@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from stepscope.ingest.trace import Trace
+from tests.app.timeline.profiles import kernel
 from tests.app.web.in_browser.hands import Open, press
 from tests.app.web.small_traces import HOSTILE, LINK, SCRIPT, conflict_trace
 from tests.traces import trace_of
@@ -64,6 +65,24 @@ def test_bare_spans_of_a_profiler_are_shown(visit: Open, shared_data: Path) -> N
     press(opened, "w w d s n")
 
     assert page.locator("#pinned .row").count() == 1
+
+
+def test_names_of_kernels_leave_room_for_the_rest_of_the_bar_and_open_by_the_pointer(
+    visit: Open,
+) -> None:
+    kernels = [kernel(f"a_kernel_whose_name_is_long_{n}", 100 * n, 90 - n) for n in range(9)]
+    page = visit(trace_of(spans=kernels)).go()
+
+    help_button, last = page.locator("#ask-help"), page.locator("#legend .chip").last
+    expect(help_button).to_be_in_viewport(ratio=1)
+    bar = page.locator("#bar").bounding_box()
+    below = last.bounding_box()
+    assert bar
+    assert below
+    assert below["y"] > bar["y"] + bar["height"] - 4
+    page.locator("#legend").hover()
+    last.click()
+    expect(last).to_have_class("chip off")
 
 
 def test_python_is_collapsed_below_the_threads_and_a_click_expands_it(visit: Open) -> None:
