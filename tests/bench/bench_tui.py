@@ -26,7 +26,7 @@ from stepscope.ingest.storage.saving import save_trace
 from tests.bench.bench_debug import NUM_STEPS, long_run
 
 WIDTH, HEIGHT = 200, 64
-QUIET_S, MOST_S, REST_S = 0.25, 10.0, 120.0
+QUIET_S, MOST_S, REST_S = 0.25, 10.0, 300.0
 NUM_KEYS = 15
 MIDDLE = ":{}\r"
 """What is typed to go to a step."""
@@ -40,6 +40,8 @@ KEYS = {
     "to the proof": "o", "back from it": "b",
     "next hit": "c", "previous hit": "C", "last step": "G", "first step": "g",
 }  # fmt: skip
+BEFORE = {"next step, with why": "j" * 100}
+"""What is pressed before a key is measured: down to the last request, which waits."""
 IN_TURN = ("to the proof", "back from it"), ("last step", "first step")
 """Keys of which each draws a frame only behind the other."""
 
@@ -65,10 +67,14 @@ def keys_to_frames(trace: Path, cache: Path, middle: int) -> list[dict[str, Any]
     try:
         _rest(child.pid, terminal)
         for typed in (STOP, MIDDLE.format(middle)):
-            os.write(terminal, typed.encode())
-            _rest(child.pid, terminal)
+            for keys in (typed[0], typed[1:]):  # what asks for a text has to be there first
+                os.write(terminal, keys.encode())
+                _rest(child.pid, terminal)
         took: dict[str, list[float]] = {}
         for names in _in_turn():
+            if pressed := BEFORE.get(names[0]):
+                os.write(terminal, pressed.encode())
+                _rest(child.pid, terminal)
             took |= _pressed(terminal, names)
         return [{"key": name, **_told(took[name])} for name in KEYS]
     finally:
@@ -91,6 +97,7 @@ def _rest(child: int, terminal: int) -> None:
         before, spent = spent, _cpu_s(child)
         if drawn and spent - before < 0.1:
             return
+    raise TimeoutError(f"it has drawn nothing, or has not come to rest in {REST_S:.0f} s")
 
 
 def _cpu_s(child: int) -> float:
