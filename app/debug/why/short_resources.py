@@ -30,8 +30,8 @@ def of_pool(view: View, who: Subject, decided: Row) -> Hop:
         says = f"who holds {WORDS[resource]} is not told whole up to here"
         return link_of(view, who, decided), unknown(who, says)
     free = None if total is None else total - len(view.state.kv_blocks or {})
-    if free is not None and needed is not None and _stayed_free(view, decided, free):
-        return _unnoticed(view, who, decided, free)
+    if free is not None and needed is not None and free >= needed:
+        return _free_by_now(view, who, decided, free)
     return _held(view, who, decided, holders, free)
 
 
@@ -84,12 +84,16 @@ def _stayed_free(view: View, decided: Row, free: int) -> bool:
     return bool(least >= decided["needed"] and before.step > decided["step"])
 
 
-def _unnoticed(view: View, who: Subject, decided: Row, free: int) -> Hop:
-    """What was short is there by now, and steps were formed since."""
+def _free_by_now(view: View, who: Subject, decided: Row, free: int) -> Hop:
+    """What was short is there by now: for steps that did not look, or since the last one did."""
     link = link_of(view, who, decided)
-    says = (f"{count(free)} KV blocks are free and {count(decided['needed'])} needed, and nothing "
-            f"was decided about it since step {decided['step']}")  # fmt: skip
-    return link, Root("silent", who, says, "a scheduler that looks at it again", link.proof)
+    room = f"{count(free)} KV blocks are free by now and {count(decided['needed'])} needed"
+    if _stayed_free(view, decided, free):
+        says = f"{room}, and nothing was decided about it since step {decided['step']}"
+        return link, Root("silent", who, says, "a scheduler that looks at it again", link.proof)
+    says = f"{room}: they came back after step {decided['step']} had looked"
+    change = "it is looked at when the next one is formed"
+    return link, Root("running until", who, says, change, link.proof)
 
 
 def _held(view: View, who: Subject, decided: Row, holders: Counter[str], free: int | None) -> Hop:

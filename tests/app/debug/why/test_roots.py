@@ -121,6 +121,29 @@ def test_the_root_is_what_was_made_to_go_wrong_and_no_holder_is_stale(
         assert link.holder is None or holds(session.state, link), link
 
 
+def test_blocks_that_came_back_after_a_step_had_looked_are_held_by_nobody(folder: Path) -> None:
+    out = folder / "came-back.trace"
+    scenario("fcfs-preemption").record("after", out, Options())
+    trace = Trace.open(out)
+    session = Session(trace)
+    total = trace.steps.select(pl.col("kv_blocks_total").max()).collect().item()
+    last = trace.lifecycle.select(pl.col("seq").max()).collect().item()
+    came_back = 0
+    for seq in range(1, last, 13):
+        session.goto(seq=seq)
+        for name in (session.state.waiting or ())[:4]:
+            chain = why(session, name)
+            link = chain.links[-1]
+            if link.resource == "kv-block" and link.needed is not None:
+                free = total - len(session.state.kv_blocks or {})
+                is_there = free >= link.needed
+                assert "are held by" not in chain.root.says or not is_there, chain.first_line
+                assert "came back after" not in chain.root.says or is_there, chain.first_line
+                came_back += "came back after" in chain.root.says
+
+    assert came_back > 5
+
+
 def holds(state: State, link: Link) -> bool:
     """Whether the holder of a link really has some of what is short, in the state."""
     assert link.holder is not None
