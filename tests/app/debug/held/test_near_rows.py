@@ -48,6 +48,19 @@ def test_neighbours_of_what_was_read_are_not_read_again(
     assert [rows.height for rows in near.at("step", 21, ["steps"])] == [1]
 
 
+def test_where_one_was_before_is_not_read_again(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(near_rows, "MOST_AROUND", {"step": 1, "seq": 1})
+    near = NearRows(trace, 0)
+    for step in (5, 20, 40):
+        near.at("step", step, TABLES)
+    monkeypatch.delattr(Trace, "table")
+
+    steps = [near.at("step", step, ["steps"])[0]["step"].to_list() for step in (5, 40, 20)]
+    assert steps == [[5], [40], [20]]
+
+
 def test_a_place_that_is_unknown_has_no_rows_and_all_columns(trace: Trace) -> None:
     (rows,) = NearRows(trace, 0).at("seq", None, ["batch_rows"])
 
