@@ -22,21 +22,15 @@ from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.app.timeline.profile.top_names import TopName
-from stepscope.app.timeline.span_index import (
-    Section,
-    SpanIndex,
-    Sum,
-    in_sublanes,
-    shown_edges,
-)
+from stepscope.app.timeline.span_index import Section, SpanIndex, Sum, in_sublanes, shown_edges
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
     from stepscope.analyzers.findings.finding import Finding
 
 MAX_LISTED = 64
-Side = Literal["left", "right"]
 """Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
+Side = Literal["left", "right"]
 
 
 class Timeline:
