@@ -85,7 +85,11 @@ def _place(trace: Trace, rank: int) -> tuple[Cache, str] | None:
     if not (trace.may_be_cached and trace.manifest.closed and path and path.is_dir()):
         return None
     files = sorted(file for file in path.rglob("*") if file.is_file())
-    if sum(file.stat().st_size for file in files) < WORTH_BYTES:
+    try:
+        num_bytes = sum(file.stat().st_size for file in files)
+    except FileNotFoundError:  # what another process still writes there is no such file yet
+        return None
+    if num_bytes < WORTH_BYTES:
         return None
     cache, code = users_cache(), code_version(_CODE)
     key = key_of(path, files, DEFAULTS) if cache and code and not cache.unusable() else None

@@ -61,6 +61,27 @@ def said(trace: Trace, rank: int | None = None) -> Iterator[Any]:
     yield session.verify()
 
 
+def test_a_trace_that_another_process_still_compacts_opens_and_no_index_of_it_is_made(
+    tmp_path: Path, sample_traces: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.trace"
+    shutil.copytree(sample_traces / "fcfs-preemption-before.trace", path)
+    trace = Trace.open(path, cached=True)
+    (path / "steps" / ".000000.parquet.1.tmp").touch()
+    is_file = Path.is_file
+
+    def found_and_gone(file: Path) -> bool:
+        found = is_file(file)
+        if file.suffix == ".tmp":
+            file.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "is_file", found_and_gone)
+
+    assert Session(trace).moments.steps
+    assert cache.entries() == []
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_is_said_from_an_index_is_what_is_said_of_the_rows(
     sample_traces: Path, name: str, cache: Cache, monkeypatch: pytest.MonkeyPatch
