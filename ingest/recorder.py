@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -154,12 +154,21 @@ class Recorder:
         """
         return self._rows_of(*bound(table, names))
 
-    def several(self, table: str, *names: str) -> tuple[Row, Callable[[Iterable[Any]], None]]:
-        """Build a function as `narrow` does, and one that records a row for each tuple of those.
+    def several(
+        self, table: str, names: Sequence[str], same: Sequence[str], each: Sequence[str]
+    ) -> tuple[Row, Callable[..., None]]:
+        """Build a function as `narrow` does of the columns `names`, and one for several rows.
 
-        Rows of both keep their order. Raises `ConfigError` as `narrow` does.
+        The second takes one value for all rows of each column that is the `same`, in that order,
+        and at last an iterable with a tuple of the columns `each` of a row; further `names` are
+        null then. Rows of both keep their order. Raises `ConfigError` as `narrow` does, and where
+        the second would leave out a required column.
         """
-        rows = Rows(self._journal, *bound(table, names))
+        known, columns = bound(table, names)
+        bound(table, [*same, *each])
+        if not each or not {*same, *each} <= {*names}:
+            raise ConfigError("name columns that are recorded, some in each row", where=table)
+        rows = Rows(self._journal, known, columns, same=same, each=each)
         return self._alone(rows.record), self._alone(rows.more)
 
     def in_two(

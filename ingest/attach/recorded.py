@@ -12,24 +12,27 @@ from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.lasting import BatchRow
 
 _OF_STEPS = ("step", "ts_ns", "formed_ns", *Counts._fields)
-_OF_BLOCKS = (
-    "step", "ts_ns", "resource", "id", "op", "owner", "group", "block_hash", "source",
-)  # fmt: skip
+_OF_BLOCKS = "step", "ts_ns", "resource", "op", "owner", "group", "source"
+_OF_EACH_BLOCK = "id", "block_hash"
 _OF_REQUESTS = (
     "step", "ts_ns", "subject_kind", "subject", "verdict", "reason", "resource", "needed",
     "available", "holder",
 )  # fmt: skip
+_OF_EACH_EVENT = "request", "event", "num_generated", "cause"
 _OF_EVENTS = (
-    "step", "ts_ns", "request", "event", "num_generated", "cause", "queue_index", "prompt_len",
-    "max_tokens", "priority", "external_id", "lora", "by_request", "deadline_ns", "alike",
+    "step", "ts_ns", *_OF_EACH_EVENT, "queue_index", "by_request", "deadline_ns", "alike",
     "num_alike", "ignore_eos",
 )  # fmt: skip
-_NO_MORE = (None,) * (len(_OF_EVENTS) - 6)
+_OF_ARRIVALS = (
+    "step", "ts_ns", "request", "event", "num_generated", "queue_index", "prompt_len",
+    "max_tokens", "priority", "external_id", "lora",
+)  # fmt: skip
 _OF_ROWS = (
     "step", "ts_ns", "row", "request", "phase", "num_tokens", "num_computed", "prompt_len",
     "num_cached", "num_draft", "is_final_chunk", "is_recompute",
 )  # fmt: skip
 
+_NO_HASHES = repeat(None)
 _new_step = object.__new__
 _NO_ROWS: dict[str, Any] = {}
 
@@ -71,8 +74,13 @@ class RecordedScheduler:
         self._outputs = recorder.bulk(
             "outputs", "step", "ts_ns", "request", "position", "source_step"
         )
-        self._record_blocks = recorder.several("allocations", *_OF_BLOCKS)[1]
-        self._record_event, self._record_events = recorder.several("lifecycle", *_OF_EVENTS)
+        self._record_blocks = recorder.several(
+            "allocations", (*_OF_BLOCKS, *_OF_EACH_BLOCK), _OF_BLOCKS, _OF_EACH_BLOCK
+        )[1]
+        self._record_event, self._record_events = recorder.several(
+            "lifecycle", _OF_EVENTS, ("step", "ts_ns"), _OF_EACH_EVENT
+        )
+        self._record_arrival = recorder.narrow("lifecycle", *_OF_ARRIVALS)
         self._decision = recorder.narrow("decisions", *_OF_REQUESTS)
 
     @property
@@ -89,26 +97,21 @@ class RecordedScheduler:
         max_tokens: int | None, priority: int | None, external_id: str | None, lora: str | None,
     ) -> None:  # fmt: skip
         """Record that a request arrived."""
-        self._record_event(
-            self._number, ts_ns, request, "arrive", 0, None, queue_index, prompt_len, max_tokens,
+        self._record_arrival(
+            self._number, ts_ns, request, "arrive", 0, queue_index, prompt_len, max_tokens,
             priority, external_id, lora,
         )  # fmt: skip
 
     def events(self, ts_ns: int, told: Iterable[tuple[str, str, int | None, str | None]]) -> None:
         """Record what happened to several requests."""
-        number = self._number
-        self._record_events([(number, ts_ns, *each, *_NO_MORE) for each in told])
+        self._record_events(self._number, ts_ns, told)
 
     def blocks(self, ts_ns: int, changes: Iterable[BlockChange]) -> None:
         """Record KV blocks that change hands."""
-        number = self._number
-        rows: list[tuple[Any, ...]] = []
+        record, number = self._record_blocks, self._number
         for op, ids, owner, group, hashes, source in changes:
-            rows += [
-                (number, ts_ns, "kv-block", each, op, owner, group, found_by, source)
-                for each, found_by in zip(ids, hashes or repeat(None), strict=False)
-            ]
-        self._record_blocks(rows)
+            each = zip(ids, hashes or _NO_HASHES)  # noqa: B905 - a `repeat` has no end
+            record(number, ts_ns, "kv-block", op, owner, group, source, each)
 
     def left_out(self, ts_ns: int, left: Iterable[LeftOut]) -> None:
         """Record why requests are left out."""
@@ -159,6 +162,13 @@ class RecordedScheduler:
         self._number += 1
         batch = self._batches.formed(self._number, ts_ns, left, rows)
         return self._formed(ts_ns, counts, batch)
+
+    def formed_without(
+        self, ts_ns: int, places: Sequence[int], requests: list[str], counts: Sequence[Any]
+    ) -> RecordedStep:
+        """Record the batch of the step before without the rows at these places."""
+        self._number = number = self._number + 1
+        return self._formed(ts_ns, counts, self._batches.without(number, ts_ns, places, requests))
 
     def formed_drafts(self, ts_ns: int, rows: Sequence[BatchRow], counts: Counts) -> RecordedStep:
         """Record a batch row by row: how many drafts were accepted is known later."""

@@ -121,6 +121,13 @@ class SchedulerRecording(Protocol):
         token on, but for `rows`, in their place where they were in it, else behind it.
         """
 
+    def formed_without(
+        self, ts_ns: int, places: Sequence[int], requests: list[str], counts: Sequence[Any]
+    ) -> Step:
+        """A batch was formed: that of the step before without the rows at these places, each of
+        `requests`, who are left in this order, one decoded token on; the list is not changed.
+        """
+
     def ended(
         self, step: Step, ts_ns: int, without: Collection[str] = (), path: str | None = None,
         logits_rows: int | None = None,

@@ -142,23 +142,33 @@ class Lasting:
         if not self.batch:
             self._drop("batch_rows", len(self.requests), LookupError(NONE_BEFORE))
             return None
-        if rows or self._num_changes + 1 >= MOST_CHANGES:
-            return self._told(step, ts_ns, left, rows)
-        requests, kept, counter = [*self.requests], [*self._kept], self.counter + 1
-        try:  # what `_told` does, where some left and no more: an engine does that most
+        return self._told(step, ts_ns, left, rows)
+
+    def without(
+        self, step: int, ts_ns: int, places: Sequence[int], requests: list[str]
+    ) -> Formed | None:
+        """Record the batch of the step before without the rows at these places, lowest first.
+
+        `requests` are those who are left, in their order: the list is kept. It is what `formed`
+        does where some left and no more, which an engine does most.
+        """
+        before, self._num_changes = self.batch, self._num_changes + 1
+        if not before or self._num_changes >= MOST_CHANGES:
+            return self.formed(step, ts_ns, [self.requests[place] for place in places])
+        kept, self.counter = self._kept, self.counter + 1
+        counter = self.counter
+        try:
             with self._journal.lock:
-                gone = sorted({requests.index(name) for name in left if name in requests})
-                for place in reversed(gone):
-                    del requests[place], kept[place]
-                raw = HEAD.pack(self.batch, len(gone), 0, counter) + array("I", gone).tobytes()
-                batch = self._journal.strings.written(raw)
+                for place in reversed(places):
+                    del kept[place]
+                raw = HEAD.pack(before, len(places), 0, counter) + array("I", places).tobytes()
+                self.batch = batch = self._journal.strings.written(raw)
                 self.record_batch(step, ts_ns, counter, batch, len(requests))
         except Exception as error:
             self.batch = 0
             self._drop("batch_rows", len(requests), error)
             return None
-        self.requests, self._kept, self.counter, self.batch = requests, kept, counter, batch
-        self._num_changes += 1
+        self.requests = requests
         return _new(Formed, (step, counter, batch, requests))
 
     def whole(self, step: int, ts_ns: int, rows: Iterable[BatchRow]) -> Formed | None:

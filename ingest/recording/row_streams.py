@@ -99,7 +99,8 @@ class Segments(ABC):
 
 
 class Rows(Segments):
-    """Rows of one width, packed by `record`, or many in a call by `more`.
+    """Rows of one width, packed by `record`, or many in a call by `more`, which takes the columns
+    that are the `same` in all of these, and tuples of those that are not (`each`).
 
     A bad value costs its row and is counted; only a call without a required argument raises.
     `later` columns are completed afterwards: `more` does that where there are such. A row of a
@@ -114,8 +115,11 @@ class Rows(Segments):
         constants: Mapping[str, str] | None = None,
         later: Sequence[Column] = (),
         form: str = ROWS,
+        same: Sequence[str] = (),
+        each: Sequence[str] = (),
     ) -> None:
         super().__init__(journal, table)
+        self._same, self._each = same, each
         self._given, self._columns = columns, stored(table, columns)
         self._later, self._constants = later, constants or {}
         self._required, self._form = table.required, form
@@ -146,7 +150,7 @@ class Rows(Segments):
     def _built(self, table: Table) -> RowFunctions:
         ids, count = self._journal.strings.ids, self._journal.next_seq
         if not self._later:
-            return build_row(table, self._columns, ids, self._mend, count)
+            return build_row(table, self._columns, ids, self._mend, count, self._same, self._each)
         return build_row_in_two(
             table, self._columns, self._later, ids, self._mend, self._amend, count
         )

@@ -85,7 +85,7 @@ class Driven:
             "disable_log_stats": True,
         }  # fmt: skip
         self.engine: Any = LLM(**settings).llm_engine
-        self.load, self.came, self._num_steps = load, 0, 0
+        self.load, self.came, self._num_steps, self._first_of_block = load, 0, 0, 0
         self.fill()
         self.ours = Ours(self.engine.engine_core.engine_core.scheduler)
 
@@ -123,24 +123,30 @@ class Driven:
             self.engine.step()
             taken.append(now() - began)
         self._num_steps += len(taken)
+        self._first_of_block = first
+        return taken
+
+    def wind_down(self) -> None:
+        """Let all end that came in a block: none of this is measured."""
+        first = self._first_of_block
         if not self.load.room:  # nobody who came could run
             self.engine.abort_request([f"{at:06}" for at in range(first, self.came)])
         while len(self.engine.output_processor.request_states) > self.load.num_running:
             self.engine.step()
             self._num_steps += 1
-        return taken
 
     def in_turn(self) -> tuple[list[float], list[float]]:
         """Blocks without our functions and with them: one, two and one, as steps become longer
         with what has been computed.
         """
         now = time.process_time
-        self.ours.take_off()
-        without = self.block(now)
-        self.ours.put_on()
-        ours = self.block(now) + self.block(now)
-        self.ours.take_off()
-        without += self.block(now)
+        without: list[float] = []
+        ours: list[float] = []
+        for has_ours in (False, True, True, False):
+            self.ours.put_on() if has_ours else self.ours.take_off()
+            taken = ours if has_ours else without
+            taken += self.block(now)
+            self.wind_down()
         self.ours.put_on()
         return without, ours
 
@@ -171,6 +177,7 @@ def drive(model: Path, load: Load, seconds: float, *, is_timed: bool) -> None:
             timed.ns, timed.is_on = 0, True
             took = driven.block(time.perf_counter)
             timed.is_on = False
+            driven.wind_down()
             told.append((timed.ns / 1e9 / load.num_steps, mean(took)))
         else:
             told.append(driven.in_turn())

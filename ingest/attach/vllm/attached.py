@@ -11,6 +11,7 @@ from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 from stepscope.ingest.attach.vllm.formed_batches import (
+    NOT_TOLD,
     Batches,
     Formed,
     tell_outputs,
@@ -29,6 +30,10 @@ _new = tuple.__new__
 STEP = ("schedule", "update_from_output")
 """A scheduler's functions that are called in each step."""
 ENDS = {"FINISHED_ABORTED": "abort", "FINISHED_ERROR": "error"}
+_ENDED: dict[int, tuple[Any, str, str]] = {}
+"""Statuses by their ids, and the event and cause that each is told as; they are kept, so that no
+other gets the id. A status is one of few, and both its name and its hash are functions of Python's.
+"""
 
 
 class AttachedScheduler:
@@ -49,7 +54,7 @@ class AttachedScheduler:
         self._preemptions = Preemptions(scheduler, self._blocks)
         self._preempted = self._preemptions.found
         self._put_back: list[tuple[Any, int | None]] = []
-        self._ended: list[tuple[Any, str]] = []
+        self._ended: list[tuple[Any, Any]] = []
         self._lost = self._preemptions.lost
         self._hook()
 
@@ -71,13 +76,14 @@ class AttachedScheduler:
             self.hooks.around(self._scheduler, name, FOLLOWED["scheduler"][name], **ours)
 
         takes = FOLLOWED["scheduler"]
-        # What is called once for each request is one function of ours, and not three.
-        for name, make in (("add_request", self._adding), ("_free_request", self._ending)):
-            self.hooks.instead(self._scheduler, name, takes[name], make)
-        watched = self._watched
-        around("schedule", before=watched.begin if watched.has_to_begin else None,
-               after=self._scheduled)  # fmt: skip
-        around("update_from_output", after=self._updated)
+        # What is called once a step, or for each request, is one function of ours, and not three.
+        for name, first, make in (
+            ("add_request", takes["add_request"], self._adding),
+            ("_free_request", takes["_free_request"], self._ending),
+            ("schedule", (), self._scheduling),
+            ("update_from_output", takes["update_from_output"], self._updating),
+        ):
+            self.hooks.instead(self._scheduler, name, first, make)
         self._preemptions.watch(self.hooks, after=self._was_preempted)
         around("finish_requests", after=self._flushed)
         around("shutdown", before=self.close)
@@ -124,7 +130,7 @@ class AttachedScheduler:
             if hooks.is_stopped:
                 return free(request, *args, **kwargs)
             try:
-                ended.append((request, request.status.name))
+                ended.append((request, request.status))
                 if group:
                     blocks.acts_for = request.request_id, *group
             except Exception as error:
@@ -169,44 +175,63 @@ class AttachedScheduler:
 
     # ── a call of schedule() ─────────────────────────────────────────────────────────────────
 
-    def _scheduled(self, output: Any, _: object) -> None:
-        """A batch was formed. Most are the one before, one token on, with nobody waiting.
+    def _scheduling(self, schedule: Callable[..., Any]) -> Callable[..., Any]:
+        """A batch is formed. Most are the one before, one token on, with nobody waiting.
 
         A forward pass leaves nothing of ours in the processor's caches, so that it is the functions
-        which run in a step that cost: hence few are called here, and none for a few lines.
+        which run in a step that cost, and the objects that they look up: hence few are called here,
+        none for a few lines, and what does not change is looked up once.
         """
-        ts_ns, scheduler, blocks = self._now_ns(), self._scheduler, self._blocks
-        names, num_waiting, num_running = [*output.num_scheduled_tokens], 0, len(scheduler.running)
-        for count in self._line.counts:
-            num_waiting += count()
-        room = (
-            scheduler.max_num_scheduled_tokens, num_waiting, num_running, blocks.count_free(),
-            blocks.num_blocks, blocks.num_cached if blocks.has_cache else None,
-        )  # fmt: skip
-        batches, watched = self._batches, self._watched
-        is_the_same = names == batches.names and not (
-            batches.prefilling or output.scheduled_spec_decode_tokens
-        )
-        num, num_disturbed = len(names), self._num_disturbed
-        is_quiet = not (
-            num_waiting
-            or num != num_running
-            or watched.call.looked
-            or self._preempted
-            or self._left.order is not None
-            or watched.is_blind
-        )
-        if is_the_same:
-            counts = "decode", 0, num, 0, output.total_num_scheduled_tokens, *room, None
-            step = self.recording.formed_again(ts_ns, counts)
-            self._under_way.append(_new(Formed, (output, step, (), num, num_disturbed, False)))
-        elif is_quiet:
-            self._under_way.append(batches.tell(ts_ns, output, num_disturbed, room))
-        if blocks.changes and (is_the_same or is_quiet):
-            self.recording.blocks(ts_ns, blocks.changes)
-            blocks.changes.clear()
-        if not is_quiet:
-            self._tell_what_changed(ts_ns, output, None if is_the_same else room, num_waiting)
+        hooks, scheduler, blocks, left = self.hooks, self._scheduler, self._blocks, self._left
+        now_ns, count_free, waiting = self._now_ns, blocks.count_free, self._line.counts
+        batches, watched, preempted = self._batches, self._watched, self._preempted
+        recording, under_way = self.recording, self._under_way
+        begin = watched.begin if watched.has_to_begin else None
+
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            if begin is not None:
+                hooks.safely(begin, args[0] if args else kwargs.get("throttle_prefills"))
+            output = schedule(*args, **kwargs)
+            if hooks.is_stopped:
+                return output
+            try:
+                ts_ns, names = now_ns(), [*output.num_scheduled_tokens]
+                num, num_waiting, num_running = len(names), 0, len(scheduler.running)
+                for count in waiting:
+                    num_waiting += count()
+                room = (
+                    scheduler.max_num_scheduled_tokens, num_waiting, num_running, count_free(),
+                    blocks.num_blocks, blocks.num_cached if blocks.has_cache else None,
+                )  # fmt: skip
+                is_the_same = names == batches.names and not (
+                    batches.prefilling or output.scheduled_spec_decode_tokens
+                )
+                is_quiet = not (
+                    num_waiting
+                    or num != num_running
+                    or watched.call.looked
+                    or preempted
+                    or left.order is not None
+                    or watched.is_blind
+                )
+                if is_the_same:
+                    counts = "decode", 0, num, 0, output.total_num_scheduled_tokens, *room, None
+                    step = recording.formed_again(ts_ns, counts)
+                    formed = output, step, (), num, self._num_disturbed, False
+                    under_way.append(_new(Formed, formed))
+                elif is_quiet:
+                    under_way.append(batches.tell(ts_ns, output, self._num_disturbed, room))
+                if not is_quiet:
+                    changed = None if is_the_same else room
+                    self._tell_what_changed(ts_ns, output, changed, num_waiting)
+                elif blocks.changes:
+                    recording.blocks(ts_ns, blocks.changes)
+                    blocks.changes.clear()
+            except Exception as error:
+                hooks.stop(error)
+            return output
+
+        return hooked
 
     def _tell_what_changed(
         self, ts_ns: int, output: Any, room: tuple[Any, ...] | None, num_waiting: int
@@ -242,34 +267,57 @@ class AttachedScheduler:
 
     # ── outputs ──────────────────────────────────────────────────────────────────────────────
 
-    def _updated(self, result: Any, output: Any, model_output: Any) -> None:
-        ts_ns = self._now_ns()
-        under_way = self._under_way
-        is_first = bool(under_way) and under_way[0].output is output
-        formed = under_way.popleft() if is_first else self._taken(output)
-        if formed is not None:
-            sent, how = result.values() if result else (), getattr(model_output, RAN, UNKNOWN)
-            num_outputs = 0
-            for some in sent:
-                num_outputs += len(some.outputs)
-            is_as_expected = (
-                formed.num_disturbed == self._num_disturbed and num_outputs == formed.num_outputs
-            )
-            if is_as_expected and not formed.rows:  # each request goes on, and gave one
-                self.recording.ended(formed.step, ts_ns, (), *how)
-            elif formed.has_drafts:
-                tell_several(self.recording, ts_ns, formed, sent, how, self._find)
-            else:
-                tell_outputs(
-                    self.recording, ts_ns, formed, sent, how, is_as_expected=is_as_expected
+    def _updating(self, update: Callable[..., Any]) -> Callable[..., Any]:
+        """Outputs of a batch are taken: most often one of each of its requests."""
+        hooks, now_ns, recording = self.hooks, self._now_ns, self.recording
+        under_way, ended, blocks = self._under_way, self._ended, self._blocks
+
+        def hooked(scheduler_output: Any, model_runner_output: Any, *args: Any, **more: Any) -> Any:
+            result = update(scheduler_output, model_runner_output, *args, **more)
+            if hooks.is_stopped:
+                return result
+            try:
+                ts_ns, num_outputs = now_ns(), 0
+                sent = result.values() if result else ()
+                for some in sent:
+                    num_outputs += len(some.outputs)
+                formed = under_way[0] if under_way else NOT_TOLD
+                is_as_expected = (
+                    formed.output is scheduler_output
+                    and num_outputs == formed.num_outputs
+                    and formed.num_disturbed == self._num_disturbed
                 )
-        if self._ended:
-            self._tell_ended(ts_ns)
-        if self._put_back:
-            self._tell_put_back(ts_ns)
-        if changes := self._blocks.changes:
-            self.recording.blocks(ts_ns, changes)
-            changes.clear()
+                if is_as_expected and not formed.rows:  # each request goes on, and gave one
+                    del under_way[0]
+                    how = getattr(model_runner_output, RAN, UNKNOWN)
+                    recording.ended(formed.step, ts_ns, (), *how)
+                else:
+                    self._tell_outputs(ts_ns, sent, scheduler_output, model_runner_output)
+                if ended:
+                    self._tell_ended(ts_ns)
+                if self._put_back:
+                    self._tell_put_back(ts_ns)
+                if blocks.changes:
+                    recording.blocks(ts_ns, blocks.changes)
+                    blocks.changes.clear()
+            except Exception as error:
+                hooks.stop(error)
+            return result
+
+        return hooked
+
+    def _tell_outputs(self, ts_ns: int, sent: Any, output: Any, model_output: Any) -> None:
+        if (formed := self._taken(output)) is None:
+            return
+        how = getattr(model_output, RAN, UNKNOWN)
+        if formed.has_drafts:
+            tell_several(self.recording, ts_ns, formed, sent, how, self._find)
+            return
+        num_outputs = sum(len(some.outputs) for some in sent)
+        is_as_expected = (
+            formed.num_disturbed == self._num_disturbed and num_outputs == formed.num_outputs
+        )
+        tell_outputs(self.recording, ts_ns, formed, sent, how, is_as_expected=is_as_expected)
 
     def _taken(self, output: Any) -> Formed | None:
         """Take the batch of these outputs from those under way."""
@@ -330,14 +378,14 @@ class AttachedScheduler:
         told: list[tuple[str, str, int | None, str | None]] = []
         names, prefilling, lost = [], self._batches.prefilling, self._lost
         for request, status in self._ended:
-            name, event = request.request_id, ENDS.get(status, "finish")
+            name = request.request_id
+            _, event, cause = _ENDED.get(id(status)) or _end_of(status)
             self._num_disturbed += event != "finish"
             if self._line.is_sorted:
                 self._line.leave(name)
             prefilling.pop(name, None)
             lost.pop(name, None)
             names.append(name)
-            cause = status.removeprefix("FINISHED_").lower()
             told.append((name, event, request.num_output_tokens, cause))
         self._ended.clear()
         self._left.left(names)
@@ -354,3 +402,10 @@ class AttachedScheduler:
             self._left.came(name)
         self._put_back.clear()
         self._left.tell_order(ts_ns, self._watched.call.passed)
+
+
+def _end_of(status: Any) -> tuple[Any, str, str]:
+    name: str = status.name
+    cause = name.removeprefix("FINISHED_").lower()
+    told = _ENDED[id(status)] = status, ENDS.get(name, "finish"), cause
+    return told

@@ -82,7 +82,14 @@ class KVBlocks:
                 blocks = list(ordered_blocks)
                 if not hooks.is_stopped:
                     try:
-                        self._freeing(blocks, sys._getframe(1))
+                        owner, group = self.acts_for or _owner(sys._getframe(1))
+                        known = [block.block_id for block in blocks if not block.is_null]
+                        if owner == NOBODY and self._let_go:
+                            for number in known:
+                                self._release_late(number, group)
+                        elif known:
+                            told = "release", known, owner, group, None, None
+                            self.changes.append(_new(BlockChange, told))
                     except Exception as error:
                         hooks.stop(error)
                 result = free(blocks, *args, **kwargs)
@@ -116,7 +123,10 @@ class KVBlocks:
                 blocks = claim(num_blocks, *args, **kwargs)
                 if not hooks.is_stopped:
                     try:
-                        ids = [block.block_id for block in blocks]
+                        if num_blocks == 1:  # as of whoever decodes
+                            ids = [blocks[0].block_id]
+                        else:
+                            ids = [block.block_id for block in blocks]
                         owner, group = self.acts_for or _owner(sys._getframe(1))
                         told = "claim", ids, owner, group, None, None
                         self.changes.append(_new(BlockChange, told))
@@ -137,17 +147,6 @@ class KVBlocks:
         )
         if found:
             self._tell("share", found, (owner, group), hashed=self._tells_hashes)
-
-    def _freeing(self, blocks: Sequence[Any], caller: Any) -> None:
-        owner, group = self.acts_for or _owner(caller)
-        known = [block.block_id for block in blocks if not block.is_null]
-        if not known:
-            return
-        if owner == NOBODY and self._let_go:
-            for number in known:
-                self._release_late(number, group)
-        else:
-            self.changes.append(_new(BlockChange, ("release", known, owner, group, None, None)))
 
     def _release_late(self, number: int, group: int | None) -> None:
         owners = self._let_go.get(number, [NOBODY])

@@ -21,12 +21,16 @@ class Formed(NamedTuple):
     """A batch that runs: what is expected of it when its outputs come."""
 
     output: Any
-    step: Step
+    step: Any
     rows: Sequence[BatchRow]
     """The rows that were told whole."""
     num_outputs: int
     num_disturbed: int
     has_drafts: bool
+
+
+NOT_TOLD = Formed(None, None, (), 0, 0, has_drafts=False)
+"""Stands for a batch where none runs."""
 
 
 @dataclass(slots=True)
@@ -57,16 +61,17 @@ class Batches:
 
         `room` is what `Counts` has from the token budget on.
         """
-        scheduled, before = output.num_scheduled_tokens, self.names or ()
+        scheduled, before = output.num_scheduled_tokens, self.names or []
         names = [*scheduled]
         has_drafts = self._has_drafts or bool(output.scheduled_spec_decode_tokens)
         is_plain = not (has_drafts or self.prefilling) and before and names
         if is_plain and [*filter(scheduled.__contains__, before)] == names:
             # Some left, and no more: what follows, without most of its calls.
-            gone = [*filterfalse(scheduled.__contains__, before)]
+            places = [*map(before.index, filterfalse(scheduled.__contains__, before))]
             num, total = len(names), output.total_num_scheduled_tokens
-            counts = _new(Counts, ("decode", 0, num, 0, total, *room, None))
-            step, self.names = self.recording.formed_from(ts_ns, gone, (), counts), names
+            counts = "decode", 0, num, 0, total, *room, None
+            step = self.recording.formed_without(ts_ns, places, names, counts)
+            self.names = names
             return _new(Formed, (output, step, (), num, num_disturbed, False))
         in_prefill = [*filter(scheduled.__contains__, self.prefilling)]
         counts = _counts(output, in_prefill, room)

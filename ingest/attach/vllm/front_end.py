@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import filterfalse
 from types import ModuleType
 from typing import Any
 
@@ -40,21 +41,16 @@ class FrontEnd:
         self._of: dict[str, Tell] = {}
         self._exchanges: dict[str, Exchange] = {}
         self._begun: dict[str, Any] = {}
-        self._due: list[tuple[str, Any]] | None = None
-        self._num_states = 0
-        """Who was open when outputs came, and, where not all of those had begun, who may be due."""
         self._resumable: set[str] = set()
         """Whose outputs may end and go on when more input comes."""
 
     def watch_outputs(self, module: ModuleType) -> None:
         """Follow the processors of outputs that this module's class makes."""
-        processor, around, takes = module.OutputProcessor, self.hooks.around, FOLLOWED["outputs"]
-        for name, before, after in (
-            ("process_outputs", self._processing, self._processed),
-            ("abort_requests", None, self._aborted),
-            ("propagate_error", self._failing, None),
-        ):
-            around(processor, name, takes[name], before=before, after=after)
+        processor, hooks, takes = module.OutputProcessor, self.hooks, FOLLOWED["outputs"]
+        name = "process_outputs"
+        hooks.instead(processor, name, takes[name], self._processing)
+        hooks.around(processor, "abort_requests", takes["abort_requests"], after=self._aborted)
+        hooks.around(processor, "propagate_error", takes["propagate_error"], before=self._failing)
 
     def watch_clients(self, module: ModuleType) -> None:
         """Follow the clients by which this module's classes send requests to engines."""
@@ -97,62 +93,79 @@ class FrontEnd:
         self._received(client, _rank(engine), request)
 
     def _received(self, client: Any, rank: int, request: Any) -> None:
-        name = request.request_id
+        name, of_client = request.request_id, vars(client).get(RECORDERS) or {}
         if name in self._of:  # more input of a request that is open
             return
-        of_client = vars(client).get(RECORDERS) or {}
         tell = of_client[rank] if rank in of_client else self._opened(client, rank)
         if tell is None:
             return
         self._of[name] = tell
         if getattr(request, "resumable", False):
             self._resumable.add(name)
-        came_ns, exchange = self._came_ns(request), EXCHANGE.get()
+        # When the front end took it, as vLLM itself counts; now, where a client has told a time
+        # that is not one of this clock.
+        now_ns, exchange = self._now_ns(), EXCHANGE.get()
+        came_ns = int((getattr(request, "arrival_time", None) or 0) * 1e9)
+        if not now_ns - OLDEST_NS <= came_ns <= now_ns:
+            came_ns = now_ns
         if exchange is not None:
             came_ns = min(came_ns, exchange.began_ns)
             exchange.requests.append(name)
             self._exchanges[name] = exchange
         tell(came_ns, name, "receive", None, request.external_req_id)
 
-    def _processing(self, processor: Any, outputs: Sequence[Any]) -> None:
-        states, begun = processor.request_states, self._begun
-        self._num_states = len(states)
-        if len(begun) == self._num_states and not self._resumable:
-            self._due = None  # all have begun, and whoever ends is not among the states then
-            return
-        self._due = [
-            (output.request_id, states.get(output.request_id))
-            for output in outputs
-            if output.finish_reason is not None or output.request_id not in begun
-        ]
+    def _processing(self, process: Callable[..., Any]) -> Callable[..., Any]:
+        """Outputs are made text of and given to clients: whoever begins or ends is told of.
 
-    def _processed(self, result: Any, processor: Any, _: object) -> None:
-        states, due = processor.request_states, self._due
-        if due is None:
-            if len(states) == self._num_states:
-                return
-            due = [each for each in self._begun.items() if each[0] not in states]
-        now_ns, begun = self._now_ns(), self._begun
-        if result.reqs_to_abort:
-            # Their ends were found in their text, which the engine knows nothing of.
-            due += [(name, begun[name]) for name in result.reqs_to_abort if name in begun]
-        self._due = None
-        for name, state in dict(due).items():
+        Where all have begun, whoever ends is not among the states then: no output is looked at.
+        """
+        hooks, now_ns, begun, resumable = self.hooks, self._now_ns, self._begun, self._resumable
+
+        def hooked(processor: Any, engine_core_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            if hooks.is_stopped:
+                return process(processor, engine_core_outputs, *args, **kwargs)
+            due: list[tuple[str, Any]] | None = None
+            num_states = 0
+            try:
+                states = processor.request_states
+                num_states = len(states)
+                if len(begun) != num_states or resumable:
+                    due = _due(engine_core_outputs, states, begun)
+            except Exception as error:
+                hooks.stop(error)
+            result = process(processor, engine_core_outputs, *args, **kwargs)
+            try:
+                if not hooks.is_stopped and (due is not None or len(states) != num_states):
+                    if due is None:
+                        gone = filterfalse(states.__contains__, begun)
+                        due = [(name, begun[name]) for name in gone]
+                    if result.reqs_to_abort:
+                        # Their ends were found in their text, which the engine knows nothing of.
+                        due += [
+                            (name, begun[name]) for name in result.reqs_to_abort if name in begun
+                        ]
+                    self._processed(now_ns(), due, states)
+            except Exception as error:
+                hooks.stop(error)
+            return result
+
+        return hooked
+
+    def _processed(self, now_ns: int, due: Sequence[tuple[str, Any]], states: Any) -> None:
+        begun, tells, exchanges = self._begun, self._of, self._exchanges
+        for name, state in dict(due).items() if len(due) > 1 else due:
             if state is None:
                 continue
             has_ended = name not in states
-            self._delivered(now_ns, name, state, has_ended=has_ended)
+            exchange = exchanges.get(name) if exchanges else None
+            if exchange is not None and len(exchange.requests) == 1:
+                self._hand_over(exchange, name, state)
+            elif (has_ended or _gets_all(state)) and (tell := tells.get(name)) is not None:
+                tell(now_ns, name, "deliver", _num_given(state))
             if has_ended:
                 self._forget(name)
             else:
                 begun[name] = state
-
-    def _delivered(self, now_ns: int, name: str, state: Any, *, has_ended: bool) -> None:
-        exchange = self._exchanges.get(name) if self._exchanges else None
-        if exchange is not None and len(exchange.requests) == 1:
-            self._hand_over(exchange, name, state)
-        elif (has_ended or _gets_all(state)) and (tell := self._of.get(name)) is not None:
-            tell(now_ns, name, "deliver", _num_given(state))
 
     def _hand_over(self, exchange: Exchange, name: str, state: Any) -> None:
         """Its outputs reach the client when the server has written them; each is told once."""
@@ -186,14 +199,6 @@ class FrontEnd:
         if self._resumable:
             self._resumable.discard(name)
 
-    def _came_ns(self, request: Any) -> int:
-        """When the front end took it, as vLLM itself counts; now, where a client has told a time
-        that is not one of this clock.
-        """
-        now_ns = self._now_ns()
-        came_ns = int((getattr(request, "arrival_time", None) or 0) * 1e9)
-        return came_ns if now_ns - OLDEST_NS <= came_ns <= now_ns else now_ns
-
     def _opened(self, client: Any, rank: int) -> Tell | None:
         recorder = self._open_recorder(client, rank, self.hooks.missing)
         tell = None if recorder is None else recorder.narrow("lifecycle", *COLUMNS)
@@ -204,6 +209,15 @@ class FrontEnd:
     def _failed(self, _error: Exception) -> None:
         for recorder in self._recorders:
             recorder.close()
+
+
+def _due(outputs: Sequence[Any], states: Any, begun: Any) -> list[tuple[str, Any]]:
+    """Who begins or ends with these outputs, as the engine has it."""
+    return [
+        (output.request_id, states.get(output.request_id))
+        for output in outputs
+        if output.finish_reason is not None or output.request_id not in begun
+    ]
 
 
 def _num_given(state: Any) -> int | None:

@@ -55,13 +55,24 @@ class ModelRuns:
         def hooked(runner: Any, *args: Any, **kwargs: Any) -> Any:
             if hooks.is_stopped:
                 return sample(runner, *args, **kwargs)
+            rows = None
             try:
                 logits = getattr(runner.execute_model_state, "logits", None)
-                runner.stepscope_rows = None if logits is None else logits.shape[0]
+                if logits is not None:
+                    rows = logits.shape[0]
             except Exception as error:
                 hooks.stop(error)
             result = sample(runner, *args, **kwargs)
-            hooks.safely(_hand_over, result, runner)
+            try:
+                path = runner.stepscope_path
+                if getattr(result, "req_ids", None) and (path is not None or rows is not None):
+                    result.stepscope_ran = path, rows  # what `_hand_over` does, of most results
+                    runner.stepscope_path = runner.stepscope_only
+                elif not hooks.is_stopped:
+                    runner.stepscope_rows = rows
+                    _hand_over(result, runner)
+            except Exception as error:
+                hooks.stop(error)
             return result
 
         return hooked

@@ -75,15 +75,15 @@ def build(_pack, _ids, _mend, _next, _missing, _null64, _null32, _null_float):
         except Exception:
             _mend(_its_segment, _at, ({names},), _seq)
 
-    def record_all(_rows):
+    def record_all({same}_rows):
         nonlocal _offset
-        for {names}, in _rows:
+        for {each}, in _rows:
             _its_segment, _at = _segment, _offset
             _offset, _seq = _at + {size}, None
             try:
-                _pack(_its_segment, _at, {values}, _at)
+                _pack(_its_segment, _at, {more_values}, _at)
             except Exception:
-                _mend(_its_segment, _at, ({names},), _seq)
+                _mend(_its_segment, _at, ({more_names},), _seq)
 
     def claim():
         nonlocal _offset
@@ -144,8 +144,8 @@ _NULL_NAMES = {
 class RowFunctions(NamedTuple):
     """`record` packs a row, `claim` takes the next place, `turn_to` goes on in another segment.
 
-    `more` packs a row for each tuple of an iterable, in one call; of rows in two, it adds to a row
-    what was not known when that was recorded.
+    `more` packs a row for each tuple of an iterable, in one call, behind what is the same in all of
+    them; of rows in two, it adds to a row what was not known when that was recorded.
     """
 
     record: Callable[..., Any]
@@ -178,11 +178,31 @@ def stored(table: Table, columns: Sequence[Column]) -> list[Column]:
 
 
 def build_row(
-    table: Table, columns: Sequence[Column], ids: Mapping[str, int], mend: Mend, count: Count
+    table: Table,
+    columns: Sequence[Column],
+    ids: Mapping[str, int],
+    mend: Mend,
+    count: Count,
+    same: Sequence[str] = (),
+    each: Sequence[str] = (),
 ) -> RowFunctions:
-    """Build the functions that record rows of these columns of the table, as they are stored."""
-    layout = row_struct(columns)
-    source = _SOURCE.format(size=layout.size, **_spelt(table, columns))
+    """Build the functions that record rows of these columns of the table, as they are stored.
+
+    `more` is given columns that are the `same` in all of its rows, and tuples of those that are
+    not: `each`, all others where neither is named. What it is not given is null.
+    """
+    layout, spelt = row_struct(columns), _spelt(table, columns)
+    each = each or [column.name for column in given(columns)]
+    known = {*same, *each, "seq"}
+    more_values = (
+        _value(table, column) if column.name in known else _NULL_NAMES[column.type]
+        for column in columns
+    )  # fmt: skip
+    more_names = (each.name if each.name in known else "None" for each in given(columns))
+    source = _SOURCE.format(
+        size=layout.size, same="".join(f"{name}, " for name in same), each=", ".join(each),
+        more_values=", ".join(more_values), more_names=", ".join(more_names), **spelt,
+    )  # fmt: skip
     return RowFunctions(*_built(source, layout.pack_into, ids, mend, count))
 
 
@@ -218,13 +238,17 @@ def _built(source: str, *given: Any) -> tuple[Any, ...]:
     return built
 
 
+def given(columns: Sequence[Column]) -> list[Column]:
+    """Give those of the stored columns that whoever records a row gives."""
+    return [column for column in columns if column.name != "seq"]
+
+
 def _spelt(table: Table, columns: Sequence[Column]) -> dict[str, str]:
-    given = [column for column in columns if column.name != "seq"]
     return {
         "name": table.name,
-        "parameters": ", ".join(_parameter(table, column) for column in given),
+        "parameters": ", ".join(_parameter(table, column) for column in given(columns)),
         "values": ", ".join(_value(table, column) for column in columns),
-        "names": ", ".join(column.name for column in given),
+        "names": ", ".join(column.name for column in given(columns)),
     }
 
 

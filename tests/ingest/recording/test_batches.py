@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,6 +46,38 @@ def test_who_left_is_not_in_it_and_who_is_new_stands_behind_the_others(rec: Reco
         (1, 0, "a"), (1, 1, "c"), (1, 2, "d"), (1, 3, "e"),
         (2, 0, "c"), (2, 1, "d"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("num_changes", [3, 200])
+def test_who_left_may_be_told_by_their_places(tmp_path: Path, num_changes: int) -> None:
+    names = [f"{number:03}" for number in range(num_changes * 2)]
+    said = []
+    for way in ("by name", "by place"):
+        with Recorder(tmp_path / way, producer="test") as recorder:
+            batches, left = recorder.batches(), [*names]
+            batches.whole(0, 0, map(prefill, left))
+            for step in range(1, num_changes):
+                places = sorted({step % 3, len(left) // 2})
+                gone = [left[place] for place in places]
+                left = [name for name in left if name not in gone]
+                if way == "by name":
+                    formed = batches.formed(step, step, gone)
+                else:
+                    formed = batches.without(step, step, places, left)
+                batches.outputs(formed, step, without=left[:1])
+        said.append((batch_rows(recorder.path, *COLUMNS), outputs(recorder.path)))
+
+    assert said[0] == said[1]
+    assert len(said[0][0]) > num_changes
+
+
+def test_places_in_no_batch_are_dropped_and_counted(rec: Recorder) -> None:
+    batches = rec.batches()
+
+    assert batches.without(1, 1, [], ["a"]) is None
+
+    rec.close()
+    assert rec.dropped == {}
 
 
 def test_a_row_that_is_told_keeps_its_place_and_holds_for_its_step(rec: Recorder) -> None:
