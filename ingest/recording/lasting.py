@@ -153,7 +153,10 @@ class Lasting:
         does where some left and no more, which an engine does most.
         """
         before, self._num_changes = self.batch, self._num_changes + 1
-        if not before or self._num_changes >= MOST_CHANGES:
+        if not before:
+            self._drop("batch_rows", len(requests), LookupError(NONE_BEFORE))
+            return None
+        if self._num_changes >= MOST_CHANGES:
             return self.formed(step, ts_ns, [self.requests[place] for place in places])
         kept, self.counter = self._kept, self.counter + 1
         counter = self.counter

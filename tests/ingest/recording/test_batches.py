@@ -74,10 +74,10 @@ def test_who_left_may_be_told_by_their_places(tmp_path: Path, num_changes: int) 
 def test_places_in_no_batch_are_dropped_and_counted(rec: Recorder) -> None:
     batches = rec.batches()
 
-    assert batches.without(1, 1, [], ["a"]) is None
+    assert batches.without(1, 1, [0], ["a", "b"]) is None
 
     rec.close()
-    assert rec.dropped == {}
+    assert rec.dropped == {"batch_rows": 2}
 
 
 def test_a_row_that_is_told_keeps_its_place_and_holds_for_its_step(rec: Recorder) -> None:
