@@ -31,8 +31,10 @@ def tui(trace: Path, page: str, open_trace: OpenTrace) -> None:
         raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
     from stepscope.analyzers.check.registry import usable_rules
     from stepscope.app.tui.app import StepscopeApp
+    from stepscope.app.tui.hang_up import end_with_terminal
 
     usable_rules()  # what cannot be used is told before the screen is taken
     with progress() as report:
         opened = open_trace(trace, report)
+    end_with_terminal(sys.stdin.fileno())
     StepscopeApp(opened, None, page).run()
