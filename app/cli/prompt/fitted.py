@@ -69,7 +69,7 @@ def _widths(columns: Sequence[Sequence[str]], to_right: Sequence[bool], width: i
     for num in range(len(widest), 0, -1):
         free = width - GAP * (num - 1)
         for whole in (words, [0] * num):
-            for most in range(max(widest[:num]), LEAST - 1, -1):
+            for most in range(max(LEAST, *widest[:num]), LEAST - 1, -1):
                 each = [
                     taken if right else min(taken, max(most, word))
                     for taken, right, word in zip(widest[:num], to_right, whole, strict=False)

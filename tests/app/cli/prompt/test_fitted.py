@@ -57,3 +57,14 @@ def test_a_long_line_of_source_goes_on_where_it_began() -> None:
     table = Table(("", ""), ((1, "def a():"), (2, "    yield from b")), is_ruled=False)
 
     assert fitted([table], 14) == ["1  def a():", "2      yield", "       from b"]
+
+
+def test_columns_that_are_all_narrow_are_all_shown() -> None:
+    ranks = Table(("", "rank", "step"), (("→", 0, 43), ("", 1, 45)))
+
+    assert fitted([ranks], 80) == [
+        "   rank  step",
+        "─  ────  ────",
+        "→     0    43",
+        "      1    45",
+    ]
