@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -31,6 +31,10 @@ _GROWS_IN_ROWS = f"{_GROWS}|array_agg|string_agg|listagg|replace|regexp_replace"
 # would say that something was done to the trace.
 _ASKS = ("SELECT", "WITH", "FROM", "VALUES", "SHOW", "EXPLAIN")
 _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*|/\*.*?\*/)*(?P<word>\w+|\S?)", re.DOTALL)
+
+
+FEW = 3
+"""Names of a trace that are given as examples of many."""
 
 
 def run_sql(frames: Mapping[str, pl.LazyFrame], query: str) -> pl.DataFrame:
@@ -102,6 +106,15 @@ def near(name: str, known: Iterable[str]) -> str:
     if meant:
         return f"did you mean {' or '.join(meant)}?"
     return f"there are {', '.join(names)}" if names else ""
+
+
+def near_names(name: str, known: Sequence[str]) -> str:
+    """The same of names of a trace, which may be very many: how many, and the first few."""
+    meant = get_close_matches(name, known, n=3)
+    if meant or not known:
+        return f"did you mean {' or '.join(meant)}?" if meant else "it has none"
+    few = ", ".join(known[:FEW])
+    return f"it has {few}" if len(known) <= FEW else f"it has {len(known):,}, such as {few}"
 
 
 def _first_line(message: str) -> str:

@@ -44,7 +44,7 @@ def about_data(desk: Desk, given: Data) -> dict[str, Any]:
     if given.variables_reference:
         name = desk.shown.watched(given.variables_reference, name)
     try:
-        desk.debugger.find(name, "watch")
+        name = desk.debugger.find(name, "watch").wanted  # of this rank, whichever is stood at later
     except ConfigError as error:
         return {"dataId": None, "description": str(error)}
     return {"dataId": name, "description": name, "accessTypes": ["write"]}

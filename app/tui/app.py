@@ -14,7 +14,9 @@ from stepscope.app.tui import pages, theme
 from stepscope.app.tui.actions import bindings, everywhere
 from stepscope.app.tui.pages.loading import Opening
 from stepscope.app.tui.pages.page import Opened, Page, page_of
+from stepscope.app.tui.pages.step import StepPage
 from stepscope.app.tui.pages.timeline import WIDE, TimelinePage
+from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.screens.explain import ExplainScreen
 from stepscope.app.tui.screens.help import HelpScreen
 from stepscope.app.tui.screens.search import SearchScreen
@@ -169,7 +171,7 @@ class StepscopeApp(App[None]):
 
     def action_step(self, by: int) -> None:
         """Go to the next or the previous step."""
-        if self.view and self.view.next_step(by):
+        if self.view and not self.open_page.walk(by) and self.view.next_step(by):
             self._show_page()
 
     def action_finding(self, by: int) -> None:
@@ -179,13 +181,14 @@ class StepscopeApp(App[None]):
 
     def action_at_step(self, step: int) -> None:
         """Show a step in detail."""
-        if self.opened and self.opened.session:
+        stand = self.opened and self.query_one(StepPage).stand_of(self.opened)
+        if stand:
             try:
-                self.opened.session.goto(step=step)
+                position = stand.at_step(step)
             except ConfigError as error:  # a finding may name a step that no row tells of
                 self.notify(str(error), severity="warning", markup=False)
                 return
-            self._move_to(self.opened.session.position.ts_ns)
+            self._move_to(position.ts_ns)
             self.action_page("step")
 
     def action_jump(self, index: int) -> None:
@@ -248,6 +251,11 @@ class StepscopeApp(App[None]):
     @on(Page.Moved)
     def _follow_move(self, event: Page.Moved) -> None:
         self._move_to(event.ts_ns)
+
+    @on(Minimap.HitChosen)
+    def _stand_at_hit(self, event: Minimap.HitChosen) -> None:
+        self.query_one(StepPage).go_to_hit_at(event.ts_ns)
+        self.action_page("step")
 
     @on(Page.FindingChosen)
     def _open_finding(self, event: Page.FindingChosen) -> None:

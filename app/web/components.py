@@ -153,7 +153,7 @@ def _href(to: Target) -> str:
         case RulePage(code):
             return View().link(explain=plain(code))
         case AtStep(step):
-            return View().link(tab="step", step=step)
+            return View().link(tab="step", step=step, rank=None)
         case AtChange(seq):
             return View().link(tab="step", seq=seq)
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from stepscope.app.present.blame_bars import Bars
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
+
+T = TypeVar("T")
+Answers = dict[tuple[int, str], T | StepscopeError]
+"""What words that a person typed gave in a rank."""
 
 
 class LoadedTrace:
@@ -40,12 +45,12 @@ class LoadedTrace:
         self.length = last - self.origin
         self.findings = _keyed(result.findings)
         self.session_lock = Lock()
-        self.sought: dict[str, Sought | StepscopeError] = {}
-        self.values: dict[str, ValueOverRun | str | StepscopeError] = {}
+        self.sought: Answers[Sought] = {}
+        self.values: Answers[ValueOverRun | str] = {}
 
     @cached_property
     def session(self) -> Session:
-        """A debug session; who moves it holds `session_lock` until all is read."""
+        """The session of the usual rank; who moves it holds `session_lock` until all is read."""
         return Session(self.trace)
 
     @cached_property

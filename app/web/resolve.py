@@ -16,8 +16,11 @@ from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.timeline.moves import MOVES
 from stepscope.app.timeline.navigator import Navigator, Selection
 from stepscope.app.web.loaded import LoadedTrace
-from stepscope.app.web.stops import HIT_MOVES, go_to_hit, looked, stood
+from stepscope.app.web.stops import go_by_step, go_to_hit, goes_to_hit, looked, stood
 from stepscope.app.web.view import LONGEST, Range, View
+
+STEP_MOVES = {"next-step": 1, "previous-step": -1}
+"""The moves that go by steps of the rank that is stood at, where that is not the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,10 @@ def resolve(loaded: LoadedTrace, query: str) -> Resolved:
     """The view that an address means in this trace; never fails."""
     view = _sane(loaded, View.parse(query))
     move = parse_qs(query[:LONGEST].removeprefix("?")).get("go", [""])[-1]
-    if move in HIT_MOVES:
-        return _at_hit(loaded, view, HIT_MOVES[move])
+    if goes_to_hit(move):
+        return _moved(loaded, *go_to_hit(loaded, view, move))
+    if view.rank is not None and move in STEP_MOVES:
+        return _moved(loaded, *go_by_step(loaded, view, STEP_MOVES[move]))
     is_between = view.seq is not None or view.ts is not None
     view, here_ns = stood(loaded, view) if is_between else (view, 0)
     navigator = _navigator(loaded, view)
@@ -108,9 +113,8 @@ def resolve(loaded: LoadedTrace, query: str) -> Resolved:
     return _resolved(loaded, view, navigator, is_somewhere)
 
 
-def _at_hit(loaded: LoadedTrace, view: View, by: int) -> Resolved:
-    """The view at the next hit of what it looks for, or at the one before, at the same zoom."""
-    view, here_ns = go_to_hit(loaded, view, by)
+def _moved(loaded: LoadedTrace, view: View, here_ns: int) -> Resolved:
+    """The view at where a debug session went, at the same zoom."""
     navigator = _navigator(loaded, view)
     navigator.move_to(here_ns)
     return _resolved(loaded, view, navigator, is_somewhere=True)
@@ -129,11 +133,19 @@ def _sane(loaded: LoadedTrace, view: View) -> View:
         sel=view.sel if is_there else None,
         at=view.at if view.at and view.at[0] < lanes and view.at[1] <= loaded.length else None,
         finding=view.finding if view.finding in loaded.findings else None,
+        rank=_other_rank(loaded, view.rank),
         step=view.step if loaded.step_index(view.step) is not None else None,
         pin=tuple(lane for lane in view.pin if lane < lanes),
         hide=tuple(name for name in view.hide if name in states),
         collapse=tuple(key for key in view.collapse if key in loaded.collapsible),
     )
+
+
+def _other_rank(loaded: LoadedTrace, rank: int | None) -> int | None:
+    """A rank that the trace has beside the usual one."""
+    if rank is None or rank == loaded.session.rank or rank not in loaded.debugger.ranks:
+        return None
+    return rank
 
 
 def _within(loaded: LoadedTrace, ends: Range | None) -> Range | None:

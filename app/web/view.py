@@ -40,13 +40,14 @@ class View:
     `stop` is what is looked for, `break` in an address, in the words of the prompt's `break`, and
     `value` what is drawn over the run, in those of its `value`.
     Who stands between steps stands behind the change `seq`, or at the time `ts`; `step` is then the
-    last whose batch was formed.
+    last whose batch was formed. `rank` is where one stands, where that is not the usual one.
     """
 
     t: Range | None = None
     sel: Point | None = None
     at: Point | None = None
     finding: str | None = None
+    rank: int | None = None
     step: int | None = None
     seq: int | None = None
     ts: int | None = None
@@ -145,6 +146,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "sel": _point,
     "at": _point,
     "finding": _text,
+    "rank": _number,
     "step": _number,
     "seq": _number,
     "ts": _number,

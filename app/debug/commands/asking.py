@@ -8,6 +8,8 @@ from stepscope.app.debug.commands.answer import MAX_ROWS, Answer, Command, Group
 from stepscope.app.debug.commands.stopping import example_stop, split_columns, stop_words
 from stepscope.app.debug.commands.where_it_is import BRIEF
 from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.formed import BEFORE_ALL
+from stepscope.app.debug.moments import Position
 from stepscope.app.debug.shown.sparkline import sparkline
 from stepscope.app.debug.shown.value_over_run import value_over_run
 from stepscope.app.debug.stops.stop import Stop
@@ -27,7 +29,7 @@ def _all(debugger: Debugger, words: str) -> Answer:
     wanted, columns = split_columns(words)
     stop = debugger.find(wanted)
     if not len(stop):
-        return said(f"no row of this trace meets {wanted}", num_hits=0, hits=[])
+        return said(f"{stop.wanted}: {stop.nowhere}", num_hits=0, hits=[])
     answer = said(f"{len(stop):,} {'hit' if len(stop) == 1 else 'hits'}", num_hits=len(stop))
     for source in range(len(stop.sources)):
         answer = answer.then(_hits(debugger, stop, source, columns))
@@ -73,9 +75,8 @@ def _who(debugger: Debugger, words: str) -> Answer:
         return said("not recorded: the trace has no row of allocations", holds=None)
     is_it = (pl.col("resource") == RESOURCES[what]) & (pl.col("id") == number)
     own = debugger.tables.table("holds").filter(pl.col("rank") == debugger.rank, is_it)
-    first_ns, now = debugger.bounds_ns[0], debugger.position.ts_ns
-    goes_on = pl.col("to_ns").is_null() | (pl.col("to_ns") > now)
-    arrow = pl.when((pl.col("ts_ns") <= now) & goes_on).then(pl.lit("→")).otherwise(pl.lit(""))
+    first_ns = debugger.bounds_ns[0]
+    arrow = pl.when(_is_here(debugger.position)).then(pl.lit("→")).otherwise(pl.lit(""))
     rows = own.sort("ts_ns").select(
         here=arrow, owner="owner", op="op", step="step", from_ns=pl.col("ts_ns") - first_ns,
         to_ns=pl.col("to_ns") - first_ns, dur_ns="dur_ns",
@@ -83,6 +84,18 @@ def _who(debugger: Debugger, words: str) -> Answer:
     if not len(rows):
         return said(f"nobody is recorded to have had {what} {which.strip()}", holds=[])
     return tabled(rows, "holds")
+
+
+def _is_here(at: Position) -> pl.Expr:
+    """Whether a hold has begun and not ended at a position: by the order of changes, else by time.
+
+    Many changes may bear one time.
+    """
+    last = pl.lit(BEFORE_ALL if at.seq is None else at.seq)
+    begun = pl.when(pl.col("seq").is_null()).then(pl.col("ts_ns") <= at.ts_ns)
+    ended = pl.when(pl.col("to_seq").is_null()).then((pl.col("to_ns") <= at.ts_ns).fill_null(False))
+    is_begun = begun.otherwise(pl.col("seq") <= last)
+    return is_begun & ~ended.otherwise(pl.col("to_seq") <= last)
 
 
 def _sql(debugger: Debugger, words: str) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from stepscope.app.debug.commands.answer import Answer, Command, Group, said
+from stepscope.app.debug.commands.why_asked import FORMS as WHY_FORMS
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.stops import KINDS
@@ -67,6 +68,9 @@ def _one(debugger: Debugger, words: str, groups: Iterable[Group]) -> Answer:
 def _forms(command: Command) -> tuple[Block, ...]:
     if command.name in FORMS_OF_STOPS:
         rows = tuple((f"  {form}", does) for kind in KINDS for form, does in kind.usage)
+        return (Table(("", ""), rows, "it can be", is_ruled=False),)
+    if command.name == "why":
+        rows = tuple((f"  {form}", does) for form, does in WHY_FORMS)
         return (Table(("", ""), rows, "it can be", is_ruled=False),)
     if command.name == "print":
         rows = tuple((f"  {facet.name}", facet.meaning) for facet in FACETS)

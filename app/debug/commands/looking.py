@@ -11,11 +11,12 @@ from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.commands.answer import Answer, Command, Group, listed, said, tabled
 from stepscope.app.debug.commands.listing import functions_here, list_source
 from stepscope.app.debug.commands.where_it_is import place_text, position_facts, where
+from stepscope.app.debug.commands.why_asked import WHY, asked_of
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Facet, Look
 from stepscope.app.debug.reasons import LeftOut
-from stepscope.app.debug.why import why
+from stepscope.app.debug.why import Chain, why, why_not
 from stepscope.app.present.blocks import Fact, Paragraph
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.query import near
@@ -73,14 +74,27 @@ def _lacking(debugger: Debugger, facet: Facet) -> str:
 
 def _why(debugger: Debugger, words: str) -> Answer:
     """The chain from who waits to the root; without a name, the decisions about all left out."""
-    if not words:
-        left = debugger.session.left_out()
-        if left:
-            return tabled(_reasons(left), "left_out", "left out here")
-        if debugger.session.state.waiting is None:
-            return said(f"{NOT_RECORDED}: the trace does not say who waits", left_out=None)
-        return said("nobody is left out", left_out=[])
-    chain = why(debugger.session, words)
+    asked = asked_of(debugger, words)
+    at = debugger.position
+    if asked.place:
+        at = debugger.position_of(asked.place)
+    session = debugger.session_of(at.rank)
+    if asked.who:
+        if asked.step is None:
+            return _chain(why(session, asked.who, at))
+        return _chain(why_not(session, asked.who, asked.step))
+    if asked.step is not None:
+        at = debugger.position_of(str(asked.step))
+    state = session.state_at(at)
+    here = "here" if at == debugger.position else f"of step {at.step}"
+    if left := session.reasons.left_out(state):
+        return tabled(_reasons(left), "left_out", f"left out {here}")
+    if state.waiting is None:
+        return said(f"{NOT_RECORDED}: the trace does not say who waits", left_out=None)
+    return said("nobody is left out", left_out=[])
+
+
+def _chain(chain: Chain) -> Answer:
     first, *others = chain.lines()
     paragraphs = tuple(Paragraph(line) for line in others)
     return said(first, why=chain.as_dict()).then(Answer(paragraphs))
@@ -101,15 +115,15 @@ def _mark(debugger: Debugger, words: str) -> Answer:
 
 
 def _diff(debugger: Debugger, words: str) -> Answer:
-    """What differs between two places of the current rank, each as goto takes it."""
+    """What differs between two places, each as goto takes it; a mark may be of another rank."""
     places = words.split()
     if len(places) not in {1, 2}:
         raise ConfigError("diff takes one place or two", todo="write it like diff @a @b")
     here = debugger.position
     positions = [debugger.position_of(place) for place in places]
     first, last = (positions[0], here) if len(places) == 1 else positions
-    session = debugger.session
-    changes = changes_between(session.state_at(first), session.state_at(last))
+    before, after = (debugger.session_of(each.rank).state_at(each) for each in (first, last))
+    changes = changes_between(before, after)
     if not changes:
         return said("nothing that is recorded differs", diff=[])
     rows = tuple((change.what, change.before, change.after) for change in changes)
@@ -136,7 +150,7 @@ LOOKING = Group(
                 example=lambda _debugger: "state"),
         Command("print", "print SIDE [WHICH]", "one side of the state in full", _print, ("p",),
                 _facet_names, lambda _debugger: "print waiting"),
-        Command("why", "why [WHO]", "the chain to the root; without, all left out", _why, (),
+        Command("why", WHY, "the chain to the root; without, all left out", _why, (),
                 lambda debugger: debugger.tables.requests, _request),
         Command("list", "list [FUNCTION]", "the policy's source at the last decision, if at hand",
                 list_source, ("l",), functions_here, lambda _debugger: "list"),

@@ -45,7 +45,7 @@ def _trace(debugger: Debugger, words: str) -> Answer:
 
 def _made(stop: Stop) -> Answer:
     hits = "hit" if len(stop) == 1 else "hits"
-    none = "; no row of this trace meets it" if not len(stop) else ""
+    none = "" if len(stop) else f"; {stop.nowhere}"
     line = f"stop {stop.number}: {stop.text}, {len(stop):,} {hits}{none}"
     return said(line, stop=stop.number, num_hits=len(stop))
 
@@ -54,7 +54,7 @@ def _rwatch(debugger: Debugger, words: str) -> Answer:
     """Go back to the last that changed it, and say who took it and who had it before."""
     stop = debugger.find(words, "watch")
     if (hit := stop.before(debugger.here)) is None:
-        return said(f"nothing had changed {words} before", hit=None).then(where(debugger))
+        return said(f"nothing had changed {stop.wanted} before", hit=None).then(where(debugger))
     row = stop.row(hit, debugger.tables)
     debugger.go_to_hit(stop, hit)
     table = stop.sources[hit.source].table

@@ -22,6 +22,7 @@ from stepscope.app.debug.stops import selected
 from stepscope.app.debug.stops.hits import Here
 from stepscope.app.debug.stops.stop import Does, Hit, Stop, found
 from stepscope.app.debug.stops.tables import OF_STATE, Tables
+from stepscope.app.debug.stops.watch_stops import names_of_a_rank
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
@@ -58,6 +59,17 @@ class Debugger:
     def session(self) -> Session:
         """The session of the current rank."""
         return self._sessions[self.rank]
+
+    def has_opened(self, rank: int) -> bool:
+        """Whether a rank has a session already: to make one may take seconds."""
+        return rank in self._sessions
+
+    def session_of(self, rank: int) -> Session:
+        """The session of a rank, which is made when it is first asked for."""
+        if rank not in self._sessions:
+            self._sessions[rank] = Session(self.trace, rank)
+            self.tables.share(rank, self._sessions[rank].moments)
+        return self._sessions[rank]
 
     @property
     def position(self) -> Position:
@@ -131,24 +143,24 @@ class Debugger:
 
     def position_of(self, text: str) -> Position:
         """The position that is written so, without going there."""
-        rank, before = self.rank, self.position
+        rank, before = self.rank, {each: own.position for each, own in self._sessions.items()}
         try:
             self.goto(text)
             return self.position
         finally:
             self.rank = rank
-            self.session.position = before
+            for each, position in before.items():
+                self._sessions[each].position = position
 
     def switch(self, rank: int) -> None:
         """Make another rank the current one, at the same moment; ConfigError where it is none."""
-        if rank not in self.ranks:
+        if rank not in self._sessions and rank not in self.ranks:
             raise ConfigError(f"the trace has no rank {rank}", todo=self._ranks_known())
         now_ns = self.position.ts_ns
-        if rank not in self._sessions:
-            self._sessions[rank] = Session(self.trace, rank)
+        own = self.session_of(rank)
         if rank != self.rank:
             self.rank = rank
-            self.session.goto(ts_ns=now_ns)
+            own.position = own.moments.position(now_ns)
 
     # ── stopping ─────────────────────────────────────────────────────────────────────────────
 
@@ -163,8 +175,11 @@ class Debugger:
         self, wanted: str, does: Does = "break", columns: tuple[str, ...] | None = None
     ) -> Stop:
         """Find all hits of a stop that is not kept."""
-        sources = found(selected(wanted, self.tables), self.tables)
-        return Stop(self._num_stops + 1, does, wanted.strip(), sources, columns)
+        wanted = self._of_own_rank(wanted.strip())
+        hits, num_untold = found(selected(wanted, self.tables), self.tables)
+        for source in hits if columns else ():
+            self.tables.rows(source, (), columns)  # which says what is wrong with a column
+        return Stop(self._num_stops + 1, does, wanted, hits, columns, num_untold)
 
     def resume(self) -> Hit | None:
         """Go on to the next hit of any stop, else to the end; gives what was hit."""
@@ -205,6 +220,11 @@ class Debugger:
         if not stops:
             raise ConfigError("there is nothing to stop at", todo="make one with break or watch")
         return stops
+
+    def _of_own_rank(self, wanted: str) -> str:
+        """Whose block 5 it is, of several ranks that have one each: of the current one."""
+        is_of_any = len(self.ranks) > 1 and names_of_a_rank(wanted)
+        return f"{wanted} of rank {self.rank}" if is_of_any else wanted
 
     def _grain(self, grain: Grain) -> str:
         """A step, or the smallest that is told: a change of state, else whatever happened."""

@@ -37,6 +37,8 @@ def _running(look: Look) -> pl.DataFrame | None:
 
 
 def _batch(look: Look) -> pl.DataFrame | None:
+    if look.state.batch is None:
+        return None
     columns = (
         "row", "request", "phase", "num_tokens", "num_computed", "prompt_len", "slot",
         "is_recompute",
@@ -46,6 +48,8 @@ def _batch(look: Look) -> pl.DataFrame | None:
 
 def _requests(look: Look) -> pl.DataFrame | None:
     """How far each is that has come and not ended; null where the trace does not say."""
+    if look.state.waiting is None and look.state.running is None:
+        return None
     told = look.then("lifecycle")
     first = told.group_by("request", maintain_order=True).agg(
         pl.col("ts_ns").first().alias("came_ns"),

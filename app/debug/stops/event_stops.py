@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from stepscope.app.debug.stops.stop import Selection
+from stepscope.app.debug.stops.stop import Named, Selection
 from stepscope.app.debug.stops.tables import Tables
 from stepscope.ingest.schema import ALLOCATION_OPS, LIFECYCLE_EVENTS, VERDICTS
 
@@ -31,7 +31,7 @@ class EventStops:
         """Read the event, and whose it has to be."""
         event, _, whose = wanted.partition(" ")
         selections = [
-            Selection(table, _of(pl.col(what) == event, pl.col(who), whose.strip()))
+            _selected(table, pl.col(what) == event, who, whose.strip())
             for table, what, who, values in WHERE
             if event in values
         ]
@@ -42,5 +42,7 @@ class EventStops:
         return (word for table, _, _, words in WHERE if tables.is_recorded(table) for word in words)
 
 
-def _of(is_event: pl.Expr, who: pl.Expr, whose: str) -> pl.Expr:
-    return is_event & (who == whose) if whose else is_event
+def _selected(table: str, is_event: pl.Expr, who: str, whose: str) -> Selection:
+    if not whose:
+        return Selection(table, is_event)
+    return Selection(table, is_event & (pl.col(who) == whose), Named(who, whose))

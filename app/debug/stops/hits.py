@@ -45,14 +45,6 @@ class Hits:
     def __len__(self) -> int:
         return len(self.ts_ns)
 
-    def of_rank(self, rank: int) -> Hits:
-        """The hits of one rank."""
-        if bool(np.all(self.rank == rank)):
-            return self
-        mine = self.rank == rank
-        columns = (self.ts_ns, self.rank, self.order, self.step, self.row)
-        return Hits(self.table, *(column[mine] for column in columns))
-
     def here(self, place: int) -> Here:
         """Where a hit is."""
         return Here(int(self.ts_ns[place]), int(self.rank[place]), int(self.order[place]))

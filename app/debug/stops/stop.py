@@ -11,8 +11,16 @@ import polars as pl
 from stepscope.app.debug.stops.hits import Here, Hits
 from stepscope.app.debug.stops.tables import Tables
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.query import near_names
 
 Does = Literal["break", "watch", "trace"]
+
+
+class Named(NamedTuple):
+    """Whom a selection asks for by name, and the column that has the name."""
+
+    column: str
+    name: str
 
 
 class Selection(NamedTuple):
@@ -20,6 +28,7 @@ class Selection(NamedTuple):
 
     table: str
     condition: str | pl.Expr
+    whose: Named | None = None
 
 
 class Kind(Protocol):
@@ -50,13 +59,24 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A numbered stop. `columns` are what a trace point prints, None for what is usual."""
+    """A numbered stop. `columns` are what a trace point prints, None for what is usual.
+
+    `num_untold` rows do not tell whether they meet its condition, where none is known to.
+    """
 
     number: int
     does: Does
     wanted: str
     sources: tuple[Hits, ...]
     columns: tuple[str, ...] | None = None
+    num_untold: int = 0
+
+    @property
+    def nowhere(self) -> str:
+        """What is said of a stop without a hit: that no row meets it, or none is known to."""
+        if not self.num_untold:
+            return "no row of this trace meets it"
+        return f"no row is known to meet it, and {self.num_untold:,} do not tell"
 
     @property
     def text(self) -> str:
@@ -98,8 +118,12 @@ class Stop:
         )
 
 
-def found(selections: Iterable[Selection], tables: Tables) -> tuple[Hits, ...]:
-    """All hits of selections; raises ConfigError where the trace records none of their tables."""
+def found(selections: Iterable[Selection], tables: Tables) -> tuple[tuple[Hits, ...], int]:
+    """All hits of selections, and where there are none how many rows do not tell.
+
+    Raises ConfigError where the trace records none of their tables, has nobody of the name that is
+    asked for, or tells in no row whether it meets the condition.
+    """
     wanted = list(selections)
     for table in {each.table for each in wanted}:
         tables.table(table)  # which says what is wrong with its name
@@ -107,4 +131,32 @@ def found(selections: Iterable[Selection], tables: Tables) -> tuple[Hits, ...]:
     if not recorded:
         names = " and ".join(sorted({each.table for each in wanted}))
         raise ConfigError(f"not recorded: the trace has no row of {names}")
-    return tuple(tables.hits(*each) for each in recorded)
+    hits = tuple(tables.hits(each.table, each.condition) for each in recorded)
+    return hits, 0 if any(map(len, hits)) else _untold(recorded, tables)
+
+
+def _untold(wanted: Iterable[Selection], tables: Tables) -> int:
+    """How many rows do not tell whether they meet a condition that none is known to meet."""
+    asked = list(wanted)
+    _refuse_unknown({each.table: each.whose for each in asked if each.whose}, tables)
+    conditions = [each for each in asked if isinstance(each.condition, str)]
+    told = [tables.num_untold(each.table, str(each.condition)) for each in conditions]
+    num_untold, num_rows = (sum(each) for each in zip(*told, strict=True)) if told else (0, 0)
+    if told and num_untold == num_rows:
+        names = " and ".join(tables.never_told(conditions[0].table, str(conditions[0].condition)))
+        raise ConfigError(f"not recorded: {names or conditions[0].condition} is null throughout")
+    return num_untold
+
+
+def _refuse_unknown(wanted: Mapping[str, Named], tables: Tables) -> None:
+    """Refuse somebody whom no row names: that it never happened to them says nothing."""
+    if not wanted:
+        return
+    known = set(tables.requests).union(
+        *(tables.names(table, whose.column) for table, whose in wanted.items())
+    )
+    name = next(iter(wanted.values())).name
+    if name not in known:
+        raise ConfigError(
+            f"the trace has no request {name!r}", todo=near_names(name, sorted(known))
+        )

@@ -91,6 +91,25 @@ class Tables:
         is_placed = pl.any_horizontal(pl.col("ts_ns", "step").is_not_null())
         return self._placed(name, found.filter(is_placed))
 
+    def num_untold(self, name: str, wanted: str) -> tuple[int, int]:
+        """Rows of a table that do not tell whether they meet a condition, and of how many."""
+        with explained():
+            asked = self.table(name).select(condition(wanted).is_null().sum(), rows=pl.len())
+            num_untold, num_rows = asked.collect().row(0)
+        return num_untold, num_rows
+
+    def never_told(self, name: str, wanted: str) -> list[str]:
+        """Columns of a condition that no row of a table has."""
+        names = condition(wanted).meta.root_names()
+        has = self.table(name).select(pl.col(names).is_not_null().any()).collect()
+        return [each for each in has.columns if not has[each][0]]
+
+    def names(self, name: str, column: str) -> list[str]:
+        """Whom a column of a table names; nobody where the trace has no row of it."""
+        if not self.is_recorded(name):
+            return []
+        return self.table(name).select(column).drop_nulls().unique().collect()[column].to_list()
+
     def then(self, name: str, rank: int, position: Position) -> pl.LazyFrame:
         """Rows of a rank up to a position: those of state in the order of changes."""
         rows = self.table(name).filter(pl.col("rank") == rank)

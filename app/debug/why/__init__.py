@@ -8,7 +8,9 @@ first.
 from __future__ import annotations
 
 from stepscope.app.debug.why.chain import Chain, Link, Proof, Root
+from stepscope.app.debug.why.evidence import Evidence
 from stepscope.app.debug.why.not_in_step import why_not
+from stepscope.app.debug.why.subjects import is_request
 from stepscope.app.debug.why.walk import why
 
-__all__ = ["Chain", "Link", "Proof", "Root", "why", "why_not"]
+__all__ = ["Chain", "Evidence", "Link", "Proof", "Root", "is_request", "why", "why_not"]

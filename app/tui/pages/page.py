@@ -89,6 +89,11 @@ class Page(Widget, can_focus=True):
         del opened
         return ()
 
+    def walk(self, by: int) -> bool:
+        """Go by a step as only this page does; False where it goes as all do."""
+        del by
+        return False
+
     def let_go(self) -> bool:
         """Let go of what is chosen on this page alone; False if there is nothing to let go of."""
         return False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 from textual import work
 from textual.app import ComposeResult
@@ -13,54 +13,26 @@ from textual.containers import Horizontal
 from textual.message import Message
 
 from stepscope.app.debug import Position, Session
-from stepscope.app.debug.debugger import Debugger
-from stepscope.app.debug.shown.sought_hits import NO_TIMES, Sought, go_to_next
+from stepscope.app.debug.shown.sought_hits import NO_TIMES, Sought
 from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.debug.shown.why_blocks import target_of
+from stepscope.app.debug.stops.stop import Hit
 from stepscope.app.palette import HIT_GLYPH
-from stepscope.app.present.where import of_rank, step_of, when
+from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Timeline
-from stepscope.app.timeline.keymap import STOPS
 from stepscope.app.timeline.navigator import Navigator
-from stepscope.app.tui.actions import actions, of_keymap
 from stepscope.app.tui.pages.page import Opened, Page
-from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
-from stepscope.app.tui.pages.step_view import StepView, look_at_step
+from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line, took
+from stepscope.app.tui.pages.step_keys import KEYS
+from stepscope.app.tui.pages.step_view import Stand, StepView, look_at_step
 from stepscope.app.tui.pages.value_line import value_blocks
 from stepscope.app.tui.screens.ask import AskScreen, what_to_draw, where_to_stop
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.app.tui.widgets.step_bar import StepBar
-from stepscope.app.units import duration
 from stepscope.app.widths import fit
 
 Query = tuple[Position, str | None]
-
-
-CALLED = {"break": "break", "value": "value", "next-hit": "hit(1)", "previous-hit": "hit(-1)"}
-"""The methods here for the actions of the keymap that ask about the whole run."""
-_IN_TIME = actions(
-    ("event(-1)", "h,left,comma", "h ,", "previous event", "event"),
-    ("event(1)", "l,right,full_stop", "l .", "next event", "event"),
-    ("change(-1)", "I", "I", "previous change: a decision, an event, a block"),
-    ("change(1)", "i", "i", "next change: a decision, an event, a block"),
-    ("prove", "o", "o", "go to the row that proves why the request waits"),
-    ("return", "b", "b", "go back to where that was asked"),
-)
-_ELSEWHERE = actions(
-    ("move(1)", "j,down", "j", "next request", "request"),
-    ("move(-1)", "k,up", "k", "previous request", "request"),
-    ("edge(0)", "g,home", "g", "first step"),
-    ("edge(-1)", "G,end", "G", "last step"),
-    (
-        "app.page('timeline')",
-        "enter",
-        "enter",
-        "show this moment in the timeline",
-        "in timeline",
-    ),
-)
-KEYS = (*_IN_TIME, *of_keymap(STOPS, CALLED.__getitem__), *_ELSEWHERE)
 
 
 class StepPage(Page):
@@ -83,18 +55,20 @@ class StepPage(Page):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.session: Session | None = None
-        self._own: Session | None = None
+        self.stand: Stand | None = None
         self.timeline: Timeline | None = None
-        self._whose = ""
         self.step: StepView | None = None
         self.request: str | None = None
         self._came_from: list[Position] = []
-        self._debugger: Debugger | None = None
         self._navigator: Navigator | None = None
         self.sought: Sought | None = None
         self.value: ValueOverRun | None = None
         self._latest: Latest[Query] = Latest(self._look_up)
+
+    @property
+    def session(self) -> Session | None:
+        """The session of the rank that is stood at; None before there is one."""
+        return self.stand.session if self.stand else None
 
     def compose(self) -> ComposeResult:
         """Lay out the bar and the two panes."""
@@ -106,35 +80,35 @@ class StepPage(Page):
     def show(self, opened: Opened) -> None:
         """Move the session to the cursor and look there, or say why there is none to move."""
         self.timeline = opened.view.timeline
-        self._whose = of_rank(opened.models.composition)
-        if opened.session is not self.session:
-            self.session = opened.session
-            # The threads move a session of their own; what both read is never written to.
-            self._own = copy.copy(opened.session)
-            session = opened.session
-            self._debugger = Debugger(opened.trace, session=session) if session else None
         self._navigator = opened.view
-        if self.session:
-            if self.session.position.ts_ns != opened.view.cursor_ns:
-                self.session.goto(ts_ns=opened.view.cursor_ns)
+        if stand := self.stand_of(opened):
+            stand.follow(opened.view.cursor_ns)
             self._look()
         elif text := opened.failed.get("step through"):
             self.query_one(StepBar).number = fit(text, self.size.width or len(text))
+
+    def stand_of(self, opened: Opened) -> Stand | None:
+        """Where the page stands in what is opened; None as long as that has no session."""
+        session = opened.session
+        if session is not (self.stand.first if self.stand else None):
+            steps = opened.models.composition
+            self.stand = Stand(opened.trace, session, steps) if session else None
+        return self.stand
 
     def now_ns(self, opened: Opened) -> int:
         """Where the session stands: something happened there, maybe later than the cursor."""
         return self.session.position.ts_ns if self.session else opened.view.cursor_ns
 
     def _look(self) -> None:
-        if self.session:
-            self._latest.ask((self.session.position, self.request))
+        if self.stand:
+            self._latest.ask((self.stand.lend(), self.request))
 
     @work(thread=True)
     def _look_up(self, query: Query) -> None:
-        if self._own:
-            tables = self._debugger.tables if self._debugger else None
-            self.post_message(self.Seen(look_at_step(self._own, *query, tables)))
-            self._own.moments.ready()  # the key that goes to the next event waits for nothing
+        if self.stand:
+            own = self.stand.own_of(query[0])
+            self.post_message(self.Seen(look_at_step(own, *query, self.stand.debugger.tables)))
+            own.moments.ready()  # the key that goes to the next event waits for nothing
 
     def on_step_page_seen(self, event: Seen) -> None:
         """Show what was found, unless the session has moved on."""
@@ -149,14 +123,14 @@ class StepPage(Page):
 
     def _draw(self) -> None:
         view = self.step
-        if view is None or self.timeline is None:
+        if view is None or self.timeline is None or self.stand is None:
             return
         bar = self.query_one(StepBar)
         moments, step = view.moments, view.position.step
         index = None if step is None else moments.place_of(step)
         number = step_of(step, index, len(moments.steps))
-        bar.number = f"{number}{self._whose} · {when(view.position.ts_ns, self.timeline)}"
-        bar.about = self._told_of_hits() + step_line(view) + _took(view.detail.step)
+        bar.number = f"{number}{self.stand.whose} · {when(view.position.ts_ns, self.timeline)}"
+        bar.about = self._told_of_hits() + step_line(view) + took(view.detail.step)
         right = self.query_one("#step-right", Prose)
         self.query_one("#step-left", Prose).show(left_blocks(view), keep_place=True)
         drawn = value_blocks(self.value, view.position.ts_ns, right.room) if self.value else []
@@ -195,15 +169,21 @@ class StepPage(Page):
 
     def action_return(self) -> None:
         """Go back to where a row was asked for."""
-        if self.session and self._came_from:
-            self.session.position = self._came_from.pop()
-            self._moved(self.session)
+        if self.stand and self._came_from:
+            self.stand.debugger.go(self._came_from.pop())
+            self._moved(self.stand.session)
+
+    def action_rank(self) -> None:
+        """Go over to the next rank."""
+        if self.stand and (rank := self.stand.next_rank) is not None:
+            self._move(partial(self.stand.debugger.switch, rank), rank)
 
     def action_break(self) -> None:
         """Ask for a condition to look for; without one nothing is looked for any more."""
-        if self._debugger:
+        if self.stand:
             before = self.sought.wanted if self.sought else ""
-            self.app.push_screen(AskScreen(where_to_stop(self._debugger), before), self._look_for)
+            asked = where_to_stop(self.stand.debugger)
+            self.app.push_screen(AskScreen(asked, before), self._look_for)
 
     def _look_for(self, found: Sought | Literal[""] | None) -> None:
         if found is None or self._navigator is None:
@@ -214,9 +194,10 @@ class StepPage(Page):
 
     def action_value(self) -> None:
         """Ask for a value to draw over the run; without one none is drawn any more."""
-        if self._debugger:
+        if self.stand:
             before = self.value.wanted if self.value else ""
-            self.app.push_screen(AskScreen(what_to_draw(self._debugger), before), self._draw_value)
+            asked = what_to_draw(self.stand.debugger)
+            self.app.push_screen(AskScreen(asked, before), self._draw_value)
 
     def _draw_value(self, value: ValueOverRun | Literal[""] | None) -> None:
         if value is not None:
@@ -230,20 +211,53 @@ class StepPage(Page):
 
     def action_hit(self, by: int) -> None:
         """Go to the next hit of what is looked for, or to the one before."""
-        if self._debugger is None or self.session is None:
+        if self.stand is None:
             return
         if self.sought is None:
             self.action_break()
-        elif go_to_next(self._debugger, self.sought, by):
-            self._moved(self.session)
+        elif hit := self.sought.next(self.stand.debugger.here, by):
+            self._go_to_hit(hit)
         else:
             which = "after" if by > 0 else "before"
             self.notify(f"{self.sought.wanted} has no hit {which} this", markup=False)
 
+    def go_to_hit_at(self, ts_ns: int) -> None:
+        """Go to the first hit at a time or after it, of what is looked for."""
+        if self.sought and (hit := self.sought.at(ts_ns)):
+            self._go_to_hit(hit)
+
+    def _go_to_hit(self, hit: Hit) -> None:
+        if self.stand and self.sought:
+            self._move(partial(self.stand.go_to_hit, self.sought.stop, hit), hit.here.rank)
+
+    def _move(self, move: Callable[[], object], rank: int) -> None:
+        """Move in a rank, whose session is made in a thread when it is first come to."""
+        if self.stand is None:
+            return
+        if self.stand.debugger.has_opened(rank):
+            move()
+            self._moved(self.stand.session)
+        else:
+            self._open(self.stand, rank, move)
+
+    @work(thread=True, exclusive=True, group="rank")
+    def _open(self, stand: Stand, rank: int, move: Callable[[], object]) -> None:
+        stand.debugger.session_of(rank)
+        self.app.call_from_thread(self._move, move, rank)
+
+    def walk(self, by: int) -> bool:
+        """Go to the next or previous step of another rank; False where the rank is the usual."""
+        stand = self.stand
+        if stand is None or not stand.is_elsewhere:
+            return False
+        if stand.session.next("step") if by > 0 else stand.session.back("step"):
+            self._moved(stand.session)
+        return True
+
     def _told_of_hits(self) -> str:
-        if self.sought is None or self._debugger is None:
+        if self.sought is None or self.stand is None:
             return ""
-        return f"{HIT_GLYPH} {self.sought.told(self._debugger.here)} · "
+        return f"{HIT_GLYPH} {self.sought.told(self.stand.debugger.here)} · "
 
     def action_edge(self, index: int) -> None:
         """Go to the first or the last step."""
@@ -280,13 +294,3 @@ class StepPage(Page):
         if had:
             self._look()
         return had
-
-
-def _took(step: Mapping[str, Any]) -> str:
-    """How long a step took, and what of that the CPU was in it and the GPU busy with it."""
-    took, cpu, busy = (step.get(name) for name in ("dur_ns", "cpu_dur_ns", "gpu_busy_ns"))
-    if took is None:
-        return ""
-    if cpu is None or busy is None:
-        return f" · took {duration(took)}"
-    return f" · took {duration(took)} (CPU {duration(cpu)}, GPU busy {duration(busy)})"

@@ -35,7 +35,7 @@ from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
 from stepscope.app.tui.pages.step_view import StepView
 from stepscope.app.tui.widgets.prose import Flow, Painted, Shown
 from stepscope.app.tui.widgets.text_bar import Piece
-from stepscope.app.units import count
+from stepscope.app.units import count, duration
 from stepscope.app.widths import fit, width_of
 
 BAR_WIDTH = 12
@@ -74,6 +74,16 @@ def step_line(view: StepView) -> str:
     parts = [step["kind"], told and f"tokens: {told}", step["executed_path"]]
     parts.append(step["inferred"] and f"inferred from {step['inferred']}")
     return " · ".join(part for part in parts if part)
+
+
+def took(step: Mapping[str, Any]) -> str:
+    """How long a step took, and what of that the CPU was in it and the GPU busy with it."""
+    lasted, cpu, busy = (step.get(name) for name in ("dur_ns", "cpu_dur_ns", "gpu_busy_ns"))
+    if lasted is None:
+        return ""
+    if cpu is None or busy is None:
+        return f" · took {duration(lasted)}"
+    return f" · took {duration(lasted)} (CPU {duration(cpu)}, GPU busy {duration(busy)})"
 
 
 # ── left ─────────────────────────────────────────────────────────────────────────────────────

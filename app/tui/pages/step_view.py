@@ -1,16 +1,83 @@
-"""What the step page shows of a position, looked up in a thread."""
+"""Where the step page stands, and what it shows of that, looked up in a thread."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 from stepscope.app.debug import LeftOut, Moments, Position, Session, StepDetail
 from stepscope.app.debug.commands.where_it_is import change_blocks
+from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.shown.why_blocks import known_why
+from stepscope.app.debug.stops.stop import Hit, Stop
 from stepscope.app.debug.stops.tables import Tables
 from stepscope.app.debug.why import Chain
 from stepscope.app.present.blocks import Paragraph
+from stepscope.app.timeline import Composition
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.trace import Trace
+
+
+class Stand:
+    """A debugger that begins with a session of its trace, and what a thread may move of it.
+
+    `first` is the rank whose steps the whole application walks.
+    """
+
+    def __init__(self, trace: Trace, session: Session, composition: Composition) -> None:
+        self.first = session
+        self.debugger = Debugger(trace, session=session)
+        self._num_ranks = composition.num_ranks
+        self._own: dict[int, Session] = {}
+
+    @property
+    def session(self) -> Session:
+        """The session of the rank that is stood at."""
+        return self.debugger.session
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it stands at another rank than the one whose steps are walked."""
+        return self.session is not self.first
+
+    @property
+    def whose(self) -> str:
+        """Whose steps they are, where several ranks have some: ` of rank 1`."""
+        return f" of rank {self.debugger.rank}" if self.is_elsewhere or self._num_ranks > 1 else ""
+
+    def follow(self, ts_ns: int) -> None:
+        """Stand at a time, in whatever rank it is; nothing moves where it is that time."""
+        if self.session.position.ts_ns != ts_ns:
+            self.session.goto(ts_ns=ts_ns)
+
+    def at_step(self, step: int) -> Position:
+        """Stand at a step of the rank that is walked; raises ConfigError where it has none such."""
+        self.debugger.switch(self.first.rank)
+        self.session.goto(step=step)
+        return self.session.position
+
+    @property
+    def next_rank(self) -> int | None:
+        """The next rank, around the end; None without another."""
+        ranks = self.debugger.ranks
+        after = ranks[(ranks.index(self.debugger.rank) + 1) % len(ranks)] if ranks else None
+        return None if len(ranks) < 2 else after
+
+    def go_to_hit(self, stop: Stop, hit: Hit) -> None:
+        """Stand where a hit is, in its rank."""
+        self.debugger.go_to_hit(stop, hit)
+
+    def lend(self) -> Position:
+        """The position, of whose rank a thread then has a session that nobody else moves."""
+        session = self.session
+        if session.rank not in self._own:
+            # What both read is never written to.
+            self._own[session.rank] = copy.copy(session)
+        return session.position
+
+    def own_of(self, position: Position) -> Session:
+        """The session that was lent for a position."""
+        return self._own[position.rank]
 
 
 @dataclass(frozen=True, slots=True)

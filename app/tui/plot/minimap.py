@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
@@ -47,6 +48,12 @@ class Minimap(Widget):
 
         index: int
 
+    @dataclass
+    class HitChosen(Message):
+        """The mark of hits was clicked: when the first of them is."""
+
+        ts_ns: int
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.state: Navigator | None = None
@@ -86,11 +93,14 @@ class Minimap(Widget):
         return line.strip()
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Jump to the finding under the mouse, else look there and follow the mouse."""
+        """Jump to the finding or the hit under the mouse, else look there and follow the mouse."""
         event.stop()
         found = self._finding_at(event.x) if event.y == self.size.height - 1 else None
+        hit_ns = self._hit_at(event.x) if event.y == 0 else None
         if found is not None:
             self.post_message(self.FindingChosen(found))
+        elif hit_ns is not None:
+            self.post_message(self.HitChosen(hit_ns))
         elif event.x >= self.gutter_width:
             self.capture_mouse()
             self.post_message(self.Chosen(self._time_at(event.x)))
@@ -127,6 +137,21 @@ class Minimap(Widget):
         distance, index = min(near, default=(2, 0))
         return index if distance <= 1 else None
 
+    def _hit_at(self, x: int) -> int | None:
+        """When the first hit is whose mark stands in a cell or next to it, the nearest first."""
+        state = self.state
+        assert state is not None
+        distance = np.abs(self._hit_cells(state) + self.gutter_width - x)
+        if not len(distance) or distance.min() > 1:
+            return None
+        return int(state.hits_ns[distance.argmin()])
+
+    def _hit_cells(self, state: Navigator) -> npt.NDArray[np.int64]:
+        """The cell of the plot that each hit is marked in."""
+        first, last = state.timeline.bounds
+        share = np.clip((state.hits_ns - first) / max(last - first, 1), 0, 1)
+        return np.minimum(share * self.plot_width, self.plot_width - 1).astype(np.int64)
+
     def _look_up(self, state: Navigator) -> LoadOverTime:
         width = self.plot_width * 2
         if self._load is None or self._load.shares.shape[1] != width:
@@ -160,10 +185,7 @@ class Minimap(Widget):
 
     def _paint_hits(self, line: Line, state: Navigator) -> None:
         """Marks where the condition that is looked for is met, over the load."""
-        first, last = state.timeline.bounds
-        share = np.clip((state.hits_ns - first) / max(last - first, 1), 0, 1)
-        cells = np.minimum(share * self.plot_width, self.plot_width - 1).astype(int)
-        for cell in np.unique(cells).tolist():
+        for cell in np.unique(self._hit_cells(state)).tolist():
             line.put(self.gutter_width + cell, HIT_GLYPH, ink(HIT, BACKGROUND, bold=True))
 
     def _paint_viewport(self, line: Line, state: Navigator) -> None:

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from stepscope.app.debug.commands.stopping import example_stop
 from stepscope.app.debug.debugger import Debugger
-from stepscope.app.debug.shown.sought_hits import NOWHERE, Sought, sought
+from stepscope.app.debug.shown.sought_hits import Sought, sought
 from stepscope.app.debug.shown.value_over_run import FORMS, ValueOverRun, value_over_run
 from stepscope.app.debug.stops import KINDS
 from stepscope.app.printable import plain
@@ -42,7 +42,7 @@ def where_to_stop(debugger: Debugger) -> Question[Sought]:
 
     def look(words: str) -> Sought | str:
         found = sought(debugger, words)
-        return NOWHERE if found.is_nowhere else found
+        return found.stop.nowhere if found.is_nowhere else found
 
     forms = [f"  {form:<20}{does}" for kind in KINDS for form, does in kind.usage]
     example = f"for example: {plain(example_stop(debugger))}"

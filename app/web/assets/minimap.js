@@ -28,9 +28,11 @@ export function mark(hits) {
   if (hits === marked) return;
   marked = hits;
   const marks = (hits ? hits.places : []).map((place) => {
-    const glyph = element("i", "", GLYPH);
-    glyph.style.left = `${place}%`;
-    return glyph;
+    const link = /** @type {HTMLAnchorElement} */ (element("a", "", GLYPH));
+    link.href = `?go=hit-${place}`;
+    link.title = "go to the hit here";
+    link.style.left = `${place}%`;
+    return link;
   });
   byId("stops").replaceChildren(...marks);
   byId("told-hits").textContent = hits && hits.told ? `${GLYPH} ${hits.told}` : "";

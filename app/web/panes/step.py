@@ -34,7 +34,7 @@ from stepscope.app.web.panes.value_bar import Asked, value_bar, value_line, valu
 from stepscope.app.web.stops import Looked, looked_here, stand
 from stepscope.app.web.view import View
 
-MAX_NAMES = 60
+MAX_NAMES, MAX_RANKS = 60, 32
 ORDER = ("step", "left out", "batch", "changed", "buckets", "core groups")
 
 
@@ -46,8 +46,9 @@ def step_pane(loaded: LoadedTrace, view: View) -> Component:
     """
     with loaded.session_lock:
         position = stand(loaded, view)
-        detail = loaded.session.detail()
-        chain = known_why(loaded.session, view.who) if view.who else None
+        session = loaded.debugger.session
+        detail = session.detail()
+        chain = known_why(session, view.who) if view.who else None
         found = looked_here(loaded, view.stop) if view.stop else None
         stops = list(break_bar(loaded.example_stop, view, found))
         changed = _changed(loaded, view, position)
@@ -69,19 +70,44 @@ def _without_steps(loaded: LoadedTrace, position: Position) -> Component:
 
 
 def _controls(loaded: LoadedTrace, view: View, position: Position, state: State) -> Component:
-    step = position.step
-    place = step_of(step, loaded.step_index(step), len(loaded.steps)) + of_rank(loaded.composition)
-    here = view.link(step=step, seq=view.seq, ts=view.ts, t=None)
+    here = view.link(step=view.step, seq=view.seq, ts=view.ts, t=None)
     return html.Div(
         [
             html.A("◀ previous", href=view.link(go="previous-step"), className="button"),
-            html.B(place),
+            html.B(_place(loaded, position)),
             html.A("next ▶", href=view.link(go="next-step"), className="button"),
             *_between(loaded, view, state),
+            *_ranks(loaded, view, position),
             html.A("show on the timeline", href=here),
         ],
         className="controls",
     )
+
+
+def _place(loaded: LoadedTrace, position: Position) -> str:
+    """The step, its place among those of its rank, and whose it is where several have some."""
+    moments, step = loaded.debugger.session.moments, position.step
+    place = step_of(step, None if step is None else moments.place_of(step), len(moments.steps))
+    is_usual = position.rank == loaded.session.rank
+    return place + (of_rank(loaded.composition) if is_usual else f" of rank {position.rank}")
+
+
+def _ranks(loaded: LoadedTrace, view: View, position: Position) -> Iterator[Component]:
+    """The way to the other ranks, at the same moment."""
+    ranks = loaded.debugger.ranks
+    if len(ranks) < 2:
+        return
+    yield html.Span("rank", className="muted")
+    at = max(0, position.ts_ns - loaded.origin)
+    for rank in ranks[:MAX_RANKS]:
+        other = None if rank == loaded.session.rank else rank
+        href = view.link(rank=other, seq=None, ts=at)
+        is_here = rank == position.rank
+        yield (
+            html.B(str(rank))
+            if is_here
+            else html.A(str(rank), href=href, title=f"rank {rank}, then")
+        )
 
 
 def _between(loaded: LoadedTrace, view: View, state: State) -> Iterator[Component]:

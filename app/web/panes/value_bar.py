@@ -25,7 +25,7 @@ def value_of(loaded: LoadedTrace, view: View) -> Asked:
     if not (words := view.value):
         return None
     look = partial(value_over_run, loaded.debugger, words)
-    return answered(loaded.values, words, "a value", look)
+    return answered(loaded.values, (loaded.debugger.rank, words), "a value", look)
 
 
 def value_bar(view: View, value: Asked, here_ns: int) -> Iterator[Component]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepscope.ingest.times import MS
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 
@@ -52,5 +53,18 @@ def two_ranks() -> Trace:
             {"rank": rank, "step": step, "ts_ns": 100 * step + 50 * rank, "kind": "decode"}
             for rank in (0, 1)
             for step in (1, 2)
+        ]
+    )
+
+
+def hits_on_two_ranks() -> Trace:
+    """Four steps of rank 0, and between the third and the fourth two of rank 1."""
+    step = {"kind": "decode", "num_waiting": 1}
+    times = [(0, number, number * MS) for number in (1, 2, 3, 4)]
+    others = [(1, 1, 3 * MS + 200_000), (1, 2, 3 * MS + 400_000)]
+    return trace_of(
+        steps=[
+            {**step, "rank": rank, "step": number, "ts_ns": ts_ns}
+            for rank, number, ts_ns in (*times, *others)
         ]
     )

@@ -14,6 +14,7 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.step import step_pane
 from stepscope.app.web.resolve import resolve
 from stepscope.app.web.view import View
+from tests.app.debug.small_traces import hits_on_two_ranks
 from tests.app.web.small_traces import HOSTILE, US, conflict_trace, loaded_of
 from tests.app.web.test_panes import hrefs, said
 from tests.traces import trace_of
@@ -145,7 +146,9 @@ def test_hits_of_the_last_few_conditions_are_remembered() -> None:
     for step in range(10):
         resolve(loaded, looking(f"steps: step = {step}")).as_props(loaded)
 
-    assert list(loaded.sought) == [f"steps: step = {step}" for step in range(10)][-stops.MOST :]
+    assert (
+        list(loaded.sought) == [(0, f"steps: step = {step}") for step in range(10)][-stops.MOST :]
+    )
 
 
 def test_a_place_that_the_trace_does_not_have_is_its_nearest() -> None:
@@ -154,3 +157,85 @@ def test_a_place_that_the_trace_does_not_have_is_its_nearest() -> None:
     assert resolve(loaded, "?seq=999999").view.step == 5
     assert resolve(loaded, "?ts=999999999").view.step == 5
     assert resolve(loaded_of(trace_of()), "?seq=7&ts=9&break=preempt&go=next-hit").view.seq is None
+
+
+@cache
+def of_two() -> LoadedTrace:
+    return loaded_of(hits_on_two_ranks())
+
+
+def of_both(view: View) -> str:
+    return said(step_pane(of_two(), view))
+
+
+def test_a_hit_on_another_rank_is_gone_to_and_is_in_the_address() -> None:
+    views = [View(tab="step", stop="steps: ts_ns >= 3000000")]
+    for _ in range(4):
+        views.append(resolve(of_two(), f"{views[-1].spell()}&go=next-hit").view)
+
+    assert [view.rank for view in views[1:]] == [None, 1, 1, None]
+    assert "step 3 of 4 of rank 0" in of_both(views[1])
+    assert "step 1 of 2 of rank 1" in of_both(views[2])
+    assert "hit 2 of 4 on 2 ranks" in of_both(views[2])
+    assert "step 4 of 4 of rank 0" in of_both(views[4])
+    assert resolve(of_two(), views[2].spell()).view == views[2]
+    assert resolve(of_two(), f"{views[2].spell()}&go=previous-hit").view == views[1]
+
+
+def test_another_rank_is_walked_by_its_own_steps_and_follows_by_time() -> None:
+    last = resolve(of_two(), "?tab=step&rank=1&ts=3000000").view
+
+    formed = resolve(of_two(), f"{last.spell()}&go=previous-step").view
+    before = resolve(of_two(), f"{formed.spell()}&go=previous-step").view
+
+    assert "step 2 of 2 of rank 1" in of_both(last)
+    assert "step 1 of 2 of rank 1" in of_both(before)
+    assert resolve(of_two(), f"{before.spell()}&go=next-step").view.rank == 1
+    assert "before the first step of rank 1" in of_both(resolve(of_two(), "?rank=1&step=1").view)
+
+
+def test_ranks_lead_to_each_other_at_the_same_moment() -> None:
+    here = resolve(of_two(), "?tab=step&rank=1&ts=2200000").view
+
+    assert any(
+        "rank=&" in href and "ts=2200000" in href for href in hrefs(step_pane(of_two(), here))
+    )
+    assert not any("rank=" in href for href in hrefs(step_pane(small(), View(tab="step"))))
+
+
+def test_a_rank_that_the_trace_does_not_have_is_left_out() -> None:
+    for rank in ("0", "7", "x", "99999999999999999999"):
+        assert resolve(of_two(), f"?rank={rank}&step=2").view.rank is None
+
+
+def test_a_block_is_looked_for_in_the_rank_that_is_stood_at() -> None:
+    claim = {"step": 1, "op": "claim", "resource": "kv-block", "id": 5, "owner": "a"}
+    steps = [{"rank": rank, "step": 1, "ts_ns": 50, "kind": "decode"} for rank in (0, 1)]
+    rows = [{**claim, "rank": rank, "ts_ns": 100 + at} for at, rank in enumerate((0, 1, 1))]
+    loaded = loaded_of(trace_of(steps=steps, allocations=rows))
+
+    own, other = (resolve(loaded, f"?break=block+5{rank}") for rank in ("", "&rank=1"))
+
+    assert "1 hit" in said(step_pane(loaded, own.view))
+    assert "2 hits" in said(step_pane(loaded, other.view))
+
+
+def test_a_mark_on_the_minimap_leads_to_the_first_hit_there() -> None:
+    view = View(tab="step", stop="steps: rank = 1")
+    shown = resolve(of_two(), view.spell()).as_props(of_two())["hits"]
+
+    first, last = (
+        resolve(of_two(), f"{view.spell()}&go=hit-{place}").view for place in shown["places"]
+    )
+
+    assert "step 1 of 2 of rank 1" in of_both(first)
+    assert "step 2 of 2 of rank 1" in of_both(last)
+
+
+@pytest.mark.parametrize(
+    "move", ["hit-", "hit-99.99", "hit-1e9", "hit-nan", "hit--1", "hit-\uff11"]
+)
+def test_a_mark_that_is_not_there_leads_nowhere(move: str) -> None:
+    view = View(tab="step", step=2, stop="steps: rank = 1")
+
+    assert resolve(of_two(), f"{view.spell()}&go={move}").view.step == 2

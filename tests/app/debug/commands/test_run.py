@@ -191,3 +191,75 @@ def test_who_is_left_out_is_not_recorded_where_the_trace_has_no_queue() -> None:
 
     assert said(debugger, "why") == "not recorded: the trace does not say who waits"
     assert answer.facts == {"left_out": None}
+
+
+def test_why_takes_a_place_and_stays_where_it_is() -> None:
+    debugger = Debugger(a_fight_for_a_block())
+    here = said(debugger, "goto 3", "why c")
+
+    assert said(debugger, "mark then", "goto 1", "why c @3") == here
+    assert said(debugger, "why c @then") == here
+    assert said(debugger, "why c @67%") == here
+    assert debugger.position.step == 1
+
+
+def test_why_not_at_a_step_is_about_the_batch_of_that_step() -> None:
+    debugger = Debugger(a_fight_for_a_block())
+
+    assert "too few blocks" in said(debugger, "goto 1", "why c not at 3")
+    assert "b is in the batch of step 3" in said(debugger, "why b not at 3")
+    assert said(debugger, "why not at 3").startswith("left out of step 3")
+    assert debugger.position.step == 1
+
+
+def test_who_is_called_like_a_place_is_still_asked_about() -> None:
+    event = {"step": 1, "ts_ns": 90, "event": "arrive", "queue_index": 0}
+    names = ("a not at 3", "a @3")
+    debugger = Debugger(trace_of(lifecycle=[{**event, "request": name} for name in names]))
+
+    assert all(said(debugger, f"why {name}").startswith(f"{name}:") for name in names)
+
+
+def test_the_arrow_at_who_has_a_block_follows_changes_of_one_moment() -> None:
+    claim = {"step": 1, "ts_ns": 100, "resource": "kv-block", "id": 5}
+    ops = (("claim", "a"), ("release", "a"), ("claim", "b"))
+    trace = trace_of(
+        allocations=[
+            {**claim, "op": op, "owner": owner, "seq": seq}
+            for seq, (op, owner) in enumerate(ops, start=1)
+        ]
+    )
+    debugger = Debugger(trace)
+
+    marked = [
+        [line.split()[1] for line in said(debugger, f"goto #{seq}", "who block 5").splitlines()
+         if line.startswith("→")]
+        for seq in (1, 2, 3)
+    ]  # fmt: skip
+
+    assert marked == [["a"], [], ["b"]]
+
+
+def test_what_a_rank_does_not_record_is_not_recorded_of_it() -> None:
+    step = {"step": 1, "ts_ns": 100, "kind": "decode"}
+    event = {"ts_ns": 90, "step": 1, "request": "a", "event": "arrive", "queue_index": 0}
+    row = {"ts_ns": 100, "step": 1, "row": 0, "request": "a", "phase": "decode", "num_tokens": 1}
+    trace = trace_of(steps=[step, {**step, "rank": 1}], lifecycle=[event], batch_rows=[row])
+    debugger = Debugger(trace, rank=1)
+
+    assert "not recorded" in said(debugger, "print batch")
+    assert "not recorded" in said(debugger, "print requests")
+
+
+def test_a_mark_of_another_rank_is_compared_as_that_rank_was() -> None:
+    event = {"ts_ns": 90, "step": 1, "event": "arrive", "queue_index": 0}
+    ranks = [(0, "a"), (0, "b"), (1, "c")]
+    trace = trace_of(
+        steps=[{"step": 1, "ts_ns": 100, "kind": "decode", "rank": rank} for rank in (0, 1)],
+        lifecycle=[{**event, "rank": rank, "request": name} for rank, name in ranks],
+    )
+    debugger = Debugger(trace)
+
+    told = said(debugger, "mark x", "rank 1", "mark y", "diff @x @y")
+
+    assert "+c -b -a" in told

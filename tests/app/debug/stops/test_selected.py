@@ -12,6 +12,7 @@ from stepscope.app.debug.stops import KINDS
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import a_fight_for_a_block
+from tests.traces import trace_of
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,61 @@ def test_a_trace_point_prints_expressions_over_the_columns() -> None:
         {"step": 3, "tenfold": 30},
         {"step": 4, "tenfold": 40},
     ]
+
+
+def test_a_condition_that_no_row_tells_is_not_recorded() -> None:
+    debugger = Debugger(a_fight_for_a_block())
+
+    for wanted in ("steps: kv_blocks_free > 0", "steps: num_waiting > 9 or kv_blocks_free > 0"):
+        with pytest.raises(ConfigError, match="not recorded: kv_blocks_free is null throughout"):
+            debugger.find(wanted)
+
+
+def test_a_condition_that_some_rows_do_not_tell_is_not_said_to_be_met_by_none() -> None:
+    step = {"step": 1, "ts_ns": 100, "kind": "decode"}
+    steps = [{**step, "num_waiting": 1}, {**step, "step": 2, "ts_ns": 200}]
+    stop = Debugger(trace_of(steps=steps)).find("steps: num_waiting > 9")
+
+    assert stop.nowhere == "no row is known to meet it, and 1 do not tell"
+
+
+def test_what_is_known_to_be_false_is_met_by_none_whatever_else_is_not_known() -> None:
+    stop = Debugger(a_fight_for_a_block()).find("steps: num_waiting > 9 and kv_blocks_free > 0")
+
+    assert stop.nowhere == "no row of this trace meets it"
+
+
+@pytest.mark.parametrize("wanted", ["preempt {}", "deferred {}", "claim {}", "watch {}"])
+def test_an_event_of_nobody_says_that_there_is_nobody(wanted: str) -> None:
+    wanted = wanted.replace("watch", "request")
+    with pytest.raises(ConfigError, match="no request 'zz'; it has a, b, c"):
+        Debugger(a_fight_for_a_block()).find(wanted.format("zz"))
+
+
+def test_who_may_have_been_meant_is_named() -> None:
+    event = {"step": 1, "ts_ns": 90, "event": "arrive", "queue_index": 0}
+    names = [f"req-{number}" for number in range(5000)]
+    debugger = Debugger(trace_of(lifecycle=[{**event, "request": name} for name in names]))
+
+    with pytest.raises(ConfigError, match="did you mean req-41"):
+        debugger.find("arrive rq-41")
+    with pytest.raises(ConfigError, match=r"it has 5,000, such as req-0, req-1, req-10$"):
+        debugger.find("arrive somebody")
+
+
+def test_a_column_of_a_trace_point_is_looked_up_when_it_is_made() -> None:
+    with pytest.raises(ConfigError, match="no column 'nope'"):
+        Debugger(a_fight_for_a_block()).add("trace", "preempt", ("nope",))
+
+
+def test_a_block_is_that_of_the_rank_in_which_it_is_asked_for() -> None:
+    claim = {"step": 1, "ts_ns": 100, "op": "claim", "resource": "kv-block", "id": 5, "owner": "a"}
+    debugger = Debugger(trace_of(allocations=[{**claim, "rank": rank} for rank in (0, 1, 1)]))
+
+    assert len(debugger.find("block 5")) == 1
+    assert debugger.add("watch", "block 5").text == "watch block 5 of rank 0"
+    assert len(debugger.find("block 5 of rank 1")) == 2
+
+    debugger.switch(1)
+
+    assert len(debugger.find("block 5")) == 2

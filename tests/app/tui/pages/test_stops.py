@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from textual.pilot import Pilot
 
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.app.palette import HIT_GLYPH
 from stepscope.app.tui.plot.minimap import Minimap
+from tests.app.debug.small_traces import hits_on_two_ranks
 from tests.app.tui.stage import (
     NARROW,
     RESULT,
@@ -17,6 +19,8 @@ from tests.app.tui.stage import (
     settle,
     text_of,
 )
+
+NOTHING_FOUND = CheckResult("trace", (), {}, {}, ())
 
 
 async def look_for(pilot: Pilot[None], words: str, key: str = "B") -> None:
@@ -77,3 +81,62 @@ async def test_a_wrong_condition_is_said_beside_what_is_possible_and_can_be_mend
         assert "no row of this trace meets it" in screen_text(pilot)
         await press(pilot, "escape", "c")
         assert "it can be" in screen_text(pilot), "nothing is looked for yet, so c asks"
+
+
+async def test_a_hit_on_another_rank_is_gone_to_and_the_page_says_whose_step_it_shows() -> None:
+    async with opened(hits_on_two_ranks(), NOTHING_FOUND) as pilot:
+        await look_for(pilot, "steps: ts_ns >= 3000000")
+        assert f"{HIT_GLYPH} 4 hits on 2 ranks" in step_bar(pilot)
+
+        await press(pilot, "c")
+        assert "step 3 of 4 of rank 0" in step_bar(pilot)
+        await press(pilot, "c")
+        assert "step 1 of 2 of rank 1" in step_bar(pilot)
+        assert f"{HIT_GLYPH} hit 2 of 4 on 2 ranks" in step_bar(pilot)
+        await press(pilot, "c")
+        assert "step 2 of 2 of rank 1" in step_bar(pilot)
+        await press(pilot, "C", "C")
+        assert "step 3 of 4 of rank 0" in step_bar(pilot)
+
+
+async def test_another_rank_is_walked_by_its_own_steps_and_follows_by_time() -> None:
+    async with opened(hits_on_two_ranks(), NOTHING_FOUND) as pilot:
+        await press(pilot, "4", "G")
+        assert "step 4 of 4 of rank 0" in step_bar(pilot)
+
+        await press(pilot, "r")
+        assert "step 2 of 2 of rank 1" in step_bar(pilot)
+        await press(pilot, "left_square_bracket")  # back to where that step was formed
+        assert "step 2 of 2 of rank 1 · 2.400 ms" in step_bar(pilot)
+        await press(pilot, "left_square_bracket")
+        assert "step 1 of 2 of rank 1 · 2.200 ms" in step_bar(pilot)
+        await press(pilot, "r")
+        assert "step 3 of 4 of rank 0 · 2.200 ms" in step_bar(pilot)
+        await press(pilot, "left_square_bracket")
+        assert "step 2 of 4 of rank 0" in step_bar(pilot)
+
+
+async def test_a_click_on_a_mark_of_hits_goes_to_the_first_of_them() -> None:
+    async with opened(hits_on_two_ranks(), NOTHING_FOUND) as pilot:
+        await look_for(pilot, "steps: rank = 1")
+        await press(pilot, "2")
+        minimap = app_of(pilot).query_one(Minimap)
+        at = text_of(minimap).splitlines()[0].index(HIT_GLYPH)
+
+        await pilot.click(Minimap, offset=(at, 0))
+        await settle(pilot)
+
+        assert "step 1 of 2 of rank 1" in step_bar(pilot)
+        assert f"{HIT_GLYPH} hit 1 of 2" in step_bar(pilot)
+
+
+async def test_beside_a_mark_of_hits_a_click_looks_there() -> None:
+    async with opened(hits_on_two_ranks(), NOTHING_FOUND) as pilot:
+        await look_for(pilot, "steps: rank = 1")
+        await press(pilot, "2")
+        minimap = app_of(pilot).query_one(Minimap)
+
+        await pilot.click(Minimap, offset=(minimap.gutter_width + 1, 0))
+        await settle(pilot)
+
+        assert app_of(pilot).page == "timeline"

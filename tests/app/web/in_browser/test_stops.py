@@ -6,11 +6,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from stepscope.app.palette import HIT, HIT_GLYPH
+from tests.app.debug.small_traces import hits_on_two_ranks
 from tests.app.web.in_browser.conftest import Visit
-from tests.app.web.in_browser.hands import SMALL, Open, address, press
+from tests.app.web.in_browser.hands import SMALL, Open, address, press, view
 from tests.app.web.small_traces import HOSTILE
 
 pytestmark = pytest.mark.web
+RANKS = hits_on_two_ranks()
 
 
 def look_for(opened: Visit, words: str, key: str = "B", name: str = "break") -> Page:
@@ -88,7 +90,7 @@ def test_every_hit_is_marked_over_the_load_until_nothing_is_looked_for(visit: Op
     opened = visit(SMALL)
     opened.go()
     page = look_for(opened, "steps: step > 2")
-    marks = page.locator("#stops i")
+    marks = page.locator("#stops a")
 
     assert marks.all_inner_texts() == [HIT_GLYPH] * 3
     red, green, blue = (int(HIT[at : at + 2], 16) for at in (1, 3, 5))
@@ -132,3 +134,20 @@ def test_a_value_is_drawn_over_the_run_and_a_click_on_it_leads_there(visit: Open
     expect(page.locator("#told-value")).to_have_text("min 15 max 20 here 16")
     opened.settle()
     assert address(page)["step"] == "4"
+
+
+def test_a_click_on_a_mark_goes_to_the_hit_on_whatever_rank(visit: Open) -> None:
+    opened = visit(RANKS)
+    page = opened.go("?tab=step&break=steps: rank = 1")
+    before = view(page)["t0"]
+
+    page.locator("#stops a").first.click()
+    opened.settle()
+
+    expect(page.locator("#pane")).to_contain_text("step 1 of 2 of rank 1")
+    expect(page.locator("#told")).to_have_text(f"{HIT_GLYPH} hit 1 of 2")
+    assert address(page)["rank"] == "1"
+    assert view(page)["t0"] == before, "a mark is no handle to slide the window with"
+    page.go_back()
+    opened.settle()
+    expect(page.locator("#pane")).to_contain_text("of rank 0")

@@ -52,7 +52,7 @@ def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(
     look_for(opened, stories.TAKEN_AWAY)
 
     expect(page.locator("#pane")).to_contain_text(stories.NOWHERE)
-    expect(page.locator("#stops i")).to_have_count(0)
+    expect(page.locator("#stops a")).to_have_count(0)
 
 
 def test_why_a_request_waits_is_told_with_the_row_that_proves_it(
