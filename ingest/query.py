@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import NamedTuple
 
 import polars as pl
 
+from stepscope.ingest.bounded.joined_pairs import Pairs, most_pairs
+from stepscope.ingest.bounded.run_apart import TODO, run_apart
 from stepscope.ingest.errors import QueryError
 
 _NO_TABLE = re.compile(r"relation '(?P<name>[^']*)' was not found")
@@ -37,13 +41,65 @@ FEW = 3
 """Names of a trace that are given as examples of many."""
 
 
-def run_sql(frames: Mapping[str, pl.LazyFrame], query: str) -> pl.DataFrame:
-    """Run one query; raises `QueryError` for anything that Polars cannot parse or run."""
+class Bounds(NamedTuple):
+    """How far a query may go: seconds, and rows of its answer."""
+
+    seconds: float = 20.0
+    rows: int = 100_000
+
+
+MOST_PAIRS = 50_000_000
+"""Pairs of rows that a join without equal columns may look at: their index is 0.4 GB."""
+POLL_S = 0.005
+
+
+def run_sql(
+    frames: Mapping[str, pl.LazyFrame], query: str, bounds: Bounds | None = None
+) -> pl.DataFrame:
+    """Run one query; raises `QueryError` for anything that Polars cannot parse or run.
+
+    With `bounds` it is given up after some seconds, and the answer has a row more than it may have
+    where there are more; an interrupt gives it up as well, and a large join runs in a process of
+    its own. A join of all pairs of many rows is refused in any case.
+    """
     _refuse_files(query)
     _refuse_calls(query, _GROWS)
     _refuse_statements(query)
     with explained(frames):
-        return pl.SQLContext(frames, eager=True).execute(query)
+        asked = pl.SQLContext(frames, eager=False).execute(query)
+        named = {each: frames[each] for each in frames if re.search(rf"\b{each}\b", query)}
+        pairs = _pairs(asked, named)
+        if pairs.of_all > MOST_PAIRS:
+            told = f"a join of all rows would look at {pairs.of_all:,} pairs of them"
+            todo = "join on columns that are equal, or take fewer rows before, with limit"
+            raise QueryError(told, todo=todo)
+        if bounds is None:
+            return asked.collect()
+        if pairs.of_any > MOST_PAIRS:
+            return run_apart(named, query, bounds.seconds, bounds.rows + 1)
+        return _bounded(asked, bounds)
+
+
+def _bounded(asked: pl.LazyFrame, bounds: Bounds) -> pl.DataFrame:
+    running = asked.head(bounds.rows + 1).collect(background=True)
+    ends = time.monotonic() + bounds.seconds
+    try:
+        while (answer := running.fetch()) is None:
+            if time.monotonic() > ends:
+                raise QueryError(f"the query was given up after {bounds.seconds:g} s", todo=TODO)
+            time.sleep(POLL_S)
+    except BaseException:
+        running.cancel()
+        raise
+    return answer
+
+
+def _pairs(asked: pl.LazyFrame, named: Mapping[str, pl.LazyFrame]) -> Pairs:
+    """The most pairs of rows that a join may make; it is not looked for where there is none."""
+    if "JOIN" not in asked.explain():
+        return Pairs()
+    heights = pl.collect_all([frame.select(pl.len()) for frame in named.values()])
+    return most_pairs(asked, max((each.item() for each in heights), default=0))
 
 
 def condition(text: str) -> pl.Expr:

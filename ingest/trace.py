@@ -21,6 +21,7 @@ from stepscope.ingest.progress import Progress
 from stepscope.ingest.schema import TABLES
 
 if TYPE_CHECKING:
+    from stepscope.ingest.query import Bounds
     from stepscope.ingest.storage.cached_tables import CachedTables
 
 
@@ -149,16 +150,16 @@ class Trace:
         found = [frame.item() for frame in pl.collect_all(earliest)]
         return min((ts_ns for ts_ns in found if ts_ns is not None), default=0)
 
-    def sql(self, query: str) -> pl.DataFrame:
+    def sql(self, query: str, bounds: Bounds | None = None) -> pl.DataFrame:
         """Run an SQL query over the tables, and over the intervals that are made of them.
 
-        Raises `QueryError` naming near matches.
+        With `bounds` it goes only so far. Raises `QueryError` naming near matches.
         """
         from stepscope.ingest.derive.holding_intervals import intervals_of  # noqa: PLC0415 - few ask
         from stepscope.ingest.query import run_sql  # noqa: PLC0415 - few ask
 
         tables = {table.name: self.table(table.name) for table in TABLES}
-        return run_sql({**tables, **intervals_of(tables)}, query)
+        return run_sql({**tables, **intervals_of(tables)}, query, bounds)
 
     def __repr__(self) -> str:
         from stepscope.ingest.display import as_text  # noqa: PLC0415 - few ask

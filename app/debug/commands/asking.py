@@ -17,10 +17,8 @@ from stepscope.app.debug.stops.tables import MEANINGS
 from stepscope.app.debug.stops.watch_stops import RESOURCES
 from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.present.blocks import Fact
-from stepscope.ingest.derive.holding_intervals import intervals_of
 from stepscope.ingest.errors import ConfigError
-from stepscope.ingest.query import run_sql
-from stepscope.ingest.schema import TABLES
+from stepscope.ingest.query import Bounds
 
 WIDTH = 60
 
@@ -99,8 +97,12 @@ def _is_here(at: Position) -> pl.Expr:
 
 
 def _sql(debugger: Debugger, words: str) -> Answer:
-    tables = {table.name: debugger.trace.table(table.name) for table in TABLES}
-    return tabled(run_sql({**tables, **intervals_of(tables)}, words))
+    bounds = Bounds()
+    answer = debugger.trace.sql(words, bounds)
+    told = tabled(answer.head(bounds.rows))
+    if len(answer) <= bounds.rows:
+        return told
+    return told.then(said(f"given up behind {bounds.rows:,} rows; count or limit them"))
 
 
 def _example_value(debugger: Debugger) -> str | None:

@@ -11,9 +11,11 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.frame_table import frame_table
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.query import Bounds
 from stepscope.ingest.schema import BY_NAME
 
 MOST_ROWS = 200
+BOUNDS = Bounds()
 EXAMPLE = "SELECT kind, count(*) AS steps, avg(dur_ns) AS dur_ns FROM steps GROUP BY kind"
 
 
@@ -34,10 +36,12 @@ def _answer(loaded: LoadedTrace, query: str | None) -> Component:
         names = ", ".join(name for name in BY_NAME if loaded.trace.has(name))
         return html.P(f"tables: {names or 'none'}", className="controls muted")
     try:
-        frame = loaded.trace.sql(query)
+        frame = loaded.trace.sql(query, BOUNDS)
     except StepscopeError as error:
         return html.P(plain(str(error)), className="failure")
-    rows = f"{count(len(frame))} {'row' if len(frame) == 1 else 'rows'}"
+    is_cut = len(frame) > BOUNDS.rows
+    told = f"more than {count(BOUNDS.rows)}" if is_cut else count(len(frame))
+    rows = f"{told} {'row' if len(frame) == 1 else 'rows'}"
     more = f", the first {MOST_ROWS}" if len(frame) > MOST_ROWS else ""
     answer = frame_table(frame.head(MOST_ROWS))
     return html.Div([html.P(rows + more, className="controls muted"), answer])

@@ -236,3 +236,12 @@ def test_the_place_in_the_bar_says_that_it_is_the_middle_and_not_the_chosen_step
     asked = {"t0": 0, "t1": 2 * STEP_NS}
 
     assert position(small(), asked) == "middle step 1, 2 of 6 · 0.1000 ms"
+
+
+def test_an_answer_of_very_many_rows_is_cut_and_says_so() -> None:
+    step = {"ts_ns": 1, "kind": "decode"}
+    loaded = loaded_of(trace_of(steps=[{**step, "step": number} for number in range(400)]))
+
+    told = said(sql_pane(loaded, View(sql="select a.step from steps a cross join steps b")))
+
+    assert "more than 100,000 rows, the first 200" in told

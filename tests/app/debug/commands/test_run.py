@@ -263,3 +263,13 @@ def test_a_mark_of_another_rank_is_compared_as_that_rank_was() -> None:
     told = said(debugger, "mark x", "rank 1", "mark y", "diff @x @y")
 
     assert "+c -b -a" in told
+
+
+def test_an_answer_of_very_many_rows_is_cut_and_says_so() -> None:
+    step = {"ts_ns": 1, "kind": "decode"}
+    debugger = Debugger(trace_of(steps=[{**step, "step": number} for number in range(400)]))
+
+    answer = run(debugger, "sql select a.step from steps a cross join steps b")
+
+    assert len(answer.facts["rows"]) == 100_000
+    assert "given up behind 100,000 rows" in "\n".join(lines(answer.blocks))

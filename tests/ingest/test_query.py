@@ -1,0 +1,110 @@
+"""A query ends: in rows, in time, and before a join of all pairs takes the memory."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from stepscope.ingest.bounded import run_apart
+from stepscope.ingest.errors import QueryError
+from stepscope.ingest.query import MOST_PAIRS, Bounds, run_sql
+
+MANY = 100_000
+FRAMES = {
+    "steps": pl.LazyFrame({"step": range(MANY), "kind": ["decode"] * MANY}),
+    "few": pl.LazyFrame({"kind": ["decode", "mixed"]}),
+}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select count(*) from steps a cross join steps b",
+        "select count(*) from steps, steps b",
+        "with a as (select * from steps) select sum(a.step) from a cross join a b",
+        "select count(*) from steps a join steps b on a.step < b.step",
+        "select * from (select * from steps a cross join few) x cross join steps y order by 1",
+        "select a.step from steps a cross join steps b limit 3",
+    ],
+)
+def test_a_join_of_all_pairs_of_many_rows_is_refused(query: str) -> None:
+    with pytest.raises(QueryError, match=r"a join of all rows would look at .* pairs of them"):
+        run_sql(FRAMES, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("select count(*) from steps a cross join few b", 2 * MANY),
+        ("with m as (select max(step) as m from steps) select count(*) from steps, m "
+         "where step < m - 5", MANY - 6),
+        ("select count(*) from (select * from steps limit 9) a cross join steps b", 9 * MANY),
+        ("select count(*) from steps a join steps b on a.step = b.step", MANY),
+        ("select count(*) from steps where step > (select avg(step) from steps)", MANY // 2),
+    ],
+)  # fmt: skip
+def test_a_join_with_few_rows_or_with_equal_columns_is_run(query: str, answer: int) -> None:
+    assert run_sql(FRAMES, query, Bounds()).item() == answer
+
+
+ALIKE = "select count(*) from steps a join steps b on a.kind = b.kind"
+"""Makes 1e10 rows: Polars goes on with such a join after it was told to stop."""
+
+
+def test_a_query_that_takes_too_long_is_stopped() -> None:
+    assert MANY**2 > MOST_PAIRS
+
+    with pytest.raises(QueryError, match=r"given up after 0\.2 s; ask for fewer rows"):
+        run_sql(FRAMES, ALIKE, Bounds(seconds=0.2))
+
+
+def test_a_query_that_takes_too_much_memory_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_apart, "MOST_BYTES", 1 << 30)
+
+    with pytest.raises(QueryError, match="it takes too much memory"):
+        run_sql(FRAMES, ALIKE, Bounds(seconds=300))
+
+
+def test_an_answer_has_one_row_more_than_it_may_where_there_are_more() -> None:
+    assert len(run_sql(FRAMES, "select * from steps", Bounds(rows=10))) == 11
+    assert len(run_sql(FRAMES, "select * from few", Bounds(rows=10))) == 2
+
+
+def test_an_interrupt_gives_a_query_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        "stepscope.ingest.query.time", SimpleNamespace(sleep=interrupt, monotonic=int)
+    )
+    monkeypatch.setattr(pl.LazyFrame, "collect", lambda *_args, **_more: NeverThere())
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sql(FRAMES, "select * from steps", Bounds())
+
+    assert NeverThere.num_cancelled == 1
+
+
+class NeverThere:
+    """A query that is under way for ever."""
+
+    num_cancelled = 0
+
+    def fetch(self) -> None:
+        """Give nothing yet."""
+
+    def cancel(self) -> None:
+        """Note that it was given up."""
+        NeverThere.num_cancelled += 1
+
+
+@pytest.mark.parametrize("query", ["select nope from steps", "select * from nope", "select"])
+def test_what_is_wrong_with_a_bounded_query_is_said_as_of_any(query: str) -> None:
+    with pytest.raises(QueryError) as bounded:
+        run_sql(FRAMES, query, Bounds())
+    with pytest.raises(QueryError) as unbounded:
+        run_sql(FRAMES, query)
+
+    assert str(bounded.value) == str(unbounded.value)
