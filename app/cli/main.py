@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "rules": "List the rules, or begin a new one.",
     "tui": "Look at a trace in the terminal.",
     "web": "Look at a trace in the browser.",
+    "report": "Write what is in one trace or two as a page to send on.",
     "debug": "Go through a run step by step, forward and back.",
     "dap": "Debug a run from an editor, by the Debug Adapter Protocol.",
     "sql": "Run an SQL query over the tables of a trace.",

@@ -1,7 +1,8 @@
-"""Where a command writes a trace: what is there already is overwritten only with `--force`."""
+"""Where a command writes: what is there already is overwritten only with `--force`."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -46,3 +47,36 @@ def make_room(path: Path, *inputs: Path | None, force: bool) -> None:
         raise ConfigError("it is not a trace, so --force does not overwrite it", where=str(path))
     if path.exists():
         shutil.rmtree(path)
+
+
+def refuse_existing_file(path: Path, *inputs: Path, force: bool) -> None:
+    """Raise ConfigError where a file is not to be written at `path`.
+
+    That is where anything is, and with `force` a folder or what the command reads itself.
+    """
+    if path.resolve() in (each.resolve() for each in inputs):
+        raise ConfigError(
+            "the output would overwrite an input", where=str(path), todo="choose another name"
+        )
+    if path.is_dir():
+        raise ConfigError("it is a folder", where=str(path), todo="name a file")
+    if path.exists() and not force:
+        raise ConfigError("it already exists", where=str(path), todo="name another, or add --force")
+
+
+def written_whole(path: Path, text: str) -> None:
+    """Write a file beside its place and put it there, so that nobody ever sees half of it.
+
+    Raises ConfigError where it cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        what = f"cannot be written: {error.strerror or error}"
+        raise ConfigError(what, where=str(path), todo="choose another place") from error
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

@@ -21,6 +21,8 @@ from stepscope.ingest.times import FAR_NS
 Bytes = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.uint32]
 SPANS_PER_BIN = 16
+LANES_AT_ONCE = 1024
+"""Lanes over which a sum is made at once: each has numbers for every pixel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,14 @@ class SpanIndex:
 
     def busy(self, lanes: Ints, edges: Ints) -> dict[int, Ints]:
         """Busy time in ns of each kind in each pixel, summed over the lanes."""
-        began = self._starts.num_before(lanes, edges)
-        cut = self._cut(lanes, edges, began)
-        return {kind: amount.sum(axis=0) for kind, amount in self._amounts(began, cut)}
+        summed: dict[int, Ints] = {}
+        for first in range(0, len(lanes), LANES_AT_ONCE):
+            some = lanes[first : first + LANES_AT_ONCE]
+            began = self._starts.num_before(some, edges)
+            cut = self._cut(some, edges, began)
+            for kind, amount in self._amounts(began, cut):
+                summed[kind] = summed.get(kind, np.int64(0)) + amount.sum(axis=0)
+        return summed
 
     def _cut(self, lanes: Ints, edges: Ints, began: Ints) -> Ints:
         """Time that the last span to begin before an edge goes on after it, else 0."""

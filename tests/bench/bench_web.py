@@ -35,7 +35,7 @@ ZOOMS = 20
 
 def measure(num_spans: int = NUM_SPANS) -> list[dict[str, Any]]:
     """Return a row for each way to draw: median, worst, and the time to the first picture."""
-    trace = _trace(num_spans)
+    trace = spans_of(num_spans)
     app = create_app(trace, CheckResult(trace.name, (), {}, {}, ()))
     with chromium() as browser:
         if browser is None:
@@ -47,7 +47,7 @@ def measure(num_spans: int = NUM_SPANS) -> list[dict[str, Any]]:
         ]
 
 
-def _trace(num_spans: int) -> Trace:
+def spans_of(num_spans: int) -> Trace:
     """Spans of random length and place on tracks, in two categories."""
     random = np.random.default_rng(0)
     per_track = num_spans // NUM_TRACKS

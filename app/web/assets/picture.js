@@ -1,16 +1,17 @@
 /* What the server has drawn of a viewport, unpacked: columns come as base64 of their bytes. */
 /** @import { Answer, Picture, Shown } from "./types.js" */
 
-/** @param {string} text */
+/** @param {string | Uint8Array} text  a report has the bytes themselves */
 function bytes(text) {
+  if (typeof text !== "string") return text;
   const raw = atob(text);
   const found = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
   return found;
 }
 
-/** @param {string} text */
-const floats = (text) => new Float64Array(bytes(text).buffer);
+/** @param {string | Float64Array} text */
+const floats = (text) => (typeof text === "string" ? new Float64Array(bytes(text).buffer) : text);
 
 /**
  * `dense` lists the rows of `state` and `density` whose lanes come as pixels, `sparse` has the

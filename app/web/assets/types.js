@@ -86,18 +86,18 @@
  * @property {Uint8Array} density
  * @property {OffscreenCanvas} [image] */
 
-/** The same as it comes: columns as base64 of their bytes.
+/** The same as it comes: columns as base64 of their bytes, or in a report as they are.
  * @typedef {object} Answer
  * @property {number} t0
  * @property {number} t1
  * @property {number} width
  * @property {number[]} lanes
  * @property {number[]} dense
- * @property {string} state
- * @property {string} density
- * @property {{lane: number, start: string, end: string, state: string, label: number[]}[]} sparse
+ * @property {string | Uint8Array} state
+ * @property {string | Uint8Array} density
+ * @property {{lane: number, start: string | Float64Array, end: string | Float64Array, state: string | Uint8Array, label: number[]}[]} sparse
  * @property {string[]} labels
- * @property {{lane: number, low: number, high: number, unit: string, values: string}[]} counters
+ * @property {{lane: number, low: number, high: number, unit: string, values: string | Float64Array}[]} counters
  * @property {string} position */
 
 /** A span, shared pixels or a sample, whatever a lane shows at a time.

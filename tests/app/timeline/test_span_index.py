@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
@@ -223,3 +224,21 @@ def test_a_pixel_of_more_than_four_seconds_shows_all_of_its_busy_time() -> None:
     busy = index_of(1, spans).busy(np.array([0]), np.array([0, 2**34]))
 
     assert {state: int(amount[0]) for state, amount in busy.items()} == {1: 2**33 + 5, 3: 4}
+
+
+def test_a_sum_over_a_great_many_lanes_holds_few_of_them_at_once() -> None:
+    num_lanes, num_pixels = 20_000, 1_000
+    index = index_of(
+        num_lanes, [Span(lane, lane, lane + 5, KINDS[lane % 2]) for lane in range(num_lanes)]
+    )
+    edges = np.linspace(0, num_lanes + 5, num_pixels + 1).astype(np.int64)
+
+    tracemalloc.start()
+    busy = index.busy(np.arange(num_lanes), edges)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 8 * num_lanes * num_pixels
+    assert {kind: int(ns.sum()) for kind, ns in busy.items()} == {
+        KINDS[0]: 5 * num_lanes // 2, KINDS[1]: 5 * num_lanes // 2,
+    }  # fmt: skip

@@ -1,0 +1,153 @@
+/* Stands where the page asks its server: answers from the plates that a report holds. */
+import { lastUpTo } from "./picture.js";
+/** @import { Answer, Counter, Range, Spans } from "./types.js" */
+
+/** A window that the report holds: spans of some lanes, pixels of the others. A finer plate leaves
+ * out the lanes that the first lists.
+ * @typedef {object} Plate
+ * @property {number} t0
+ * @property {number} t1
+ * @property {number} width
+ * @property {Map<number, number>} dense  rows of `state` and `density` by lane
+ * @property {Uint8Array} state
+ * @property {Uint8Array} density
+ * @property {Map<number, Spans>} sparse
+ * @property {Map<number, Counter>} counters */
+
+/** @typedef {{t0: number, t1: number, lanes: number[]}} Asked */
+
+/** @type {Plate[]} */
+let plates = [];
+/** @type {(answer: Answer, finest: number) => void} */
+let show = () => {};
+/** @type {() => Range} */
+let range = () => ({ t0: 0, t1: 1 });
+
+/**
+ * @param {Plate[]} held  the whole run first
+ * @param {() => Range} seen  what is on the screen
+ * @param {(answer: Answer, finest: number) => void} shown  is given a picture, and the length of a
+ *   pixel in it that lanes share, 0 where none does
+ */
+export function open(held, seen, shown) {
+  [plates, range, show] = [held, seen, shown];
+}
+
+/**
+ * @param {string} id
+ * @param {{data: Asked}} props
+ */
+export function setProps(id, props) {
+  if (id === "ask" && plates.length) answer(props.data);
+}
+
+/** The finest plate that has all of a range.
+ * @param {Range} seen */
+function plateOf(seen) {
+  const whole = plates[0];
+  const [t0, t1] = [Math.max(seen.t0, whole.t0), Math.min(seen.t1, whole.t1)];
+  const covering = plates.filter((each) => each.t0 <= t0 && each.t1 >= t1);
+  return covering.reduce((best, each) => (each.t1 - each.t0 < best.t1 - best.t0 ? each : best), whole);
+}
+
+/**
+ * The spans of a lane at a time and after it.
+ * @param {number} lane
+ * @returns {Spans | undefined}
+ */
+export const spansOf = (lane) => plateOf(range()).sparse.get(lane) || plates[0]?.sparse.get(lane);
+
+/** @param {Asked} asked */
+function answer(asked) {
+  const plate = plateOf(range());
+  const pixel = (plate.t1 - plate.t0) / plate.width;
+  const from = Math.max(0, Math.min(plate.width - 1, Math.floor((asked.t0 - plate.t0) / pixel)));
+  const to = Math.max(from + 1, Math.min(plate.width, Math.ceil((asked.t1 - plate.t0) / pixel)));
+  const width = to - from;
+  const [state, density] = [new Uint8Array(asked.lanes.length * width), new Uint8Array(asked.lanes.length * width)];
+  /** @type {number[]} */
+  const dense = [];
+  /** @type {string[]} */
+  const labels = [];
+  const sparse = [];
+  const counters = [];
+  for (const [row, lane] of asked.lanes.entries()) {
+    const spans = plate.sparse.get(lane) || plates[0].sparse.get(lane);
+    const line = plate.counters.get(lane);
+    const drawn = plate.dense.get(lane);
+    if (spans) sparse.push(cut(spans, lane, asked, labels));
+    else if (line) counters.push({ ...line, values: line.values.slice(from, to) });
+    else if (drawn !== undefined) {
+      dense.push(lane);
+      const first = drawn * plate.width;
+      state.set(plate.state.subarray(first + from, first + to), row * width);
+      density.set(plate.density.subarray(first + from, first + to), row * width);
+    }
+  }
+  const [t0, t1] = [plate.t0 + from * pixel, plate.t0 + to * pixel];
+  show({ t0, t1, width, lanes: asked.lanes, dense, state, density, sparse, labels, counters, position: "" }, dense.length || counters.length ? pixel : 0);
+}
+
+/**
+ * The spans of a lane that touch a range.
+ * @param {Spans} spans
+ * @param {number} lane
+ * @param {Asked} asked
+ * @param {string[]} labels  to which theirs are added
+ */
+function cut(spans, lane, asked, labels) {
+  const last = lastUpTo(spans.start, asked.t1) + 1;
+  let first = Math.max(0, lastUpTo(spans.start, asked.t0));
+  while (first < last && spans.end[first] < asked.t0) first++;
+  const label = [];
+  for (let at = first; at < last; at++) label.push(labels.push(spans.label[at]) - 1);
+  return { lane, label, start: spans.start.slice(first, last), end: spans.end.slice(first, last), state: spans.state.slice(first, last) };
+}
+
+/**
+ * What stands in the report by an id: a line of JSON, and the bytes after it.
+ * @param {string} id
+ * @returns {Promise<[any, ArrayBuffer] | null>}
+ */
+export async function unpacked(id) {
+  const block = document.getElementById(id);
+  if (!block) return null;
+  const raw = atob(block.textContent || "");
+  const bytes = Uint8Array.from(raw, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const all = await new Response(stream).arrayBuffer();
+  const end = new Uint8Array(all).indexOf(10);
+  return [JSON.parse(new TextDecoder().decode(all.slice(0, end))), all.slice(end + 1)];
+}
+
+/**
+ * A plate as it is drawn from.
+ * @param {[any, ArrayBuffer]} held
+ * @returns {Plate}
+ */
+export function read([head, columns]) {
+  /** @param {[number, number]} place */
+  const bytes = ([at, size]) => new Uint8Array(columns, at, size);
+  /** @param {[number, number]} place */
+  const floats = ([at, size]) => new Float64Array(columns.slice(at, at + size));
+  const sparse = new Map(head.sparse.map((/** @type {any} */ each) => [each.lane, spansFrom(each, bytes(each.state), head.labels)]));
+  const counters = new Map(head.counters.map((/** @type {any} */ each) => [each.lane, { ...each, values: floats(each.values) }]));
+  const dense = new Map(head.dense.map((/** @type {number} */ lane, /** @type {number} */ at) => [lane, at]));
+  return { t0: head.t0, t1: head.t1, width: head.width, dense, sparse, counters, state: bytes(head.state), density: bytes(head.density) };
+}
+
+/**
+ * @param {{gap: number[], dur: number[], label: number[]}} packed  what lies before each, how long it is
+ * @param {Uint8Array} state
+ * @param {string[]} labels
+ * @returns {Spans}
+ */
+function spansFrom({ gap, dur, label }, state, labels) {
+  const [start, end] = [new Float64Array(gap.length), new Float64Array(gap.length)];
+  let before = 0;
+  for (let at = 0; at < gap.length; at++) {
+    start[at] = before + gap[at];
+    before = end[at] = start[at] + dur[at];
+  }
+  return { start, end, state, label: label.map((at) => labels[at]) };
+}

@@ -1,0 +1,233 @@
+/* A report: opens the timeline of a trace over the plates that it holds, and goes to its findings. */
+import * as busy from "./busy.js";
+import { byId, canvas, element } from "./dom.js";
+import { lastUpTo } from "./picture.js";
+import { follow } from "./places.js";
+import { open, read, spansOf, unpacked } from "./plates.js";
+import { duration, moment } from "./scale.js";
+import * as stage from "./stage.js";
+/** @import { Finding, Model, Range } from "./types.js" */
+/** @typedef {Model & {during: [number, number] | null}} Held */
+
+const FRAMED = 0.2; // share of the view that a finding takes, as a jump on the page has it
+const MOMENT = 0.02; // share of the run that is shown around what has no length
+
+const letters = ["A", "B"].filter((letter) => document.getElementById(`${letter}-model`));
+const letter = letters.find((each) => location.hash === `#trace-${each}`) || letters[0];
+
+/** @type {Held | null} */
+let held = null;
+
+/** @returns {Held} */
+function model() {
+  if (!held) throw new Error("the report has not been unpacked yet");
+  return held;
+}
+
+/** The nearest range around something, within the run.
+ * @param {number} start
+ * @param {number} end
+ * @returns {Range} */
+function framing(start, end) {
+  const { length, factors } = model();
+  const wanted = end > start ? (end - start) / FRAMED : length * MOMENT;
+  const width = Math.min(length, Math.max(factors.min_span, Math.round(wanted)));
+  const t0 = Math.max(0, Math.min(Math.round((start + end - width) / 2), length - width));
+  return { t0, t1: t0 + width };
+}
+
+/** @param {Finding} found */
+function goTo(found) {
+  if (found.start === null || found.end === null) return;
+  const range = framing(found.start, found.end);
+  const over = found.lane === null ? [] : [model().lanes[found.lane]].flatMap((lane) => [lane.section, `${lane.section}/${lane.group}`]);
+  const collapse = stage.state().collapse.filter((key) => !over.includes(key));
+  stage.adopt({ ...stage.state(), ...range, collapse, finding: found.key, lane: found.lane, at: found.start, selection: null });
+  about(found.key);
+}
+
+/** What is said of a finding stands beside the timeline, too.
+ * @param {string} key */
+function about(key) {
+  const told = document.getElementById(`${letter}-${key}`);
+  const copy = [...(told ? told.querySelectorAll(".body") : [])].map((each) => each.cloneNode(true));
+  byId("about").replaceChildren(element("h2", "", told ? key : ""), ...copy);
+}
+
+/** @param {number} by */
+function walk(by) {
+  const placed = model().findings.filter((each) => each.start !== null);
+  const here = placed.findIndex((each) => each.key === stage.state().finding);
+  const next = placed[here < 0 ? (by > 0 ? 0 : placed.length - 1) : (here + by + placed.length) % placed.length];
+  if (next) goTo(next);
+}
+
+/** Select what a lane shows at a time.
+ * @param {number} lane
+ * @param {number} t */
+function select(lane, t) {
+  const spans = spansOf(lane);
+  const at = spans ? lastUpTo(spans.start, t) : -1;
+  const is = spans && at >= 0 && spans.end[at] > t;
+  const selection = is ? { start: spans.start[at], end: spans.end[at], label: spans.label[at] } : null;
+  stage.adopt({ ...stage.state(), lane, at: t, selection, finding: null });
+  const name = [model().lanes[lane].name, model().lanes[lane].part].filter(Boolean).join(" ");
+  if (!selection || !spans) return byId("about").replaceChildren(element("h2", "", name));
+  const length = selection.end - selection.start;
+  const facts = element("dl", "facts", "");
+  for (const [label, value] of [
+    ["lane", name], ["state", model().states[spans.state[at]].called],
+    ["starts", moment(selection.start, 1000)], ["ends", moment(selection.end, 1000)], ["takes", duration(length)],
+  ]) facts.append(element("dt", "", label), element("dd", "", value));
+  return byId("about").replaceChildren(element("h2", "", selection.label || model().states[spans.state[at]].called), facts);
+}
+
+/** Fit what is marked or selected. */
+function focus() {
+  const { mark, selection, finding } = stage.state();
+  const found = model().findings.find((each) => each.key === finding);
+  const ends = mark || (selection ? [selection.start, selection.end] : found && found.start !== null ? [found.start, found.end || found.start] : null);
+  if (ends) stage.adopt({ ...stage.state(), ...framing(ends[0], ends[1]) });
+}
+
+function clear() {
+  stage.adopt({ ...stage.state(), mark: null, begun: null, selection: null, finding: null });
+  byId("about").replaceChildren();
+}
+
+/** @type {Record<string, () => void>} */
+const MOVES = { focus, clear, "next-finding": () => walk(1), "previous-finding": () => walk(-1) };
+
+follow((changes) => {
+  if (changes.go) MOVES[changes.go]?.();
+  if (changes.sel) select(Number(changes.sel.split("@")[0]), Number(changes.sel.split("@")[1]));
+  if (changes.mark) {
+    const [from, to] = changes.mark.split("..").map(Number);
+    stage.adopt({ ...stage.state(), mark: [from, to], begun: null });
+  }
+});
+
+/** Marks of findings over the load: of those that would overlap, the first. */
+function marks() {
+  const { findings, length } = model();
+  /** @type {Set<number>} */
+  const taken = new Set();
+  for (const found of findings) {
+    const place = found.start === null ? null : Math.round((400 * found.start) / length);
+    if (place === null || taken.has(place)) continue;
+    taken.add(place);
+    const made = element("a", found.severity, found.severity === "info" ? "●" : "▲");
+    made.title = found.key;
+    made.style.left = `${place / 4}%`;
+    made.addEventListener("click", () => goTo(found));
+    byId("marks").append(made);
+  }
+}
+
+/** What of a trace is beside its timeline: the load, the legend, what is not there. */
+function beside() {
+  const own = /** @type {HTMLTemplateElement} */ (byId(`${letter}-own`)).content;
+  const load = /** @type {HTMLElement | null} */ (own.querySelector(".load"));
+  if (load) {
+    byId("load").append(...load.childNodes);
+    byId("load-of").textContent = load.dataset.of || "";
+    load.remove();
+  } else byId("page").hidden = true;
+  byId("page").after(own);
+  for (const each of document.querySelectorAll(".choose")) each.classList.toggle("on", /** @type {HTMLElement} */ (each).dataset.trace === letter);
+}
+
+/** The view as a picture, as large as it is on this screen. */
+function save() {
+  const all = document.createElement("canvas");
+  const drawn = canvas();
+  const ratio = devicePixelRatio || 1;
+  const gutter = drawn.offsetLeft;
+  all.width = Math.round((gutter + drawn.offsetWidth) * ratio);
+  all.height = drawn.height;
+  const pen = /** @type {CanvasRenderingContext2D} */ (all.getContext("2d"));
+  const style = getComputedStyle(document.documentElement);
+  pen.fillStyle = style.getPropertyValue("--background");
+  pen.fillRect(0, 0, all.width, all.height);
+  pen.drawImage(drawn, gutter * ratio, 0);
+  pen.scale(ratio, ratio);
+  pen.font = "11px system-ui, sans-serif";
+  pen.fillStyle = style.getPropertyValue("--text");
+  const top = drawn.getBoundingClientRect().top;
+  for (const row of document.querySelectorAll("#names .row, #pinned .row")) {
+    const place = row.getBoundingClientRect();
+    const said = [...row.querySelectorAll(".name, .part")].map((each) => each.textContent).join(" ");
+    if (place.top - top > 20) pen.fillText(said, 14, place.top - top + 14, gutter - 20);
+  }
+  all.toBlob((blob) => {
+    if (!blob) return;
+    const link = document.createElement("a");
+    link.download = `${model().name}.png`;
+    link.href = URL.createObjectURL(blob);
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+}
+
+/** Another trace, or another report: the timeline begins anew.
+ * @param {string} which */
+function choose(which) {
+  location.hash = `#trace-${which}`;
+  location.reload();
+}
+
+addEventListener("click", (event) => {
+  const target = /** @type {HTMLElement} */ (event.target);
+  const told = target.closest(".show") && /** @type {HTMLElement | null} */ (target.closest(".found"));
+  const found = told && model().findings.find((each) => each.key === told.dataset.key);
+  if (told && told.dataset.trace !== letter) choose(told.dataset.trace || letter);
+  else if (found) {
+    goTo(found);
+    byId("part-timeline").scrollIntoView();
+  }
+  const chosen = /** @type {HTMLElement | null} */ (target.closest(".choose"));
+  if (chosen) choose(chosen.dataset.trace || letter);
+  if (target.closest("#save")) save();
+  const { during } = model();
+  if (target.closest("#diverge") && during) stage.adopt({ ...stage.state(), ...framing(...during), during });
+});
+
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !stage.ready()) return;
+  const known = model().keymap.find(({ keys }) => keys.includes(event.key));
+  const act = known && (MOVES[known.action] || stage.MOVES[known.action]);
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+
+async function begin() {
+  busy.begin("report");
+  const told = await unpacked(`${letter}-model`);
+  if (!told) return;
+  held = told[0];
+  beside();
+  const plates = [];
+  for (let at = 0; ; at++) {
+    const next = await unpacked(`${letter}-plate-${at}`);
+    if (!next) break;
+    plates.push(read(next));
+  }
+  if (plates.length) {
+    open(plates, stage.state, (answer, pixel) => {
+      const middle = (stage.state().t0 + stage.state().t1) / 2;
+      const coarse = pixel > (2 * (stage.state().t1 - stage.state().t0)) / stage.width();
+      answer.position = `middle ${moment(middle, (stage.state().t1 - stage.state().t0) / 1000)}${coarse ? ` · crowded lanes and counters are held here by ${duration(pixel)}` : ""}`;
+      stage.show(answer);
+    });
+    const title = document.title;
+    stage.open(model());
+    document.title = title;
+    const { collapsed, length, during } = model();
+    stage.adopt({ ...stage.state(), t0: 0, t1: length, lane: null, collapse: collapsed, during });
+    marks();
+  }
+  busy.end("report");
+}
+
+begin();

@@ -1,0 +1,68 @@
+"""`stepscope report` as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.cli.conftest import Command
+from tests.conftest import ROOT
+
+SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
+
+
+def test_a_report_is_written_and_told_of(stepscope: Command, tmp_path: Path) -> None:
+    out = tmp_path / "run.html"
+    run = stepscope("report", SAMPLE, "-o", out)
+
+    assert (run.code, run.out, run.err) == (0, "", f"wrote {out}\n")
+    assert out.read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert [each.name for each in tmp_path.iterdir()] == ["run.html"]
+
+
+def test_a_file_that_is_there_is_overwritten_only_where_that_is_said(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    out = tmp_path / "run.html"
+    out.write_text("mine")
+    refused = stepscope("report", SAMPLE, "-o", out)
+
+    assert refused.code == 2
+    assert "it already exists" in refused.err
+    assert out.read_text() == "mine"
+    assert stepscope("report", SAMPLE, "-o", out, "--force").code == 0
+    assert "mine" not in out.read_text("utf-8")[:100]
+
+
+@pytest.mark.parametrize("out", ["", "missing/run.html"])
+def test_what_cannot_be_written_is_a_line(stepscope: Command, tmp_path: Path, out: str) -> None:
+    run = stepscope("report", SAMPLE, "-o", tmp_path / out)
+
+    assert run.code == 2
+    assert len(run.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_read_is_not_overwritten(stepscope: Command, tmp_path: Path) -> None:
+    given = tmp_path / "run.json"
+    given.write_text("{}")
+    run = stepscope("report", given, "-o", given, "--force")
+
+    assert run.code == 2
+    assert "would overwrite an input" in run.err
+
+
+def test_what_cannot_be_read_writes_nothing(stepscope: Command, tmp_path: Path) -> None:
+    (tmp_path / "noise").write_bytes(b"\x00\x01\x02")
+    run = stepscope("report", tmp_path / "noise", "-o", tmp_path / "run.html")
+
+    assert run.code == 3
+    assert not (tmp_path / "run.html").exists()
+
+
+def test_three_traces_are_too_many(stepscope: Command, tmp_path: Path) -> None:
+    run = stepscope("report", SAMPLE, SAMPLE, SAMPLE, "-o", tmp_path / "run.html")
+
+    assert run.code == 2
+    assert "of one trace, or of two" in run.err

@@ -1,0 +1,203 @@
+"""A report that is opened from a disk, in a real browser: no request, no error, all of it there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from stepscope.app.web.report.document import document
+from stepscope.ingest.trace import Trace
+from tests.app.web.in_browser.conftest import PATIENCE_MS
+from tests.app.web.small_traces import HOSTILE, LINK, SCRIPT, conflict_trace, loaded_of
+from tests.conftest import ROOT
+from tests.traces import trace_of
+
+pytestmark = pytest.mark.web
+FAR_NS = 2**62
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(chromium: Browser, tmp_path: Path) -> Iterator[Opened]:
+    """Open the report of traces; at the end nothing was fetched and nothing went wrong."""
+    expect.set_options(timeout=PATIENCE_MS)
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(f"uncaught {error}"))
+    page.on("console", lambda said: wrong.append(f"{said.type} {said.text}"))
+    page.on("request", lambda sent: wrong.append(sent.url) if leaves(sent.url) else None)
+
+    def open_report(*traces: Trace) -> Page:
+        file = tmp_path / "report.html"
+        made = document([loaded_of(each) for each in traces], lambda _what, _done, _total: None)
+        file.write_text(made, encoding="utf-8")
+        page.goto(file.as_uri())
+        settle(page)
+        return page
+
+    yield open_report
+    page.close()
+    assert wrong == []
+
+
+def leaves(url: str) -> bool:
+    return not url.startswith(("data:", "blob:")) and "/report.html" not in url
+
+
+def settle(page: Page) -> None:
+    expect(page.locator("#page")).to_have_attribute("aria-busy", "false")
+
+
+def painted(page: Page, y: float) -> list[list[int]]:
+    """The colours of a line of the canvas, which is read once."""
+    return page.evaluate(  # type: ignore[no-any-return]  # JSON
+        """(y) => {
+          const all = document.querySelector("#canvas");
+          const { data } = all.getContext("2d").getImageData(0, y * devicePixelRatio, all.width, 1);
+          return Array.from({ length: all.width }, (_, x) => [...data.slice(4 * x, 4 * x + 3)]);
+        }""",
+        y,
+    )
+
+
+def row_top(page: Page, name: str) -> tuple[float, float]:
+    """Where the row of a lane is in the window, and how far down on the canvas."""
+    page.locator("#part-timeline").scroll_into_view_if_needed()
+    page.evaluate("() => document.querySelector('#part-timeline').scrollIntoView()")
+    row = page.locator("#names .row", has_text=name).bounding_box()
+    canvas = page.locator("#canvas").bounding_box()
+    assert row
+    assert canvas
+    return row["y"], row["y"] - canvas["y"]
+
+
+def test_n_goes_to_a_finding_and_shows_its_evidence_beside_it(opened: Opened) -> None:
+    page = opened(conflict_trace())
+    page.keyboard.press("n")
+    settle(page)
+
+    expect(page.locator("#about h2")).to_have_text("COR001.1")
+    expect(page.locator("#about")).to_contain_text("evidence")
+    expect(page.locator("#names .row.current")).to_contain_text("AIV1")
+
+
+def test_a_finding_of_the_list_leads_to_the_timeline(opened: Opened) -> None:
+    page = opened(conflict_trace())
+    page.locator("#A-COR001\\.1 summary").click()
+    page.locator("#A-COR001\\.1 .show").click()
+    settle(page)
+
+    expect(page.locator("#about h2")).to_have_text("COR001.1")
+    expect(page.locator("#stage")).to_be_in_viewport()
+
+
+def test_what_a_lane_shows_is_told_by_a_click(opened: Opened) -> None:
+    page = opened(conflict_trace())
+    top, _ = row_top(page, "engine")
+    canvas = page.locator("#canvas").bounding_box()
+    assert canvas
+    page.mouse.click(canvas["x"] + 20, top + 10)
+
+    expect(page.locator("#about")).to_contain_text("takes")
+    expect(page.locator("#about")).to_contain_text("prefill")
+
+
+def test_a_lane_is_painted_in_the_colours_of_its_states(opened: Opened) -> None:
+    page = opened(conflict_trace())
+    _, down = row_top(page, "engine")
+    line = painted(page, down + 5)
+
+    assert line[60] == [0x46, 0xC3, 0xFE]
+    assert line[-20] == [0xF5, 0xB9, 0x71]
+
+
+def test_zooming_and_the_whole_run_again_move_the_window(opened: Opened) -> None:
+    page = opened(conflict_trace())
+    wide = page.locator("#window").bounding_box()
+    page.keyboard.press("w")
+    page.keyboard.press("w")
+    settle(page)
+    near = page.locator("#window").bounding_box()
+    page.keyboard.press("0")
+    settle(page)
+
+    assert wide
+    assert near
+    assert near["width"] < wide["width"] / 2
+    assert page.locator("#window").bounding_box() == wide
+
+
+def test_another_trace_is_chosen_and_where_they_diverge_is_bracketed(opened: Opened) -> None:
+    samples = (
+        ROOT / "sample_traces" / f"fcfs-preemption-{end}.trace" for end in ("before", "after")
+    )
+    page = opened(*map(Trace.open, samples))
+    expect(page.locator(".choose.on")).to_contain_text("before")
+    page.locator(".choose", has_text="after").click()
+    expect(page.locator(".choose.on")).to_contain_text("after")
+    settle(page)
+    wide = page.locator("#window").bounding_box()
+    page.locator("#diverge").click()
+    settle(page)
+    near = page.locator("#window").bounding_box()
+
+    assert wide
+    assert near
+    assert near["width"] < wide["width"] / 2
+
+
+def test_the_view_is_saved_as_a_picture(opened: Opened) -> None:
+    page = opened(conflict_trace(trace="small"))
+    with page.expect_download() as download:
+        page.locator("#save").click()
+
+    saved = Path(download.value.path())
+    assert download.value.suggested_filename == "small.png"
+    assert saved.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        conflict_trace(request=HOSTILE, push=SCRIPT, mix=LINK, counter=HOSTILE, reason=SCRIPT,
+                       trace=LINK, scenario=HOSTILE),
+        conflict_trace(request="\x1b[2J\u202e\u2066", push="</script><script>window.hacked=1",
+                       mix="\x00", counter="]]>", reason="<!--", trace="{plates}"),
+        conflict_trace(**dict.fromkeys(("request", "push", "counter", "trace"), "x" * 1_000_000)),
+        trace_of(name="empty.trace"),
+        trace_of(spans=[
+            {"ts_ns": start, "dur_ns": length, "track": "one", "name": "k", "category": "kernel"}
+            for start, length in ((-FAR_NS, 5), (0, FAR_NS), (FAR_NS, FAR_NS), (5, 0))
+        ], counters=[{"ts_ns": at, "name": "c", "value": 1e308 * (1 - 2 * at)} for at in (0, 1)]),
+    ],
+    ids=["markup", "control", "long", "empty", "times"],
+)  # fmt: skip
+def test_a_hostile_trace_is_harmless(opened: Opened, trace: Trace) -> None:
+    page = opened(trace)
+    for key in "wwnfda0sN":
+        page.keyboard.press(key)
+    page.keyboard.press("Escape")
+    page.mouse.move(700, 500)
+    for each in page.locator(".found summary").all():
+        each.click()
+
+    assert page.evaluate("() => window.hacked") is None
+    assert page.locator("main img, main script, svg[onload]").count() == 0
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_hundred_thousand_lanes_are_no_more_than_a_report_can_hold(opened: Opened) -> None:
+    rows: list[dict[str, Any]] = [
+        {"ts_ns": 10 * at, "dur_ns": 5, "track": f"track {at}", "name": "k", "category": "cpu_op"}
+        for at in range(100_000)
+    ]
+    page = opened(trace_of(name="many", spans=rows))
+    page.keyboard.press("w")
+    settle(page)
+
+    expect(page.locator("main")).to_contain_text("99,488 of 100,000 lanes are not in this report")
