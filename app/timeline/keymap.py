@@ -46,6 +46,7 @@ EVERYWHERE: tuple[Key, ...] = (
     Key(("[",), "previous-step", "previous step", "step"),
     Key(("]",), "next-step", "next step", "step"),
     Key(("/",), "search", "find a request, task, core or step", "search"),
+    Key(("P",), "picture", "save what is shown as a picture", "picture"),
     Key(("Escape",), "clear", "clear the mark, the selection, the filter", "clear"),
     Key(("?",), "help", "this help", "help"),
 )

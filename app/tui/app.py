@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from textual import on
 from textual.app import App, ComposeResult
 from textual.widgets import ContentSwitcher, Static
@@ -17,6 +19,7 @@ from stepscope.app.tui.pages.page import Opened, Page, page_of
 from stepscope.app.tui.pages.step import StepPage
 from stepscope.app.tui.pages.timeline import WIDE, TimelinePage
 from stepscope.app.tui.plot.minimap import Minimap
+from stepscope.app.tui.picture_file import saved_new
 from stepscope.app.tui.screens.explain import ExplainScreen
 from stepscope.app.tui.screens.help import HelpScreen
 from stepscope.app.tui.screens.search import SearchScreen
@@ -211,6 +214,16 @@ class StepscopeApp(App[None]):
     def action_explain(self, code: str) -> None:
         """Open the page of a rule."""
         self.push_screen(ExplainScreen(code))
+
+    def action_picture(self) -> None:
+        """Save what is shown as SVG in the folder that one is in, and say what it is called."""
+        try:
+            file = saved_new(Path.cwd(), f"{self.trace.name}.svg", self.export_screenshot())
+        except OSError as error:
+            told = f"the picture cannot be written: {error.strerror or error}"
+            self.notify(told, severity="warning", markup=False)
+        else:
+            self.notify(f"wrote {file}", markup=False)
 
     def action_help(self) -> None:
         """Open the help."""

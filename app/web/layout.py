@@ -93,6 +93,9 @@ def _bar(loaded: LoadedTrace) -> Component:
                 className="names" if names else "",
             ),
             html.Span(id="position"),
+            html.Button(
+                "PNG", id="save", className="icon", title="save the view as PNG", type="button"
+            ),
             html.Button("?", id="ask-help", className="icon", title="keys", type="button"),
         ],
         id="bar",

@@ -1,6 +1,7 @@
 /* Keys: what is pressed is looked up in the keymap that the server tells of. */
 import * as address from "./address.js";
 import { byId } from "./dom.js";
+import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
 /** @import { Key } from "./types.js" */
@@ -22,6 +23,7 @@ const ownKeys = () => [
  * @type {Record<string, () => void>} */
 const OPENS = {
   search: () => byId("find").focus(),
+  picture: () => savePicture(byId("trace").title),
   help: () => byId("help").classList.toggle("open"),
   clear,
   break: () => stops.ask("break"),

@@ -4,6 +4,7 @@ import * as busy from "./busy.js";
 import { setProps, start } from "./dash.js";
 import { byId, element } from "./dom.js";
 import * as keys from "./keys.js";
+import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
 /** @import { Answer, Model, View } from "./types.js" */
@@ -74,6 +75,7 @@ addEventListener("click", (event) => {
     chip.classList.toggle("off", stage.state().hide.includes(stateOf(chip)));
   }
   const copy = target.closest("#copy");
+  if (target.closest("#save")) savePicture(byId("trace").title);
   if (target.closest("#ask-help")) byId("help").classList.toggle("open");
   else if (target.id === "help") byId("help").classList.remove("open");
   if (target.id === "explain") address.navigate({ explain: null }, true);

@@ -98,8 +98,8 @@ def _chart(at: int, title: str, lines: Sequence[Line]) -> Iterator[str]:
     yield _label(NAMES - 8, top + CHART, "0", anchor="end")
     yield f'<g transform="translate({NAMES} {top})">'
     yield f'<path stroke="{MUTED}" stroke-opacity=".4" d="M0 {CHART}H{WIDE}"/>'
-    stretch = WIDE / tops.shape[1]
-    yield f'<g transform="scale({stretch:.6f} 1)">'
+    wider = WIDE / tops.shape[1]
+    yield f'<g transform="scale({wider:.6f} 1)">'
     for place, (state, name, _) in enumerate(lines):
         low = tops[place - 1] if stacked and place else np.zeros(tops.shape[1])
         high = np.where(np.isfinite(tops[place]), tops[place], low)

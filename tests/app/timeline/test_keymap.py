@@ -22,4 +22,4 @@ def test_every_action_has_one_entry_and_says_what_it_does() -> None:
 
 
 def test_every_action_is_a_move_but_for_what_opens_something() -> None:
-    assert {each.action for each in KEYMAP} - {"search", "help"} == MOVES.keys()
+    assert {each.action for each in KEYMAP} - {"search", "help", "picture"} == MOVES.keys()

@@ -1,9 +1,10 @@
 /* A report: opens the timeline of a trace over the plates that it holds, and goes to its findings. */
 import * as busy from "./busy.js";
-import { byId, canvas, element } from "./dom.js";
+import { byId, element } from "./dom.js";
 import { lastUpTo } from "./picture.js";
 import { follow } from "./places.js";
 import { open, read, spansOf, unpacked } from "./plates.js";
+import { savePicture } from "./saving.js";
 import { duration, moment } from "./scale.js";
 import * as stage from "./stage.js";
 /** @import { Finding, Model, Range } from "./types.js" */
@@ -96,7 +97,7 @@ function clear() {
 }
 
 /** @type {Record<string, () => void>} */
-const MOVES = { focus, clear, "next-finding": () => walk(1), "previous-finding": () => walk(-1) };
+const MOVES = { focus, clear, picture: () => savePicture(model().name), "next-finding": () => walk(1), "previous-finding": () => walk(-1) };
 
 follow((changes) => {
   if (changes.go) MOVES[changes.go]?.();
@@ -137,38 +138,6 @@ function beside() {
   for (const each of document.querySelectorAll(".choose")) each.classList.toggle("on", /** @type {HTMLElement} */ (each).dataset.trace === letter);
 }
 
-/** The view as a picture, as large as it is on this screen. */
-function save() {
-  const all = document.createElement("canvas");
-  const drawn = canvas();
-  const ratio = devicePixelRatio || 1;
-  const gutter = drawn.offsetLeft;
-  all.width = Math.round((gutter + drawn.offsetWidth) * ratio);
-  all.height = drawn.height;
-  const pen = /** @type {CanvasRenderingContext2D} */ (all.getContext("2d"));
-  const style = getComputedStyle(document.documentElement);
-  pen.fillStyle = style.getPropertyValue("--background");
-  pen.fillRect(0, 0, all.width, all.height);
-  pen.drawImage(drawn, gutter * ratio, 0);
-  pen.scale(ratio, ratio);
-  pen.font = "11px system-ui, sans-serif";
-  pen.fillStyle = style.getPropertyValue("--text");
-  const top = drawn.getBoundingClientRect().top;
-  for (const row of document.querySelectorAll("#names .row, #pinned .row")) {
-    const place = row.getBoundingClientRect();
-    const said = [...row.querySelectorAll(".name, .part")].map((each) => each.textContent).join(" ");
-    if (place.top - top > 20) pen.fillText(said, 14, place.top - top + 14, gutter - 20);
-  }
-  all.toBlob((blob) => {
-    if (!blob) return;
-    const link = document.createElement("a");
-    link.download = `${model().name}.png`;
-    link.href = URL.createObjectURL(blob);
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  });
-}
-
 /** Another trace, or another report: the timeline begins anew.
  * @param {string} which */
 function choose(which) {
@@ -187,7 +156,7 @@ addEventListener("click", (event) => {
   }
   const chosen = /** @type {HTMLElement | null} */ (target.closest(".choose"));
   if (chosen) choose(chosen.dataset.trace || letter);
-  if (target.closest("#save")) save();
+  if (target.closest("#save")) savePicture(model().name);
   const { during } = model();
   if (target.closest("#diverge") && during) stage.adopt({ ...stage.state(), ...framing(...during), during });
 });
