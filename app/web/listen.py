@@ -1,9 +1,8 @@
-"""Listening: a port that is free, a threaded server, a clean stop, and nobody else's pages."""
+"""Listening: a port that is free, a server with so many threads and no more, and a clean stop."""
 
 from __future__ import annotations
 
 import errno
-import ipaddress
 import signal
 import socket
 import threading
@@ -11,19 +10,49 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
-from urllib.parse import urlsplit
 
-from flask import Flask, abort, request
-from werkzeug.serving import WSGIRequestHandler, make_server
+from flask import Flask
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from stepscope.ingest.errors import ConfigError
+
+MOST_AT_ONCE = 128
+"""Connections that have a thread; others wait until one of them is closed."""
+PATIENCE_S = 30
+"""How long a connection may be silent before it is closed, in the middle of a request as well."""
 
 
 class Quiet(WSGIRequestHandler):
     """Answers requests without a line in a log for each."""
 
+    timeout = PATIENCE_S
+
     def log(self, type: str, message: str, *args: Any) -> None:
         """Say nothing."""
+
+
+class Bounded(ThreadedWSGIServer):
+    """A thread for each connection, for so many at a time."""
+
+    def __init__(self, host: str, port: int, server: Flask, listener: socket.socket) -> None:
+        self._free = threading.BoundedSemaphore(MOST_AT_ONCE)
+        super().__init__(host, port, server, Quiet, fd=listener.fileno())
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Take a connection; where all threads are taken, once one of them is free."""
+        self._free.acquire()
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be started
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer what is asked over a connection until it is closed."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -57,44 +86,14 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`, a name or an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def address(host: str, port: int) -> str:
     """What to open in a browser."""
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def refuse_other_names(server: Flask) -> None:
-    """Answer only requests that call this machine by its own name.
-
-    A page of the web may point a name of its own at 127.0.0.1 and then read whatever listens here.
-    """
-
-    def refuse() -> None:
-        if not is_loopback(urlsplit(f"//{request.host}").hostname or ""):
-            abort(403)
-
-    server.before_request(refuse)
-
-
 def until_stopped(listener: socket.socket, server: Flask, host: str) -> None:
     """Serve, a thread a request and without a log, until Ctrl-C or SIGTERM."""
-    web = make_server(
-        host,
-        listener.getsockname()[1],
-        server,
-        threaded=True,
-        request_handler=Quiet,
-        fd=listener.fileno(),
-    )
+    web = Bounded(host, listener.getsockname()[1], server, listener)
     with _stopped_by_sigterm():
         web.serve_forever()
 

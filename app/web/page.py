@@ -82,13 +82,16 @@ def _forbid_elsewhere(app: Dash) -> None:
     scripts = " ".join(["'self'", *app.csp_hashes()])
     policy = (
         f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+        "img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
     )
 
     def forbid(response: Response) -> Response:
         response.headers["Content-Security-Policy"] = policy
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Referrer-Policy"] = "no-referrer"
+        response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+        response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
         return response
 
     app.server.after_request(forbid)

@@ -35,19 +35,24 @@ def serve(
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM, and print its address; a taken port gives a free one.
 
-    `view` is the query of the address that is printed, such as `?tab=blame`.
+    `view` is the query of the address that is printed, such as `?tab=blame`. Where other machines
+    reach `host` the address holds a token, without which nobody is answered.
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
     app = create_app(trace, result)
     from stepscope.app.web import listen  # noqa: PLC0415 - Flask comes with Dash
+    from stepscope.app.web.safety.access import Access, guard  # noqa: PLC0415 - the same
 
     with listen.bind(host, port) as listener:
         taken = listener.getsockname()[1]
         if port not in (0, taken):
             click.echo(f"port {port} is taken; took {taken}", err=True)
-        if listen.is_loopback(host):
-            listen.refuse_other_names(app.server)
-        else:
-            click.echo(f"whoever can reach {host} can read this trace", err=True)
-        click.echo(f"stepscope web: {listen.address(host, taken)}{view}  (Ctrl-C stops it)")
+        access = Access.to(host)
+        guard(app.server, access)
+        if access.token is not None:
+            click.echo(
+                f"whoever can reach {host} and has this address can read the trace", err=True
+            )
+        page = f"{listen.address(host, taken)}{access.query(view)}"
+        click.echo(f"stepscope web: {page}  (Ctrl-C stops it)")
         listen.until_stopped(listener, app.server, host)

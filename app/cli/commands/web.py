@@ -29,7 +29,8 @@ def web(trace: Path, host: str, port: int, tab: str, open_trace: OpenTrace) -> N
     """Look at TRACE in the browser.
 
     The address bar holds the view, so that a link shows another person the same. Only this machine
-    can open the page unless --host names another address. Ctrl-C stops the server.
+    can open the page unless --host names another address; then the printed address holds a token
+    that is needed to open it. Ctrl-C stops the server.
     """
     from stepscope.analyzers.check.run import check
     from stepscope.app.web.server import serve

@@ -1,0 +1,143 @@
+"""Who is answered, and who is not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from stepscope.app.web.safety.access import MOST_BYTES, Access, guard, is_loopback
+from stepscope.app.web.server import create_app
+from tests.app.web.small_traces import conflict_trace, loaded_of
+
+HERE = {"Host": "10.0.0.7:8050"}
+PATHS = ("/", "/_dash-layout", "/_dash-dependencies", "/assets/page.js")
+
+
+def client_of(access: Access) -> FlaskClient:
+    trace = conflict_trace()
+    server: Flask = create_app(trace, loaded_of(trace).result).server
+    guard(server, access)
+    return server.test_client()
+
+
+@pytest.fixture
+def local() -> FlaskClient:
+    """A client of a page on loopback."""
+    return client_of(Access.to("127.0.0.1"))
+
+
+@pytest.fixture
+def access() -> Access:
+    """The access to a page that other machines reach."""
+    return Access.to("10.0.0.7")
+
+
+@pytest.fixture
+def far(access: Access) -> FlaskClient:
+    """A client of that page."""
+    return client_of(access)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [("localhost", True), ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True),
+     ("10.0.0.1", False), ("192.168.1.4", False), ("example.com", False), ("", False)],
+)  # fmt: skip
+def test_it_knows_which_addresses_only_this_machine_reaches(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("localhost:8050", 200), ("127.0.0.1", 200), ("[::1]:8050", 200), ("rebound.example", 403),
+     ("10.0.0.7", 403), ("[", 403)],
+)  # fmt: skip
+def test_a_page_of_the_web_cannot_read_the_trace_under_its_own_name(
+    local: FlaskClient, name: str, status: int
+) -> None:
+    assert local.get("/", headers={"Host": name}).status_code == status
+
+
+def test_on_loopback_nobody_needs_a_token() -> None:
+    assert Access.to("127.0.0.1").query("?tab=sql") == "?tab=sql"
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1:8050"]
+)
+def test_another_page_of_the_browser_is_refused(local: FlaskClient, origin: str) -> None:
+    headers = {"Host": "127.0.0.1:8050", "Origin": origin}
+
+    assert local.get("/", headers=headers).status_code == 403
+    assert local.post("/_dash-update-component", headers=headers, json={}).status_code == 403
+
+
+def test_the_page_itself_is_answered(local: FlaskClient) -> None:
+    own = {"Host": "127.0.0.1:8050", "Origin": "http://127.0.0.1:8050"}
+
+    assert local.get("/", headers=own).status_code == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_whoever_has_no_token_gets_nothing_of_the_page(far: FlaskClient, path: str) -> None:
+    answer = far.get(path, headers=HERE)
+
+    assert answer.status_code == 401
+    assert "stepscope web has printed" in answer.text
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_the_token_becomes_a_cookie_and_leaves_the_address(
+    far: FlaskClient, access: Access
+) -> None:
+    first = far.get(f"/{access.query('?tab=sql&sel=1@2')}", headers=HERE)
+
+    assert first.status_code == 303
+    assert first.headers["Location"] == "/?tab=sql&sel=1@2"
+    cookie = first.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert str(access.token) not in cookie
+    value = re.match(r"([\w-]+)=([^;]+)", cookie)
+    assert value
+    far.set_cookie(value[1], value[2], domain="10.0.0.7")
+    for path in PATHS:
+        with far.get(path, headers=HERE) as answer:
+            assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("query", ["?token=", "?token=guessed", "?token=%ff%00", "?TOKEN=x"])
+def test_another_token_is_refused(far: FlaskClient, query: str) -> None:
+    assert far.get(f"/{query}", headers=HERE).status_code == 401
+
+
+def test_a_cookie_of_another_start_is_refused(far: FlaskClient) -> None:
+    far.set_cookie("stepscope-80", Access.to("10.0.0.7")._session, domain="10.0.0.7")
+
+    assert far.get("/", headers=HERE).status_code == 401
+
+
+def test_with_a_token_a_name_that_anybody_can_point_here_is_refused_all_the_same(
+    far: FlaskClient, access: Access
+) -> None:
+    answer = far.get(f"/{access.query()}", headers={"Host": "rebound.example"})
+
+    assert answer.status_code == 403
+
+
+def test_every_start_has_another_token() -> None:
+    assert Access.to("0.0.0.0").token != Access.to("0.0.0.0").token  # noqa: S104 - binds nothing
+
+
+def test_a_request_that_holds_too_much_is_refused(local: FlaskClient) -> None:
+    sent = local.post(
+        "/_dash-update-component",
+        headers={"Host": "127.0.0.1"},
+        data=b"x" * (MOST_BYTES + 1),
+        content_type="application/json",
+    )
+
+    assert sent.status_code == 413
