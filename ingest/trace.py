@@ -8,11 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from stepscope.ingest.errors import MissingExtra
 from stepscope.ingest.frames import Frame, conformed, empty, table_named
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import Manifest
@@ -23,6 +25,23 @@ from stepscope.ingest.schema import TABLES
 if TYPE_CHECKING:
     from stepscope.ingest.query import Bounds
     from stepscope.ingest.storage.cached_tables import CachedTables
+
+Window = tuple[int, int] | None
+
+
+FIGURES = "stepscope.app.notebook"
+"""Draws figures. It is known by its name alone, as what is here imports nothing of the rooms above
+(docs/decisions/0112)."""
+
+
+def _figures() -> Any:
+    try:
+        return import_module(FIGURES)
+    except ImportError as missing:
+        if missing.name not in {"dash", "plotly"}:
+            raise
+        todo = "pip install 'stepscope[web]'"
+        raise MissingExtra("figures need Plotly and Dash", todo=todo) from missing
 
 
 class Trace:
@@ -160,6 +179,25 @@ class Trace:
 
         tables = {table.name: self.table(table.name) for table in TABLES}
         return run_sql({**tables, **intervals_of(tables)}, query, bounds)
+
+    def timeline(self, finding: Any = None, *, window: Window = None) -> Any:
+        """Draw the lanes as a Plotly figure, which a notebook shows: spans by their state.
+
+        With a `finding` of `check` it is what is around that; `window` is (t0, t1) in ns from the
+        beginning of the trace. At most 60 lanes are shown, and none of the counters; a lane of more
+        than 1,000 spans is shown by what takes most of each of 1,000 pixels.
+
+        Raises `MissingExtra` without Plotly and Dash, and `ConfigError` where nothing can be shown.
+        """
+        return _figures().timeline_figure(self, finding, window)
+
+    def blame(self, most: int = 40) -> Any:
+        """Draw what the `most` slowest requests were in, over time, as a Plotly figure.
+
+        A trace that names no requests has a bar for each rank. Raises `MissingExtra` without Plotly
+        and Dash, and `ConfigError` where there is nothing to blame.
+        """
+        return _figures().blame_figure(self, most)
 
     def __repr__(self) -> str:
         from stepscope.ingest.display import as_text  # noqa: PLC0415 - few ask
