@@ -19,7 +19,7 @@ from stepscope.app.timeline import Lane, Timeline, Viewport
 from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.units import UNITS, duration
 from stepscope.app.web.figures import layout
-from stepscope.app.web.panes.blame import waterfall
+from stepscope.app.web.panes.blame import THICK, waterfall
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 
@@ -59,6 +59,7 @@ def timeline_figure(
             base=[(bar.start_ns - origin_ns) / scale for bar in own],
             x=[(bar.end_ns - bar.start_ns) / scale for bar in own],
             name=_text(timeline.called(state)),
+            width=THICK,  # else a state that is in every third row is drawn as high as three
             marker={"color": STATES[state].colour, "line": {"width": 0}, **_cue(state)},
             customdata=[bar.said for bar in own],
             hovertemplate="%{customdata}<extra></extra>",
@@ -138,7 +139,7 @@ def _title(timeline: Timeline, lanes: Sequence[Lane], trace: Trace) -> str:
 def _layout(title: str, num_rows: int) -> dict[str, Any]:
     return layout(
         title={"text": title, "font": {"size": 12, "color": TEXT}},
-        barmode="overlay", bargap=0.15, height=ROW_PX * num_rows + FRAME_PX + 30,
+        barmode="overlay", height=ROW_PX * num_rows + FRAME_PX + 30,
         margin={"l": 10, "r": 14, "t": 34, "b": 36},
         yaxis={"automargin": True}, showlegend=True,
         paper_bgcolor=BACKGROUND, plot_bgcolor=BACKGROUND, dragmode="zoom",

@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "replay": "Run a recorded run again, on a real scheduler or the reference engine.",
     "explain": "Show the page of a rule.",
     "rules": "List the rules, or begin a new one.",
+    "open": "Look at a trace in the front that fits, or list those opened last.",
     "tui": "Look at a trace in the terminal.",
     "web": "Look at a trace in the browser.",
     "report": "Write what is in one trace or two as a page to send on.",

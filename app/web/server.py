@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import webbrowser
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -31,12 +33,19 @@ def create_app(trace: Trace, result: CheckResult) -> dash.Dash:
 
 
 def serve(
-    trace: Trace, result: CheckResult, host: str = "127.0.0.1", port: int = 8050, view: str = ""
+    trace: Trace,
+    result: CheckResult,
+    host: str = "127.0.0.1",
+    port: int = 8050,
+    view: str = "",
+    *,
+    browse: bool = False,
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM, and print its address; a taken port gives a free one.
 
     `view` is the query of the address that is printed, such as `?tab=blame`. Where other machines
-    reach `host` the address holds a token, without which nobody is answered.
+    reach `host` the address holds a token, without which nobody is answered. With `browse` the
+    user's browser is asked to open it.
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
     app = create_app(trace, result)
@@ -55,4 +64,6 @@ def serve(
             )
         page = f"{listen.address(host, taken)}{access.query(view)}"
         click.echo(f"stepscope web: {page}  (Ctrl-C stops it)")
+        if browse:  # it may take seconds to answer, and asks for the page before it does
+            Thread(target=webbrowser.open, args=(page,), daemon=True).start()
         listen.until_stopped(listener, app.server, host)

@@ -38,6 +38,11 @@ def test_every_span_of_a_small_trace_is_drawn_when_it_was_in_the_colour_of_its_s
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("draw", [Trace.timeline, Trace.blame])
+def test_a_bar_stays_in_its_row(draw: Any) -> None:
+    assert {bar.width for bar in draw(conflict_trace()).data} == {0.85}
+
+
 def test_a_finding_is_drawn_with_the_lanes_around_it() -> None:
     trace = conflict_trace()
     finding = check(trace).findings[0]

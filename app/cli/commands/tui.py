@@ -30,6 +30,7 @@ def tui(trace: Path, page: str, open_trace: OpenTrace) -> None:
     if not sys.stdin.isatty():
         raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
     from stepscope.analyzers.check.registry import usable_rules
+    from stepscope.app import recent
     from stepscope.app.tui.app import StepscopeApp
     from stepscope.app.tui.hang_up import end_with_terminal
 
@@ -37,4 +38,5 @@ def tui(trace: Path, page: str, open_trace: OpenTrace) -> None:
     with progress() as report:
         opened = open_trace(trace, report)
     end_with_terminal(sys.stdin.fileno())
+    recent.opened(trace)
     StepscopeApp(opened, None, page).run()

@@ -33,9 +33,11 @@ def web(trace: Path, host: str, port: int, tab: str, open_trace: OpenTrace) -> N
     that is needed to open it. Ctrl-C stops the server.
     """
     from stepscope.analyzers.check.run import check
+    from stepscope.app import recent
     from stepscope.app.web.server import serve
 
     with progress() as report:
         opened = open_trace(trace, report)
+        recent.opened(trace)
         result = check(opened, progress=report)
     serve(opened, result, host, port, "" if tab == panes.PANES[0].name else f"?tab={tab}")

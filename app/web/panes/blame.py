@@ -68,7 +68,7 @@ def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
     scale, unit = next((each for each in UNITS if last - first >= each[0]), UNITS[-1])
     names = [_name(row) for row in rows]
     margin = {**MARGIN, "l": LETTER_PX * max(map(width_of, names)) + MARGIN["r"]}
-    figure = go.Figure(layout=figures.layout(barmode="overlay", bargap=0.15, margin=margin))
+    figure = go.Figure(layout=figures.layout(barmode="overlay", margin=margin))
     drawn = [(at, each) for at, row in enumerate(rows) for each in _placed(bars, row, first, last)]
     spent = [by_group(row) for row in rows]
     for group, look in LOOKS.items():
@@ -82,6 +82,7 @@ def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
             base=[each.start / scale for _, each in own],
             x=[each.length / scale for _, each in own],
             name=group,
+            width=THICK,  # else a group that is in every third row is drawn as high as three
             marker={
                 "color": look.colour,
                 "pattern": {"shape": shape, "size": size, **STROKES},
@@ -110,6 +111,8 @@ def _placed(bars: Bars, row: dict[str, Any], first: int, last: int) -> Iterator[
 
 SIDE_BY_SIDE = {"display": "flex", "alignItems": "flex-start", "gap": "14px"}
 STROKES = {"fillmode": "overlay", "fgcolor": BACKGROUND}
+THICK = 0.85
+"""Height of a bar, as a share of its row."""
 MARGIN = {"r": 14, "t": 4, "b": 26}
 LETTER_PX = 6
 """Width of a letter of a request's name, which stands left of its bar."""

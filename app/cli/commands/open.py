@@ -1,0 +1,97 @@
+"""`stepscope open`: the front that fits where one is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.progress import progress
+from stepscope.app.printable import plain
+from stepscope.ingest.errors import ConfigError
+
+
+@click.command()
+@click.argument("trace", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--in",
+    "front",
+    type=click.Choice(("browser", "terminal")),
+    help="The front to open.  [default: the browser where there is a display]",
+)
+@opens_traces
+def open(trace: Path | None, front: str | None, open_trace: OpenTrace) -> None:  # noqa: A001
+    """Look at TRACE in the front that fits: a browser where there is a display, else the terminal.
+
+    Without TRACE it lists the traces that were opened last, the latest first; a number of that list
+    stands for its trace.
+
+    Examples:
+
+    \b
+      stepscope open run.trace
+      stepscope open                                      what was opened last
+      stepscope open 1                                    the latest of it, again
+    """
+    from stepscope.app.recent import opened
+
+    if trace is None:
+        _list_recent()
+        return
+    path = _meant(trace)
+    chosen = front or _fitting()
+    with progress() as report:
+        read = open_trace(path, report)
+    opened(path)
+    if chosen == "terminal":
+        from stepscope.app.tui.app import StepscopeApp
+
+        StepscopeApp(read, None).run()
+        return
+    from stepscope.analyzers.check.run import check
+    from stepscope.app.web.server import serve
+
+    with progress() as report:
+        result = check(read, progress=report)
+    serve(read, result, browse=True)
+
+
+def _meant(given: Path) -> Path:
+    """The trace that was given by its path, or by its number among those opened last."""
+    from stepscope.app.recent import recent
+
+    text = str(given)
+    if given.exists() or not (text.isascii() and text.isdecimal()):
+        return given
+    listed = recent()
+    if not 1 <= int(text[:9]) <= len(listed):
+        todo = f"there are {len(listed)}: stepscope open" if listed else "name a file"
+        raise ConfigError(f"{text} is neither a file nor a trace that was opened last", todo=todo)
+    return listed[int(text) - 1]
+
+
+def _list_recent() -> None:
+    from stepscope.app.recent import recent
+
+    listed = recent()
+    for number, path in enumerate(listed, 1):
+        click.echo(f"{number:>2}  {plain(str(path))}")
+    if not listed:
+        click.echo("nothing was opened before: stepscope open FILE", err=True)
+
+
+def _fitting() -> str:
+    """Where to look at it: a browser where one can be seen and the page is installed."""
+    has_display = sys.platform in {"darwin", "win32"} or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    )
+    if has_display and find_spec("dash") is not None:
+        return "browser"
+    if sys.stdin.isatty():
+        return "terminal"
+    todo = "use `stepscope web` and open its address, or `stepscope report`"
+    raise ConfigError("there is neither a display nor a terminal", todo=todo)

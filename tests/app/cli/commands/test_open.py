@@ -1,0 +1,107 @@
+"""`stepscope open` takes the front that fits, and knows what was opened last."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.app.tui.app import StepscopeApp
+from stepscope.app.web import server
+from tests.app.cli.conftest import Command
+from tests.conftest import ROOT
+
+SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+@pytest.fixture
+def fronts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Which front was opened on what; none of them really is."""
+    shown: list[str] = []
+    monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in DISPLAYS:
+        monkeypatch.delenv(name, raising=False)
+
+    def run(self: StepscopeApp) -> None:
+        shown.append(f"terminal {self.trace.name}")
+
+    def serve(trace: Any, _result: Any, **options: Any) -> None:
+        assert options == {"browse": True}
+        shown.append(f"browser {trace.name}")
+
+    monkeypatch.setattr(StepscopeApp, "run", run)
+    monkeypatch.setattr(server, "serve", serve)
+    return shown
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_where_there_is_a_display_it_is_the_browser(
+    stepscope: Command, fronts: list[str], monkeypatch: pytest.MonkeyPatch, display: str
+) -> None:
+    monkeypatch.setenv(display, ":0")
+
+    assert stepscope("open", SAMPLE).code == 0
+    assert fronts == [f"browser {SAMPLE.name}"]
+
+
+def test_without_a_display_it_is_the_terminal(
+    stepscope: Command, fronts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+
+    assert stepscope("open", SAMPLE).code == 0
+    assert fronts == [f"terminal {SAMPLE.name}"]
+
+
+def test_without_either_it_says_what_to_use(
+    stepscope: Command, fronts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    run = stepscope("open", SAMPLE)
+
+    assert run.code == 2
+    assert "neither a display nor a terminal" in run.err
+    assert fronts == []
+
+
+def test_the_front_can_be_chosen(stepscope: Command, fronts: list[str]) -> None:
+    assert stepscope("open", SAMPLE, "--in", "browser").code == 0
+    assert stepscope("open", SAMPLE, "--in", "terminal").code == 0
+    assert fronts == [f"browser {SAMPLE.name}", f"terminal {SAMPLE.name}"]
+
+
+def test_what_was_opened_is_listed_and_opened_again_by_its_number(
+    stepscope: Command, fronts: list[str]
+) -> None:
+    before = stepscope("open")
+    stepscope("open", SAMPLE, "--in", "terminal")
+    after = stepscope("open")
+    again = stepscope("open", "1", "--in", "browser")
+
+    assert (before.code, before.out) == (0, "")
+    assert "nothing was opened before" in before.err
+    assert after.out == f" 1  {SAMPLE}\n"
+    assert again.code == 0
+    assert fronts[-1] == f"browser {SAMPLE.name}"
+
+
+def test_a_number_that_stands_for_nothing_is_refused(stepscope: Command, fronts: list[str]) -> None:
+    run = stepscope("open", "7", "--in", "browser")
+
+    assert run.code == 2
+    assert "neither a file nor a trace that was opened last" in run.err
+    assert fronts == []
+
+
+def test_what_cannot_be_read_is_not_listed(
+    stepscope: Command, fronts: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "noise").write_bytes(b"\x00\x01")
+
+    assert stepscope("open", tmp_path / "noise", "--in", "browser").code == 3
+    assert stepscope("open").out == ""
+    assert fronts == []
