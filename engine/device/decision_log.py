@@ -165,6 +165,28 @@ class DecisionLog:
         )  # fmt: skip
 
 
+class SilentLog(DecisionLog):
+    """Is told the same and writes nothing: where nobody records, decisions cost nothing."""
+
+    def admitted(self, thread: Thread, group: Group, task: Task) -> None:
+        """Write nothing."""
+
+    def put_back(self, thread: Thread, task: Task) -> None:
+        """Write nothing."""
+
+    def given(self, thread: Thread, task: Task, num_wanted: int, parts: Sequence[Part]) -> None:
+        """Write nothing."""
+
+    def out_of_cores(self, thread: Thread, queue: Sequence[Task], why: str) -> None:
+        """Write nothing."""
+
+    def held_back(self, thread: Thread, queue: Sequence[Task], first: Task, why: str) -> None:
+        """Write nothing."""
+
+    def too_few(self, thread: Thread, task: Task, num_found: int) -> None:
+        """Write nothing."""
+
+
 def _num_idle(cores: Iterable[Core]) -> int:
     return sum(core.is_idle for core in cores)
 

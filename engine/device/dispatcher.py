@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from stepscope.engine.device.admission import Admission
-from stepscope.engine.device.decision_log import DecisionLog
+from stepscope.engine.device.decision_log import DecisionLog, SilentLog
 from stepscope.engine.device.dispatch_costs import Costs
 from stepscope.engine.device.events import ASLEEP, EventLoop, Steps
 from stepscope.engine.device.graphs.tasks import Task, TaskGraph
@@ -42,10 +42,11 @@ class Dispatcher:
     """One run of a graph on a device under an admission policy.
 
     `late_part` says what the hardware does with a MIX whose parts do not start together.
-    `observer(now_ns)` is called after every instant in which something happened on the device.
+    `observer(now_ns)` is called after every instant in which something happened on the device. With
+    `is_told` off nothing is noted of what was decided.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a run needs, each by its name
         self,
         device: Device,
         admission: Admission,
@@ -56,6 +57,7 @@ class Dispatcher:
         late_part: LatePart = WAITS,
         observer: Callable[[int], None] | None = None,
         start_ns: int = 0,
+        is_told: bool = True,
     ) -> None:
         self._device = device
         self._costs = costs or Costs()
@@ -64,7 +66,8 @@ class Dispatcher:
         self._run = Run(start_ns)
         self._loop = EventLoop(start_ns)
         self._silicon = Silicon(self._loop, self._costs, self._run, self._on_end, late_part)
-        self._log = DecisionLog(device, admission, self._loop, self._run)
+        log = DecisionLog if is_told else SilentLog
+        self._log = log(device, admission, self._loop, self._run)
         self._placement = Placement(device, admission, self._log, faults)
         self._num_left = 0
         self._short_of: Ring | None = None

@@ -102,7 +102,7 @@ class Clusters:
         self, graph: TaskGraph, step: int, clock: Clock, recorder: Recorder | None
     ) -> Run:
         """Dispatch a graph on a device that is idle, and write down what became of it."""
-        run = self._dispatch(graph, clock)
+        run = self._dispatch(graph, clock, is_told=recorder is not None)
         clock.advance_to(run.end_ns)
         if recorder:
             record_run(recorder, step, graph, run)
@@ -140,7 +140,7 @@ class Clusters:
             if of
         }
 
-    def _dispatch(self, graph: TaskGraph, clock: Clock) -> Run:
+    def _dispatch(self, graph: TaskGraph, clock: Clock, *, is_told: bool) -> Run:
         self._next_task += len(graph.tasks)
         self._device = Device(*self._shape)
         on_event = self.on_event
@@ -154,7 +154,7 @@ class Clusters:
         dispatcher = Dispatcher(
             self._device, self._admission, costs=self._costs, rings=rings, faults=self._faults,
             late_part=self._late_part, observer=observe if on_event else None,
-            start_ns=clock.now_ns(),
+            start_ns=clock.now_ns(), is_told=is_told,
         )  # fmt: skip
         return dispatcher.run(graph)
 

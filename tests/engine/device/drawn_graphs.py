@@ -58,9 +58,12 @@ def run_of(
     rings: Rings | None = None,
     faults: frozenset[str] = frozenset(),
     late_part: LatePart = WAITS,
+    is_told: bool = True,
 ) -> Run:
     device = Device(groups, threads)
-    dispatcher = Dispatcher(device, policy, rings=rings, faults=faults, late_part=late_part)
+    dispatcher = Dispatcher(
+        device, policy, rings=rings, faults=faults, late_part=late_part, is_told=is_told
+    )
     return dispatcher.run(graph)
 
 

@@ -212,6 +212,18 @@ def test_every_core_belongs_to_one_group_and_one_thread(groups: int, threads: in
 
 @bounded
 @given(launches, policies, num_groups, num_threads)
+def test_where_nobody_is_told_all_goes_the_same_way_and_nothing_is_noted(
+    given_launches: list[Launch], policy: Admission, groups: int, threads: int
+) -> None:
+    told = run_of(graph_of(given_launches, groups), policy, groups, threads)
+    untold = run_of(graph_of(given_launches, groups), policy, groups, threads, is_told=False)
+
+    assert (schedule_of(untold), untold.end_ns) == (schedule_of(told), told.end_ns)
+    assert untold.decisions == []
+
+
+@bounded
+@given(launches, policies, num_groups, num_threads)
 def test_every_mix_block_that_runs_was_admitted_once(
     given_launches: list[Launch], policy: Admission, groups: int, threads: int
 ) -> None:

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from stepscope.engine.device.admission import ADMISSIONS
+from stepscope.engine.device.decision_log import DecisionLog
 from stepscope.engine.device.lowering.workloads import WORKLOADS
 from stepscope.engine.workloads.workload import identical
 from stepscope.ingest.errors import ConfigError
@@ -47,6 +48,19 @@ def test_the_table_tells_the_policies_apart() -> None:
 
 def test_a_setting_overrides_the_policy_of_the_variant() -> None:
     assert run("before", admission="uniform").metrics == run("uniform").metrics
+
+
+def test_a_run_that_nobody_records_notes_no_decisions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    noted: list[object] = []
+    monkeypatch.setattr(DecisionLog, "_note", lambda *told: noted.append(told))
+
+    SCENARIO.record("before", None, asked({"steps": "1", "requests": "2"}))
+    assert noted == []
+
+    recorded(tmp_path / "run.trace", "before", requests="2")
+    assert noted != []
 
 
 @pytest.mark.parametrize("workload", [each.name for each in WORKLOADS[1:]])
