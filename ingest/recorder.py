@@ -76,6 +76,7 @@ class Recorder:
     flows: Row
     counters: Row
     queue_order: Row
+    slot_tokens: Row
     span: SpanFunction
 
     def __init__(  # noqa: PLR0913 - what a manifest says, each by its name

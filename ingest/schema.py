@@ -295,9 +295,18 @@ QUEUE_ORDER = _table(
     SEQ,
 )  # fmt: skip
 
+SLOT_TOKENS = _table(
+    "slot_tokens", "how much lies in a slot, whoever has it", "when that had changed",
+    "ts_ns slot num_tokens",
+    i32("slot", "number of the slot"),
+    i64("num_tokens", "tokens whose KV lies in it from then on"),
+    SEQ,
+)  # fmt: skip
+
 TABLES: tuple[Table, ...] = (
     STEPS, BATCH_ROWS, SEGMENTS, LIFECYCLE, DECISIONS, ALLOCATIONS, ACCESSES, TASKS, CORE_SPANS,
     TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS, COUNTERS, QUEUE_ORDER,
+    SLOT_TOKENS,
 )  # fmt: skip
 OF_STATE: tuple[Table, ...] = tuple(table for table in TABLES if table.is_of_state)
 """The tables that tell how the state of a scheduler changes, whose rows have one order: `seq`."""

@@ -67,6 +67,7 @@ class Trace:
     flows: pl.LazyFrame
     counters: pl.LazyFrame
     queue_order: pl.LazyFrame
+    slot_tokens: pl.LazyFrame
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ def changes_between(before: State, after: State, names: Names | None = None) -> 
         *_queue("running", before.running, after.running),
         *_pool("KV blocks held", before.kv_blocks, after.kv_blocks),
         *_pool("slots held", before.slots, after.slots),
+        *_slot_tokens(before.slot_tokens or {}, after.slot_tokens or {}),
         *_cores(before.cores or {}, after.cores or {}, names or Names()),
     ]
 
@@ -55,6 +56,13 @@ def _pool(
         return
     num_changed = len(dict(was.items() ^ now.items()))
     yield Change(what, str(len(was)), f"{len(now)}  ({num_changed} changed hands)")
+
+
+def _slot_tokens(before: Mapping[int, int], after: Mapping[int, int]) -> Iterable[Change]:
+    for slot, now in after.items():
+        was = before.get(slot, 0)
+        if was != now:
+            yield Change(f"tokens in slot {slot}", str(was), str(now))
 
 
 def _cores(

@@ -57,7 +57,8 @@ class State:
 
     `waiting` is in the order of the queue, `running` in the order of admission, `batch` in that of
     its rows. `slots` and `kv_blocks` map what is taken to the request that holds it; `cores` maps
-    every core that the trace knows to its slots. `seq` is the last row that is taken into account.
+    every core that the trace knows to its slots, and `slot_tokens` every slot to how many tokens
+    lie in it, whoever has it. `seq` is the last row that is taken into account.
     `forming` is the step behind `step`, once something of it is told and its batch is not formed.
     """
 
@@ -71,6 +72,13 @@ class State:
     cores: Mapping[int, CoreSlots] | None = None
     seq: int | None = None
     forming: Forming | None = None
+    slot_tokens: Mapping[int, int] | None = None
+
+    def slot_text(self, slot: int) -> str:
+        """A slot that is held, by whom, and how many tokens lie in it where that is told."""
+        owner = (self.slots or {})[slot]
+        tokens = (self.slot_tokens or {}).get(slot)
+        return f"{slot}: {owner}" + ("" if tokens is None else f", {tokens:,} tokens")
 
     def as_dict(self) -> dict[str, Any]:
         """The state in the shape of the engine's own snapshot; what is not known is left out.
@@ -83,6 +91,7 @@ class State:
             "running": _listed(self.running),
             "batch": None if batch is None else [list(entry) for entry in batch],
             "slots": None if self.slots is None else dict(self.slots),
+            "slot_tokens": None if self.slot_tokens is None else dict(self.slot_tokens),
             "kv_blocks": None if self.kv_blocks is None else dict(self.kv_blocks),
             "cores": None if self.cores is None else _cores(self.cores),
         }

@@ -125,6 +125,20 @@ def _with_time(steps: pl.DataFrame, parts: Sequence[pl.DataFrame]) -> pl.DataFra
     return told.with_columns(ts_ns=pl.coalesce("formed", told_ns, "begun"))
 
 
+def _before_it_ran(placed: pl.DataFrame, order: Order) -> pl.DataFrame:
+    """Put no step behind what lay in slots once it ran: that changes when its batch is formed."""
+    rows = _told(order, "slot_tokens")
+    if not len(rows):
+        return placed
+    ran = rows.group_by("step").agg(ran=pl.col("seq").min())
+    known = placed.join(ran, on="step", how="left", maintain_order="left")
+    before = [
+        seq if first is None or seq < first else order.runs.before(first) or BEFORE_ALL
+        for seq, first in known.select("seq", "ran").iter_rows()
+    ]
+    return placed.with_columns(seq=pl.Series(before, dtype=pl.Int64))
+
+
 def _placed(steps: pl.DataFrame, order: Order) -> pl.DataFrame:
     """Add `seq`, and put the steps into its order."""
     latest_ns = pl.Series("latest_ns", order.times_of(steps["of_step"].fill_null(BEFORE_ALL)))
@@ -138,5 +152,5 @@ def _placed(steps: pl.DataFrame, order: Order) -> pl.DataFrame:
         .then(pl.max_horizontal("last", at_once))
         .otherwise(pl.max_horizontal("of_rows", pl.coalesce("last", by_time)))
     )
-    placed = steps.with_columns(seq=seq)
+    placed = _before_it_ran(steps.with_columns(seq=seq), order)
     return placed.select("step", "ts_ns", "seq").sort("seq", "ts_ns", "step")

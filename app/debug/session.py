@@ -23,6 +23,7 @@ from stepscope.app.debug.held.near_rows import NearRows
 from stepscope.app.debug.held.pools import Pool
 from stepscope.app.debug.held.queue_spans import QueueSpans
 from stepscope.app.debug.held.queues import Queues
+from stepscope.app.debug.held.slot_lengths import SlotLengths
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.reasons import LeftOut, Reasons
@@ -60,6 +61,7 @@ class Session:
         self._queues = _queues(index["queues"])
         self._slots = Pool(**part) if (part := index["slots"]) is not None else None
         self._kv_blocks = Pool(**part) if (part := index["kv_blocks"]) is not None else None
+        self._lengths = SlotLengths(**part) if (part := index["slot_tokens"]) is not None else None
         self._cores = Cores(**part) if (part := index["cores"]) is not None else None
         self._near = NearRows(trace, self.rank)
         self._index = index  # while it lives, its files stay
@@ -145,6 +147,7 @@ class Session:
             last,
             None if forming is None or self._batches is None
             else Forming(forming, self._batches.of(forming, seq)),
+            self._lengths.at(seq) if self._lengths else None,
         )  # fmt: skip
 
     def left_out(self) -> list[LeftOut]:

@@ -81,7 +81,7 @@ class ExpertParallel:
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Compute the rows of `batch` on all ranks, prompts first."""
         began_ns = clock.now_ns()
-        self._head.share.begin(step)
+        self._head.share.begin(step, recorder)
         self._paths.clear()
         self._failed = {}
         try:

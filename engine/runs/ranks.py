@@ -34,7 +34,7 @@ class Group:
     """A head, here, and its workers: threads on virtual time, or processes on real time.
 
     Processes wait `timeout_s` for each other in a collective. `observer` is shown what each rank
-    holds, as far as it asks for it and the rank is in this process.
+    holds, as far as it asks for it: of a worker in another process once that has ended.
     """
 
     config: ParallelConfig
@@ -67,11 +67,13 @@ class Group:
         self, clock: Clock, recorder: Recorder | None, journal: Journal | None
     ) -> Iterator[Member]:
         """Give the head with its workers at work."""
+        of_rank = partial(observer_of, self.observer)
         # Alone in the world there is nobody to connect to.
         if self.workers and isinstance(clock, WallClock) and self.config.world_size > 1:
-            among = self.workers.head(self.config, clock, recorder, journal, self.timeout_s)
+            among = self.workers.head(
+                self.config, clock, recorder, journal, self.timeout_s, of_rank
+            )
         else:
-            of_rank = partial(observer_of, self.observer)
             among = threads(self.config, clock, recorder, journal, of_rank)
         with among as member:
             yield member

@@ -22,7 +22,7 @@ from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 AT_ONE_MOMENT = (
-    "lifecycle", "allocations", "queue_order", "decisions", "batch_rows", "steps",
+    "lifecycle", "allocations", "slot_tokens", "queue_order", "decisions", "batch_rows", "steps",
 )  # fmt: skip
 """Which tables come first, of what is known to have happened at one moment alone."""
 WHOLE = ("batch_rows", "steps")

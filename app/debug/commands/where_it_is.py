@@ -25,6 +25,7 @@ BRIEF = {
     "allocations": ("op", "resource", "id", "owner"),
     "steps": ("kind", "num_waiting", "num_running", "kv_blocks_free"),
     "batch_rows": ("request", "phase", "num_tokens"),
+    "slot_tokens": ("slot", "num_tokens"),
     "findings": ("code", "severity", "request", "message"),
     "core_spans": ("task", "block", "shape", "core"),
 }

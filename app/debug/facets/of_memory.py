@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from stepscope.app.debug.facets.look import Facet, Look
@@ -66,8 +68,23 @@ def _slots(look: Look) -> pl.DataFrame | None:
     lengths = rows.group_by(id=pl.col("slot").cast(pl.Int64), owner="request").agg(
         num_tokens=length.last()
     )
+    if look.state.slot_tokens is not None:
+        return _with_lengths(_holds(look, "slot"), claimed, look.state.slot_tokens)
     held = _holds(look, "slot").join(claimed, on="id", how="left")
     return held.join(lengths, on=["id", "owner"], how="left").sort("id").collect()
+
+
+def _with_lengths(
+    held: pl.LazyFrame, claimed: pl.LazyFrame, slot_tokens: Mapping[int, int]
+) -> pl.DataFrame:
+    """Add what lies in each slot, and the slots in which something lies that nobody holds."""
+    schema = {"id": pl.Int64, "num_tokens": pl.Int64}
+    told = pl.LazyFrame([*slot_tokens.items()], schema, orient="row")
+    every = held.join(told, on="id", how="full", coalesce=True)
+    is_shown = pl.col("owner").is_not_null() | (pl.col("num_tokens") > 0)
+    shown = every.filter(is_shown).join(claimed, on="id", how="left").sort("id")
+    columns = ("id", "owner", "step", "since_ns", "generation", "num_tokens")
+    return shown.select(columns).collect()
 
 
 def _buffers(look: Look) -> pl.DataFrame | None:

@@ -27,6 +27,7 @@ from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.pools import holds_of
 from stepscope.app.debug.held.queue_spans import queue_spans
 from stepscope.app.debug.held.queues import queue_events
+from stepscope.app.debug.held.slot_lengths import lengths_of
 from stepscope.app.debug.moments import CHANGES, ends_of
 from stepscope.app.debug.reasons import SOUGHT, told_reasons
 from stepscope.app.debug.step_batches import in_order
@@ -43,13 +44,14 @@ STATE_COLUMNS: dict[str, list[str]] = {
     "lifecycle": ["request", "event", "queue_index"],
     "queue_order": ["ts_ns", "index", "request", "queue"],
     "allocations": ["resource", "id", "op", "owner", "source"],
+    "slot_tokens": ["slot", "num_tokens"],
     "core_spans": ["rank", "ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
 }
 STEPS = (
     "step", "ts_ns", "dur_ns", "kind", "token_budget", "reserved_tokens", "kv_blocks_total",
     "num_prefill_tokens", "num_decode_tokens",
 )  # fmt: skip
-NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index")
+NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index", "slot", "num_tokens")
 
 Frames = Mapping[str, pl.DataFrame] | None
 Part = Mapping[str, FlatRows] | None
@@ -181,6 +183,11 @@ class Made:
         """Who held which slot."""
         return self._pool("slot", is_free=False)
 
+    def of_slot_tokens(self) -> Frames:
+        """How many tokens lie in each slot."""
+        rows = self.rows("slot_tokens")
+        return {"lengths": lengths_of(rows)} if len(rows) else None
+
     def of_kv_blocks(self) -> Frames:
         """Who held which KV block."""
         return self._pool("kv-block", is_free=has_only_free_blocks(self.trace, self.rank))
@@ -207,6 +214,7 @@ PARTS = (
     Recipe("steps", Made.of_steps, READ),
     Recipe("queues", Made.of_queues, ("lifecycle", "queue_order")),
     Recipe("reasons", Made.of_reasons, ("decisions", "lifecycle")),
+    Recipe("slot_tokens", Made.of_slot_tokens, ("slot_tokens",)),
     Recipe("cores", Made.of_cores),
 )
 """All parts: those that take longest come first, and who needs the order comes behind it."""

@@ -198,7 +198,7 @@ def _slots(state: State, followed: str | None) -> Iterator[Shown]:
     yield Heading(f"slots held {count(len(state.slots))}")
     yield Flow(
         tuple(
-            Piece(f"{slot}: {state.slots[slot]}", ink(_colour(state.slots[slot], followed), PANEL))
+            Piece(state.slot_text(slot), ink(_colour(state.slots[slot], followed), PANEL))
             for slot in sorted(state.slots)
         )
     )

@@ -176,7 +176,7 @@ def _held(state: State, names: Names) -> Iterator[Component]:
     if state.running is not None:
         yield from _names("running", state.running, can_ask=True)
     if state.slots is not None:
-        yield from _names("slots", [f"{slot}: {owner}" for slot, owner in state.slots.items()])
+        yield from _names("slots", [state.slot_text(slot) for slot in state.slots])
     if state.kv_blocks is not None:
         owners = Counter(state.kv_blocks.values()).most_common()
         title = f"KV blocks · {count(len(state.kv_blocks))} held"

@@ -76,7 +76,7 @@ class Member:
         is_guarded = "collective-at-world-size-1" not in config.faults
         self.link = Link(transport, clock, recorder, is_guarded=is_guarded)
         self.log = AccessLog(clock, recorder)
-        self.share = Share(config, self.link, self.log, spend, costs)
+        self.share = Share(config, self.link, self.log, spend, costs, clock)
         self.wire = Wire(self.link, config.version(transport.rank), config.codebook)
         config.codebook.check(self.share.vocab_size, config.num_slots)
         if recorder:

@@ -24,6 +24,7 @@ from stepscope.engine.parallel.links.gloo import GlooTransport
 from stepscope.engine.parallel.links.transport import Disconnected
 from stepscope.engine.parallel.rank_config import ParallelConfig
 from stepscope.engine.parallel.ranks.member import Journal, Member, no_time
+from stepscope.engine.parallel.ranks.worker import Observer
 from stepscope.engine.parallel.ranks.worker_process import LEFT, READY
 from stepscope.ingest.recorder import Recorder
 
@@ -67,8 +68,12 @@ class Workers:
         recorder: Recorder | None,
         journal: Journal | None,
         timeout_s: float,
+        observer_of: Callable[[int], Observer | None],
     ) -> Iterator[Member]:
-        """Give every worker its orders, and the head, connected to all of them."""
+        """Give every worker its orders, and the head, connected to all of them.
+
+        `observer_of` gives who is shown what a worker holds: when all is over, as it is elsewhere.
+        """
         orders = {
             "config": config.as_dict(),
             "journal": journal.as_dict() if journal else None,
@@ -77,7 +82,7 @@ class Workers:
             "epoch_ns": clock.epoch_ns,
         }
         for worker in self._workers:
-            worker.give(orders)
+            worker.give(orders, observer_of(worker.rank))
         transport = GlooTransport(
             self._meeting_file, 0, config.world_size, timeout_s, self._last_words
         )
@@ -107,8 +112,10 @@ class _WorkerProcess:
     """A worker's process, from its start to its end; what it complains of goes to a file."""
 
     def __init__(self, rank: int, complaints: Path) -> None:
-        self._rank = rank
+        self.rank = rank
         self._complaints = complaints
+        self._held_file = complaints.with_suffix(".held")
+        self._observer: Observer | None = None
         self._said = b""
         with complaints.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
@@ -121,23 +128,26 @@ class _WorkerProcess:
         self._orders, self._answers = self._process.stdin, self._process.stdout
         os.set_blocking(self._answers.fileno(), False)
 
-    def give(self, orders: Mapping[str, Any]) -> None:
+    def give(self, orders: Mapping[str, Any], observer: Observer | None) -> None:
         """Let it begin; who is gone already is missed when the ranks meet."""
+        self._observer = observer
+        held_file = str(self._held_file) if observer else None
+        told = {**orders, "rank": self.rank, "held_file": held_file}
         with suppress(BrokenPipeError):
-            self._orders.write(json.dumps({**orders, "rank": self._rank}).encode() + b"\n")
+            self._orders.write(json.dumps(told).encode() + b"\n")
             self._orders.flush()
 
     def wait_until_ready(self) -> None:
         """Wait until it has loaded everything; Disconnected if it never does."""
         if not self._wait(lambda: READY.encode() in self._heard(), START_S):
-            raise Disconnected(f"rank {self._rank} did not start: {self._complaint()}")
+            raise Disconnected(f"rank {self.rank} did not start: {self._complaint()}")
 
     def last_words(self, patience_s: float) -> str | None:
         """Return why it left, if it does within `patience_s`."""
         if not self._wait(lambda: LEFT.encode() in self._heard(), patience_s):
             return None
         why = self._said.partition(LEFT.encode())[2].partition(b"\n")[0]
-        return f"rank {self._rank} has left: {why.decode(errors='replace')}"
+        return f"rank {self.rank} has left: {why.decode(errors='replace')}"
 
     def end(self, patience_s: float) -> None:
         """Wait for its end, `patience_s` for it to come by itself."""
@@ -149,6 +159,8 @@ class _WorkerProcess:
         with suppress(BrokenPipeError):
             self._orders.close()
         self._answers.close()
+        if self._observer and self._held_file.exists():
+            _show(self._held_file, self._observer)
 
     def _wait(self, is_so: Callable[[], bool], seconds: float) -> bool:
         """Return whether something came to be in time, and before the process ended."""
@@ -169,3 +181,14 @@ class _WorkerProcess:
     def _complaint(self) -> str:
         lines = self._complaints.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"it ended with {self._process.poll()} and said nothing"
+
+
+def _show(held_file: Path, observer: Observer) -> None:
+    """Show what a worker held, a line of JSON for each of its steps; numbers of slots are texts."""
+    *lines, _cut_off = held_file.read_text(encoding="utf-8").split("\n")
+    for held in map(json.loads, lines):
+        slots = {name: held[name] for name in ("slots", "slot_tokens")}
+        by_slot = {
+            name: {int(slot): what for slot, what in of.items()} for name, of in slots.items()
+        }
+        observer({**held, **by_slot})

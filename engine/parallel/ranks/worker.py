@@ -56,7 +56,7 @@ class Worker:
         while goes_on:
             self._step += 1
             self._wire.link.step = self._step
-            self._share.begin(self._step)
+            self._share.begin(self._step, self._recorder)
             goes_on = self._carry_out(self._wire.receive_command())
 
     def _carry_out(self, command: Command) -> bool:
@@ -73,7 +73,10 @@ class Worker:
         return True
 
     def _compute(self, command: Command, began_ns: int) -> None:
-        held = {"ts_ns": began_ns, "step": self._step, "slots": self._slots.owner}
+        held = {
+            "ts_ns": began_ns, "step": self._step, "slots": self._slots.owner,
+            "slot_tokens": dict(enumerate(self._share.lengths)),
+        }  # fmt: skip
         if command.name == PREFILL:
             self._note_step("prefill", self._prefill(command), began_ns)
         else:

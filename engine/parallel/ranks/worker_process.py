@@ -54,7 +54,11 @@ def _work(orders: dict[str, Any], config: ParallelConfig, journals: ExitStack) -
         journals.enter_context(recorder)
     meeting_file, timeout_s = Path(orders["meeting_file"]), orders["timeout_s"]
     transport = GlooTransport(meeting_file, rank, config.world_size, timeout_s)
-    return serve(Member(config, transport, clock, recorder, no_time, Costs()))
+    member = Member(config, transport, clock, recorder, no_time, Costs())
+    if orders["held_file"] is None:
+        return serve(member)
+    with Path(orders["held_file"]).open("w", encoding="utf-8") as held_file:
+        return serve(member, lambda held: print(json.dumps(held), file=held_file, flush=True))
 
 
 def _line() -> bytes:

@@ -8,7 +8,9 @@ different hidden states, and the sum of them is wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+from stepscope.engine.clock import Clock
 from stepscope.engine.model.cache.row_tokens import RowTokens
 from stepscope.engine.model.numpy_decoder import Array
 from stepscope.engine.parallel.costs import GROUPED, KINDS, PER_TOKEN, Costs, decode_path
@@ -20,6 +22,9 @@ from stepscope.engine.parallel.shares.access_log import COMPUTE, AccessLog
 from stepscope.engine.parallel.shares.experts import Pass, ShardedExperts
 from stepscope.engine.parallel.shares.models import model_kind
 from stepscope.engine.parallel.shares.rank_model import model_config
+
+if TYPE_CHECKING:
+    from stepscope.ingest.recorder import Recorder
 
 STATES = "recurrent-state"
 
@@ -39,6 +44,7 @@ class Share:
         log: AccessLog,
         spend: Callable[[int], object],
         costs: Costs,
+        clock: Clock,
     ) -> None:
         self.num_slots = config.num_slots
         self.slot_tokens = config.slot_tokens
@@ -48,6 +54,8 @@ class Share:
         self.num_rows = 0
         self.layers_ns = [0] * len(KINDS)
         self._link = link
+        self._clock = clock
+        self._recorder: Recorder | None = None
         self._log = log
         self._costs = costs
         self._spend = spend
@@ -64,31 +72,37 @@ class Share:
             shares_scratch="scratch-shared" in config.faults,
         )  # fmt: skip
 
-    def begin(self, step: int) -> None:
-        """Write what happens from now on as of `step`."""
+    def begin(self, step: int, recorder: Recorder | None) -> None:
+        """Write what happens from now on as of `step`, the slots' tokens to `recorder`."""
         self._link.step = self._log.step = step
         self.layers_ns = [0] * len(KINDS)
+        is_first = self._recorder is None and recorder is not None
+        self._recorder = recorder
+        for slot in range(self.num_slots) if is_first else ():
+            self._set_length(slot, self.lengths[slot])
 
     def free(self, slot: int) -> None:
         """Forget what a slot holds."""
-        self.lengths[slot] = 0
+        self._set_length(slot, 0)
         if not self._remembers:
             self._model.forget(slot)
             self._log.forget(STATES, slot)
 
     def trim(self, slot: int, num_tokens: int) -> None:
         """Forget the last `num_tokens` tokens of a slot, which are of its last pass."""
-        self.lengths[slot] -= num_tokens
+        self._set_length(slot, self.lengths[slot] - num_tokens)
         self._model.take_back(slot, num_tokens)
 
     def move(self, source: int, target: int) -> None:
         """Let slot `target` hold what `source` holds, and `source` nothing."""
         self._model.move(source, target)
-        self.lengths[target], self.lengths[source] = self.lengths[source], 0
+        self._set_length(target, self.lengths[source])
+        self._set_length(source, 0)
 
     def prefill(self, slot: int, start: int, tokens: Sequence[int]) -> Array:
         """Compute a chunk of a prompt from position `start`; return its last token's logits."""
-        self.lengths[slot] = start
+        if start != self.lengths[slot]:
+            self._set_length(slot, start)
         layers_ns = [self._costs.prefill_ns // len(KINDS)] * len(KINDS)
         how = Pass([GROUPED] * len(KINDS), layers_ns, is_prefill=True)
         last: Array = self._model.logits(self._forward([slot], [tokens], how, 0)[-1:])[0]
@@ -129,8 +143,13 @@ class Share:
         hidden = self._model.forward(rows, self._experts.run, is_prefill=how.is_prefill)
         self._spend(self._slowness * rest_ns)
         for slot, new in zip(slots, tokens, strict=True):
-            self.lengths[slot] += len(new)
+            self._set_length(slot, self.lengths[slot] + len(new))
         return hidden
+
+    def _set_length(self, slot: int, num_tokens: int) -> None:
+        self.lengths[slot] = num_tokens
+        if self._recorder:
+            self._recorder.slot_tokens(self._link.step, self._clock.now_ns(), slot, num_tokens)
 
     def _row(self, slot: int, tokens: Sequence[int]) -> RowTokens:
         held = self.lengths[slot]

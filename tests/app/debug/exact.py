@@ -1,8 +1,8 @@
 """Whether the state that a session shows is what the engine held, at every step: `make exact`.
 
 Every variant of every scenario with each of its executors, and every fault, is recorded while an
-observer keeps what the engine held, on each rank that is in its process: workers under gloo are
-not. A session walks through the trace forward, backward and by jumps; the first step that is not
+observer keeps what the engine held, on each rank, those in processes of their own included. A
+session walks through the trace forward, backward and by jumps; the first step that is not
 the same is printed, and what of it.
 """
 
@@ -22,9 +22,6 @@ from stepscope.ingest.trace import Trace
 from tests.app.debug.test_state import Snapshot, Truth
 from tests.replays import SMALL, Run, runs
 
-# How many tokens each slot of the head's own cache holds is not told: the trace tells how many of a
-# request's are computed, and a slot that nobody has keeps what was in it until the next step runs.
-NOT_TOLD = {"ep-multiplexing": {"slot_tokens"}}
 # The head moves a slot behind its scheduler's back, and says so: the trace tells where the request
 # is, and the scheduler's own table, which is what the snapshot shows, where it was put first.
 # The other fault drops a request from the queue and tells nobody: that one still waits, says the
@@ -96,8 +93,7 @@ def is_miscounted(run: Run) -> bool:
 
 def excepted(run: Run) -> Set[str]:
     """What of the snapshot is not compared."""
-    fault = run.fault.name if run.fault else ""
-    return NOT_TOLD.get(run.scenario, set()) | OTHERWISE.get(fault, set())
+    return OTHERWISE.get(run.fault.name, set()) if run.fault else set()
 
 
 def first_difference(

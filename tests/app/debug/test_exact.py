@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.app.debug import Session
+from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.scenarios import Options, scenario
 from tests.app.debug.exact import all_runs, differences, named, needs_torch
 from tests.app.debug.test_state import Truth, recorded
@@ -37,9 +38,12 @@ def test_the_state_at_every_step_is_what_the_engine_held_and_what_the_step_count
     assert session.verify() == []
 
 
-def test_the_other_ranks_of_a_run_are_compared_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("executor", ["simulated", "gloo"])
+def test_the_other_ranks_of_a_run_are_compared_too(tmp_path: Path, executor: str) -> None:
+    if executor_kind(executor).needs_torch:
+        pytest.importorskip("torch")
     truth = Truth()
-    options = Options(settings=SMALL["ep-multiplexing"], observer=truth)
+    options = Options(settings=SMALL["ep-multiplexing"], observer=truth, executor=executor)
     scenario("ep-multiplexing").record("after", tmp_path / "run.trace", options)
 
     assert {rank: len(other.of_steps()) > 0 for rank, other in truth.others.items()} == {1: True}

@@ -30,6 +30,7 @@ def seqs(path: Path, table: str) -> list[int]:
 def test_the_tables_that_tell_of_state_are_counted() -> None:
     assert [table.name for table in OF_STATE] == [
         "steps", "batch_rows", "lifecycle", "decisions", "allocations", "queue_order",
+        "slot_tokens",
     ]  # fmt: skip
 
 
