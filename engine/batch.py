@@ -45,13 +45,14 @@ class Batch:
 
     `scheduled` are the ids of the requests in it, `num_reserved` the tokens that prefill must leave
     to decodes. A batch without rows that is a `dummy` runs for the sake of other ranks, as the kind
-    that it names.
+    that it names; `by_rank` is one that runs that kind.
     """
 
     rows: list[Row] = field(default_factory=list)
     scheduled: set[str] = field(default_factory=set)
     num_reserved: int = 0
     dummy: str | None = None
+    by_rank: int | None = None
     num_prefill_reqs: int = 0
     num_decode_reqs: int = 0
     num_prefill_tokens: int = 0

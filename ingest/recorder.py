@@ -69,6 +69,7 @@ class Recorder:
     accesses: Row
     tasks: Row
     core_spans: Row
+    core_waits: Row
     task_edges: Row
     collectives: Row
     outputs: Row

@@ -83,6 +83,8 @@ STEPS = _table(
     i32("pp_stage", "stage of the pipeline that ran it; null where there is one"),
     Column("reserve_ratio", Type.F64, "share of the tokens that its requests may still generate "
            "that admission keeps room for"),
+    i32("by_rank", "the rank whose batch made this rank run what it ran, and not its own; null "
+        "where none did"),
     SEQ,
 )  # fmt: skip
 
@@ -201,6 +203,10 @@ TASKS = _table(
     i64("ready_ns", "when its last predecessor ended"),
     i64("retired_ns", "when its last block ended"),
     text("outcome", "what became of it", OUTCOMES),
+    i64("queued_ns", "when it was put into the queue of those that are ready"),
+    i64("reclaimed_ns", "when the rings took back what it held"),
+    i64("heap_bytes", "bytes of the heap ring that it held, with those skipped before them; null "
+        "where it was never submitted"),
 )  # fmt: skip
 
 CORE_SPANS = _table(
@@ -217,6 +223,22 @@ CORE_SPANS = _table(
     i64("dispatch_ns", "when it was dispatched"),
     i64("end_ns", "when it ended; null if it never did"),
     i32("thread", "scheduler thread that dispatched it"),
+    i64("claim_ns", "when that thread took the core for it, before it was dispatched"),
+)  # fmt: skip
+
+CORE_WAITS = _table(
+    "core_waits", "a task block that was dispatched to a core and never began there",
+    "when it was dispatched", "ts_ns task block shape group core",
+    i64("task", "task id"),
+    i32("block", "block of the task, from 0"),
+    text("shape", "shape of the task", SHAPES),
+    i32("group", "core group"),
+    i32("core", "core id"),
+    text("core_kind", "the core's place in its group", CORE_KINDS),
+    text("slot", "the core's slot that it was dispatched to", CORE_SLOTS),
+    i64("ready_ns", "when the block could have run"),
+    i32("thread", "scheduler thread that dispatched it"),
+    i64("claim_ns", "when that thread took the core for it, before it was dispatched"),
 )  # fmt: skip
 
 TASK_EDGES = _table(
@@ -241,6 +263,8 @@ COLLECTIVES = _table(
     i32("slot", "slot the command is for"),
     i64("dur_ns", "how long it took; null if it never ended"),
     text("inferred", "null if recorded, else from what it was inferred"),
+    text("rows", "rows of the step's batch that it is for, separated by commas; null where the "
+         "rank knows of none"),
 )  # fmt: skip
 
 OUTPUTS = _table(
@@ -305,7 +329,7 @@ SLOT_TOKENS = _table(
 
 TABLES: tuple[Table, ...] = (
     STEPS, BATCH_ROWS, SEGMENTS, LIFECYCLE, DECISIONS, ALLOCATIONS, ACCESSES, TASKS, CORE_SPANS,
-    TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS, COUNTERS, QUEUE_ORDER,
+    CORE_WAITS, TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS, COUNTERS, QUEUE_ORDER,
     SLOT_TOKENS,
 )  # fmt: skip
 OF_STATE: tuple[Table, ...] = tuple(table for table in TABLES if table.is_of_state)

@@ -60,6 +60,7 @@ class Trace:
     accesses: pl.LazyFrame
     tasks: pl.LazyFrame
     core_spans: pl.LazyFrame
+    core_waits: pl.LazyFrame
     task_edges: pl.LazyFrame
     collectives: pl.LazyFrame
     outputs: pl.LazyFrame

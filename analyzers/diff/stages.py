@@ -15,6 +15,8 @@ from stepscope.ingest.trace import Trace
 
 STEP = ("rank", "step")
 ABOUT_TASKS = pl.col("subject_kind") == "task"
+# Who is let in is compared by its moves: not every recording decides it in so many words.
+LETS_IN = (pl.col("subject_kind") == "request") & (pl.col("verdict") == "admitted")
 EVENT = pl.col("event")
 IS_KV = pl.col("resource").is_in(["kv-block", "kv-token"])
 KV_BLOCKS = "KV blocks"
@@ -58,7 +60,7 @@ class Stage:
 
 STAGES: tuple[Stage, ...] = (
     Stage("decisions", "decisions", ("subject_kind", "subject", "verdict", "resource"),
-          only=~ABOUT_TASKS),
+          only=~(ABOUT_TASKS | LETS_IN)),
     Stage("moves", "lifecycle", ("event", "request"), ("ts_ns",),
           ~EVENT.is_in([*ENDING, "arrive"])),
     Stage("batch", "batch_rows", ("request", "phase", "num_tokens", "slot"), ("row",)),

@@ -39,8 +39,12 @@ def has_histories(trace: Trace) -> bool:
 
 
 def has_decisions(trace: Trace) -> bool:
-    """Tell whether the scheduler told of any request what it decided: one of tasks does not."""
-    return any_row(trace.decisions.filter(pl.col("subject_kind") == "request"))
+    """Tell whether the scheduler told of any request why it was left out.
+
+    One of tasks does not, nor does one that tells whom it lets in.
+    """
+    is_let_in = (pl.col("verdict") == "admitted").fill_null(value=False)
+    return any_row(trace.decisions.filter(pl.col("subject_kind") == "request", ~is_let_in))
 
 
 def requests(trace: Trace) -> pl.LazyFrame:

@@ -60,11 +60,19 @@ class Cores:
         return {core: (task, block) for core, task, block in rows}
 
 
-def given_spans(core_spans: pl.DataFrame, known: Iterable[int] = ()) -> dict[str, pl.DataFrame]:
+def given_spans(
+    core_spans: pl.DataFrame, known: Iterable[int] = (), core_waits: pl.DataFrame | None = None
+) -> dict[str, pl.DataFrame]:
     """The spans of one rank in the order in which they were given to cores, and all cores.
 
-    `known` are cores that there are, whether they ever ran a block or not.
+    `known` are cores that there are, whether they ever ran a block or not, and `core_waits` blocks
+    that were given to a core and never began.
     """
+    if core_waits is not None and len(core_waits):
+        never = core_waits.rename({"ts_ns": "dispatch_ns"}).with_columns(
+            ts_ns=pl.lit(FAR_NS, pl.Int64), end_ns=pl.lit(None, pl.Int64)
+        )
+        core_spans = pl.concat([core_spans, never.select(core_spans.columns)])
     slots = {"pending": PENDING, "running": RUNNING}
     spans = (
         with_held(core_spans.lazy())

@@ -111,6 +111,7 @@ def _header(detail: StepDetail) -> Table:
         "waiting": step.get("num_waiting"),
         "running": step.get("num_running"),
         "KV blocks free": _free(step),
+        "runs it for": None if (rank := step.get("by_rank")) is None else f"rank {rank}",
         "reserve ratio": step.get("reserve_ratio"),
         "pipeline stage": step.get("pp_stage"),
         "path": step.get("executed_path"),

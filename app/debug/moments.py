@@ -26,6 +26,7 @@ CHANGES = (
     ("lifecycle", "ts_ns"), ("allocations", "ts_ns"), ("queue_order", "ts_ns"),
     ("slot_tokens", "ts_ns"),
     ("core_spans", "dispatch_ns"), ("core_spans", "ts_ns"), ("core_spans", "end_ns"),
+    ("core_waits", "ts_ns"),
 )  # fmt: skip
 """Which times are of changes, beside those at which batches are formed."""
 

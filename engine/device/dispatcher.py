@@ -111,6 +111,7 @@ class Dispatcher:
                 self._misread.add(task)
             before = task
             self._rings.enter(task.scope)
+            self._note_reclaimed()
             yield from self._wait_for_room(task)
             if self._costs.submit_ns:
                 yield self._costs.submit_ns
@@ -120,6 +121,7 @@ class Dispatcher:
             if task.num_waits == 0:
                 self._make_ready(task)
         self._rings.enter(None)
+        self._note_reclaimed()
 
     def _wait_for_room(self, task: Task) -> Steps:
         while ring := self._rings.is_short_of(task):
@@ -184,10 +186,17 @@ class Dispatcher:
                 if follower.num_waits == 0:
                     self._make_ready(follower)
         if self._rings.reclaim(task):
+            self._note_reclaimed()
             self._loop.wake(self._orchestrator)
+
+    def _note_reclaimed(self) -> None:
+        for task in self._rings.given_back:
+            task.reclaimed_ns = self._loop.now_ns
+        self._rings.given_back.clear()
 
     def _make_ready(self, task: Task) -> None:
         task.ready_ns = max([task.submitted_ns, *(p.retired_ns for p in task.predecessors)])
+        task.queued_ns = self._loop.now_ns
         is_on = task.enabled and task not in self._misread
         self._placement.ready[task.shape if is_on else "DUMMY"].append(task)
         self._wake_schedulers()
@@ -206,6 +215,8 @@ class Dispatcher:
         for parts in self._stages(thread):
             if parts:
                 has_placed = True
+                for part in parts:
+                    part.claim_ns = self._loop.now_ns
                 yield self._costs.dispatch_ns * len(parts)
                 self._silicon.publish(parts)
                 self._wake_schedulers()

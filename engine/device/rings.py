@@ -42,12 +42,13 @@ class Ring:
         """Whether `amount` units can be claimed now."""
         return self.held + self._with_skip(amount) <= self.size
 
-    def claim(self, amount: int) -> None:
-        """Take `amount` units at the head."""
+    def claim(self, amount: int) -> int:
+        """Take `amount` units at the head; return how many are held for that."""
         taken = self._with_skip(amount)
         self.held += taken
         self._head = (self._head + taken) % max(1, self.size)
         self._claims.append(taken)
+        return taken
 
     def give_back(self) -> None:
         """Let go of the oldest claim; an empty ring begins again at its start."""
@@ -70,7 +71,10 @@ class RingSizes:
 
 
 class Rings:
-    """Task slots, heap bytes and dependency entries of a runtime, reclaimed in order."""
+    """Task slots, heap bytes and dependency entries of a runtime, reclaimed in order.
+
+    `given_back` are the tasks that hold nothing any more, for who wants to know when that was.
+    """
 
     def __init__(self, sizes: RingSizes | None = None, *, loses_advance: bool = False) -> None:
         sizes = sizes or RingSizes()
@@ -79,6 +83,7 @@ class Rings:
         self.entries = Ring("dependency entries", sizes.num_entries)
         self._loses_advance = loses_advance
         self._live: deque[Task] = deque()
+        self.given_back: list[Task] = []
         self._open_scope: int | None = None
 
     def enter(self, scope: int | None) -> None:
@@ -109,8 +114,9 @@ class Rings:
     def claim(self, task: Task) -> None:
         """Take what the task needs."""
         self._live.append(task)
-        for ring, amount in self._needs(task):
-            ring.claim(amount)
+        self.slots.claim(1)
+        task.heap_held = self.heap.claim(task.heap_bytes)
+        self.entries.claim(len(task.predecessors))
 
     def reclaim(self, retired: Task) -> bool:
         """Give back what the oldest tasks hold, up to the first that is not over."""
@@ -130,7 +136,7 @@ class Rings:
         return task.outcome != "pending" and not is_referred_to
 
     def _give_back(self) -> bool:
-        self._live.popleft()
+        self.given_back.append(self._live.popleft())
         for ring in (self.slots, self.heap, self.entries):
             ring.give_back()
         return True

@@ -39,6 +39,7 @@ class Part:
     dispatch_ns: int = UNKNOWN
     start_ns: int = UNKNOWN
     end_ns: int = UNKNOWN
+    claim_ns: int = UNKNOWN
 
     def __str__(self) -> str:
         return f"{self.task.name} {self.block}/{self.task.num_blocks}"

@@ -16,21 +16,21 @@ def record_run(recorder: Recorder, step: int, graph: TaskGraph, run: Run) -> Non
     """Write the tasks, edges, core spans and decisions of a step, and what was in local memory.
 
     A task that never retired has no `retired_ns` and is pending; a block that began and never ended
-    has no `end_ns`; one that never began has no row.
+    has no `end_ns`; one that was dispatched and never began is in `core_waits`.
     """
     for task in graph.tasks:
         recorder.tasks(
             step, _known(task.submitted_ns, run.end_ns), task.id, task.name, task.shape, task.mask,
             task.num_blocks, task.is_sync_start, _known(task.ready_ns), _known(task.retired_ns),
-            task.outcome,
+            task.outcome, _known(task.queued_ns), _known(task.reclaimed_ns), task.heap_held,
         )  # fmt: skip
     submitted = {task.id: task.submitted_ns for task in graph.tasks}
     for edge in graph.edges:
         ts_ns = _known(submitted[edge.to_task], run.end_ns)
         recorder.task_edges(step, ts_ns, edge.from_task, edge.to_task, edge.source)
     for part in run.parts:
-        if part.start_ns >= 0:
-            _record_part(recorder, step, part)
+        record = _record_part if part.start_ns >= 0 else _record_wait
+        record(recorder, step, part)
     for made in run.decisions:
         recorder.decisions(
             step, made.ts_ns, "task", str(made.task.id), made.verdict, made.reason, made.resource,
@@ -54,7 +54,15 @@ def _record_part(recorder: Recorder, step: int, part: Part) -> None:
     recorder.core_spans(
         step, part.start_ns, task.id, part.block, task.shape, part.group, part.core.id,
         ROLE_NAMES[part.role], part.slot, task.ready_ns, part.dispatch_ns, _known(part.end_ns),
-        part.thread,
+        part.thread, part.claim_ns,
+    )  # fmt: skip
+
+
+def _record_wait(recorder: Recorder, step: int, part: Part) -> None:
+    task = part.task
+    recorder.core_waits(
+        step, part.dispatch_ns, task.id, part.block, task.shape, part.group, part.core.id,
+        ROLE_NAMES[part.role], part.slot, task.ready_ns, part.thread, part.claim_ns,
     )  # fmt: skip
 
 

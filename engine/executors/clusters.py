@@ -75,8 +75,12 @@ class Clusters:
         self._histories = Histories()
 
     def described(self) -> dict[str, Any]:
-        """The device for a manifest: its groups, and what scheduling costs on it."""
-        return {"groups": self._device.described(), "costs": asdict(self._costs or Costs())}
+        """The device for a manifest: its groups, what scheduling costs on it, and its rings."""
+        return {
+            "groups": self._device.described(),
+            "costs": asdict(self._costs or Costs()),
+            "rings": asdict(self._ring_sizes or RingSizes()),
+        }
 
     def run(self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None) -> Execution:
         """Lower the batch to one graph, dispatch it, and write down what the device did.

@@ -129,6 +129,7 @@ class ExpertParallel:
     def _run(
         self, batch: Batch, step: int, clock: Clock, recorder: Recorder | None
     ) -> dict[str, tuple[_Sampled, ...]]:
+        self._is_for()
         self._placement.update(batch, step, clock, recorder)
         sampled: dict[str, tuple[_Sampled, ...]] = {}
         decodes: list[tuple[int, Row]] = []
@@ -148,6 +149,10 @@ class ExpertParallel:
             sampled |= {row.request.id: (one,) for (_, row), one in decoded}
         return sampled
 
+    def _is_for(self, *numbers: int) -> None:
+        """Let the collectives that follow be for these rows of the batch."""
+        self._head.wire.link.rows = ",".join(map(str, numbers)) or None
+
     def _fails(self, row: Row) -> bool:
         every = self._config.failing_prompts
         return every > 0 and row.request.arrival_order % every == 0
@@ -157,6 +162,7 @@ class ExpertParallel:
         known = self._known(row)
         chunk = known[row.num_computed : row.num_kv_tokens]
         slot = self._placement[request.id]
+        self._is_for(number)
         logits = self._head.prefill(slot, row.num_computed, len(known), chunk)
         self._computed([0], [logits], [number])
         return self._sample(row, self._logits.read(0, number))
@@ -166,11 +172,12 @@ class ExpertParallel:
             return self._decode_one_by_one(rows, self._staging)
         slots = [self._placement[row.request.id] for _, row in rows]
         tokens = [self._known(row)[-1] for _, row in rows]
+        numbers = [number for number, _ in rows]
+        self._is_for(*numbers)
         if len(rows) == 1:
             logits: Sequence[Array] = [self._head.decode(slots[0], tokens[0])]
         else:
             logits = list(self._head.decode_batch(slots, tokens))
-        numbers = [number for number, _ in rows]
         self._computed(range(len(rows)), logits, numbers)
         return [
             self._sample(row, self._logits.read(i, number)) for i, (number, row) in enumerate(rows)
@@ -183,10 +190,12 @@ class ExpertParallel:
         in_order = [(row, *rows[row]) for row in staging.in_order(len(rows))]
         is_announced = "preambles-up-front" in self._faults
         if is_announced:
-            for _, _, row in in_order:
+            for _, number, row in in_order:
+                self._is_for(number)
                 self._head.announce(self._placement[row.request.id], self._known(row)[-1])
         for target, number, row in in_order:
             slot, token = self._placement[row.request.id], self._known(row)[-1]
+            self._is_for(number)
             values = self._head.decode(slot, token, is_announced=is_announced)
             self._logits.write(0, values, number)
             self._spend(staging.stage_ns(target))
@@ -206,6 +215,7 @@ class ExpertParallel:
         known, slot = self._known(row), self._placement[row.request.id]
         drafts = looked_up(known, row.num_draft)
         window = [known[-1], *drafts, *[known[-1]] * (row.num_draft - len(drafts))]
+        self._is_for(number)
         logits = self._head.verify(slot, window)
         self._computed(range(len(window)), logits, [number] * len(window))
         rows = [self._logits.read(i, number) for i in range(len(drafts) + 1)]

@@ -47,7 +47,7 @@ class LockStep:
         kinds = [self._scheduler.next_kind(engine.state) for engine in self._engines]
         agreed = next((kind for kind in (PREFILL, DECODE) if kind in kinds), None)
         for engine, kind in zip(self._engines, kinds, strict=True):
-            engine.step(None if kind == agreed else agreed)
+            engine.step(*((None, None) if kind == agreed else (agreed, kinds.index(agreed))))
 
     def _has_work(self) -> bool:
         if not any(engine.is_serving for engine in self._engines):

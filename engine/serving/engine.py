@@ -108,9 +108,12 @@ class Engine:
                 return
             self.step()
 
-    def step(self, dummy: str | None = None) -> None:
-        """One step, three verbs; as a `dummy` of a kind nothing is scheduled, and yet it runs."""
-        batch = self.schedule(dummy)
+    def step(self, dummy: str | None = None, by_rank: int | None = None) -> None:
+        """One step, three verbs; as a `dummy` of a kind nothing is scheduled, and yet it runs.
+
+        `by_rank` is the rank that runs that kind.
+        """
+        batch = self.schedule(dummy, by_rank)
         execution = self._run(batch)
         ended_ns = self.clock.now_ns()
         self._count_prefills(batch)
@@ -124,9 +127,9 @@ class Engine:
         self.state.step += 1
         self.state.batch = Batch()
 
-    def schedule(self, dummy: str | None = None) -> Batch:
+    def schedule(self, dummy: str | None = None, by_rank: int | None = None) -> Batch:
         """Let the scheduler form this step's batch, and perform what it asks for."""
-        self.state.batch = Batch(dummy=dummy)
+        self.state.batch = Batch(dummy=dummy, by_rank=by_rank)
         num_left = self.config.max_actions_per_request * (self.state.num_requests + 1)
         plan = self._stand_by(dummy) if dummy else self.scheduler.schedule(self.state)
         if self._record:
@@ -238,10 +241,10 @@ class Engine:
             self._allocate.cache_prefix(request, row.num_computed, request.num_computed)
 
     def _stand_by(self, dummy: str) -> Iterator[Action]:
+        other = "a rank" if (rank := self.state.batch.by_rank) is None else f"rank {rank}"
+        why = f"{other} runs {dummy}, and this one a dummy"
         for request in (*self.state.running, *islice(self.state.waiting, 1)):
-            yield Defer(
-                request, f"a rank runs {dummy}, and this one a dummy", "phase", instead=dummy
-            )
+            yield Defer(request, why, "phase", instead=dummy)
 
     def _perform(self, action: Action) -> None:
         try:

@@ -108,7 +108,10 @@ class Lifecycle:
             raise PlanRefused(f"{request.id} is admitted and every running slot is taken")
         if request.is_skipped:
             raise PlanRefused(f"{request.id} is admitted and waits for something beside room")
-        for other in takewhile(lambda other: other is not request, self._state.waiting):
+        passed = [*takewhile(lambda other: other is not request, self._state.waiting)]
+        if self._record:
+            self._record.admitted(request, len(passed))
+        for other in passed:
             other.num_passed += 1
         if self._state.config.prefix_cache:
             self._allocate.share_prefix(request)

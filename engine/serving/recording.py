@@ -23,7 +23,7 @@ INPUT_IDS = "input_ids"  # the buffer of the tokens that a batch begins with
 FORMED = (
     "step", "ts_ns", "formed_ns", "kind", "num_prefill_reqs", "num_decode_reqs",
     "num_prefill_tokens", "num_decode_tokens", "token_budget", "reserved_tokens", "num_waiting",
-    "num_running", "kv_blocks_free", "kv_blocks_total",
+    "num_running", "kv_blocks_free", "kv_blocks_total", "by_rank",
 )  # fmt: skip
 RAN = ("dur_ns", "executed_path", "logits_rows")
 
@@ -149,6 +149,24 @@ class Recording:
             preempt.needed, self._state.kv_blocks.num_free, preempt.by.id, preempt.instead,
         )  # fmt: skip
 
+    def admitted(self, request: Request, num_passed: int) -> None:
+        """Note that a request is let in, what that takes, and how many stand before it."""
+        state = self._state
+        if state.kv_blocks.num_blocks:
+            needed, free = state.num_blocks_to_admit(request), state.kv_blocks.num_free
+            short: tuple[str, int, int] = ("kv-block", needed, free)
+        elif state.slots:
+            short = ("slot", 1, state.slots.num_free)
+        else:
+            short = ("seat", 1, state.num_free_running_slots)
+        reason = (
+            f"ahead of {num_passed} that stand before it"
+            if num_passed
+            else "the first in the queue"
+        )
+        site = self._sites.of_plan(self.plan)
+        self._decide(site, "request", request.id, "admitted", reason, *short, None, None)
+
     def rejected(self, reject: Reject) -> None:
         """Note what a request was dropped for."""
         self._decide(
@@ -192,7 +210,7 @@ class Recording:
             batch.num_prefill_reqs, batch.num_decode_reqs, batch.num_prefill_tokens,
             batch.num_decode_tokens, state.config.max_num_batched_tokens, batch.num_reserved,
             len(state.waiting), len(state.running),
-            state.kv_blocks.num_free if num_blocks else None, num_blocks or None,
+            state.kv_blocks.num_free if num_blocks else None, num_blocks or None, batch.by_rank,
         )  # fmt: skip
 
     def ran(self, execution: Execution, ended_ns: int) -> None:

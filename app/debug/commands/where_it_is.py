@@ -28,6 +28,7 @@ BRIEF = {
     "slot_tokens": ("slot", "num_tokens"),
     "findings": ("code", "severity", "request", "message"),
     "core_spans": ("task", "block", "shape", "core"),
+    "core_waits": ("task", "block", "shape", "core"),
 }
 """Columns for which a table is read: those that a table of hits shows where none are named."""
 LEFT_OUT = {

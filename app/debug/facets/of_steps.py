@@ -42,11 +42,27 @@ def _collectives(look: Look) -> pl.DataFrame | None:
     every = ordered.select(group).unique(maintain_order=True)
     first_ns = look.debugger.bounds_ns[0]
     following = ordered.filter(is_next).group_by(group).agg(
-        pl.col("ordinal", "op").first(), pl.col("num_elements").first(),
+        pl.col("ordinal", "op", "num_elements", "step", "rows").first(),
         at_ns=pl.col("ts_ns").first() - first_ns,
     )  # fmt: skip
     joined = every.join(following, on=group, how="left", nulls_equal=True)
-    return joined.sort("group", "stream", "rank").collect()
+    named = joined.join(_requests_of(look), on=["rank", "step", "rows"], how="left")
+    return named.drop("step", "rows").sort("group", "stream", "rank").collect()
+
+
+def _requests_of(look: Look) -> pl.LazyFrame:
+    """Which requests the rows of a batch are that a collective is for: rank, step, rows, requests.
+
+    A rank that knows of no rows has none here.
+    """
+    key = ["rank", "step", "rows"]
+    told = look.debugger.tables.table("collectives").select(key).drop_nulls().unique()
+    rows = told.with_columns(
+        row=pl.col("rows").str.split(",").cast(pl.List(pl.Int32), strict=False)
+    )
+    batch = look.debugger.tables.table("batch_rows").select("rank", "step", "row", "request")
+    each = rows.explode("row").join(batch, on=["rank", "step", "row"], how="left")
+    return each.group_by(key).agg(requests=pl.col("request").sort_by("row").str.join(" "))
 
 
 OF_STEPS: tuple[Facet, ...] = (

@@ -9,6 +9,19 @@ MOST = 2**31
 """What a core's number is below, as its column holds it."""
 
 
+RINGS = {
+    "task slots": "num_slots", "heap bytes": "num_heap_bytes", "dependency entries": "num_entries",
+}  # fmt: skip
+
+
+def ring_sizes(manifest: Manifest) -> dict[str, int]:
+    """How much each ring of a device holds, as far as the manifest tells it."""
+    device = manifest.config.get("device")
+    rings = device.get("rings") if isinstance(device, dict) else None
+    told = {ring: rings.get(key) for ring, key in RINGS.items()} if isinstance(rings, dict) else {}
+    return {ring: size for ring, size in told.items() if type(size) is int and 0 <= size < 2**63}
+
+
 def device_cores(manifest: Manifest) -> dict[int, tuple[int, str]]:
     """Group and kind by the number of each core; none where the manifest tells of no device.
 

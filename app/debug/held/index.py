@@ -46,10 +46,11 @@ STATE_COLUMNS: dict[str, list[str]] = {
     "allocations": ["resource", "id", "op", "owner", "source"],
     "slot_tokens": ["slot", "num_tokens"],
     "core_spans": ["rank", "ts_ns", "dispatch_ns", "end_ns", "slot", "core", "task", "block"],
+    "core_waits": ["rank", "ts_ns", "slot", "core", "task", "block"],
 }
 STEPS = (
     "step", "ts_ns", "dur_ns", "kind", "token_budget", "reserved_tokens", "kv_blocks_total",
-    "num_prefill_tokens", "num_decode_tokens",
+    "num_prefill_tokens", "num_decode_tokens", "by_rank",
 )  # fmt: skip
 NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index", "slot", "num_tokens")
 
@@ -195,7 +196,10 @@ class Made:
     def of_cores(self) -> Frames:
         """What the cores ran, those included of which only the manifest tells."""
         spans = self.rows("core_spans")
-        return given_spans(spans, device_cores(self.trace.manifest)) if len(spans) else None
+        waits = self.rows("core_waits")
+        if not len(spans) and not len(waits):
+            return None
+        return given_spans(spans, device_cores(self.trace.manifest), waits)
 
     def _pool(self, resource: str, *, is_free: bool) -> Frames:
         if self._resources is not None and resource not in self._resources and not is_free:

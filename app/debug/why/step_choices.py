@@ -21,6 +21,8 @@ PRIORITY = {
     "token-budget": "a larger token budget, or a part of it that is kept for others",
 }
 
+ALIKE = "prompts dealt so that ranks have them at the same time, or steps that mix both kinds"
+
 
 def chosen(view: View, who: Subject, decided: Row) -> Hop:
     """The hop by a choice that was made for a step."""
@@ -33,6 +35,10 @@ def chosen(view: View, who: Subject, decided: Row) -> Hop:
         return link, _bucket(view, who, decided, change)
     if resource == "token-budget":
         return link, _budget(view, who, decided, holder, change)
+    step = view.step_row(decided["step"])
+    if resource == "phase" and step.get("by_rank") is not None:
+        says = f"rank {step['by_rank']} runs {decided['instead']}, and all ranks run one kind"
+        return link, Root("another rank", who, says, ALIKE, proof("steps", step))
     instead = f", and {decided['instead']} goes first" if decided["instead"] else ""
     says = f"{decided['reason'] or resource}{instead}"
     return link, Root("policy", who, says, change, link.proof)

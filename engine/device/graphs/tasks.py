@@ -83,6 +83,9 @@ class Task:
     submitted_ns: int = field(default=UNKNOWN, init=False)
     ready_ns: int = field(default=UNKNOWN, init=False)
     retired_ns: int = field(default=UNKNOWN, init=False)
+    queued_ns: int = field(default=UNKNOWN, init=False)
+    reclaimed_ns: int = field(default=UNKNOWN, init=False)
+    heap_held: int | None = field(default=None, init=False)
     outcome: str = field(default="pending", init=False)
 
     def __post_init__(self) -> None:

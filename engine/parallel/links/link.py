@@ -36,8 +36,9 @@ class Link:
 
     A row is written when a collective has ended, or with no length when it never did, at the time
     at which the rank entered it. `command` and `slot` are what the collectives of the layers are
-    for. With `is_guarded` off nobody asks how many ranks there are: a rank that is alone has no
-    communicator, and its first collective is its end, `NoCommunicator`.
+    for, `rows` the rows of the head's batch. With `is_guarded` off nobody asks how many ranks
+    there are: a rank that is alone has no communicator, and its first collective is its end,
+    `NoCommunicator`.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Link:
         self.step = 0
         self.command: str | None = None
         self.slot: int | None = None
+        self.rows: str | None = None
         self.num_issued = 0
         self._transport = transport
         self._clock = clock
@@ -125,4 +127,5 @@ class Link:
                 self.step, began_ns, STREAM, self.num_issued, operation.op, operation.dtype,
                 operation.num_elements, operation.num_elements * element_bytes, GROUP,
                 self._ranks, operation.command, None if slot is None else as_signed(slot), dur_ns,
+                None, self.rows,
             )  # fmt: skip

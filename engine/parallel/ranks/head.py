@@ -81,6 +81,7 @@ class Head:
 
     def shutdown(self) -> None:
         """Let the workers go."""
+        self.wire.link.rows = None
         self._command(SHUTDOWN, 0)
 
     def _command(self, command: str, slot: int) -> None:

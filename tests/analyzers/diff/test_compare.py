@@ -289,3 +289,15 @@ def _until(trace: Trace, step: int) -> Trace:
 
 def _numbered(row: Row, number: int) -> list[Row]:
     return [{**row, "id": at} for at in range(number)]
+
+
+def test_a_recording_that_tells_whom_it_lets_in_decides_no_otherwise_than_one_that_does_not() -> (
+    None
+):
+    moved = {"step": 1, "ts_ns": 10, "request": "a", "event": "admit"}
+    let_in = {"subject_kind": "request", "subject": "a", "verdict": "admitted"}
+    tables: dict[str, Any] = {"steps": [decode(1, 1)], "lifecycle": [moved]}
+    silent = trace_of(**tables)
+    told = trace_of(**tables, decisions=[{"step": 1, "ts_ns": 10, **let_in}])
+
+    assert diff(silent, told).verdict == "equal"

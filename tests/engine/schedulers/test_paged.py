@@ -37,6 +37,7 @@ def about(rows: Rows, subject: str) -> list[tuple[Any, ...]]:
     return [
         (row["step"], row["resource"], row["needed"], row["available"], row["holder"])
         for row in rows.of("decisions", subject=subject)
+        if row["verdict"] != "admitted"
     ]
 
 
@@ -92,7 +93,7 @@ def test_with_mixing_off_decodes_wait_for_prompts() -> None:
     specs = [request("a", 4, 3), request("b", 6, 2)]
     _, rows = serve(specs, Paged(mixed=False), replace(CONFIG, max_num_batched_tokens=4))
     assert batches(rows) == [["a:4"], ["b:4"], ["b:2"], ["A:1", "B:1"], ["A:1"]]
-    (told,) = rows.of("decisions", subject="a")
+    (told,) = rows.of("decisions", subject="a", verdict="deferred")
     assert (told["step"], told["resource"], told["instead"]) == (2, "phase", "prefill")
 
 

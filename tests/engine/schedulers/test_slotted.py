@@ -103,7 +103,7 @@ def test_a_prompt_that_does_not_fit_the_step_waits_for_the_next() -> None:
 def test_who_waits_for_a_slot_is_told_once() -> None:
     _, rows = run([request("a"), request("b"), request("c")], 1)
 
-    told = rows.of("decisions", resource="slot")
+    told = rows.of("decisions", resource="slot", verdict="deferred")
     assert [(row["subject"], row["step"], row["available"]) for row in told] == [
         ("b", 1, 0), ("c", 4, 0),
     ]  # fmt: skip

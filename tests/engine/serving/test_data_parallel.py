@@ -49,8 +49,16 @@ def test_decodes_wait_while_another_rank_runs_prompts_and_are_told_so() -> None:
     (_, one), (_, other) = lock_stepped(shares, Paged(), CONFIG)
     assert paths(one) == ["prefill", "prefill", "prefill", "dummy-decode", "dummy-decode"]
     assert paths(other) == ["prefill", "dummy-prefill", "dummy-prefill", "decode", "decode"]
-    (told,) = other.of("decisions", subject="b")
+    (told,) = other.of("decisions", subject="b", verdict="deferred")
     assert (told["step"], told["resource"], told["instead"]) == (2, "phase", "prefill")
+    assert told["reason"] == "rank 0 runs prefill, and this one a dummy"
+
+
+def test_a_step_says_which_rank_made_it_what_it_is_and_one_of_its_own_says_none() -> None:
+    shares = [[request("a", 20, 1)], [request("b", 4, 3)]]
+    (_, one), (_, other) = lock_stepped(shares, Paged(), CONFIG)
+    assert [row["by_rank"] for row in one.of("steps")] == [None, None, None, 1, 1]
+    assert [row["by_rank"] for row in other.of("steps")] == [None, 0, 0, None, None]
 
 
 def test_a_step_ends_for_all_ranks_when_it_ends_for_the_slowest() -> None:

@@ -79,8 +79,8 @@ def test_a_decision_whose_site_is_not_recorded_says_so() -> None:
     assert run(debugger, "list").facts["site"] is None
 
 
-def test_without_a_decision_nothing_is_shown(sample_traces: Path) -> None:
-    debugger = Debugger(Trace.open(sample_traces / "fcfs-preemption-before.trace"))
+def test_without_a_decision_nothing_is_shown() -> None:
+    debugger = Debugger(trace_of(steps=STEPS))
 
     assert listed(debugger, "list") == ["no decision up to here is recorded"]
 

@@ -149,3 +149,29 @@ def test_who_is_not_there_is_told_with_who_is() -> None:
         why(Session(trace), "rank 7")
     with pytest.raises(ConfigError, match="no request 'nobody'"):
         why(Session(trace), "nobody")
+
+
+def a_dummy_for(rank: int | None) -> Session:
+    """A rank that decodes nothing in its second step, as another one runs a prompt."""
+    steps = [
+        {"step": 1, "ts_ns": 10, "kind": "prefill"},
+        {"step": 2, "ts_ns": 20, "kind": "dummy", "by_rank": rank},
+    ]
+    held = {"subject_kind": "request", "subject": "a", "verdict": "deferred", "resource": "phase",
+            "instead": "prefill"}  # fmt: skip
+    let_in = {"step": 1, "ts_ns": 9, "request": "a", "event": "admit"}
+    session = Session(
+        trace_of(steps=steps, lifecycle=[let_in], decisions=[{"step": 2, "ts_ns": 20, **held}])
+    )
+    session.goto(step=2)
+    return session
+
+
+@pytest.mark.parametrize(("rank", "ends"), [(1, "another rank"), (None, "policy")])
+def test_who_waits_for_a_step_of_another_rank_is_kept_by_that_rank_where_it_is_told(
+    rank: int | None, ends: str
+) -> None:
+    root = why(a_dummy_for(rank), "a").root
+
+    assert root.ends == ends
+    assert ("rank 1 runs prefill" in root.says) == (rank is not None)
