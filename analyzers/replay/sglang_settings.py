@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stepscope.ingest.attach.sglang.followed import TURN_OF
 from stepscope.ingest.errors import NotReplayed
 from stepscope.ingest.replay.sglang.building import KNOWN
 from stepscope.ingest.trace import Trace
@@ -37,6 +38,8 @@ def changed(config: Json, settings: Mapping[str, Any], _where: str) -> Json:
 
 def refuse_what_is_not_replayed(config: Json, where: str) -> None:
     """Raise `NotReplayed` for what no replay of SGLang can do."""
+    if (config.get("drafts") or {}).get("speculative_algorithm"):
+        raise NotReplayed("it decoded with drafts, which are not replayed on SGLang", where=where)
     if config.get("enable_overlap"):
         raise NotReplayed("its steps overlapped (SGLang's enable_overlap), which is not replayed",
                           where=where)  # fmt: skip
@@ -50,7 +53,10 @@ def refuse_requests_that_are_not_replayed(trace: Trace) -> None:
     """
     if trace.manifest.producer != "sglang":
         return
-    arrived = trace.lifecycle.filter(event="arrive").select("lora", "ignore_eos").collect()
+    arrived = trace.lifecycle.filter(event="arrive").collect()
+    if arrived["cause"].str.starts_with(TURN_OF).any():
+        raise NotReplayed("its requests are turns of streaming sessions, which keep their pages"
+                          " between turns and are not replayed", where=trace.name)  # fmt: skip
     if arrived["lora"].null_count() < len(arrived):
         raise NotReplayed("its requests ask for LoRA adapters, which are not replayed on SGLang",
                           where=trace.name)  # fmt: skip

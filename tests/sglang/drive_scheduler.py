@@ -24,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.sglang import adapters, drafts
 from tests.sglang.grammars import late_backend
 from tests.sglang.situations import SITUATIONS
 from tests.sglang.witness import Witness
@@ -41,6 +42,7 @@ DEFAULTS = {
     "disable_overlap_schedule": True, "max_running_requests": 16, "grammar_backend": "none",
 }  # fmt: skip
 """What a situation's settings replace."""
+FOREVER = 1 << 60
 
 
 class Feed:
@@ -50,6 +52,7 @@ class Feed:
         self._requests = list(situation["requests"])
         self._aborts = list(situation["aborts"])
         self._pauses = list(situation["pauses"])
+        self._sessions = list(situation["sessions"])
         self._rounds = 0
         self._witness = witness
         self._is_idle = False
@@ -59,11 +62,34 @@ class Feed:
         now = self._witness.num_formed
         if self._is_idle and not self._aborts:
             now = min((each["at"] for each in self._requests), default=now)
-        due = [_made(each) for each in self._requests if each["at"] <= now]
+        came = [each for each in self._requests if self._has_come(each, now)]
         gone = [_abort(each) for each in self._aborts if each["at"] <= now]
-        self._requests = [each for each in self._requests if each["at"] > now]
+        self._requests = [each for each in self._requests if each not in came]
         self._aborts = [each for each in self._aborts if each["at"] > now]
-        return [*due, *gone, *self._paused(now), *(local_reqs or ())]
+        return [*self._opened(now), *map(_made, came), *gone, *self._closed(now),
+                *self._paused(now), *(local_reqs or ())]  # fmt: skip
+
+    def _has_come(self, row: dict[str, Any], now: int) -> bool:
+        """Whether it is time, and whoever it goes on from has ended."""
+        after = row.get("after")
+        return bool(row["at"] <= now and (after is None or after in self._witness.ended))
+
+    def _opened(self, now: int) -> list[Any]:
+        from sglang.srt.managers.io_struct import OpenSessionReqInput
+
+        opened = [each for each in self._sessions if each["at"] <= now and not each.get("is_open")]
+        for each in opened:
+            each["is_open"] = True
+        return [OpenSessionReqInput(capacity_of_str_len=10**6, session_id=each["id"],
+                                    streaming=each["streaming"]) for each in opened]  # fmt: skip
+
+    def _closed(self, now: int) -> list[Any]:
+        """Sessions that end: then, or where all that runs in them has been served."""
+        from sglang.srt.managers.io_struct import CloseSessionReqInput
+
+        over = [each for each in self._sessions if each["closed_at"] <= now]
+        self._sessions = [each for each in self._sessions if each not in over]
+        return [CloseSessionReqInput(session_id=each["id"]) for each in over]
 
     def _paused(self, now: int) -> list[Any]:
         """What pauses the engine, or lets it go on after as many rounds of its loop."""
@@ -86,7 +112,9 @@ class Feed:
         from sglang.srt.managers.io_struct import ShutdownReq
 
         self._is_idle = is_fully_idle
-        return [ShutdownReq()] if is_fully_idle and not self._requests else []
+        if not is_fully_idle or self._requests:
+            return []
+        return [*self._closed(FOREVER), ShutdownReq()]
 
 
 def scheduler_of(folder: Path, settings: dict[str, Any], witness_at: Path) -> tuple[Any, Any, Any]:
@@ -102,14 +130,18 @@ def scheduler_of(folder: Path, settings: dict[str, Any], witness_at: Path) -> tu
         model_path=str(folder / "model"), device="cpu", attention_backend="torch_native",
         sampling_backend="pytorch", load_format="dummy", skip_tokenizer_init=True,
         dtype="float32", mem_fraction_static=0.1, disable_cuda_graph=True,
-        **(DEFAULTS | settings),
+        **(DEFAULTS | adapters.settings_for(settings)),
     )  # fmt: skip
+    if "speculative_algorithm" in settings:
+        drafts.stand_in()
     module.publish(
         args, role="scheduler", ranks=module.SpawnRanks(world_rank=0, dp_rank=None, gpu_id=0)
     )
     ports = PortArgs.init_new(args)
     witness = Witness(module.Scheduler, witness_at)
-    return module.Scheduler(args, ports), witness, ports
+    scheduler = module.Scheduler(args, ports)
+    adapters.load(scheduler, CONFIG, settings.get("adapters", 0))
+    return scheduler, witness, ports
 
 
 def drain(address: str) -> None:
@@ -127,7 +159,7 @@ def drain(address: str) -> None:
 
 
 def _made(row: dict[str, Any]) -> Any:
-    from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
+    from sglang.srt.managers.io_struct import SessionParams, TokenizedGenerateReqInput
     from sglang.srt.sampling.sampling_params import SamplingParams
 
     sampling = SamplingParams(
@@ -135,12 +167,14 @@ def _made(row: dict[str, Any]) -> Any:
         regex=row.get("regex"),
     )  # fmt: skip
     sampling.normalize(None)
+    name, session = row.get("lora"), row.get("session")
     return TokenizedGenerateReqInput(
         rid=row["id"], input_text=None, input_ids=array("q", row["prompt"]), input_embeds=None,
         mm_inputs=None, token_type_ids=None, sampling_params=sampling,
         return_logprob=row.get("return_logprob", False),
         logprob_start_len=-1, top_logprobs_num=0, token_ids_logprob=None, stream=False,
-        priority=row.get("priority"),
+        priority=row.get("priority"), lora_id=adapters.id_of(name), lora_name=name,
+        session_params=SessionParams(**session) if session else None,
     )  # fmt: skip
 
 

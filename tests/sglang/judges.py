@@ -95,6 +95,18 @@ def wrong_tokens(trace: Trace, lines: Sequence[Row]) -> list[str]:
     return [f"step {step}: {told[step]}, {line}" for step, line in pairs if told[step] != line]
 
 
+def wrong_drafts(trace: Trace, lines: Sequence[Row]) -> list[str]:
+    """Rows of decodes of which the trace says another number of drafts that were right."""
+    told: dict[int, Row] = defaultdict(dict)
+    drafted = trace.batch_rows.filter(pl.col("num_draft") > 0).collect()
+    for step, request, number in drafted.select("step", "request", "num_accepted").rows():
+        told[step][request] = number
+    true = [line["right"] for line in lines if line["after"] == "outputs"]
+    pairs = zip(trace.steps.sort("step").collect()["step"], true, strict=False)
+    return [f"step {step}: {told[step]}, {line}"
+            for step, line in pairs if step in told and told[step] != line]  # fmt: skip
+
+
 def unexplained(trace: Trace, lines: Sequence[Row]) -> list[str]:
     """Requests that wait, or run and are not in the batch, of which the trace gives no reason."""
     session, found = Session(trace), []
@@ -160,6 +172,14 @@ def _is_spent(left: Any, line: Row, _: Row) -> bool:
     return bool(wanted >= line["most_prefill_tokens"])
 
 
+def _lacks_adapter(left: Any, line: Row, _: Row) -> bool:
+    """Its adapter is none of those in the batch and of those that run, or takes no more."""
+    in_use, own = set(line["loras"]), line["lora_of"][left.request]
+    if left.needed is not None:
+        return own not in in_use and len(in_use) >= line["most_loras"]
+    return own in line["draining"]
+
+
 BORNE_OUT: dict[str, Callable[[Any, Row, Row], bool]] = {
     "kv-token": _is_short,
     "seat": _runs_all,
@@ -167,6 +187,7 @@ BORNE_OUT: dict[str, Callable[[Any, Row, Row], bool]] = {
     "token-budget": _is_spent,
     "phase": lambda left, line, _: bool(line["decoding"]) and left.is_running == line["is_extend"],
     "preemption": lambda left, line, _: left.holder in line["batch"],
+    "lora": _lacks_adapter,
     "grammar": lambda left, line, _: left.request in line["compiling"],
     "last-token": lambda left, line, _: left.request not in line["decoding"],
 }

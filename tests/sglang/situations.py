@@ -31,10 +31,11 @@ def _situation(
     requests: list[Row],
     aborts: list[Row] | None = None,
     pauses: list[Row] | None = None,
+    sessions: list[Row] | None = None,
 ) -> Row:
     """`aborts` name whom, or nobody for all; `pauses` last for so many rounds of the loop."""
     return {"name": name, "settings": settings, "requests": requests, "aborts": aborts or [],
-            "pauses": pauses or []}  # fmt: skip
+            "pauses": pauses or [], "sessions": sessions or []}  # fmt: skip
 
 
 def _priorities(rows: list[Row]) -> list[Row]:
@@ -50,6 +51,25 @@ def _guided(rows: list[Row], each: int, late: int) -> list[Row]:
         else row
         for number, (row, is_guided) in enumerate(zip(rows, guided, strict=True))
     ]
+
+
+def _adapted(rows: list[Row], number: int) -> list[Row]:
+    """Every fourth asks for no adapter, the others for one after the other."""
+    return [
+        {**row, "lora": None if each % 4 == 3 else f"adapter-{each % number}"}
+        for each, row in enumerate(rows)
+    ]
+
+
+def _turns(session: str, at: int, number: int, *, streaming: bool) -> list[Row]:
+    """Turns of one session, each of which goes on from the one before."""
+    rows = _burst(at + number, number, at)
+    names = [f"{session}-{each}" for each in range(number)]
+    return [
+        {**row, "id": name, "after": before,
+         "session": {"id": session, "rid": None if streaming else before}}
+        for row, name, before in zip(rows, names, [None, *names], strict=False)
+    ]  # fmt: skip
 
 
 SITUATIONS: tuple[Row, ...] = (
@@ -145,5 +165,48 @@ SITUATIONS: tuple[Row, ...] = (
         [*_burst(31, 6, 0, ignore_eos=True), *_guided(_burst(32, 8, 4), 2, 6),
          *_guided(_burst(33, 6, 14), 3, 9)],
         [{"id": "14-03", "at": 16}],
+    ),
+    _situation(
+        "more adapters than fit into a batch",
+        {"max_total_tokens": 400, "adapters": 4, "max_loras_per_batch": 2},
+        _adapted([*_burst(34, 9, 0), *_burst(35, 9, 12)], 4),
+        [{"id": "12-06", "at": 14}],
+    ),
+    _situation(
+        "adapters that are drained for those who wait too long",
+        {"max_total_tokens": 320, "adapters": 4, "max_loras_per_batch": 2,
+         "lora_drain_wait_threshold": 1e-6},
+        _adapted([*_burst(36, 12, 0), *_burst(37, 8, 8)], 4),
+    ),
+    _situation(
+        "sessions whose turns go on from the one before, and others beside them",
+        {"max_total_tokens": 260, "page_size": 4},
+        [*_turns("talk", 0, 4, streaming=False), *_turns("chat", 2, 3, streaming=False),
+         *_burst(38, 6, 3)],
+        sessions=[{"id": each, "at": 0, "closed_at": 1 << 50, "streaming": False}
+                  for each in ("talk", "chat")],
+    ),
+    _situation(
+        "sessions that keep their pages between turns",
+        {"max_total_tokens": 440, "page_size": 4, "enable_streaming_session": True},
+        [*_turns("talk", 0, 4, streaming=True), *_turns("chat", 2, 3, streaming=True),
+         *_turns("gone", 4, 2, streaming=True), *_burst(39, 8, 3), *_burst(40, 5, 60)],
+        [{"id": "gone-1", "at": 40}],
+        sessions=[{"id": each, "at": 0, "closed_at": closed_at, "streaming": True}
+                  for each, closed_at in (("talk", 1 << 50), ("chat", 120), ("gone", 90))],
+    ),
+    _situation(
+        "drafts, some of which are right",
+        {"max_total_tokens": 400, "speculative_algorithm": "NGRAM",
+         "speculative_num_draft_tokens": 4, "page_size": 1},
+        [*_burst(41, 9, 0, ignore_eos=True), *_burst(42, 8, 8)],
+        [{"id": "8-07", "at": 9}, {"id": "0-00", "at": 6}],
+    ),
+    _situation(
+        "drafts in a pool that is too small for them",
+        {"max_total_tokens": 320, "speculative_algorithm": "NGRAM",
+         "speculative_num_draft_tokens": 3, "page_size": 4, "schedule_conservativeness": 0.01,
+         "speculative_ngram_min_bfs_breadth": 1, "speculative_ngram_max_bfs_breadth": 1},
+        [{**row, "max_tokens": 70} for row in (*_burst(43, 8, 0), *_burst(44, 6, 12))],
     ),
 )  # fmt: skip

@@ -16,6 +16,8 @@ import pytest
 
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.latency.blame import blame
+from stepscope.ingest.attach.sglang.adapters import DRAINED, NO_PLACE
+from stepscope.ingest.attach.sglang.followed import TURN_OF
 from stepscope.ingest.trace import Trace
 from tests.sglang import judges
 from tests.sglang.situations import SITUATIONS
@@ -85,6 +87,36 @@ def test_the_witness_sees_every_difference(what: str, runs: dict[str, Run]) -> N
 
 def test_tokens_of_each_step_are_those_that_the_scheduler_gave(run: Run) -> None:
     assert judges.wrong_tokens(run.trace, run.truth) == []
+
+
+def test_drafts_that_were_right_are_those_that_the_scheduler_counted(run: Run) -> None:
+    assert judges.wrong_drafts(run.trace, run.truth) == []
+    drafted = run.trace.batch_rows.filter(pl.col("num_draft") > 0).collect()
+    has_drafts = "speculative_algorithm" in run.situation["settings"]
+    assert (drafted["num_accepted"].sum() > 0) is has_drafts
+
+
+def test_whoever_waits_for_a_place_for_its_adapter_says_so(runs: dict[str, Run]) -> None:
+    told = runs["more adapters than fit into a batch"].trace
+    short = told.decisions.collect().filter(resource="lora")
+    asked = told.lifecycle.collect().filter(event="arrive")["lora"]
+
+    assert set(asked) == {None, "adapter-0", "adapter-1", "adapter-2"}
+    assert set(short.select("reason", "needed", "available").rows()) == {(NO_PLACE, 1, 0)}
+    drained = runs["adapters that are drained for those who wait too long"].trace.decisions
+    assert set(drained.collect().filter(resource="lora")["reason"]) == {NO_PLACE, DRAINED}
+
+
+def test_a_session_keeps_pages_between_its_turns_and_gives_them_back(runs: dict[str, Run]) -> None:
+    trace = runs["sessions that keep their pages between turns"].trace
+    told = trace.allocations.collect()
+    kept = told.filter(owner="session chat")
+    turns = trace.lifecycle.filter(pl.col("cause").str.starts_with(TURN_OF)).collect()
+
+    given_back = kept.filter(op="release")
+    assert len(kept) == 2 * len(given_back) > 0
+    assert set(turns["event"]) == {"arrive"}
+    assert {*turns["request"]} >= {"talk-0", "talk-1", "talk-2", "talk-3", "chat-0", "chat-1"}
 
 
 def test_whoever_waits_has_a_reason_at_every_step(run: Run) -> None:
@@ -225,6 +257,8 @@ FINDINGS = {
     "a queue that puts out who asks for less, and requests without a priority": {"STV012"},
     "pauses in place and with everybody put back": {"STV001", "STV002", "STV004"},
     "grammars that are compiled late, and one that is given up meanwhile": {"STV004"},
+    "more adapters than fit into a batch": {"STV001"},
+    "drafts in a pool that is too small for them": {"STV001", "STV002", "STV004"},
 }
 """Who is put back stands behind all who wait; the longest outputs go first on purpose; the first
 step with a grammar takes seconds."""

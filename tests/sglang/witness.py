@@ -19,6 +19,7 @@ class Witness:
 
     def __init__(self, scheduler: Any, path: Path) -> None:
         self.num_formed = 0
+        self.ended: set[str] = set()
         self._file = path.open("w", encoding="utf-8")
         form, process = scheduler.get_next_batch_to_run, scheduler.process_batch_result
 
@@ -32,12 +33,16 @@ class Witness:
 
         @wraps(process)
         def processed(this: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
-            had = {req.rid: len(req.output_ids) for req in batch.reqs}
+            had = {req.rid: _visible(req) for req in batch.reqs}
+            were_right = {req.rid: req.spec_num_correct_drafts for req in batch.reqs}
             process(this, batch, *args, **kwargs)
-            given = {req.rid: len(req.output_ids) - had[req.rid] for req in batch.reqs}
+            given = {req.rid: _visible(req) - had[req.rid] for req in batch.reqs}
+            right = {req.rid: req.spec_num_correct_drafts - were_right[req.rid]
+                     for req in batch.reqs}  # fmt: skip
             ended = {req.rid: type(req.finished_reason).__name__ for req in batch.reqs
                      if req.finished()}  # fmt: skip
-            self._write({"after": "outputs", "given": given, "ended": ended})
+            self.ended |= set(ended)
+            self._write({"after": "outputs", "given": given, "right": right, "ended": ended})
 
         scheduler.get_next_batch_to_run, scheduler.process_batch_result = formed, processed
 
@@ -65,8 +70,9 @@ def held(scheduler: Any, plan: Any) -> Row:
         "running": sorted(present),
         "decoding": sorted(req.rid for req in going_on),
         "chunked": [req.rid for req in chunked],
-        "batch": dict(_tokens(batch)),
-        "pages": {name: _pages(scheduler, req) for name, req in present.items()},
+        "batch": dict(_tokens(scheduler, batch)),
+        "pages": {name: _pages(scheduler, req.kv) for name, req in present.items()}
+        | _of_sessions(scheduler, [req.kv for req in present.values()]),
         "free": len(free),
         "locked": tree.protected_size(),
         "evictable": tree.evictable_size(),
@@ -78,6 +84,10 @@ def held(scheduler: Any, plan: Any) -> Row:
             req.rid: len(req.origin_input_ids) + len(req.output_ids)
             for req in scheduler.waiting_queue
         },
+        "loras": [req.lora_id for req in (*batch.reqs, *going_on)],
+        "most_loras": scheduler.max_loras_per_batch,
+        "lora_of": {req.rid: req.lora_id for req in scheduler.waiting_queue},
+        "draining": _draining(scheduler),
         "most_running": scheduler.max_running_requests,
         "most_prefills": scheduler.server_args.prefill_max_requests,
         "most_prefill_tokens": min(
@@ -89,15 +99,37 @@ def held(scheduler: Any, plan: Any) -> Row:
     }
 
 
-def _tokens(batch: Any) -> Iterator[tuple[str, int]]:
+def _visible(req: Any) -> int:
+    """How many outputs a client gets: of drafts that were right, some may lie behind the end."""
+    return len(req.output_ids) if req.finished_len is None else req.finished_len
+
+
+def _tokens(scheduler: Any, batch: Any) -> Iterator[tuple[str, int]]:
+    of_decode = getattr(scheduler.draft_worker, "speculative_num_draft_tokens", 1)
     decoding = {req.rid for req in batch.decoding_reqs or ()}
     for req in batch.reqs:
         is_prefill = batch.forward_mode.is_extend() and req.rid not in decoding
-        yield req.rid, req.extend_end - req.prefix_len if is_prefill else 1
+        yield req.rid, req.extend_end - req.prefix_len if is_prefill else of_decode
 
 
-def _pages(scheduler: Any, req: Any) -> list[int]:
+def _draining(scheduler: Any) -> list[str | None]:
+    """Adapters that take hardly anybody more, until another one has their place."""
+    known = scheduler.lora_drainer.adapter_to_stats if scheduler.lora_drainer else {}
+    return [adapter for adapter, stats in known.items() if stats.is_draining_for]
+
+
+def _of_sessions(scheduler: Any, lent: list[Any]) -> dict[str, list[int]]:
+    """Pages that sessions keep between their turns: none of a request has them."""
+    kept = getattr(getattr(scheduler.tree_cache, "session", None), "slots", {})
+    return {
+        f"session {name}": _pages(scheduler, slot.kv)
+        for name, slot in kept.items()
+        if slot.kv.req_pool_idx is not None and not any(slot.kv is each for each in lent)
+    }
+
+
+def _pages(scheduler: Any, kv: Any) -> list[int]:
     """Pages of a request, from the first to the last of its tokens, by the table of the pool."""
-    table = scheduler.req_to_token_pool.req_to_token[req.kv.req_pool_idx]
-    tokens = table[: req.kv.kv_allocated_len].tolist()
+    table = scheduler.req_to_token_pool.req_to_token[kv.req_pool_idx]
+    tokens = table[: kv.kv_allocated_len].tolist()
     return sorted({token // scheduler.token_to_kv_pool_allocator.page_size for token in tokens})

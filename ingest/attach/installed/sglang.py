@@ -45,6 +45,8 @@ SGLANG = InstalledEngine(
         Part("prefills that are held back", _needs(SCHEDULER, "_should_defer_prefill")),
         Part("requests whose LoRA adapter does not fit",
              _needs(SCHEDULER, "can_schedule_lora_req")),
+        Part("pages that a streaming session keeps between its turns",
+             ("sglang.srt.mem_cache.unified_radix_cache:UnifiedRadixCache.session_records()",)),
         Part("requests whose prefix is being loaded",
              (*_needs(TIMES, "observe_storage_prefetch_ready", "observe_storage_staging_ready"),
               *_needs(SCHEDULER, "_prefetch_after_device_hit_loss"))),
@@ -57,8 +59,7 @@ SGLANG = InstalledEngine(
         Part("the end of the recording", _needs(SCHEDULER, "release_host_resources")),
     ),
     never=(
-        "any step with speculative decoding, of diffusion models, or with prefill and decode in"
-        " different engines",
+        "any step of diffusion models, or with prefill and decode in different engines",
         "which request holds which page, where the KV cache lies on a GPU",
         "the front end",
     ),

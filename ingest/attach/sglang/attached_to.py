@@ -50,8 +50,6 @@ def _attach(scheduler: Any) -> SGLangScheduler | None:
 
 def _unknown(scheduler: Any) -> str | None:
     """What of SGLang's this scheduler does that is not known here."""
-    if not scheduler.spec_algorithm.is_none():
-        return "speculative decoding"
     if scheduler.disaggregation_mode.value != "null":
         return "disaggregated prefill and decode"
     return "diffusion models" if scheduler.dllm_config is not None else None

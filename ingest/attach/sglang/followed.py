@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.scheduler_recording import LeftOut, Step
+from stepscope.ingest.attach.sglang.adapters import Adapters
 from stepscope.ingest.attach.sglang.alike import Alike
 from stepscope.ingest.attach.sglang.formed_rows import Rows, counts_of
 from stepscope.ingest.attach.sglang.pages import Pages
@@ -18,6 +19,7 @@ RETRACTED = "retracted: the KV cache has no room for the next tokens of those th
 PREEMPTED = "preempted: a request of higher priority takes its room"
 QUEUE_FULL = "the queue takes no more"
 GOES_ON = "it is in the batch again"
+TURN_OF = "a turn of streaming session "
 SERVER_FAILED = 500
 LARGEST = 2**31 - 1
 _asking: list[Any] = []
@@ -30,6 +32,7 @@ class Formed(NamedTuple):
     step: Step
     requests: list[Any]
     positions: list[int | None]
+    has_drafts: bool
 
 
 def asking() -> SGLangScheduler | None:
@@ -45,10 +48,11 @@ class SGLangScheduler:
         self.hooks = Hooks(recording.failed)
         self.reasons = Reasons(scheduler)
         self._scheduler = scheduler
-        self._rows = Rows()
-        self._pages = Pages(scheduler)
+        self._rows = Rows(scheduler)
         self._waiting: dict[str, Any] = {}
         self._running: dict[str, Any] = {}
+        self._pages = Pages(scheduler, self._running)
+        self._adapters = Adapters(scheduler)
         self._put_back: set[str] = set()
         self._compiling: dict[str, Any] = {}
         self._taken_by: dict[str, Short] = {}
@@ -107,7 +111,8 @@ class SGLangScheduler:
             # Of who is given up at once SGLang keeps no more what was asked for.
             max_tokens=None if req.to_finish else req.sampling_params.max_new_tokens,
             num_generated=0,
-            priority=self._lower_first(req.priority) if is_told else None, lora=req.lora_id,
+            priority=self._lower_first(req.priority) if is_told else None,
+            lora=self._adapters.name_of(req.lora_id), cause=_session_of(req),
             ignore_eos=bool(req.sampling_params.ignore_eos), alike=alike, num_alike=num_alike,
         )  # fmt: skip
 
@@ -141,6 +146,10 @@ class SGLangScheduler:
             needed, available = self._places or (None, None)
             taken = Short("preemption", PREEMPTED, needed, available, by)
             self._taken_by.setdefault(req.rid, taken)
+
+    def lacks_adapter(self, req: Any, in_use: Collection[str | None]) -> None:
+        """Note whose adapter keeps it out, beside these."""
+        self.reasons.lacks_adapter(req.rid, self._adapters.short(req, in_use))
 
     def asked_for_place(self, adder: Any) -> None:
         """Note how many more may run, before room is made for one of higher priority."""
@@ -188,7 +197,7 @@ class SGLangScheduler:
         ts_ns, batch = self.recording.now_ns(), plan.batch_to_run
         queue = [*(req.rid for req in self._scheduler.waiting_queue), *self._compiling]
         admitted = {name: self._waiting.pop(name) for name in [*self._waiting] if name not in queue}
-        self._running |= admitted
+        self._running.update(admitted)
         chunked = self._scheduler.chunked_req
         back = [req for req, _, _ in self._came_back]
         held = [*back, *(batch.reqs if batch else ()), *([chunked] if chunked else ())]
@@ -226,13 +235,16 @@ class SGLangScheduler:
         rows = self._rows.of(batch, admitted, self._put_back)
         names = [row.request for row in rows]
         counts = counts_of(self._scheduler, rows, len(self._running), num_waiting)
-        if counts.kind == "decode" and names == self._last:
+        has_drafts = any(row.num_draft for row in rows)
+        if has_drafts:
+            step = self.recording.formed_drafts(ts_ns, rows, counts)
+        elif counts.kind == "decode" and names == self._last:
             step = self.recording.formed_again(ts_ns, counts)
         else:
             step = self.recording.formed(ts_ns, rows, counts)
         positions = [row.position for row in rows]
         self._last = None if None in positions else names
-        self._under_way.append(Formed(step, list(batch.reqs), positions))
+        self._under_way.append(Formed(step, list(batch.reqs), positions, has_drafts))
         return set(names)
 
     def _look_at_pages(self, ts_ns: int, requests: Iterable[Any]) -> None:
@@ -245,6 +257,18 @@ class SGLangScheduler:
         if not batch.reqs or not self._under_way:
             return
         ts_ns, formed = self.recording.now_ns(), self._under_way.popleft()
+        known = [req for req in formed.requests if req.rid in self._rows]
+        if formed.has_drafts:
+            gave = [self._rows.gave(req) for req in known]
+            self.recording.ended_drafts(formed.step, ts_ns, gave)
+        else:
+            self._tell_outputs(ts_ns, formed)
+        self._look_at_pages(ts_ns, known)
+        for req in known:
+            if req.finished():
+                self._end(ts_ns, req, *_ended_by(req.finished_reason))
+
+    def _tell_outputs(self, ts_ns: int, formed: Formed) -> None:
         told = zip(formed.requests, formed.positions, strict=True)
         without = [
             req.rid for req, position in told
@@ -253,11 +277,6 @@ class SGLangScheduler:
         self.recording.ended(formed.step, ts_ns, without)
         if without:
             self._last = None
-        known = [req for req in formed.requests if req.rid in self._rows]
-        self._look_at_pages(ts_ns, known)
-        for req in known:
-            if req.finished():
-                self._end(ts_ns, req, *_ended_by(req.finished_reason))
 
     def _end(self, ts_ns: int, req: Any, event: str, cause: str) -> None:
         name = req.rid
@@ -275,6 +294,12 @@ class SGLangScheduler:
             event, name, ts_ns, cause=cause, num_generated=len(req.output_ids), alike=alike,
             num_alike=num_alike,
         )  # fmt: skip
+
+
+def _session_of(req: Any) -> str | None:
+    """Of a turn of a session that keeps its pages: which session's."""
+    session = getattr(req, "session", None)
+    return f"{TURN_OF}{session.session_id}" if session and session.streaming else None
 
 
 def _ended_by(reason: Any) -> tuple[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.scheduler_recording import BlockChange
@@ -20,14 +21,33 @@ class Held(NamedTuple):
 NOTHING = Held(None, 0, [])
 
 
+class Holder(NamedTuple):
+    """Who holds a record of pages: a request, or a session that keeps it between its turns."""
+
+    rid: str
+    kv: Any
+
+
+_NO_RECORD = SimpleNamespace(req_pool_idx=None, cache_protected_len=0, kv_allocated_len=0)
+SESSION = "session "
+
+
 class Pages:
     """Compares the pages that requests hold with those that they held when last looked at.
 
     SGLang keeps their numbers in a table on the device. To read that of a GPU would make the
     scheduler wait for it, so nothing is told there: `are_told` is False.
+
+    A streaming session lends its pages to the request that runs in it, and keeps them between two
+    of them: its name is the owner's then. `running` are those who run, by their names.
     """
 
-    def __init__(self, scheduler: Any) -> None:
+    def __init__(self, scheduler: Any, running: Mapping[str, Any]) -> None:
+        self._running = running
+        self._records: Callable[[], dict[str, Any]] = getattr(
+            scheduler.tree_cache, "session_records", dict
+        )
+        self._sessions: set[str] = set()
         self._table = scheduler.req_to_token_pool.req_to_token
         self._size = scheduler.token_to_kv_pool_allocator.page_size
         self._held: dict[str, Held] = {}
@@ -39,6 +59,8 @@ class Pages:
         if not self.are_told:
             return []
         each_once = {req.rid: req for req in requests}
+        if (records := self._records()) or self._sessions:
+            each_once = {each.rid: each for each in self._beside_sessions(each_once, records)}
         longer = {name: req for name, req in each_once.items() if self._has_one_more(req)}
         looked = [
             (name, self._held.get(name, NOTHING), self._of(req))
@@ -52,6 +74,18 @@ class Pages:
         taken = [each for looked in changed for each in self._taken(*looked)]
         self._keep(changed)
         return [change for change in (*given_back, *taken, *self._one_more(longer)) if change.ids]
+
+    def _beside_sessions(self, requests: dict[str, Any], records: dict[str, Any]) -> Iterator[Any]:
+        """Requests and sessions with what each of them holds: a record is lent to one who runs."""
+        lent = [req.kv for req in self._running.values()]
+        for name, req in requests.items():
+            is_kept = name not in self._running and _is_in(req.kv, records.values())
+            yield Holder(name, _NO_RECORD) if is_kept else req
+        kept = {SESSION + name: kv for name, kv in records.items() if not _is_in(kv, lent)}
+        for name in self._sessions - kept.keys():
+            yield Holder(name, _NO_RECORD)
+        self._sessions = set(kept)
+        yield from (Holder(name, kv) for name, kv in kept.items())
 
     def _has_one_more(self, req: Any) -> bool:
         """Tell whether nothing has become of what a request held but that it has a page more, as
@@ -112,6 +146,11 @@ class Pages:
                 self._owners[page] += 1
                 changes.append(BlockChange("share" if is_shared else "claim", [page], name))
         return changes
+
+
+def _is_in(kv: Any, records: Iterable[Any]) -> bool:
+    """Whether it is one of these very records."""
+    return any(kv is each for each in records)
 
 
 def _left(name: str, before: Held, now: Held) -> BlockChange:

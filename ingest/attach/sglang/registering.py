@@ -99,9 +99,9 @@ def _looked(to: SGLangScheduler, plan: Any, *_: object, **__: object) -> None:
     to.reasons.looked(plan.running_batch.batch_is_full)
 
 
-def _adapter(to: SGLangScheduler, fits: bool, _: object, req: Any, *__: object) -> None:
+def _adapter(to: SGLangScheduler, fits: bool, _: object, req: Any, in_use: Any) -> None:
     if not fits:
-        to.reasons.lacks_adapter(req.rid)
+        to.lacks_adapter(req, in_use)
 
 
 def _sorted(to: SGLangScheduler, *_: object, **__: object) -> None:

@@ -20,6 +20,7 @@ SCHEDULE = (
     "disable_overlap_schedule",
 )  # fmt: skip
 MEMORY = ("disable_radix_cache", "radix_eviction_policy")
+DRAFTS = ("speculative_algorithm", "speculative_num_draft_tokens")
 """Names of SGLang's own arguments, by which it configures its scheduler."""
 _ENVIRONMENT = (
     "SGLANG_TEST_RETRACT", "SGLANG_TEST_RETRACT_INTERVAL", "SGLANG_TEST_RETRACT_NO_PREFILL_BS",
@@ -51,6 +52,7 @@ def config_of(scheduler: Any) -> dict[str, Any]:
         "context_len": getattr(getattr(scheduler, "model_config", None), "context_len", None),
         "schedule": _said(runtime_context, "get_schedule", SCHEDULE),
         "memory": _said(runtime_context, "get_memory", MEMORY),
+        "drafts": _said(runtime_context, "get_spec", DRAFTS),
         "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
     }
 

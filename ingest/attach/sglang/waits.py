@@ -21,7 +21,6 @@ HELD_BACK = "prefills are held back between decodes"
 FEW_SLOTS = "prefills are held back until more requests may be run at once"
 ALL_RUN = "as many requests run as may"
 STILL_FULL = "the KV cache had no room for a request, and nobody who runs has left since"
-NO_ADAPTER = "its adapter does not fit beside those that are in use"
 PREFETCH = "its prefix is being loaded"
 OTHER_POOLING = "the batch is of requests that are read out in another way"
 COMPILING = "its grammar is being compiled"
@@ -107,9 +106,9 @@ class Reasons:
             self._has_stopped = True
             self._stopped = self._stopped or self._budget(adder)
 
-    def lacks_adapter(self, name: str) -> None:
-        """Note whose adapter does not fit."""
-        self._refused[name] = Short("lora", NO_ADAPTER)
+    def lacks_adapter(self, name: str, short: Short) -> None:
+        """Note whose adapter keeps it out."""
+        self._refused[name] = short
 
     def loads(self, times: Any) -> None:
         """Note that what is cached of a request, known by its times, is not loaded yet."""

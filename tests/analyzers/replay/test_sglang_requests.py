@@ -8,6 +8,7 @@ import pytest
 from stepscope import Recorder, Trace
 from stepscope.analyzers.replay.rank_by_rank import replay
 from stepscope.analyzers.replay.script_of import requests_and_calls
+from stepscope.ingest.attach.sglang.followed import TURN_OF
 from stepscope.ingest.errors import NotReplayed
 
 CONFIG = {"max_running_requests": 16, "max_total_num_tokens": 160, "context_len": 2048}
@@ -41,6 +42,13 @@ def test_requests_for_adapters_are_refused(tmp_path: Path) -> None:
         replay(trace, "sglang", {}, tmp_path / "b.trace", not_asked)
 
     assert refused.value.exit_code == 5
+
+
+def test_turns_of_sessions_that_keep_their_pages_are_refused(tmp_path: Path) -> None:
+    trace = arrived(tmp_path / "a.trace", ignore_eos=False, cause=f"{TURN_OF}talk")
+
+    with pytest.raises(NotReplayed, match="streaming sessions"):
+        replay(trace, "sglang", {}, tmp_path / "b.trace", not_asked)
 
 
 @pytest.mark.parametrize("priority", [None, 3])

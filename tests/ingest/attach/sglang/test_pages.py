@@ -37,8 +37,9 @@ class Table:
         return found
 
 
-def scheduler(table: Table, size: int) -> Any:
+def scheduler(table: Table, size: int, sessions: dict[str, Any] | None = None) -> Any:
     return SimpleNamespace(
+        tree_cache=SimpleNamespace(session_records=lambda: sessions or {}),
         req_to_token_pool=SimpleNamespace(req_to_token=table),
         token_to_kv_pool_allocator=SimpleNamespace(page_size=size),
     )
@@ -52,7 +53,7 @@ def request(name: str, row: int | None, length: int, shared: int = 0) -> Any:
 @pytest.mark.parametrize("size", [1, 4])
 def test_who_decodes_claims_each_page_once_and_gives_all_of_them_back(size: int) -> None:
     table = Table([list(range(size * 50, size * 80)), list(range(size * 10, size * 40))])
-    pages = Pages(scheduler(table, size))
+    pages = Pages(scheduler(table, size), {})
     told = []
     for length in range(3 * size, 9 * size + 1):
         told += pages.changes([request("a", 0, length), request("b", 1, length)])
@@ -69,7 +70,7 @@ def test_who_decodes_claims_each_page_once_and_gives_all_of_them_back(size: int)
 
 def test_a_page_that_somebody_holds_already_is_shared() -> None:
     table = Table([[4, 5, 6], [4, 5, 9]])
-    pages = Pages(scheduler(table, 1))
+    pages = Pages(scheduler(table, 1), {})
     pages.changes([request("a", 0, 2)])
 
     told = pages.changes([request("b", 1, 2, shared=2)])
@@ -78,3 +79,43 @@ def test_a_page_that_somebody_holds_already_is_shared() -> None:
     assert [(change.op, change.ids, change.owner) for change in told] == [
         ("share", [4], "b"), ("share", [5], "b"), ("claim", [6], "a"), ("claim", [9], "b"),
     ]  # fmt: skip
+
+
+def test_a_session_keeps_its_pages_between_two_of_its_turns() -> None:
+    sessions: dict[str, Any] = {}
+    running: dict[str, Any] = {}
+    pages = Pages(scheduler(Table([[4, 5, 6, 7]]), 1, sessions), running)
+
+    def told(*requests: Any) -> list[tuple[str, str]]:
+        each_page = [(each.op, each.owner, page) for each in pages.changes(requests)
+                     for page in each.ids]  # fmt: skip
+        changes = list(dict.fromkeys((op, owner) for op, owner, _ in each_page))
+        assert sorted(each_page) == sorted((*each, page) for each in changes for page in (4, 5, 6))
+        return changes
+
+    turn = running["turn-0"] = request("turn-0", 0, 3)
+    sessions["talk"] = turn.kv
+    assert told(turn) == [("claim", "turn-0")]
+    del running["turn-0"]
+    turn.kv = request("", None, 0).kv  # it has ended, and the session has its record alone
+    assert told(turn) == [("release", "turn-0"), ("claim", "session talk")]
+    waiting = request("turn-1", 0, 3)
+    waiting.kv = sessions["talk"]  # looked up, and not admitted
+    assert told(waiting) == []
+    running["turn-1"] = waiting
+    assert told(waiting) == [("release", "session talk"), ("claim", "turn-1")]
+    del running["turn-1"], sessions["talk"]
+    waiting.kv = request("", None, 0).kv
+    assert told(waiting) == [("release", "turn-1")]
+
+
+def test_pages_of_a_session_that_is_closed_are_given_back() -> None:
+    sessions = {"talk": request("", 0, 2).kv}
+    pages = Pages(scheduler(Table([[4, 5]]), 1, sessions), {})
+    pages.changes([])
+
+    sessions.clear()
+
+    gone = [(each.op, each.ids, each.owner) for each in pages.changes([])]
+    assert gone == [("release", [4, 5], "session talk")]
+    assert pages.changes([]) == []
