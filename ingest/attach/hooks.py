@@ -9,11 +9,23 @@ from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from typing import Any
 
+from stepscope.ingest.errors import StepscopeError
+
 log = logging.getLogger("stepscope")
 
 CALLER = 2
 """So many frames above a function of ours that is called around one of the engine's stands the one
 that called the engine's."""
+
+
+def warn(message: str, error: Exception) -> None:
+    """Log that something of ours failed: in a line where the error says why and what to do, as that
+    of a folder that cannot be written; else with where in our code it was.
+    """
+    if isinstance(error, StepscopeError):
+        log.warning("%s: %s", message, error)
+    else:
+        log.warning(message, exc_info=error)
 
 
 class Hooks:
@@ -112,7 +124,7 @@ class Hooks:
     def stop(self, error: Exception) -> None:
         """Stop all of it, and say why."""
         self.is_stopped = True
-        log.warning("stepscope stopped recording: it failed itself", exc_info=error)
+        warn("stepscope stopped recording: it failed itself", error)
         try:
             self._on_failure(error)
         except Exception:

@@ -43,13 +43,18 @@ class Closed:
     has_journal: bool
 
 
+def is_recording(path: Path) -> bool:
+    """Tell whether a directory is a recording, closed or not."""
+    return path.is_dir() and holds_trace(path)
+
+
 def close_recording(path: Path, progress: Progress | None = None) -> list[Closed]:
     """Finish the journals of `path`, one after the other; none where all are closed.
 
     Raises `TraceError` where there is no recording, `RecordingError` where a process still
     records, before anything is changed, and `WriteError` where nothing can be written.
     """
-    if not path.is_dir() or not holds_trace(path):
+    if not is_recording(path):
         raise TraceError("it is not a recording", where=str(path), todo="name a .trace directory")
     writers = writers_in(path, "journal.rank=*")
     for writer in writers:

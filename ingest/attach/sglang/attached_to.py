@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from typing import Any
 
-from stepscope.ingest.attach.hooks import log
+from stepscope.ingest.attach.hooks import log, warn
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.sglang.followed import SGLangScheduler
 from stepscope.ingest.attach.sglang.settings import config_of
@@ -24,8 +24,8 @@ def attached_to(scheduler: Any) -> SGLangScheduler | None:
         return attached
     try:
         attached = _attach(scheduler)
-    except Exception:
-        log.warning("stepscope cannot record this scheduler", exc_info=True)
+    except Exception as error:
+        warn("stepscope cannot record this scheduler", error)
     setattr(scheduler, ATTACHED, attached)
     return attached
 

@@ -11,7 +11,7 @@ from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
-from stepscope.ingest.attach.hooks import log
+from stepscope.ingest.attach.hooks import log, warn
 from stepscope.ingest.attach.late_imports import when_imported
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.vllm.attached import AttachedScheduler
@@ -67,8 +67,8 @@ def attach(scheduler: Any, missing: Sequence[str] = ()) -> AttachedScheduler | N
         attached = attach_to(scheduler, recorder)
         attached.watchdog = _watched(scheduler, attached.recording)
         return attached
-    except Exception:
-        log.warning("stepscope cannot record this scheduler", exc_info=True)
+    except Exception as error:
+        warn("stepscope cannot record this scheduler", error)
         return None
 
 

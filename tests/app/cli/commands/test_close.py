@@ -45,6 +45,41 @@ def test_what_is_still_recorded_is_refused_in_one_line(tmp_path: Path, stepscope
     )
 
 
+def test_one_that_is_still_recorded_keeps_none_of_the_others_open(
+    tmp_path: Path, stepscope: Command
+) -> None:
+    first, last = killed(tmp_path / "a.trace"), killed(tmp_path / "c.trace")
+    with Recorder(tmp_path / "b.trace", producer="engine"):
+        run = stepscope("close", first, tmp_path / "b.trace", last)
+
+    assert run.code == 2
+    assert run.out == f"{first}: rank 0: 1 row recovered\n{last}: rank 0: 1 row recovered\n"
+    assert run.err == (
+        f"stepscope: {tmp_path / 'b.trace'}: rank 0 is still being recorded; "
+        "stop the engine first\n"
+    )
+
+
+def test_of_several_that_cannot_be_closed_each_is_named(tmp_path: Path, stepscope: Command) -> None:
+    with Recorder(tmp_path / "b.trace", producer="engine"):
+        run = stepscope("close", tmp_path / "b.trace", tmp_path / "not-there.trace")
+
+    assert run.code == 2
+    assert [line.partition(": ")[2].partition(": ")[0] for line in run.err.splitlines()] == [
+        str(tmp_path / "b.trace"), str(tmp_path / "not-there.trace"),
+    ]  # fmt: skip
+
+
+def test_a_folder_of_starts_is_all_recordings_in_it(tmp_path: Path, stepscope: Command) -> None:
+    one, other = killed(tmp_path / "1.trace"), killed(tmp_path / "2 two.trace")
+    (tmp_path / "notes").mkdir()
+
+    run = stepscope("close", tmp_path)
+
+    assert (run.code, run.err) == (0, "")
+    assert run.out == f"{one}: rank 0: 1 row recovered\n{other}: rank 0: 1 row recovered\n"
+
+
 def test_what_is_no_recording_is_refused_in_one_line(tmp_path: Path, stepscope: Command) -> None:
     run = stepscope("close", tmp_path)
 

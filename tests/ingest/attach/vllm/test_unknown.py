@@ -228,6 +228,20 @@ def test_an_object_of_an_unknown_shape_ends_the_recording_and_not_the_engine(
     assert [each.levelno for each in caplog.records] == [logging.WARNING]
 
 
+def test_a_folder_that_cannot_be_written_is_said_in_one_line_and_the_engine_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv("STEPSCOPE_TRACE", str(tmp_path / "a file" / "traces"))
+
+    assert attach(stand_in.Scheduler(num_blocks=6)) is None
+
+    (said,) = caplog.records
+    assert said.getMessage().startswith("stepscope cannot record this scheduler: ")
+    assert "a file" in said.getMessage()
+    assert said.exc_info is None
+
+
 def test_a_scheduler_of_which_nothing_is_known_is_left_alone_and_that_is_said(
     caplog: pytest.LogCaptureFixture, traces: Path
 ) -> None:
