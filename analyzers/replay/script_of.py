@@ -36,8 +36,8 @@ from stepscope.ingest.trace import Trace
 
 ORDER = {UPDATE: 0, DUMMY: 0, ABORT: 1, ADD: 2, READY: 3, SCHEDULE: 4}
 """Which of two calls at one time came first: results are taken before the next batch is formed."""
-ABORTED_BY_STEP = "finish_abort"
-"""SGLang ends who runs and is given up with the results of a step."""
+ABORTS_WITH_STEPS = ("sglang",)
+"""Whose schedulers end who runs and is given up with the results of a step, at its time."""
 Json = dict[str, Any]
 Steps = dict[int, Json]
 
@@ -76,6 +76,7 @@ class _Recorded:
             return trace.table(table).filter(pl.col("rank") == rank)
 
         self.name = trace.name
+        self.aborts_with_steps = trace.manifest.producer in ABORTS_WITH_STEPS
         self.lifecycle = rows("lifecycle").sort("ts_ns", maintain_order=True).collect()
         self.batches = _grouped(
             rows("batch_rows").sort("step", "row"),
@@ -166,7 +167,7 @@ class _Recorded:
         for row in self.lifecycle.iter_rows(named=True):
             how = _how(row["event"], row["cause"])
             if how is not None:
-                is_outside = how == ABORT and row["cause"] != ABORTED_BY_STEP
+                is_outside = how == ABORT and not self.aborts_with_steps
                 step = None if is_outside else by_end.get(row["ts_ns"])
                 ended[row["request"]] = (how, row["ts_ns"], step)
         return ended

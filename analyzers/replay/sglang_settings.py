@@ -40,9 +40,6 @@ def refuse_what_is_not_replayed(config: Json, where: str) -> None:
     """Raise `NotReplayed` for what no replay of SGLang can do."""
     if (config.get("drafts") or {}).get("speculative_algorithm"):
         raise NotReplayed("it decoded with drafts, which are not replayed on SGLang", where=where)
-    if config.get("enable_overlap"):
-        raise NotReplayed("its steps overlapped (SGLang's enable_overlap), which is not replayed",
-                          where=where)  # fmt: skip
 
 
 def refuse_requests_that_are_not_replayed(trace: Trace) -> None:

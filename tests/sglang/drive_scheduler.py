@@ -129,7 +129,7 @@ def scheduler_of(folder: Path, settings: dict[str, Any], witness_at: Path) -> tu
     args = ServerArgs(
         model_path=str(folder / "model"), device="cpu", attention_backend="torch_native",
         sampling_backend="pytorch", load_format="dummy", skip_tokenizer_init=True,
-        dtype="float32", mem_fraction_static=0.1, disable_cuda_graph=True,
+        dtype="float32", mem_fraction_static=0.5, disable_cuda_graph=True,
         **(DEFAULTS | adapters.settings_for(settings)),
     )  # fmt: skip
     if "speculative_algorithm" in settings:

@@ -49,7 +49,7 @@ def scheduler_of(folder: Path, settings: dict[str, Any]) -> Any:
     args = ServerArgs(
         model_path=str(folder / "model"), device="cpu", attention_backend="torch_native",
         sampling_backend="pytorch", load_format="dummy", skip_tokenizer_init=True,
-        dtype="float32", mem_fraction_static=0.1, disable_cuda_graph=True, **(DEFAULTS | settings),
+        dtype="float32", mem_fraction_static=0.5, disable_cuda_graph=True, **(DEFAULTS | settings),
     )  # fmt: skip
     module.publish(
         args, role="scheduler", ranks=module.SpawnRanks(world_rank=0, dp_rank=None, gpu_id=0)

@@ -67,6 +67,26 @@ def test_the_same_version_decides_the_same_at_every_step(run: Run, tmp_path: Pat
     assert found.replayed.sql(told).equals(trace.sql(told))
 
 
+@pytest.mark.parametrize("name", ["overlap", "a small pool"])
+def test_overlapped_steps_and_aborts_of_who_runs_are_decided_again(
+    name: str, tmp_path: Path
+) -> None:
+    driver = Path(__file__).with_name("drive_scheduler.py")
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "STEPSCOPE_START": ""}
+    subprocess.run([PYTHON, str(driver), str(tmp_path), name], env=env, check=True)
+    (recorded,) = tmp_path.glob("*/traces/*.trace")
+    trace, out = Trace.open(recorded), tmp_path / "replay.trace"
+
+    found = replay(trace, "sglang", {}, out, lambda script: launched(script, PYTHON, out))
+
+    (rank,) = found.ranks
+    assert rank.compared is not None
+    assert rank.compared.divergence is None
+    assert found.replayed.num_rows("steps") == trace.num_rows("steps") > 100
+    given_up = trace.lifecycle.filter(event="abort").collect()
+    assert set(given_up["num_generated"]) != {0}
+
+
 def test_another_pool_is_another_batch_from_some_step_on(run: Run, tmp_path: Path) -> None:
     trace, _ = run
     out = tmp_path / "replay.trace"

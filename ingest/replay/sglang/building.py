@@ -56,7 +56,7 @@ def _scheduler(config: Json, model: str) -> tuple[Any, list[str]]:
     args = ServerArgs(
         model_path=model, device="cpu", attention_backend="torch_native",
         sampling_backend="pytorch", load_format="dummy", skip_tokenizer_init=True,
-        dtype="float32", mem_fraction_static=0.1, disable_cuda_graph=True, grammar_backend="none",
+        dtype="float32", mem_fraction_static=0.5, disable_cuda_graph=True, grammar_backend="none",
         **{name: value for name, value in given.items() if name not in unknown},
     )  # fmt: skip
     ranks = module.SpawnRanks(world_rank=0, dp_rank=None, gpu_id=0)

@@ -1,8 +1,9 @@
-"""A scheduler of SGLang, called as its own loop calls it, with overlap off."""
+"""A scheduler of SGLang, called as its own loops call it, the one that overlaps steps too."""
 
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any
@@ -22,7 +23,6 @@ Json = dict[str, Any]
 class SglangScheduler:
     """The scheduler of the installed SGLang; see `Scheduler` in `scheduler_calls.py`."""
 
-    is_async = False
     num_drafts = 0
 
     def __init__(self, config: Json) -> None:
@@ -33,6 +33,10 @@ class SglangScheduler:
         self._tokens: dict[str, list[int]] = {}
         self._reqs: dict[str, Any] = {}
         self._stopping: set[str] = set()
+        self.is_async = bool(self.scheduler.enable_overlap)
+        if self.is_async:  # what its loop sets when it begins
+            self.scheduler.enable_skip_finishing_decode = True
+            self.scheduler.result_queue = deque()
 
     def add(self, asked: Asked) -> None:
         """Make SGLang's request of it, and add it."""
@@ -72,7 +76,13 @@ class SglangScheduler:
         scheduler.running_batch, batch = plan.running_batch, plan.batch_to_run
         if not batch:
             scheduler.last_batch = None
-        return Formed(tuple(_rows(batch)) if batch else (), batch)
+            return Formed((), None)
+        formed = Formed(tuple(_rows(batch)), batch)
+        if self.is_async:
+            result = scheduler.run_batch(batch)
+            scheduler.result_queue.append((batch.copy(), result))
+            scheduler.last_batch = batch
+        return formed
 
     def dummy(self, began_ns: int) -> None:
         """No step of nothing is replayed."""
@@ -88,12 +98,29 @@ class SglangScheduler:
         self._stopping = {request for request, how in ends.items() if how == STOP}
         for request in self._stopping:  # a text that is to stop it ends whoever ignores tokens
             self._reqs[request].sampling_params.ignore_eos = False
-        self.scheduler.process_batch_result(batch, self.scheduler.run_batch(batch))
+        if self.is_async:
+            self._process_overlapped(batch)
+        else:
+            self.scheduler.process_batch_result(batch, self.scheduler.run_batch(batch))
+            self.scheduler.last_batch = batch
         self._stopping = set()
-        self.scheduler.last_batch = batch
         self._forget_ended()
         if not self._reqs:
             self._idle()
+
+    def _process_overlapped(self, batch: Any) -> None:
+        """Take the results of a batch that runs since it was formed.
+
+        Its tokens are known now: when it began to run, those of the step before were not taken.
+        """
+        import torch
+
+        if len(self.scheduler.result_queue) == 1 and self.scheduler.last_batch is batch:
+            self.schedule(is_throttled=False)  # its loop has looked, and formed none behind it
+        taken, result = self.scheduler.result_queue.popleft()
+        tokens = [self._next_token(req.rid) for req in taken.reqs]
+        result.next_token_ids = torch.tensor(tokens, dtype=torch.int64)
+        self.scheduler.process_batch_result(taken, result)
 
     def propose(self, drafts: Mapping[str, int]) -> None:
         """Drafts are not replayed."""
@@ -137,7 +164,9 @@ class SglangScheduler:
     def _next_token(self, request: str) -> int:
         if request in self._stopping:
             return LAST
-        req, tokens = self._reqs[request], self._tokens[request]
+        tokens = self._tokens[request]
+        if (req := self._reqs.get(request)) is None:
+            return tokens[-1]  # it has ended meanwhile, and nobody looks at its token
         at = len(req.origin_input_ids) + len(req.output_ids)
         return tokens[at] if at < len(tokens) else tokens[-1]
 

@@ -110,7 +110,6 @@ def test_a_setting_without_a_value_is_told() -> None:
     [
         ("vllm", {"kv_transfer_config": {"kv_connector": "Nixl"}}, "another machine"),
         ("vllm", {"kv_cache_groups": [{"spec": "MambaSpec"}]}, "a KV cache of MambaSpec"),
-        ("sglang", {"enable_overlap": True}, "its steps overlapped"),
         ("sglang", {"drafts": {"speculative_algorithm": "EAGLE"}}, "decoded with drafts"),
     ],
 )

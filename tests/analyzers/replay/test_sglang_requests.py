@@ -61,3 +61,21 @@ def test_a_request_is_asked_for_with_its_own_priority_and_end(
     (asked,), _ = requests_and_calls(trace, 0, {})
 
     assert (asked.priority, asked.ignore_eos) == (priority, ignores)
+
+
+@pytest.mark.parametrize(("producer", "by_step"), [("sglang", True), ("vllm", False)])
+def test_who_runs_and_is_given_up_ends_with_the_results_of_a_step_where_the_engine_does_so(
+    tmp_path: Path, producer: str, by_step: bool
+) -> None:
+    with Recorder(tmp_path / "a.trace", producer=producer, config=CONFIG) as recorder:
+        told = {"request": "a", "prompt_len": 5, "max_tokens": 8, "ignore_eos": False}
+        recorder.lifecycle(ts_ns=1, step=0, event="arrive", **told)
+        recorder.steps(step=1, ts_ns=10, dur_ns=5, formed_ns=9, kind="prefill")
+        recorder.batch_rows(step=1, ts_ns=9, row=0, request="a", phase="prefill", num_tokens=5)
+        recorder.lifecycle(ts_ns=15, step=1, request="a", event="abort", cause="Aborted")
+
+    _, calls = requests_and_calls(Trace.open(tmp_path / "a.trace"), 0, {})
+
+    (update,) = [call for call in calls if call.what == "update"]
+    assert ("a" in update.ends) is by_step
+    assert [call.request for call in calls if call.what == "abort"] == ([] if by_step else ["a"])
