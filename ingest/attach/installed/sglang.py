@@ -15,6 +15,8 @@ from stepscope.ingest.attach.sglang.registering import (
 
 _TAKES = {ADDER + "_check_prefill_budget": "total_tokens"}
 """Parameters that are looked up by their names."""
+ASKED = ("sglang.srt.mem_cache.unified_radix_cache:UnifiedRadixCache.session_records()",)
+"""What is called, and not hooked."""
 
 
 def _needs(owner: str, *names: str) -> tuple[str, ...]:
@@ -46,7 +48,7 @@ SGLANG = InstalledEngine(
         Part("requests whose LoRA adapter does not fit",
              _needs(SCHEDULER, "can_schedule_lora_req")),
         Part("pages that a streaming session keeps between its turns",
-             ("sglang.srt.mem_cache.unified_radix_cache:UnifiedRadixCache.session_records()",)),
+             ASKED),
         Part("requests whose prefix is being loaded",
              (*_needs(TIMES, "observe_storage_prefetch_ready", "observe_storage_staging_ready"),
               *_needs(SCHEDULER, "_prefetch_after_device_hit_loss"))),
