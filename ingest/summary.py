@@ -23,19 +23,28 @@ class Lengths:
 def lengths(trace: Trace) -> dict[str, Lengths | None]:
     """Give the tokens of prompts, of outputs as asked for at most, and of outputs that came.
 
-    What came is counted in `outputs`, placeholders aside, or else is what `lifecycle` says that was
-    generated, of requests that got a token. None is what was not recorded.
+    What came is what `tokens_came` counts. None is what was not recorded.
+    """
+    return {
+        "prompts": _lengths(trace.lifecycle.select("prompt_len")),
+        "asked": _lengths(trace.lifecycle.select("max_tokens")),
+        "outputs": _lengths(tokens_came(trace).select("num_tokens")),
+    }
+
+
+def tokens_came(trace: Trace) -> pl.LazyFrame:
+    """How many tokens each request was given: rank, request, num_tokens.
+
+    They are counted in `outputs`, placeholders aside, or else are what `lifecycle` says that was
+    generated, of requests that got a token.
     """
     is_token = ~pl.col("is_placeholder").fill_null(value=False)
     came = trace.outputs.filter(is_token).group_by("rank", "request").agg(num_tokens=pl.len())
     if not trace.has("outputs"):
         told = trace.lifecycle.group_by("rank", "request").agg(pl.col("num_generated").max())
-        came = told.select(num_tokens="num_generated").filter(pl.col("num_tokens") > 0)
-    return {
-        "prompts": _lengths(trace.lifecycle.select("prompt_len")),
-        "asked": _lengths(trace.lifecycle.select("max_tokens")),
-        "outputs": _lengths(came.select("num_tokens")),
-    }
+        of = pl.col("num_generated").alias("num_tokens")
+        return told.select("rank", "request", of).filter(pl.col("num_tokens") > 0)
+    return came
 
 
 def _lengths(tokens: pl.LazyFrame) -> Lengths | None:

@@ -24,11 +24,16 @@ Layers = list[tuple[str, pl.LazyFrame]]
 
 def executed(trace: Trace) -> pl.DataFrame:
     """Kernels and copies: rank, step, correlation, from_ns, to_ns and kind (see `kernel_kinds`)."""
-    lasted = trace.spans.filter(_category().is_in(ON_DEVICE), pl.col("dur_ns").is_not_null())
-    ran = lasted.select("rank", "step", "correlation", "name", "category", *_times()).collect()
+    asked = ("rank", "step", "correlation", "name", "category")
+    ran = on_gpu(trace).select(*asked, *times()).collect()
     what = ran.select("name", "category").unique()
     kinds = what.with_columns(kind=kind_of(pl.col("name"), pl.col("category")))
     return ran.join(kinds, on=["name", "category"]).drop("name", "category")
+
+
+def on_gpu(trace: Trace) -> pl.LazyFrame:
+    """The rows of `spans` that a GPU executed, of which it is known how long that took."""
+    return trace.spans.filter(_category().is_in(ON_DEVICE), pl.col("dur_ns").is_not_null())
 
 
 def moments(trace: Trace, ran: pl.DataFrame) -> Layers:
@@ -45,7 +50,7 @@ def _with_launch(trace: Trace, ran: pl.DataFrame) -> pl.DataFrame:
     is_call = pl.col("correlation").is_not_null() & ~_category().is_in(ON_DEVICE)
     calls = trace.spans.filter(is_call, pl.col("dur_ns").is_not_null())
     innermost = (
-        calls.select("rank", "correlation", *_times())
+        calls.select("rank", "correlation", *times())
         .sort("to_ns")
         .group_by("rank", "correlation")
         .agg(called_ns=pl.col("from_ns").first(), returned_ns=pl.col("to_ns").first())
@@ -69,7 +74,7 @@ def _blocked(trace: Trace) -> pl.LazyFrame:
     name = pl.col("name")
     blocks = name.str.contains(BLOCKS) & ~name.str.contains(NEVER_BLOCKS, literal=True)
     calls = trace.spans.filter(_category().is_in(CALLS), blocks, pl.col("dur_ns").is_not_null())
-    return calls.select("rank", *_times())
+    return calls.select("rank", *times())
 
 
 def _launching(trace: Trace) -> pl.LazyFrame:
@@ -83,6 +88,7 @@ def _category() -> pl.Expr:
     return pl.col("category").str.to_lowercase()
 
 
-def _times() -> tuple[pl.Expr, pl.Expr]:
+def times() -> tuple[pl.Expr, pl.Expr]:
+    """When a span began and ended, as `from_ns` and `to_ns`, far enough from what int64 holds."""
     began = pl.col("ts_ns").clip(-FAR_NS, FAR_NS)
     return began.alias("from_ns"), (began + pl.col("dur_ns").clip(0, FAR_NS)).alias("to_ns")

@@ -56,7 +56,15 @@ class Follow:
     index: int
 
 
-Target = RulePage | AtStep | AtChange | AtFinding | Follow
+@dataclass(frozen=True, slots=True)
+class AtRequest:
+    """Leads to the page of a request of a rank."""
+
+    rank: int
+    request: str
+
+
+Target = RulePage | AtStep | AtChange | AtFinding | AtRequest | Follow
 """Where something leads; a front leaves out what it has no place for."""
 
 
@@ -139,8 +147,8 @@ class Table:
     """Rows under the names of their columns: numbers, texts and swatches, None where not known.
 
     Numbers stand to the right, and texts in the columns that `to_right` names; `num_more` rows were
-    left out. `notes` says more of each row, where there is a place for it; plain text draws a line
-    below the names where it `is_ruled`.
+    left out. `notes` says more of each row, where there is a place for it, and `leads` where its
+    first text leads; plain text draws a line below the names where it `is_ruled`.
     """
 
     columns: tuple[str, ...]
@@ -150,6 +158,7 @@ class Table:
     num_more: int = 0
     notes: tuple[str, ...] = ()
     is_ruled: bool = True
+    leads: tuple[Target | None, ...] = ()
 
     def stands_right(self) -> list[bool]:
         """Of each column, whether its cells end where the others do."""

@@ -26,6 +26,11 @@ _NO_KERNEL = "no kernel is in the file: steps are as long as the CPU was in them
 _LOST, _OTHERS = "belong to no step: ", "threads without tags: "
 
 
+def device_of(track: pl.Expr) -> pl.Expr:
+    """The device that a stream's track belongs to: all but the last part of the track's name."""
+    return track.str.replace(r" / [^/]*$", "")
+
+
 def on_device(categories: pl.Series) -> pl.Series:
     """Whether spans of these categories are kernels, copies and fills that a device executed."""
     texts = categories.unique().drop_nulls().cast(pl.String).to_list()

@@ -39,9 +39,8 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
-from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds
+from stepscope.analyzers.rules.cor.occupancy import mix_blocks
 from stepscope.analyzers.views.known import any_row
-from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -80,7 +79,7 @@ class MixPartsSkewed:
         )
         worst = pl.all().exclude("rank", "kernel").sort_by("skew_ns", "ts_ns", "task", "block")
         kernels = (
-            with_kernel(_blocks(trace).collect().lazy(), trace)
+            with_kernel(mix_blocks(trace).collect().lazy(), trace)
             .with_columns(num_blocks=pl.len().over("rank", "kernel"))
             .filter(is_skewed)
             .group_by("rank", "kernel")
@@ -104,22 +103,3 @@ class MixPartsSkewed:
             "blocks of the kernel": row["num_blocks"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
-
-
-def _blocks(trace: Trace) -> pl.LazyFrame:
-    """The MIX blocks that ended: their place, length, and how far apart their parts start."""
-    late = pl.col("core").sort_by("ts_ns", "core").last()
-    return (
-        holds(trace)
-        .filter(pl.col("shape") == "MIX")
-        .group_by(*BLOCK)
-        .agg(
-            pl.col("step", "group", "ts_ns").min(),
-            pl.col("end_ns").max(),
-            core=late,
-            skew_ns=pl.col("ts_ns").max() - pl.col("ts_ns").min(),
-            length_ns=pl.col("end_ns").max() - pl.col("ts_ns").min(),
-            run_ns=(pl.col("end_ns") - pl.col("ts_ns")).max(),
-        )
-        .filter(pl.col("end_ns") < FAR_NS)
-    )

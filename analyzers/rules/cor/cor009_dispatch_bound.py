@@ -36,9 +36,8 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
-from stepscope.analyzers.rules.cor.occupancy import POOL, holds, run_in_turn, with_holder
-from stepscope.analyzers.views.known import any_row, knows
-from stepscope.ingest.times import FAR_NS
+from stepscope.analyzers.rules.cor.occupancy import POOL, dispatched
+from stepscope.analyzers.views.known import knows
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -68,7 +67,7 @@ class DispatchBound:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and shape, placed at the block that waited longest."""
-        blocks = _blocks(trace)
+        blocks = dispatched(trace)
         spent = pl.col("overhead_ns", "launch_ns", "executed_ns").sum()
         shapes = (
             blocks.group_by(POOL)
@@ -110,23 +109,6 @@ class DispatchBound:
             "waited longest": row["label"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence)
-
-
-def _blocks(trace: Trace) -> pl.LazyFrame:
-    """Blocks that ended: overhead_ns, of it launch_ns after the dispatch, and executed_ns."""
-    has_shape = pl.col("shape").is_in(["AIC", "AIV", "MIX"])
-    spans = holds(trace)
-    blocks = spans.filter(pl.col("end_ns") < FAR_NS, has_shape)
-    if any_row(spans.filter(~has_shape.fill_null(value=False))) or not run_in_turn(trace):
-        blocks = with_holder(blocks, since="ts_ns")
-    free = pl.col("holder_end_ns")
-    could = pl.max_horizontal("due_ns", free)
-    launched = pl.max_horizontal("due_ns", "dispatch_ns", free)
-    return blocks.with_columns(
-        overhead_ns=(pl.col("ts_ns") - could).clip(lower_bound=0),
-        launch_ns=(pl.col("ts_ns") - launched).clip(lower_bound=0),
-        executed_ns=pl.col("end_ns") - pl.col("ts_ns"),
-    )
 
 
 def _costliest(blocks: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analyzers.views.interval_union import joined
+from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.schema import CORE_KINDS, CORE_SLOTS, SHAPES
 from stepscope.ingest.times import FAR_NS
@@ -112,6 +113,46 @@ def _moment_and_row(moment: pl.Expr) -> pl.Expr:
     """A sort key for rows of one moment: they have an order that is not that of the recording."""
     row = pl.struct("task", "block", "core", "shape", "dispatch_ns", "ts_ns", "end_ns").hash()
     return moment.cast(pl.Int128) * 2**64 + row.cast(pl.Int128)
+
+
+def dispatched(trace: Trace) -> pl.LazyFrame:
+    """Blocks that ended: overhead_ns, of it launch_ns after the dispatch, and executed_ns.
+
+    The overhead is the time from when a block was ready and its core had nothing else to run until
+    it began; of a block of which neither was recorded, nothing.
+    """
+    has_shape = pl.col("shape").is_in(["AIC", "AIV", "MIX"])
+    spans = holds(trace)
+    blocks = spans.filter(pl.col("end_ns") < FAR_NS, has_shape)
+    if any_row(spans.filter(~has_shape.fill_null(value=False))) or not run_in_turn(trace):
+        blocks = with_holder(blocks, since="ts_ns")
+    free = pl.col("holder_end_ns")
+    could = pl.max_horizontal("due_ns", free)
+    launched = pl.max_horizontal("due_ns", "dispatch_ns", free)
+    return blocks.with_columns(
+        overhead_ns=(pl.col("ts_ns") - could).clip(lower_bound=0),
+        launch_ns=(pl.col("ts_ns") - launched).clip(lower_bound=0),
+        executed_ns=pl.col("end_ns") - pl.col("ts_ns"),
+    )
+
+
+def mix_blocks(trace: Trace) -> pl.LazyFrame:
+    """The MIX blocks that ended: their place, length, and how far apart their parts start."""
+    late = pl.col("core").sort_by("ts_ns", "core").last()
+    return (
+        holds(trace)
+        .filter(pl.col("shape") == "MIX")
+        .group_by(*BLOCK)
+        .agg(
+            pl.col("step", "group", "ts_ns").min(),
+            pl.col("end_ns").max(),
+            core=late,
+            skew_ns=pl.col("ts_ns").max() - pl.col("ts_ns").min(),
+            length_ns=pl.col("end_ns").max() - pl.col("ts_ns").min(),
+            run_ns=(pl.col("end_ns") - pl.col("ts_ns")).max(),
+        )
+        .filter(pl.col("end_ns") < FAR_NS)
+    )
 
 
 def places(trace: Trace) -> pl.LazyFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from stepscope.analyzers.latency.blame import Blame
+    from stepscope.analyzers.summary.slo import Judged
     from stepscope.ingest.trace import Trace
 
 SORTS = {"latency": "latency_ns", "arrival": "arrive_ns", "ttft": "ttft_ns", "request": "request"}
@@ -41,9 +43,18 @@ MOST_WAITS = 12
                    "worst request comes first.")  # fmt: skip
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=0),
               help="The number of requests to print; 0 prints all.")  # fmt: skip
+@click.option("--slo", metavar="LIMITS", help="Say which requests meet these limits, how many a "
+              "second do (goodput), and what the others lost most time to: ttft, tpot and latency, "
+              "as in ttft=500ms,tpot=50ms.")  # fmt: skip
 @opens_traces
 def blame(
-    path: Path, request: str | None, form: str, sort: str, limit: int, open_trace: OpenTrace
+    path: Path,
+    request: str | None,
+    form: str,
+    sort: str,
+    limit: int,
+    slo: str | None,
+    open_trace: OpenTrace,
 ) -> None:
     """Split the latency of each request into its causes.
 
@@ -61,31 +72,38 @@ def blame(
     kernel was launched and had not begun, or the CPU was blocked; launch; idle). A profile without
     kernels is split by the kinds of its steps.
 
+    Goodput is the number of requests a second that meet all of --slo. A request of which a latency
+    is not known is neither met nor missed, and is counted apart.
+
     Examples:
 
     \b
       stepscope blame run.trace                           all causes, and a waterfall
       stepscope blame run.trace --sort preempted          requests that lost most to preemptions
       stepscope blame run.trace --request req-07          one request, with the recorded reasons
+      stepscope blame run.trace --slo ttft=500ms,tpot=50ms    who missed that, and why
       stepscope blame run.trace --format csv --limit 0    a row for each request, for a spreadsheet
     """
     from stepscope.analyzers.latency.blame import blame as split
+    from stepscope.analyzers.summary.slo import judged as judge
+    from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app.present.blame_text import note_lines
 
-    column = _column(sort)
+    column, asked = _column(sort), slo_of(slo) if slo is not None else None
     with progress() as report:
         trace = open_trace(path, report)
         report("adding up", 0, None)
         blamed = split(trace, request)
+        judged = judge(trace, blamed, asked) if asked else None
     order = _order(blamed, column)
     shown = order.head(min(limit, len(order))) if limit else order
     if form == "json":
-        click.echo(json.dumps(_as_dict(blamed, shown), indent=2))
+        click.echo(json.dumps(_as_dict(blamed, shown, judged), indent=2))
     elif form == "csv":
-        click.echo(_as_csv(blamed, shown), nl=False)
+        click.echo(_as_csv(blamed, shown, judged), nl=False)
         click.echo("".join(f"{line}\n" for line in note_lines(blamed)), err=True, nl=False)
     else:
-        for line in _text(trace, blamed, shown, sort):
+        for line in _text(trace, blamed, shown, sort, judged):
             click.echo(line)
 
 
@@ -125,21 +143,31 @@ def _order(blamed: Blame, column: str) -> pl.DataFrame:
     return told.sort(column, descending=not ascending, nulls_last=True, maintain_order=True)
 
 
-def _text(trace: Trace, blamed: Blame, shown: pl.DataFrame, sort: str) -> list[str]:
+def _text(
+    trace: Trace, blamed: Blame, shown: pl.DataFrame, sort: str, judged: Judged | None
+) -> list[str]:
     from stepscope.app.present.blame_bars import Bars
     from stepscope.app.present.blame_text import note_lines, summary_lines, waterfall_lines
 
     width = min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
     if len(blamed.requests) == 1:
-        return [*_one(trace, blamed, width), *_spaced(note_lines(blamed))]
+        return [*_one(trace, blamed, width, judged), *_spaced(note_lines(blamed))]
     rows = shown.to_dicts()
     which = f"{len(rows):,} of {len(blamed.requests):,} requests, by {sort}"
     waterfall = waterfall_lines(Bars(blamed), rows, width, which)
-    parts = (summary_lines(blamed), waterfall, note_lines(blamed))
+    slo = _slo_lines(judged, len(rows)) if judged else []
+    parts = (summary_lines(blamed), slo, waterfall, note_lines(blamed))
     return [line for part in parts for line in _spaced(part)][1:]
 
 
-def _one(trace: Trace, blamed: Blame, width: int) -> list[str]:
+def _slo_lines(judged: Judged, most: int) -> list[str]:
+    from stepscope.app.present.plain_text import lines
+    from stepscope.app.present.summary.slo_words import slo_blocks
+
+    return lines(slo_blocks(judged, most))
+
+
+def _one(trace: Trace, blamed: Blame, width: int, judged: Judged | None) -> list[str]:
     from stepscope.app.present.blame_bars import Bars
     from stepscope.app.present.blame_reasons import reasons, waits_of
     from stepscope.app.present.blame_text import request_lines, wait_lines
@@ -147,7 +175,17 @@ def _one(trace: Trace, blamed: Blame, width: int) -> list[str]:
     row, to_first = blamed.requests.row(0, named=True), blamed.to_first_token.row(0, named=True)
     waits = waits_of(blamed.intervals)
     longest = wait_lines(waits, reasons(trace, waits), MOST_WAITS, row["arrive_ns"])
-    return [*request_lines(Bars(blamed), row, to_first, width), *_spaced(longest)]
+    slo = _one_slo(judged) if judged else []
+    return [*request_lines(Bars(blamed), row, to_first, width), *_spaced(slo), *_spaced(longest)]
+
+
+def _one_slo(judged: Judged) -> list[str]:
+    from stepscope.app.present.plain_text import table_lines
+    from stepscope.app.present.summary.slo_words import NO_REQUESTS, request_slo
+
+    if judged.requests.is_empty():
+        return [NO_REQUESTS]
+    return [*table_lines(request_slo(judged))]
 
 
 def _spaced(lines: Any) -> list[str]:
@@ -155,7 +193,7 @@ def _spaced(lines: Any) -> list[str]:
     return ["", *listed] if listed else []
 
 
-def _as_dict(blamed: Blame, shown: pl.DataFrame) -> dict[str, Any]:
+def _as_dict(blamed: Blame, shown: pl.DataFrame, judged: Judged | None) -> dict[str, Any]:
     from stepscope.analyzers.latency.causes import CAUSES
 
     return {
@@ -175,8 +213,23 @@ def _as_dict(blamed: Blame, shown: pl.DataFrame) -> dict[str, Any]:
             for each in blamed.totals()
         },
         "requests": [_request(row, blamed) for row in shown.iter_rows(named=True)],
+        **({"slo": _slo_as_dict(judged, shown)} if judged else {}),
         "notes": list(blamed.notes),
     }  # fmt: skip
+
+
+def _slo_as_dict(judged: Judged, shown: pl.DataFrame) -> dict[str, Any]:
+    """What became of the SLO; `requests` are those that are shown, in their order."""
+    rows = judged.requests[shown["place"].to_list()] if len(judged.requests) else judged.requests
+    return {
+        "limits_ns": judged.slo.limits_ns,
+        "goodput_per_s": judged.goodput,
+        "finished_per_s": judged.throughput,
+        "span_ns": judged.span_ns,
+        "verdicts": judged.counts,
+        "objectives": [asdict(each) for each in judged.objectives()],
+        "requests": rows.to_dicts(),
+    }
 
 
 def _request(row: dict[str, Any], blamed: Blame) -> dict[str, Any]:
@@ -193,7 +246,7 @@ def _request(row: dict[str, Any], blamed: Blame) -> dict[str, Any]:
     }
 
 
-def _as_csv(blamed: Blame, shown: pl.DataFrame) -> str:
+def _as_csv(blamed: Blame, shown: pl.DataFrame, judged: Judged | None) -> str:
     """A row per request; columns of the time until the first token are marked as such."""
     import polars as pl
 
@@ -205,5 +258,10 @@ def _as_csv(blamed: Blame, shown: pl.DataFrame) -> str:
     )
     places = shown["place"].to_list()
     table = shown.select(*ABOUT, *COLUMNS).hstack(first[places])
+    if judged and len(judged.requests):
+        told = judged.requests[places].select(
+            "ttft_ns", "tpot_ns", slo="verdict", slo_cause="cause"
+        )
+        table = table.hstack(told)
     safe = pl.col("request", "outcome").map_elements(plain, return_dtype=pl.String)
     return table.with_columns(safe).write_csv()

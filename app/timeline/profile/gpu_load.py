@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
-from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.derive.launches import ON_DEVICE, device_of
 from stepscope.ingest.trace import Trace
 
 DEVICE = ("rank", "device")
@@ -30,7 +30,7 @@ class BusyDevices:
     def of(cls, trace: Trace) -> BusyDevices:
         """Unite what the streams of each device executed."""
         start, ran = pl.col("ts_ns"), pl.col("category").str.to_lowercase().is_in(ON_DEVICE)
-        device = pl.col("track").str.replace(r" / [^/]*$", "").alias("device")
+        device = device_of(pl.col("track")).alias("device")
         reached = pl.col("end").cum_max().shift(1).over(DEVICE)
         begins = (pl.col("start") > reached).fill_null(value=True)
         found = (

@@ -14,6 +14,7 @@ from textual.strip import Strip
 from stepscope.app.present.blocks import (
     AtChange,
     AtFinding,
+    AtRequest,
     AtStep,
     Block,
     Fact,
@@ -200,7 +201,7 @@ def action_of(to: Target | None) -> str:
             return f"app.jump({index})"
         case Follow(index):
             return f"focused.follow({index})"
-        case None:
+        case AtRequest() | None:
             return ""
 
 

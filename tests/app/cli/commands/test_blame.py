@@ -158,3 +158,81 @@ def test_a_limit_beyond_all_numbers_shows_all_requests(stepscope: Command, starv
     most = stepscope("blame", starved, "--limit", "99999999999999999999")
 
     assert (most.code, most.out) == (0, stepscope("blame", starved, "--limit", "0").out)
+
+
+def test_an_slo_says_how_many_a_second_met_it_who_missed_it_and_what_took_the_time(
+    stepscope: Command, repaired: Path
+) -> None:
+    run = stepscope("blame", repaired, "--slo", "ttft=1s,latency=20s", "--limit", "2")
+
+    assert run.code == 0
+    told = run.out.splitlines()
+    assert "SLO ttft ≤ 1.00 s, latency ≤ 20.0 s" in told
+    assert any(line.startswith("goodput ") and "requests/s met all of it" in line for line in told)
+    assert sum(line.startswith(("ttft  ", "latency  ")) for line in told) >= 2
+    assert "missed, the worst first" in told
+
+
+def test_the_slo_in_json_adds_up_to_the_requests(stepscope: Command, repaired: Path) -> None:
+    words = ("--slo", "ttft=1s,tpot=60ms", "--format", "json", "--limit", "0")
+
+    told = json.loads(stepscope("blame", repaired, *words).out)
+
+    slo = told["slo"]
+    assert slo["limits_ns"] == {"ttft": 10**9, "tpot": 60 * 10**6}
+    assert sum(slo["verdicts"].values()) == told["num_requests"] == len(slo["requests"])
+    assert [row["request"] for row in slo["requests"]] == [
+        row["request"] for row in told["requests"]
+    ]
+    for each in slo["objectives"]:
+        assert each["num_met"] + each["num_missed"] + each["num_unknown"] == told["num_requests"]
+    met = slo["verdicts"]["met"]
+    assert slo["goodput_per_s"] == pytest.approx(met * 10**9 / slo["span_ns"])
+
+
+def test_the_slo_in_csv_is_a_word_for_each_request(stepscope: Command, repaired: Path) -> None:
+    run = stepscope("blame", repaired, "--slo", "ttft=1s", "--format", "csv", "--limit", "0")
+
+    rows = list(csv.DictReader(io.StringIO(run.out)))
+    assert {row["slo"] for row in rows} <= {"met", "missed", "unknown", "not served"}
+    late = [row for row in rows if row["slo"] == "missed"]
+    assert late
+    assert all(int(row["ttft_ns"]) > 10**9 and row["slo_cause"] for row in late)
+
+
+def test_of_one_request_the_slo_says_what_each_limit_was_and_what_it_took(
+    stepscope: Command, repaired: Path
+) -> None:
+    run = stepscope("blame", repaired, "--slo", "ttft=1ns", "--request", "req-07")
+
+    (line,) = (line for line in run.out.splitlines() if line.startswith("ttft "))
+    assert "missed" in line
+
+
+def test_an_slo_of_a_profile_says_that_no_latency_is_recorded(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "profile.trace"
+    save_trace(trace_of(steps=[{"step": 1, "ts_ns": 0, "dur_ns": 9, "kind": "decode"}]), path)
+
+    run = stepscope("blame", path, "--slo", "ttft=1ms")
+
+    assert run.code == 0
+    assert "Of no request is a latency recorded, so no SLO can be judged." in run.out
+
+
+def test_a_bad_slo_is_one_line_and_exit_code_2_before_anything_is_read(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    run = stepscope("blame", tmp_path / "absent.trace", "--slo", "ttft=fast")
+
+    assert run.code == 2
+    assert len(run.err.splitlines()) == 1
+    assert "--slo ttft=fast" in run.err
+
+
+def test_names_of_who_missed_an_slo_steer_no_terminal(stepscope: Command, hostile: Path) -> None:
+    run = stepscope("blame", hostile, "--slo", "latency=1ns")
+
+    assert "\x1b[31mevil" not in run.out
+    assert "evil" in run.out

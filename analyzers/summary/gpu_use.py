@@ -1,0 +1,126 @@
+"""What the GPUs of a profile did in all: busy, in exposed communication, idle; kernels; steps.
+
+What counts of what runs at the same time is what `gpu_time` says: a moment of computing hides the
+communication beside it, and what is left of that is *exposed*.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analyzers.latency.gpu_time import on_gpu, times
+from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
+from stepscope.analyzers.views.interval_union import merged, shares
+from stepscope.ingest.derive.launches import device_of
+from stepscope.ingest.times import FAR_NS
+from stepscope.ingest.trace import Trace
+
+DEVICE = ("rank", "device")
+USES = tuple(f"{kind}_ns" for kind in KINDS)
+
+
+def gpu_use(trace: Trace) -> pl.DataFrame:
+    """A row for each device that executed anything, in order.
+
+    Columns: rank, device (as its tracks name it), window_ns (from the first span of the rank to the
+    last end), `gemm_ns` to `copy_ns` (see KINDS: of what ran at the same time, the first),
+    busy_ns, which these add up to, idle_ns, the rest of the window, in_collectives_ns (exposed or
+    not) and num_executed.
+    """
+    ran = _by_device(trace)
+    devices = ran.select(DEVICE).unique().sort(DEVICE).with_row_index("place")
+    windows = _windows(trace)
+    numbered = ran.join(devices, on=DEVICE)
+    window = devices.join(windows, on="rank").select(
+        pl.col("place").cast(pl.Int32).alias("rank"), "from_ns", "to_ns"
+    )
+    # Each device has an axis of its own, as each rank has elsewhere.
+    own = numbered.select(
+        pl.col("place").cast(pl.Int32).alias("rank"), "from_ns", "to_ns", "kind"
+    ).lazy()
+    layers = [(f"{kind}_ns", own.filter(kind=kind)) for kind in KINDS]
+    length = pl.col("to_ns") - pl.col("from_ns")
+    in_all = merged(own.filter(kind="communication")).group_by("rank").agg(length.sum())
+    told = shares(window.lazy(), layers).select("rank", *USES, window_ns=length).collect()
+    collectives = in_all.select("rank", in_collectives_ns="to_ns").collect()
+    counted = numbered.group_by(pl.col("place").cast(pl.Int32)).agg(num_executed=pl.len())
+    return (
+        devices.with_columns(pl.col("place").cast(pl.Int32))
+        .join(told, left_on="place", right_on="rank")
+        .join(collectives, left_on="place", right_on="rank", how="left")
+        .join(counted, on="place")
+        .with_columns(pl.col("in_collectives_ns").fill_null(0), busy_ns=pl.sum_horizontal(USES))
+        .with_columns(idle_ns=pl.col("window_ns") - pl.col("busy_ns"))
+        .sort("place")
+        .drop("place")
+    )
+
+
+def _by_device(trace: Trace) -> pl.DataFrame:
+    ran = on_gpu(trace).filter(pl.col("ts_ns").is_not_null(), pl.col("track").is_not_null())
+    return ran.select(
+        "rank", *times(), device=device_of(pl.col("track")),
+        kind=kind_of(pl.col("name"), pl.col("category")),
+    ).collect()  # fmt: skip
+
+
+def _windows(trace: Trace) -> pl.DataFrame:
+    from_ns, to_ns = times()
+    lasted = trace.spans.filter(pl.col("ts_ns").is_not_null()).with_columns(
+        pl.col("dur_ns").fill_null(0)
+    )
+    return lasted.group_by("rank").agg(from_ns.min(), to_ns.max()).collect()
+
+
+def kernel_sums(trace: Trace) -> pl.DataFrame:
+    """What was executed, by name: name, kind, num, total_ns, most_ns and share; most time first.
+
+    `share` is that of all times added up: what runs at once counts twice.
+    """
+    length = pl.col("dur_ns").clip(0, FAR_NS)
+    sums = (
+        on_gpu(trace)
+        .group_by("name", "category")
+        .agg(num=pl.len(), total_ns=length.cast(pl.Int128).sum(), most_ns=length.max())
+        .with_columns(kind=kind_of(pl.col("name"), pl.col("category")))
+        .group_by("name", "kind")
+        .agg(pl.col("num", "total_ns").sum(), pl.col("most_ns").max())
+        .collect()
+    )
+    whole = max(int(sums["total_ns"].sum() or 0), 1)
+    shared = sums.with_columns(share=pl.col("total_ns").cast(pl.Float64) / whole)
+    return shared.sort("total_ns", "name", "kind", descending=[True, False, False])
+
+
+def steps_by_kind(trace: Trace) -> pl.DataFrame:
+    """The steps by kind: kind, num, and what is known of them.
+
+    Columns: mean_ns and most_ns (how long they took), num_tokens (prefill and decode together),
+    and of those of which it is known, num_on_gpu, how busy_ns the GPU was with what they launched,
+    and lasted_ns, how long these took.
+    """
+    length, busy = pl.col("dur_ns"), pl.col("gpu_busy_ns")
+    on_device = busy.is_not_null() & length.is_not_null()
+    tokens = pl.sum_horizontal("num_prefill_tokens", "num_decode_tokens")
+    are_known = pl.any_horizontal(pl.col("num_prefill_tokens", "num_decode_tokens").is_not_null())
+    return (
+        trace.steps.with_columns(pl.col("kind").fill_null("unknown"))
+        .group_by("kind")
+        .agg(
+            num=pl.len(),
+            mean_ns=length.mean(),
+            most_ns=length.max(),
+            num_tokens=pl.when(are_known.any()).then(tokens.filter(are_known).sum()),
+            num_on_gpu=on_device.sum(),
+            busy_ns=busy.filter(on_device).sum(),
+            lasted_ns=length.filter(on_device).sum(),
+        )
+        .sort(-pl.col("num").cast(pl.Int64), "kind")
+        .collect()
+    )
+
+
+def longest_steps(trace: Trace, most: int) -> pl.DataFrame:
+    """The `most` steps that took longest, in falling order, with all columns of `steps`."""
+    lasted = trace.steps.filter(pl.col("dur_ns").is_not_null(), pl.col("step").is_not_null())
+    return lasted.sort(-pl.col("dur_ns"), "rank", "step").head(most).collect()

@@ -1,0 +1,77 @@
+"""How many requests waited and ran, and how full the KV cache was, over a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stepscope.analyzers.views.loads import loads
+from stepscope.analyzers.views.requests import turns
+from stepscope.ingest.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+FROM_STEPS, FROM_EVENTS = "what the engine told", "the events of requests"
+
+
+@dataclass(frozen=True, slots=True)
+class OverTime:
+    """A number of a rank that holds from each of its times to the next: `ts_ns` is sorted.
+
+    `mean` is over the time from the first to the last, None where they are one; `source` says what
+    it is counted from.
+    """
+
+    rank: int
+    ts_ns: Ints
+    values: Floats
+    source: str
+
+    @property
+    def most(self) -> float:
+        """The most that it ever was."""
+        return float(self.values.max())
+
+    @property
+    def mean(self) -> float | None:
+        """What it was on average over the time."""
+        whole = int(self.ts_ns[-1] - self.ts_ns[0])
+        return float((self.values[:-1] * np.diff(self.ts_ns)).sum() / whole) if whole else None
+
+
+def load_over_time(trace: Trace) -> dict[str, tuple[OverTime, ...]]:
+    """`num_waiting`, `num_running` and `kv_usage` (a share) over time, of the ranks that tell.
+
+    What is not recorded is not there. Who waited is counted from requests' events where no step or
+    counter of the trace says it.
+    """
+    told = loads(trace).collect()
+    found = {name: _by_rank(told, name) for name in ("num_waiting", "num_running", "kv_usage")}
+    if not found["num_waiting"]:
+        found["num_waiting"] = _waiting(trace)
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _by_rank(told: pl.DataFrame, name: str) -> tuple[OverTime, ...]:
+    known = told.filter(pl.col(name).is_not_null()).sort("rank", "ts_ns")
+    return _lines(known.select("rank", "ts_ns", value=name), FROM_STEPS)
+
+
+def _waiting(trace: Trace) -> tuple[OverTime, ...]:
+    """How many requests waited, from when each began to and no longer did."""
+    waits = pl.col("is_waiting").cast(pl.Int64)
+    by = (waits - waits.shift(1).over("rank", "request").fill_null(0)).alias("by")
+    changes = turns(trace).select("rank", "ts_ns", by).group_by("rank", "ts_ns").agg(pl.sum("by"))
+    value = pl.col("by").cum_sum().over("rank").cast(pl.Float64)
+    told = changes.sort("rank", "ts_ns").select("rank", "ts_ns", value=value).collect()
+    return _lines(told, FROM_EVENTS)
+
+
+def _lines(told: pl.DataFrame, source: str) -> tuple[OverTime, ...]:
+    return tuple(
+        OverTime(int(rank), own["ts_ns"].to_numpy(), own["value"].to_numpy(), source)
+        for (rank,), own in told.group_by("rank", maintain_order=True)
+    )
