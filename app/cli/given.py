@@ -15,6 +15,14 @@ def given_twice(names: Iterable[str]) -> str | None:
     return next((name for name, number in Counter(names).items() if number > 1), None)
 
 
+holds_slo = click.option(
+    "--slo", metavar="LIMITS",
+    help="Say which requests meet these limits, how many a second do (goodput), and what the "
+         "others lost most time to: ttft, tpot and latency, as in ttft=500ms,tpot=50ms.",
+)  # fmt: skip
+"""Give a command the option --slo, which `analyzers.summary.slo.slo_of` reads."""
+
+
 class Duration(click.FloatRange):
     """A number of seconds above 0; what is not a number would never be over."""
 

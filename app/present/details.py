@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.palette import FRONT_END, HELD, IDLE, PREEMPTED, SEVERITY_MARKS, STATES, WAITING
 from stepscope.app.present.blocks import (
+    AtRequest,
     AtStep,
     Block,
     Fact,
@@ -28,6 +29,7 @@ from stepscope.app.present.facts import (
     row_facts,
     whereabouts,
 )  # fmt: skip
+from stepscope.app.present.inspected.core_state import core_blocks, group_blocks
 from stepscope.app.present.where import lane_name, when
 from stepscope.app.timeline import Lane, SpanView, Sum, Timeline
 from stepscope.app.timeline.navigator import Selection
@@ -48,7 +50,12 @@ def selection_blocks(selection: Selection, timeline: Timeline, trace: Trace) -> 
         return list(range_blocks(*selection.mark, selection.section, timeline))
     if selection.finding:
         return list(finding_blocks(selection.finding, timeline, trace))
-    return list(span_blocks(selection.span, timeline, trace)) if selection.span else []
+    blocks = list(span_blocks(selection.span, timeline, trace)) if selection.span else []
+    if selection.point:
+        at_core = list(core_blocks(*selection.point, timeline, trace))
+        title = [Title(lane_name(timeline.lanes[selection.point[0]]))]
+        blocks += [*([] if blocks or not at_core else title), *at_core]
+    return blocks
 
 
 def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator[Block]:
@@ -67,6 +74,9 @@ def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator
     if around := before_and_after(found, timeline):
         yield Heading("state before · after")
         yield from (Fact(name, (before, after)) for name, before, after in around)
+    lane = timeline.lane_of(found)
+    if lane is not None and found.ts_ns is not None:
+        yield from group_blocks(lane, found.ts_ns, timeline, trace)
     yield Heading("how to fix")
     yield Paragraph(found.fix)
     yield Links(tuple(_links(found, timeline)))
@@ -89,6 +99,8 @@ def span_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Bl
     if found := arguments(span, timeline):
         yield Heading("arguments")
         yield from _facts(found)
+    if who := timeline.request_of(span.lane):
+        yield Links((Link("its request", AtRequest(*who)),))
 
 
 def range_blocks(
@@ -131,6 +143,8 @@ def _facts(told: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> Iterator[
 
 def _links(found: Finding, timeline: Timeline) -> Iterator[Link]:
     yield Link(f"explain {found.code}", RulePage(found.code))
+    if found.request is not None:
+        yield Link("its request", AtRequest(found.rank or 0, found.request))
     # A step of the same number of another rank is another step.
     if found.step is not None and found.rank in (None, timeline.walked_rank):
         yield Link(f"step {count(found.step)}", AtStep(found.step))

@@ -179,6 +179,30 @@ class Timeline:
         """The lane of a request; None where it was never in a batch."""
         return self._places.lane(rank, ("request", request))
 
+    def core_of(self, lane: int) -> tuple[int, int] | None:
+        """The rank and the number of the core that a lane is of; None of one that never ran."""
+        name = self._names[lane]
+        numbers = (subject for kind, subject in name.about if kind == "core")
+        return next(((name.rank, int(each)) for each in numbers if each is not None), None)
+
+    def group_of(self, lane: int) -> list[Lane]:
+        """The lanes of the core group that a lane is of; none where it is of no group."""
+        own = self.lanes[lane]
+        if own.section != "core groups":
+            return []
+        return [
+            each
+            for each in self.lanes
+            if (each.section, each.rank, each.group) == (own.section, own.rank, own.group)
+            and not each.depth
+        ]
+
+    def request_of(self, lane: int) -> tuple[int, str] | None:
+        """The request that a lane is of, by its rank and its id as it was recorded."""
+        name = self._names[lane]
+        about = (subject for kind, subject in name.about if kind == "request")
+        return next(((name.rank, str(each)) for each in about), None)
+
     def find(self, text: str, limit: int = 50) -> list[Hit]:
         """Requests, steps, cores, groups, tasks and spans that `text` names, the closest first."""
         return Finder(self._trace, self, self._places).find(text, limit)

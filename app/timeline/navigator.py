@@ -19,12 +19,16 @@ from stepscope.app.timeline.viewport import Viewport
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is selected, in the order in which it counts: a mark, a finding, a span."""
+    """What is selected, in the order in which it counts: a mark, a finding, a span, a point.
+
+    `point` is the lane and the time of the cursor, where it was put into a lane.
+    """
 
     mark: tuple[int, int] | None = None
     finding: Finding | None = None
     span: SpanView | None = None
     section: str | None = None
+    point: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -52,6 +56,7 @@ class Navigator:
     pins: list[int] = field(default_factory=list)
     collapsed: set[str] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
+    is_placed: bool = False
     hits_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     viewport: Viewport = field(init=False)
     _rows: list[Row] | None = field(init=False, default=None)
@@ -181,7 +186,7 @@ class Navigator:
 
     def select(self, lane: int, ts_ns: int) -> None:
         """Put the cursor at a time in a lane, and select the span that is there."""
-        self.lane, self.cursor_ns = lane, ts_ns
+        self.lane, self.cursor_ns, self.is_placed = lane, ts_ns, True
         self.span = self.timeline.at(lane, ts_ns)
         self.finding = None
 
@@ -223,6 +228,7 @@ class Navigator:
             self.mark = self.mark_from = None
         elif self.span or self.finding is not None:
             self.span = self.finding = None
+            self.is_placed = False
         elif self.hidden:
             self.hidden = set()
         else:
@@ -234,7 +240,8 @@ class Navigator:
         """What is selected now."""
         found = self.findings[self.finding] if self.findings and self.finding is not None else None
         section = None if self.lane is None else self.timeline.lanes[self.lane].section
-        return Selection(self.mark, found, self.span, section)
+        point = (self.lane, self.cursor_ns) if self.is_placed and self.lane is not None else None
+        return Selection(self.mark, found, self.span, section, point)
 
     # ── steps, findings, hits ────────────────────────────────────────────────────────────────
 

@@ -87,7 +87,10 @@ def _called(action: str) -> str:
 
 _GOING = (
     *of_keymap([key for key in SHARED if key.group not in ("clear", "help")], _called),
-    *actions(("search('step ')", "colon", ":", "go to a step by its number")),
+    *actions(
+        ("search('step ')", "colon", ":", "go to a step by its number"),
+        ("request_here", "r", "r", "the page of the request that is in question"),
+    ),
 )
 _ENDING = (
     *of_keymap([key for key in SHARED if key.group in ("clear", "help")], _called),

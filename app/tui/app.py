@@ -9,6 +9,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import ContentSwitcher, Static
 
 from stepscope.analyzers.check.run import CheckResult
+from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Hit
 from stepscope.app.timeline.navigator import Navigator
@@ -18,8 +19,8 @@ from stepscope.app.tui.pages.loading import Opening
 from stepscope.app.tui.pages.page import Opened, Page, page_of
 from stepscope.app.tui.pages.step import StepPage
 from stepscope.app.tui.pages.timeline import WIDE, TimelinePage
-from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.picture_file import saved_new
+from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.screens.explain import ExplainScreen
 from stepscope.app.tui.screens.help import HelpScreen
 from stepscope.app.tui.screens.search import SearchScreen
@@ -36,7 +37,8 @@ LEAST_HEIGHT, HIGH = 12, 34
 class StepscopeApp(App[None]):
     """Shows a trace on its pages; without a result it runs the rules itself, in a thread.
 
-    `page` is the one that is open first, by its name: the first of them by default.
+    `page` is the one that is open first, by its name: the first of them by default. Latencies are
+    held against the `slo`.
     """
 
     TITLE = "stepscope"
@@ -46,8 +48,11 @@ class StepscopeApp(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (LEAST_WIDTH, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's lists
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_HEIGHT, "-low"), (HIGH, "-high")]  # noqa: RUF012 - Textual's lists
 
-    def __init__(self, trace: Trace, result: CheckResult | None, page: str = "") -> None:
+    def __init__(
+        self, trace: Trace, result: CheckResult | None, page: str = "", slo: Slo | None = None
+    ) -> None:
         super().__init__()
+        self.slo = slo
         self.trace = trace
         self.result = result
         self.opened: Opened | None = None
@@ -98,7 +103,7 @@ class StepscopeApp(App[None]):
             composition=models.composition,
             collapsed=set(models.timeline.collapsed_at_first),
         )
-        self.opened = Opened(self.trace, models, view)
+        self.opened = Opened(self.trace, models, view, slo=self.slo)
         if self.result is not None:
             self._take(self.result)
         self.action_page(self.first_page)
@@ -194,6 +199,27 @@ class StepscopeApp(App[None]):
             self._move_to(position.ts_ns)
             self.action_page("step")
 
+    def action_at_change(self, seq: int) -> None:
+        """Go behind a change, on the step page."""
+        if self.opened and self.opened.session:
+            self.action_page("step")
+            page = self.query_one(StepPage)
+            page.action_at_change(seq)
+
+    def action_request(self, rank: int, request: str) -> None:
+        """Show a request in full."""
+        if self.opened:
+            self.opened.request = rank, request
+            self.action_page("request")
+
+    def action_request_here(self) -> None:
+        """Show the request in full that is in question on the page that is open."""
+        who = self.open_page.asked(self.opened) if self.opened else None
+        if who:
+            self.action_request(*who)
+        elif self.opened:
+            self.action_page("request")
+
     def action_jump(self, index: int) -> None:
         """Go to a finding, in the timeline."""
         if self.view:
@@ -244,6 +270,8 @@ class StepscopeApp(App[None]):
         if hit is None or self.view is None:
             return
         self.view.visit(hit)
+        if self.opened and hit.kind == "request" and hit.lane is not None:
+            self.opened.request = self.view.timeline.request_of(hit.lane)
         if hit.kind not in self.open_page.HITS:
             self.action_page("timeline")
             self.query_one(TimelinePage).reveal()
@@ -273,6 +301,10 @@ class StepscopeApp(App[None]):
     @on(Page.FindingChosen)
     def _open_finding(self, event: Page.FindingChosen) -> None:
         self.action_jump(event.index)
+
+    @on(Page.RequestChosen)
+    def _open_request(self, event: Page.RequestChosen) -> None:
+        self.action_request(event.rank, event.request)
 
     @on(Page.Visited)
     def _visit(self, event: Page.Visited) -> None:

@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 
 from stepscope.app.present.blocks import (
     AtChange,
+    AtRequest,
     AtStep,
     Block,
     Fact,
@@ -98,9 +99,10 @@ def _table(table: Table) -> Component:
     """A table under its title; a cell that is cut, and what is noted of a row, show on pointing."""
     kinds = ["number" if each else "" for each in table.stands_right()]
     notes = table.notes or [""] * len(table.rows)
+    leads = table.leads or [None] * len(table.rows)
     body = [
-        html.Tr([_cell(*each) for each in zip(row, kinds, strict=True)], title=plain(note))
-        for row, note in zip(table.rows, notes, strict=True)
+        html.Tr(_row(row, kinds, to), title=plain(note))
+        for row, note, to in zip(table.rows, notes, leads, strict=True)
     ]
     names = zip(table.columns, kinds, strict=True)
     head = [html.Thead(html.Tr([html.Th(plain(name), className=kind) for name, kind in names]))]
@@ -126,6 +128,18 @@ def _fact(fact: Fact) -> Iterator[Component]:
     for at, value in enumerate(values):
         changed = len(values) == 2 and at and value != first
         yield html.Dd(value, className="changed" if changed else "")
+
+
+def _row(row: Sequence[object], kinds: Sequence[str], to: Target | None) -> Children:
+    """The cells of a row; the first text of one that leads somewhere is a link."""
+    cells = [_cell(*each) for each in zip(row, kinds, strict=True)]
+    href = _href(to) if to else ""
+    first = next((at for at, value in enumerate(row) if isinstance(value, str) and value), None)
+    if href and first is not None:
+        text = plain(str(row[first]))
+        link = html.A(text, href=href, className="link")
+        cells[first] = html.Td(link, className=kinds[first], title=text)
+    return cells
 
 
 def _cell(value: object, kind: str) -> Component:
@@ -154,6 +168,8 @@ def _href(to: Target) -> str:
             return View().link(explain=plain(code))
         case AtStep(step):
             return View().link(tab="step", step=step, rank=None)
+        case AtRequest(rank, request):
+            return View().link(tab="request", rank=rank, request=request)
         case AtChange(seq):
             return View().link(tab="step", seq=seq)
     return ""

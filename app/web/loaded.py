@@ -12,12 +12,15 @@ import numpy as np
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.latency.blame import Blame, blame
+from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.debug import Session
 from stepscope.app.debug.commands.stopping import example_stop
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.shown.sought_hits import Sought
 from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.present.blame_bars import Bars
+from stepscope.app.present.summary.parts import Summary
+from stepscope.app.present.summary.summing import summary
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
@@ -36,7 +39,8 @@ class LoadedTrace:
     under `session_lock` as well.
     """
 
-    def __init__(self, trace: Trace, result: CheckResult) -> None:
+    def __init__(self, trace: Trace, result: CheckResult, slo: Slo | None = None) -> None:
+        self.slo = slo
         self.trace = trace
         self.result = result
         self.timeline = Timeline.of(trace)
@@ -69,6 +73,11 @@ class LoadedTrace:
     def blamed(self) -> Blame:
         """What each request's latency went to."""
         return blame(self.trace)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What the trace comes to in short, with latencies held against the SLO."""
+        return summary(self.trace, self.blamed, self.slo)
 
     @cached_property
     def bars(self) -> Bars:

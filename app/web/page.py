@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flask import Response
 
     from stepscope.analyzers.check.run import CheckResult
+    from stepscope.analyzers.summary.slo import Slo
     from stepscope.ingest.trace import Trace
 
 SHELL = """<!DOCTYPE html>
@@ -44,9 +45,9 @@ ICON = (
 )
 
 
-def build(trace: Trace, result: CheckResult) -> Dash:
+def build(trace: Trace, result: CheckResult, slo: Slo | None = None) -> Dash:
     """The page over one trace; nothing on it comes from, or goes to, another machine."""
-    loaded = LoadedTrace(trace, result)
+    loaded = LoadedTrace(trace, result, slo)
     named = colours()
     states = {"prefill": STATES[PREFILL].colour, "decode": STATES[DECODE].colour}
     icon = quote(ICON.format(**named, **states))

@@ -190,6 +190,7 @@ def _select(loaded: LoadedTrace, view: View, navigator: Navigator) -> None:
         navigator.frame(start + loaded.origin, end + loaded.origin)
     if view.at:
         navigator.lane, navigator.cursor_ns = view.at[0], view.at[1] + loaded.origin
+        navigator.is_placed = True
     if view.finding:
         navigator.jump(list(loaded.findings).index(view.finding))
     if view.sel:
@@ -208,6 +209,7 @@ def _resolved(
     origin = loaded.origin
     cursor = navigator.lane, max(0, navigator.cursor_ns - origin)
     point = (navigator.lane, cursor[1]) if navigator.lane is not None and is_somewhere else None
+    navigator.is_placed = point is not None
     view = replace(
         view,
         t=(navigator.viewport.t0 - origin, navigator.viewport.t1 - origin),

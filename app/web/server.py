@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     import dash
 
     from stepscope.analyzers.check.run import CheckResult
+    from stepscope.analyzers.summary.slo import Slo
     from stepscope.ingest.trace import Trace
 
 
-def create_app(trace: Trace, result: CheckResult) -> dash.Dash:
+def create_app(trace: Trace, result: CheckResult, slo: Slo | None = None) -> dash.Dash:
     """The page over one trace and what was found in it, as an application that any WSGI runs.
+
+    Latencies are held against the `slo`.
 
     Raises MissingExtra when Dash is not installed.
     """
@@ -29,7 +32,7 @@ def create_app(trace: Trace, result: CheckResult) -> dash.Dash:
             raise
         todo = "pip install 'stepscope[web]'"
         raise MissingExtra("the web front needs Dash and Plotly", todo=todo) from missing
-    return build(trace, result)
+    return build(trace, result, slo)
 
 
 def serve(
@@ -40,6 +43,7 @@ def serve(
     view: str = "",
     *,
     browse: bool = False,
+    slo: Slo | None = None,
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM, and print its address; a taken port gives a free one.
 
@@ -48,7 +52,7 @@ def serve(
     user's browser is asked to open it.
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
-    app = create_app(trace, result)
+    app = create_app(trace, result, slo)
     from stepscope.app.web import listen  # noqa: PLC0415 - Flask comes with Dash
     from stepscope.app.web.safety.access import Access, guard  # noqa: PLC0415 - the same
 

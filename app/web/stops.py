@@ -58,7 +58,7 @@ def stand(loaded: LoadedTrace, view: View) -> Position:
         session.goto(seq=view.seq)
     elif view.ts is not None:
         session.position = session.moments.position(view.ts + loaded.origin)
-    elif view.rank is not None:
+    elif session.rank != loaded.session.rank:
         session.position = session.moments.position(_step_ns(loaded, view))
     elif loaded.steps:
         session.goto(step=loaded.steps[0] if view.step is None else view.step)

@@ -37,6 +37,8 @@ class View:
 
     `collapse` names what is otherwise than at first: collapsed, or expanded where it was collapsed.
 
+    `request` is the one whose page is open, that of `rank`.
+
     `stop` is what is looked for, `break` in an address, in the words of the prompt's `break`, and
     `value` what is drawn over the run, in those of its `value`.
     Who stands between steps stands behind the change `seq`, or at the time `ts`; `step` is then the
@@ -54,6 +56,7 @@ class View:
     stop: str | None = None
     value: str | None = None
     who: str | None = None
+    request: str | None = None
     mark: Range | None = None
     begun: int | None = None
     pin: tuple[int, ...] = ()
@@ -153,6 +156,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "stop": _text,
     "value": _text,
     "who": _text,
+    "request": _text,
     "mark": _range,
     "begun": _number,
     "pin": _numbers,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stepscope.app.cli.given import holds_slo
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 
@@ -43,9 +44,7 @@ MOST_WAITS = 12
                    "worst request comes first.")  # fmt: skip
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=0),
               help="The number of requests to print; 0 prints all.")  # fmt: skip
-@click.option("--slo", metavar="LIMITS", help="Say which requests meet these limits, how many a "
-              "second do (goodput), and what the others lost most time to: ttft, tpot and latency, "
-              "as in ttft=500ms,tpot=50ms.")  # fmt: skip
+@holds_slo
 @opens_traces
 def blame(
     path: Path,

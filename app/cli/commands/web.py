@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from stepscope.app.cli.given import holds_slo
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.app.web import panes
@@ -24,8 +25,11 @@ from stepscope.app.web import panes
     "--tab", type=click.Choice([tab.name for tab in panes.PANES]), default=panes.PANES[0].name,
     show_default=True, help="The pane below the timeline that the printed address opens.",
 )  # fmt: skip
+@holds_slo
 @opens_traces
-def web(trace: Path, host: str, port: int, tab: str, open_trace: OpenTrace) -> None:
+def web(
+    trace: Path, host: str, port: int, tab: str, slo: str | None, open_trace: OpenTrace
+) -> None:
     """Look at TRACE in the browser.
 
     The address bar holds the view, so that a link shows another person the same. Only this machine
@@ -33,11 +37,14 @@ def web(trace: Path, host: str, port: int, tab: str, open_trace: OpenTrace) -> N
     that is needed to open it. Ctrl-C stops the server.
     """
     from stepscope.analyzers.check.run import check
+    from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app import recent
     from stepscope.app.web.server import serve
 
+    asked = slo_of(slo) if slo is not None else None
     with progress() as report:
         opened = open_trace(trace, report)
         recent.opened(trace)
         result = check(opened, progress=report)
-    serve(opened, result, host, port, "" if tab == panes.PANES[0].name else f"?tab={tab}")
+    view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
+    serve(opened, result, host, port, view, slo=asked)

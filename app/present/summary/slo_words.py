@@ -18,7 +18,7 @@ from stepscope.app.present.blame_tables import WIDEST_NAME, row_name
 from stepscope.app.present.blocks import AtRequest, Block, Fact, Heading, Paragraph, Table, Tone
 from stepscope.app.units import count, duration
 
-MOST_MISSED = 20
+MOST_MISSED = 8
 MOST_CAUSES = 3
 NO_REQUESTS = "Of no request is a latency recorded, so no SLO can be judged."
 WHAT_RECORDS = {
@@ -74,7 +74,9 @@ def _goodput(judged: Judged) -> str:
 
 
 def _rate(rate: float | None) -> str:
-    return "—" if rate is None else f"{rate:,.3g} requests/s"
+    if rate is None:
+        return "—"
+    return f"{rate:,.0f} requests/s" if rate >= 100 else f"{rate:,.3g} requests/s"
 
 
 def _verdicts(judged: Judged) -> Iterator[Block]:

@@ -13,5 +13,6 @@ PAGES: tuple[Tab, ...] = (
     Tab("findings", "findings"),
     Tab("step", "step detail"),
     Tab("blame", "where each request's time went"),
+    Tab("request", "a request's life"),
 )
 """In the order of their tabs; the first is open first."""

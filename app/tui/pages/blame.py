@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from stepscope.analyzers.latency.blame import Blame, blame
+from stepscope.analyzers.latency.blame import Blame
 from stepscope.app.present.blame_bars import Bars
 from stepscope.app.present.blocks import Paragraph, Tone
 from stepscope.app.timeline import Hit
@@ -23,19 +23,18 @@ from stepscope.app.tui.pages.blame_rows import (
     request_blocks,
     total_blocks,
 )
-from stepscope.app.tui.pages.page import Opened
+from stepscope.app.tui.pages.page import Opened, Who
 from stepscope.app.tui.pages.table_page import TablePage, row_actions
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose, Shown
 from stepscope.app.tui.widgets.table import Table
 from stepscope.ingest.errors import StepscopeError
-from stepscope.ingest.trace import Trace
 
 KEYS = (
     *row_actions("request", "request"),
     *actions(
         ("sort", "s", "s", "sort by latency, by arrival, by time to first token", "sort"),
-        ("jump", "enter", "enter", "go to its arrival in the timeline", "go to it"),
+        ("jump", "enter", "enter", "show the request in full", "show it"),
     ),
     *SCROLLS,
 )
@@ -98,7 +97,7 @@ class BlamePage(TablePage):
         if self.opened is not opened:
             self.opened = opened
             self._say("adding up where each request's time went …")
-            self._split(opened.trace)
+            self._split(opened)
 
     def action_sort(self) -> None:
         """Sort by the next of the orders; the cursor goes to the top."""
@@ -106,17 +105,25 @@ class BlamePage(TablePage):
         self._fill()
 
     def action_jump(self) -> None:
-        """Go to the arrival of the request in the timeline."""
+        """Show the request in full; of a run that names none, go to where it begins."""
         row = self._row()
-        if row and self.opened:
-            rank, request, ts_ns = row["rank"], row["request"] or "", row["arrive_ns"]
-            lane = self.opened.view.timeline.lane_of_request(rank, request)
-            self.post_message(self.Visited(Hit("request", request, lane, ts_ns, ts_ns)))
+        if row and row["request"] is not None:
+            self.post_message(self.RequestChosen(row["rank"], row["request"]))
+        elif row:
+            self.post_message(
+                self.Visited(Hit("run", "", None, row["arrive_ns"], row["arrive_ns"]))
+            )
+
+    def asked(self, opened: Opened) -> Who | None:
+        """The request at the cursor."""
+        row = self._row()
+        is_named = row is not None and row["request"] is not None
+        return (row["rank"], row["request"]) if row and is_named else super().asked(opened)
 
     @work(thread=True)
-    def _split(self, trace: Trace) -> None:
+    def _split(self, opened: Opened) -> None:
         try:
-            blamed = blame(trace)
+            blamed = opened.blamed()
             self.post_message(self.Split(blamed, Bars(blamed)))
         except StepscopeError as error:
             self.post_message(self.Split(None, failure=str(error)))

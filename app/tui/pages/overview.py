@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 
 from stepscope.app.palette import COUNTER, DECODE, PREFILL, RECOMPUTE, STATES, WAITING
-from stepscope.app.present.blocks import Heading, Paragraph, Tone
+from stepscope.app.present.blocks import Fact, Heading, Paragraph, Tone
+from stepscope.app.present.summary.parts import Summary
+from stepscope.app.present.summary.summing import summary
 from stepscope.app.timeline import Composition
 from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.pages.overview_words import verdict
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.widgets.chart import Chart, Layer, Numbers
 from stepscope.app.tui.widgets.prose import Prose, Shown
+from stepscope.app.tui.widgets.small_charts import chart_lines
+from stepscope.ingest.errors import StepscopeError
 
 KEYS = (
     *actions(
@@ -36,34 +42,107 @@ class OverviewPage(Page):
     SCOPED_CSS = False
     DEFAULT_CSS = """
     OverviewPage { layout: horizontal; }
-    #charts { width: 1fr; height: 100%; }
+    #summed-up { width: 1fr; height: 100%; }
+    #charts { width: 100%; height: 2fr; }
     Chart { height: 1fr; min-height: 3; }
     #tokens { height: 2fr; }
+    #summary { width: 100%; height: 3fr; }
     #about { width: 50; height: 100%; border-left: solid $border; }
-    .-narrow #about { width: 40; }
+    .-narrow OverviewPage { layout: vertical; }
+    .-narrow #summed-up { width: 100%; height: auto; }
+    .-narrow #charts { height: 9; }
+    .-narrow #summary { display: none; }
+    .-narrow #about { width: 100%; height: 1fr; border-left: none; border-top: solid $border; }
     """
+
+    @dataclass
+    class SummedUp(Message):
+        """The trace was summed up, or it is said why not."""
+
+        summary: Summary | None
+        failure: str = ""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._composition: Composition | None = None
+        self._opened: Opened | None = None
+        self._summary: OverviewPage.SummedUp | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the charts and the words."""
-        with Vertical(id="charts"):
-            yield Chart("tokens", id="tokens")
-            yield Chart("requests", id="requests")
-            yield Chart("KV blocks", id="kv")
+        with Vertical(id="summed-up"):
+            with Vertical(id="charts"):
+                yield Chart("tokens", id="tokens")
+                yield Chart("requests", id="requests")
+                yield Chart("KV blocks", id="kv")
+            yield Prose(id="summary")
         yield Prose(id="about")
 
     def show(self, opened: Opened) -> None:
         """Show the charts once, the words as they come, and where the cursor is."""
         if self._composition is not opened.models.composition:
             self._draw(opened.models.composition)
-        about = opened.models.about
-        words = [*about.head, Heading("findings"), *_verdict(opened), *about.body]
-        self.query_one("#about", Prose).show(words)
+        if self._opened is not opened:
+            self._opened, self._summary = opened, None
+            self._sum_up(opened)
+        self._show_words(opened)
         for chart in self.query(Chart):
             chart.point_at(opened.step_index)
+
+    def _show_words(self, opened: Opened) -> None:
+        """Beside the summary where there is room for both, else around it."""
+        about, prose = opened.models.about, self.query_one("#about", Prose)
+        is_beside = self.query_one("#summary").display
+        summed_up = self.query_one("#summary", Prose) if is_beside else prose
+        summary = self._summed_up(summed_up.room)
+        if is_beside:
+            summed_up.show(summary, keep_place=True)
+        found = _verdict(opened)
+        if not is_beside:  # what was found comes first, and last which rules say nothing
+            silent = [each for each in found if isinstance(each, Fact)]
+            found = [*(each for each in found if each not in silent), *summary, *silent]
+        words = [*about.head, Heading("findings"), *found, *about.body]
+        prose.show(words, keep_place=True)
+
+    def _summed_up(self, width: int) -> list[Shown]:
+        if self._opened is None or self._summary is None:
+            return [Paragraph("Summing up …", Tone.MUTED)]
+        if self._summary.summary is None:
+            return [Paragraph(self._summary.failure)]
+        start_ns = self._opened.view.timeline.bounds[0]
+        shown: list[Shown] = []
+        for part in self._summary.summary.parts:
+            shown += part.blocks
+            for chart in part.charts:
+                shown += chart_lines(chart, width, start_ns)
+        return shown
+
+    @work(thread=True)
+    def _sum_up(self, opened: Opened) -> None:
+        try:
+            told = self.SummedUp(summary(opened.trace, opened.blamed(), opened.slo))
+        except StepscopeError as error:
+            told = self.SummedUp(None, str(error))
+        except Exception as error:
+            # A traceback over the screen would tell a user nothing.
+            what = f"cannot sum the trace up: {type(error).__name__}: {error}"
+            told = self.SummedUp(None, f"{what}; report this as a bug")
+        self.post_message(told)
+
+    def on_overview_page_summed_up(self, event: SummedUp) -> None:
+        """Show what it came to."""
+        event.stop()
+        self._summary = event
+        if self._opened:
+            self._show_words(self._opened)
+
+    def on_resize(self) -> None:
+        """Draw the charts of the summary at the new width, once it is laid out."""
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        if self._opened:
+            self._show_words(self._opened)
 
     def _draw(self, composition: Composition) -> None:
         self._composition = composition
@@ -90,6 +169,10 @@ class OverviewPage(Page):
             ("#kv", (used,)),
         ):
             self.query_one(chart).display = any(np.isfinite(values).any() for values in layers)
+        # Of a trace that tells nothing of its batches there is nothing to draw.
+        self.query_one("#charts").display = any(
+            np.isfinite(layer.values).any() for chart in self.query(Chart) for layer in chart.stack
+        )
 
     def action_column(self, by: int) -> None:
         """Move to the step that is drawn a cell to the left or right."""
@@ -100,8 +183,10 @@ class OverviewPage(Page):
             self._go_to(min(max(here + by * stride, 0), chart.num_steps - 1))
 
     def action_scroll(self, lines: int) -> None:
-        """Scroll the text."""
-        self.query_one("#about").scroll_relative(y=lines, animate=False)
+        """Scroll the summary, where it stands by itself, else all of the text."""
+        beside = self.query_one("#summary")
+        shown = beside if beside.display else self.query_one("#about")
+        shown.scroll_relative(y=lines, animate=False)
 
     def action_edge(self, index: int) -> None:
         """Move to the first or the last step."""

@@ -6,12 +6,15 @@ import importlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, ClassVar
 
 from textual.message import Message
 from textual.widget import Widget
 
 from stepscope.analyzers.check.run import CheckResult
+from stepscope.analyzers.latency.blame import Blame, blame
+from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.debug import Session
 from stepscope.app.present.tab import Tab
 from stepscope.app.timeline import Hit
@@ -21,13 +24,17 @@ from stepscope.app.tui.pages.loading import Models
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.ingest.trace import Trace
 
+Who = tuple[int, str]
+"""A request: its rank and its id."""
+
 
 @dataclass(slots=True)
 class Opened:
     """A trace and all that pages show of it, as far as threads have come.
 
     `session` and `result` are None until they are there; `failed` says why one never will be, by
-    what could not be done: "step through" or "check".
+    what could not be done: "step through" or "check". `slo` is what latencies are held against, and
+    `request` the one that was asked for last.
     """
 
     trace: Trace
@@ -36,6 +43,17 @@ class Opened:
     session: Session | None = None
     result: CheckResult | None = None
     failed: dict[str, str] = field(default_factory=dict)
+    slo: Slo | None = None
+    request: Who | None = None
+    _blamed: Blame | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def blamed(self) -> Blame:
+        """What each request's latency went to; the first who asks works it out, in a thread."""
+        with self._lock:
+            if self._blamed is None:
+                self._blamed = blame(self.trace)
+            return self._blamed
 
     @property
     def step_index(self) -> int | None:
@@ -67,6 +85,13 @@ class Page(Widget, can_focus=True):
         index: int
 
     @dataclass
+    class RequestChosen(Message):
+        """A request is to be shown in full."""
+
+        rank: int
+        request: str
+
+    @dataclass
     class Visited(Message):
         """Something with a place is to be shown in the timeline."""
 
@@ -93,6 +118,14 @@ class Page(Widget, can_focus=True):
         """Go by a step as only this page does; False where it goes as all do."""
         del by
         return False
+
+    def asked(self, opened: Opened) -> Who | None:
+        """The request that is in question here: that of the finding or span that is selected."""
+        view = opened.view
+        found = view.selection.finding
+        if found and found.request is not None:
+            return found.rank or 0, found.request
+        return None if view.lane is None else view.timeline.request_of(view.lane)
 
     def let_go(self) -> bool:
         """Let go of what is chosen on this page alone; False if there is nothing to let go of."""

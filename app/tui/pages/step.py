@@ -21,7 +21,7 @@ from stepscope.app.palette import HIT_GLYPH
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.navigator import Navigator
-from stepscope.app.tui.pages.page import Opened, Page
+from stepscope.app.tui.pages.page import Opened, Page, Who
 from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line, took
 from stepscope.app.tui.pages.step_keys import KEYS
 from stepscope.app.tui.pages.step_view import Stand, StepView, look_at_step
@@ -94,6 +94,11 @@ class StepPage(Page):
             steps = opened.models.composition
             self.stand = Stand(opened.trace, session, steps) if session else None
         return self.stand
+
+    def asked(self, opened: Opened) -> Who | None:
+        """The request that is followed, where there is one."""
+        rank = self.session.position.rank if self.session else 0
+        return (rank, self.request) if self.request is not None else super().asked(opened)
 
     def now_ns(self, opened: Opened) -> int:
         """Where the session stands: something happened there, maybe later than the cursor."""

@@ -14,7 +14,7 @@ _IN_TIME = actions(
     ("change(1)", "i", "i", "next change: a decision, an event, a block"),
     ("prove", "o", "o", "go to the row that proves why the request waits"),
     ("return", "b", "b", "go back to where that was asked"),
-    ("rank", "r", "r", "go over to the next rank, at the same moment"),
+    ("rank", "R", "R", "go over to the next rank, at the same moment"),
 )
 _ELSEWHERE = actions(
     ("move(1)", "j,down", "j", "next request", "request"),

@@ -141,7 +141,11 @@ class TimelinePage(Page):
         if self.state:
             lanes = self.query_one(Lanes)
             lanes.show(self.state)
-            lanes.reveal(self.state.row_of(self.state.lane))
+            own = self.state.lane
+            # Of a core, the whole group where there is room for it: its last row, then its first.
+            group = [] if own is None else self.state.timeline.group_of(own)
+            for lane in (*(each.id for each in (group[-1:] + group[:1])), own):
+                lanes.reveal(self.state.row_of(lane))
             self.query_one("#finding-list", Table).point_at(self.state.finding)
 
     def changed(self, *, reveal: bool = False) -> None:

@@ -39,6 +39,8 @@ from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.widths import fit, width_of, wrap
 
 LABEL_WIDTH = 14
+LEAST_WRAPPED = 24
+"""Cells that the last text of a table needs to go on below."""
 HEADS = (None, None)
 """The lines of a table above its rows."""
 
@@ -134,10 +136,32 @@ def _table(block: Table, width: int) -> Iterator[Pieces]:
     if block.title:
         yield from _heading(Heading(block.title), width)
     told = [*table_lines(replace(block, title="", is_ruled=True))]
+    heads = [*HEADS * bool(any(block.columns))]
     swatches = [row[0] if isinstance(row[0], Swatch) else None for row in block.rows]
-    for line, swatch in zip_longest(told, [*HEADS * bool(any(block.columns)), *swatches]):
+    actions = [*["" for _ in heads], *map(action_of, block.leads)]
+    for line, swatch, action in zip_longest(told, [*heads, *swatches], actions):
         mark = [] if swatch is None else [_mark(swatch)]
-        yield [*mark, Piece(fit(line, width)[len(mark) :], ink(TEXT, PANEL))]
+        first, *more = _with_last_wrapped(line, width)
+        yield [*mark, *_leading(first[len(mark) :], action or "")]
+        yield from ([Piece(each, ink(TEXT, PANEL), action or "")] for each in more)
+
+
+def _with_last_wrapped(line: str, width: int) -> list[str]:
+    """A line of a table; of one that is too wide, the last text goes on below where it began."""
+    start = line.rstrip().rfind("  ") + 2
+    if width_of(line) <= width or width - width_of(line[:start]) < LEAST_WRAPPED:
+        return [fit(line, width)]
+    indent = width_of(line[:start])
+    first, *more = wrap(line[start:].rstrip(), width - indent)
+    return [line[:start] + first, *(" " * indent + each for each in more)]
+
+
+def _leading(line: str, action: str) -> Iterator[Piece]:
+    """A line of a table; of one that leads somewhere, the first text looks like a link."""
+    end = line.find("  ", len(line) - len(line.lstrip())) if action else 0
+    name = line if end < 0 else line[:end]
+    yield from ([Piece(name, ink(ACCENT, PANEL), action)] if name else [])
+    yield Piece(line[len(name) :], ink(TEXT, PANEL), action)
 
 
 def _mark(swatch: Swatch) -> Piece:
@@ -192,17 +216,20 @@ def action_of(to: Target | None) -> str:
     """What a click on something that leads there runs."""
     match to:
         case RulePage(code):
-            return f"app.explain({code!r})"
+            action = f"app.explain({code!r})"
         case AtStep(step):
-            return f"app.at_step({step})"
+            action = f"app.at_step({step})"
         case AtChange(seq):
-            return f"focused.at_change({seq})"
+            action = f"app.at_change({seq})"
         case AtFinding(index):
-            return f"app.jump({index})"
+            action = f"app.jump({index})"
         case Follow(index):
-            return f"focused.follow({index})"
-        case AtRequest() | None:
-            return ""
+            action = f"focused.follow({index})"
+        case AtRequest(rank, request):
+            action = f"app.request({rank}, {request!r})"
+        case None:
+            action = ""
+    return action
 
 
 class Prose(Scrolling):

@@ -104,7 +104,8 @@ function reveal(id) {
   const row = rowOf(plan, id);
   if (!row) return;
   const room = height() - RULER - plan.pinnedHeight;
-  if (row.top < box().scrollTop || row.top + row.height > box().scrollTop + room)
+  const near = 2 * row.height; // of a core, the others of its group
+  if (row.top - near < box().scrollTop || row.top + row.height + near > box().scrollTop + room)
     box().scrollTop = Math.max(0, row.top - room / 2);
 }
 

@@ -14,5 +14,6 @@ PANES: tuple[Tab, ...] = (
     Tab("step", "step detail"),
     Tab("table", "the rows of the trace"),
     Tab("sql", "ask the tables a question", "SQL"),
+    Tab("request", "a request's life"),
 )
 """In the order of their tabs; the first is open where an address names none."""

@@ -41,7 +41,6 @@ PATTERNS = {
 
 def blame_pane(loaded: LoadedTrace, view: View) -> Component:
     """Totals by cause, a bar for each of the slowest requests, and what the trace left unsaid."""
-    del view
     blamed = loaded.blamed
     notes = [html.P(plain(note), className="controls muted") for note in blamed.notes]
     if blamed.requests.is_empty():
@@ -55,10 +54,24 @@ def blame_pane(loaded: LoadedTrace, view: View) -> Component:
         config=figures.LIVE,
         style={"height": f"{BAR_PX * len(rows) + FRAME_PX}px"},
     )
-    bars = html.Div([_legend(rows, of), chart], style={"flex": "1", "minWidth": "0"})
+    named = _requests(rows, view) if blamed.names_requests else []
+    bars = html.Div([_legend(rows, of), chart, *named], style={"flex": "1", "minWidth": "0"})
     return html.Div(
         [*notes, html.Div([bars, *components([totals_table(blamed)])], style=SIDE_BY_SIDE)]
     )
+
+
+def _requests(rows: list[dict[str, Any]], view: View) -> list[Component]:
+    """Links to the pages of the requests that have bars, in the order of these."""
+    links = [
+        html.A(
+            plain(row_name(row, WIDEST_NAME)),
+            href=view.link(tab="request", rank=row["rank"], request=row["request"]),
+            className="tag",
+        )
+        for row in rows
+    ]
+    return [html.Div([html.Span("in full:", className="muted"), *links], className="tags wide")]
 
 
 def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:

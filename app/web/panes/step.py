@@ -23,7 +23,7 @@ from stepscope.app.debug.commands.where_it_is import change_blocks
 from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.debug.shown.why_blocks import known_why, why_blocks
 from stepscope.app.debug.why import Chain
-from stepscope.app.present.blocks import Table
+from stepscope.app.present.blocks import AtRequest, Table
 from stepscope.app.present.where import of_rank, step_of, when
 from stepscope.app.printable import plain
 from stepscope.app.units import count
@@ -55,7 +55,7 @@ def step_pane(loaded: LoadedTrace, view: View) -> Component:
         value = value_of(loaded, view)
     asks = [*stops, *value_bar(view, value, position.ts_ns)]
     told = [html.Div(asks, className="controls asks"), *_told(loaded, found, value, position)]
-    why = [_why(chain, view)] if chain else []
+    why = [_why(chain, view, detail)] if chain else []
     place = (
         _controls(loaded, view, position, detail.after)
         if loaded.steps
@@ -139,11 +139,16 @@ def _changed(loaded: LoadedTrace, view: View, position: Position) -> list[Compon
     return [html.Div(components(lines), className="controls change")]
 
 
-def _why(chain: Chain, view: View) -> Component:
+def _why(chain: Chain, view: View, detail: StepDetail) -> Component:
     """Why who was asked about waits here; each link leads to the step of the row that proves it."""
     close = html.A("close", href=view.link(who=None), className="link")
     heading = html.H3(plain(f"why {chain.subject}"))
-    return html.Section([heading, *components(why_blocks(chain)), close], className="why")
+    more = [close]
+    if view.who in {*(detail.after.waiting or ()), *(detail.after.running or ())}:
+        href = view.link(tab="request", rank=detail.rank, request=view.who)
+        more.insert(0, html.A("its page", href=href, className="link"))
+    told = html.Div(more, className="links")
+    return html.Section([heading, *components(why_blocks(chain)), told], className="why")
 
 
 def _columns(detail: StepDetail) -> Component:
@@ -151,7 +156,7 @@ def _columns(detail: StepDetail) -> Component:
     held = list(_held(detail.after, detail.names))
     headings = {"batch": batch_heading(detail), "left out": left_out_heading(detail)}
     shown = [
-        _section(title, titled.get(title), *headings.get(title, (title, "")))
+        _section(_linked(titled.get(title), detail), *headings.get(title, (title, "")), title)
         for title in ORDER
         if title in titled or title in headings
     ]
@@ -160,7 +165,18 @@ def _columns(detail: StepDetail) -> Component:
     return html.Div(shown, className="columns")
 
 
-def _section(title: str, table: Table | None, heading: str, unsaid: str) -> Component:
+def _linked(table: Table | None, detail: StepDetail) -> Table | None:
+    """The batch with links to its requests' pages."""
+    if table is None or table.title != "batch":
+        return table
+    leads = tuple(
+        AtRequest(detail.rank, row["request"]) if row["request"] is not None else None
+        for row in detail.rows[: len(table.rows)]
+    )
+    return replace(table, leads=leads)
+
+
+def _section(table: Table | None, heading: str, unsaid: str, title: str) -> Component:
     """A table under its heading; `unsaid` is what the trace does not tell of it."""
     shown: list[Component] = [html.H3(heading, title=title)]
     if unsaid:

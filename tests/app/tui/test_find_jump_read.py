@@ -53,8 +53,10 @@ async def test_the_details_answer_what_why_and_how_to_fix() -> None:
         assert [said.index(part) for part in parts] == sorted(said.index(part) for part in parts)
         assert "held idle     13.0 µs" in said
         assert "admitted: group 1: AIC free, AIVs not consulted" in " ".join(said.split())
-        before_after = [line.split() for line in said.splitlines() if line.startswith("AIC")]
+        beside, group = said.split("STATE BEFORE · AFTER")[1].split("GROUP 1")
+        before_after = [line.split() for line in beside.splitlines() if line.startswith("AIC")]
         assert before_after == [["AIC", "idle", "qk_pv"]]
+        assert all(kind in group for kind in ("AIC", "AIV0", "AIV1"))
 
 
 async def test_from_the_table_of_findings_by_keyboard() -> None:

@@ -124,7 +124,7 @@ async def test_markup_in_a_name_is_not_obeyed() -> None:
 
 async def test_an_empty_trace_says_that_it_is_empty() -> None:
     said = {
-        "overview": "has no steps",
+        "overview": "has no rows",
         "timeline": "no steps, requests, cores",
         "findings": "Nothing was read",
         "step": "no steps",

@@ -9,7 +9,7 @@ from textual.widgets import ContentSwitcher
 
 from stepscope.analyzers.latency.blame import blame
 from stepscope.app.present.blocks import Paragraph
-from stepscope.app.tui.pages import blame as blame_page
+from stepscope.app.tui.pages import page as every_page
 from stepscope.app.tui.pages.blame import BlamePage
 from stepscope.app.tui.pages.blame_rows import total_blocks
 from stepscope.app.tui.widgets.prose import Prose
@@ -78,11 +78,15 @@ async def test_s_sorts_by_the_next_order_and_comes_round() -> None:
         assert orders == ["latency", "arrival", "time to first token", "latency"]
 
 
-async def test_enter_goes_to_the_arrival_of_the_request_in_the_timeline() -> None:
+async def test_enter_shows_the_request_and_enter_there_goes_to_its_arrival_in_the_timeline() -> (
+    None
+):
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "5", "s", "G")
         row = pilot.app.query_one(BlamePage)._row()
         assert row is not None
+        await press(pilot, "enter")
+        assert pilot.app.query_one(ContentSwitcher).current == "request"
         await press(pilot, "enter")
 
         state = state_of(pilot)
@@ -92,14 +96,14 @@ async def test_enter_goes_to_the_arrival_of_the_request_in_the_timeline() -> Non
         assert state.timeline.lanes[state.lane].label == "req-4"
 
 
-async def test_a_second_click_on_a_row_goes_there_too() -> None:
+async def test_a_second_click_on_a_row_shows_it_too() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "5")
         await pilot.click("#blamed", offset=(4, 2))
         await pilot.click("#blamed", offset=(4, 2))
         await press(pilot)
 
-        assert pilot.app.query_one(ContentSwitcher).current == "timeline"
+        assert pilot.app.query_one(ContentSwitcher).current == "request"
 
 
 async def test_a_profile_without_requests_is_blamed_as_a_whole(sample_traces: Path) -> None:
@@ -123,7 +127,7 @@ async def test_what_cannot_be_split_says_why(monkeypatch: pytest.MonkeyPatch) ->
     def fail(_: Trace) -> None:
         raise TraceError("the table is damaged", where="steps")
 
-    monkeypatch.setattr(blame_page, "blame", fail)
+    monkeypatch.setattr(every_page, "blame", fail)
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "5", "j", "enter", "s")
 

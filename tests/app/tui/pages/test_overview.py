@@ -6,7 +6,9 @@ from stepscope.app.tui.widgets.chart import AXIS_WIDTH, Chart
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.trace import Trace
+from tests.analyzers.summary.test_gpu_use import kernel
 from tests.app.tui.stage import (
+    NARROW,
     RESULT,
     STEP_NS,
     app_of,
@@ -18,6 +20,7 @@ from tests.app.tui.stage import (
     settle,
     state_of,
 )
+from tests.traces import trace_of
 
 
 async def test_it_says_in_words_what_the_trace_is_and_what_was_found() -> None:
@@ -66,3 +69,34 @@ async def test_charts_without_numbers_are_not_shown() -> None:
     bare = conflict_trace().steps.drop("kv_blocks_total").collect()
     async with opened(Trace.from_tables({"steps": bare}, Manifest("test")), RESULT) as pilot:
         assert not app_of(pilot).query_one("#kv").display
+
+
+async def test_a_profile_is_summed_up_where_there_are_no_batches_to_draw() -> None:
+    spans = [kernel("gemm", 0, 30), kernel("ncclAllReduce", 20, 20, "GPU 0 / stream 8")]
+    async with opened(trace_of(spans=spans), RESULT) as pilot:
+        assert not app_of(pilot).query_one("#charts").display
+        said = app_of(pilot).query_one("#summary", Prose).text
+        assert "exposed communication  10 ns   25.0%" in said
+        assert "TOP KERNELS AND COPIES" in said
+
+
+async def test_a_run_is_summed_up_below_its_batches() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        assert app_of(pilot).query_one("#charts").display
+        said = app_of(pilot).query_one("#summary", Prose).text
+        assert "Add --slo ttft=500ms,tpot=50ms" in said
+        assert "LATENCIES" in said
+        assert "GROUPS, THE LONGEST HELD FIRST" in said
+
+
+async def test_a_small_terminal_has_the_summary_between_what_was_found_and_the_rest() -> None:
+    async with opened(conflict_trace(), RESULT, NARROW) as pilot:
+        assert not app_of(pilot).query_one("#summary").display
+        said = app_of(pilot).query_one("#about", Prose).text
+        assert said.index("COR001") < said.index("LATENCIES") < said.index("12 STEPS")
+
+
+async def test_a_page_down_scrolls_the_summary() -> None:
+    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "J")
+        assert app_of(pilot).query_one("#summary").scroll_offset.y == 3

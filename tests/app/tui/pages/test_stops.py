@@ -104,13 +104,13 @@ async def test_another_rank_is_walked_by_its_own_steps_and_follows_by_time() -> 
         await press(pilot, "4", "G")
         assert "step 4 of 4 of rank 0" in step_bar(pilot)
 
-        await press(pilot, "r")
+        await press(pilot, "R")
         assert "step 2 of 2 of rank 1" in step_bar(pilot)
         await press(pilot, "left_square_bracket")  # back to where that step was formed
         assert "step 2 of 2 of rank 1 · 2.400 ms" in step_bar(pilot)
         await press(pilot, "left_square_bracket")
         assert "step 1 of 2 of rank 1 · 2.200 ms" in step_bar(pilot)
-        await press(pilot, "r")
+        await press(pilot, "R")
         assert "step 3 of 4 of rank 0 · 2.200 ms" in step_bar(pilot)
         await press(pilot, "left_square_bracket")
         assert "step 2 of 4 of rank 0" in step_bar(pilot)

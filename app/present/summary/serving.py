@@ -1,0 +1,131 @@
+"""Serving in short: latencies and how they are spread, the SLO, the queue and the KV cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepscope.analyzers.latency.blame import Blame
+from stepscope.analyzers.summary.distribution import Distribution, distribution
+from stepscope.analyzers.summary.latencies import gaps_ns, latencies
+from stepscope.analyzers.summary.load_over_time import OverTime, load_over_time
+from stepscope.analyzers.summary.slo import Slo, judged
+from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Table, Tone
+from stepscope.app.present.summary.parts import Histogram, Part, TimeLines
+from stepscope.app.present.summary.slo_words import slo_blocks
+from stepscope.app.units import count, duration, length
+from stepscope.ingest.derive.states import is_list_of_arrivals
+from stepscope.ingest.summary import lengths
+from stepscope.ingest.times import SECOND
+from stepscope.ingest.trace import Trace
+
+QUANTILES = ("p50", "p90", "p99", "max")
+OF = {
+    "ttft": ("TTFT", "the events `arrive` and `first-token` of requests"),
+    "gap": ("token gap", "the times of tokens, in the table `outputs`"),
+    "tpot": ("TPOT", "first tokens and ends, and tokens that do not come all at once"),
+    "latency": ("latency", "the events `arrive` and `finish` of requests"),
+}
+"""What each distribution is called, and what has to be recorded for it."""
+LOADS = {
+    "num_waiting": ("requests waiting", "the step's `num_waiting`, or requests' events"),
+    "num_running": ("requests running", "the step's `num_running`"),
+    "kv_usage": ("KV in use", "the step's `kv_blocks_free` and `kv_blocks_total`"),
+}
+NO_SLO = "Add --slo ttft=500ms,tpot=50ms to see goodput, who missed it, and why."
+
+
+def serving_parts(trace: Trace, blamed: Blame, slo: Slo | None) -> Iterator[Part]:
+    """What requests got; a trace that names none has only its load, if it tells that."""
+    if is_list_of_arrivals(trace):
+        yield Part(tuple(_arrivals(trace)))
+        return
+    if blamed.names_requests:
+        yield _slo_part(trace, blamed, slo)
+        yield _latencies(trace, blamed, slo)
+    if part := _load(trace, asked=blamed.names_requests):
+        yield part
+
+
+def _arrivals(trace: Trace) -> Iterator[Block]:
+    """A list of requests that nobody has served yet."""
+    known = trace.lifecycle.select("ts_ns").drop_nulls().collect()["ts_ns"].sort().to_list()
+    yield Heading("requests", "a list of arrivals: none was served, so none has a latency")
+    if not known:
+        return
+    lasted = known[-1] - known[0]
+    rate = f", {len(known) * SECOND / lasted:,.3g} a second" if lasted else ""
+    yield Fact("arrivals", (f"{count(len(known))} over {length(lasted)}{rate}",))
+    for name, told in lengths(trace).items():
+        if told:
+            each = f"{told.mean:,.1f} on average, {count(told.most)} at most"
+            yield Fact(name, (f"{count(told.total)} tokens, {each}",))
+
+
+def _slo_part(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
+    if slo is None:
+        return Part((Heading("SLO"), Paragraph(NO_SLO, Tone.MUTED)))
+    return Part(tuple(slo_blocks(judged(trace, blamed, slo))))
+
+
+def _latencies(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
+    told = latencies(trace, blamed)
+    spreads = {
+        "ttft": distribution(told["ttft_ns"]),
+        "gap": distribution(gaps_ns(trace)),
+        "tpot": distribution(told["tpot_ns"].round()),
+        "latency": distribution(told["latency_ns"]),
+    }
+    rows = [_spread(OF[name][0], each) for name, each in spreads.items()]
+    table = Table(("", "of", *QUANTILES), tuple(rows), to_right=QUANTILES)
+    missing = tuple(
+        Fact(title, (f"not known of any; it takes {recorded}",), Tone.MUTED)
+        for name, (title, recorded) in OF.items()
+        if spreads[name] is None
+    )
+    limits = slo.limits_ns if slo else {}
+    charts = [
+        Histogram(OF[name][0], each, limits.get(name))
+        for name, each in spreads.items()
+        if each is not None
+    ]
+    return Part((Heading("latencies"), table, *missing), tuple(charts))
+
+
+def _spread(name: str, told: Distribution | None) -> tuple[object, ...]:
+    if told is None:
+        return (name, 0, *(None for _ in QUANTILES))
+    return (name, told.num, *(duration(told.quantiles_ns[each]) for each in QUANTILES))
+
+
+def _load(trace: Trace, *, asked: bool) -> Part | None:
+    """Who waited and ran, and how full the KV was; nothing where nobody asks and nothing says."""
+    told = load_over_time(trace)
+    if not told and not asked:
+        return None
+    facts = [
+        Fact(title, (_of_lines(told[name], are_shares=name == "kv_usage"),))
+        if name in told
+        else Fact(title, (f"not recorded; it takes {recorded}",), Tone.MUTED)
+        for name, (title, recorded) in LOADS.items()
+    ]
+    charts = [
+        TimeLines(LOADS[name][0], lines, are_shares=name == "kv_usage")
+        for name, lines in told.items()
+        if any(len(line.ts_ns) > 1 for line in lines)
+    ]
+    return Part((Heading("load over time"), *facts), tuple(charts))
+
+
+def _of_lines(lines: tuple[OverTime, ...], *, are_shares: bool) -> str:
+    return "; ".join(
+        f"{f'rank {line.rank}: ' if len(lines) > 1 else ''}{_of_line(line, are_shares=are_shares)}"
+        for line in lines
+    )
+
+
+def _of_line(line: OverTime, *, are_shares: bool) -> str:
+    def said(value: float) -> str:
+        return f"{value:.1%}" if are_shares else count(value)
+
+    mean = "" if line.mean is None else f"{said(line.mean)} on average, "
+    return f"{mean}{said(line.most)} at most"

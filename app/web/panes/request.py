@@ -1,0 +1,74 @@
+"""The drawer's request: its life in true order, what it got, and why it waited each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dash import html
+from dash.development.base_component import Component
+
+from stepscope.app.present.inspected.request_page import request_blocks
+from stepscope.app.printable import plain
+from stepscope.app.units import count
+from stepscope.app.web.components import components
+from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.view import View
+
+MOST_NAMES = 400
+NONE = "This trace names no requests."
+Who = tuple[int, str]
+
+
+def request_pane(loaded: LoadedTrace, view: View) -> Component:
+    """The page of the request in question; where there is none, all of them to choose from."""
+    who = _asked(loaded, view)
+    if who is None:
+        return html.Div(list(_every(loaded, view)))
+    blocks = request_blocks(loaded.trace, loaded.blamed, who, loaded.origin, loaded.slo)
+    return html.Div(components(blocks, list(_ways(loaded, view, who))), className="request")
+
+
+def _asked(loaded: LoadedTrace, view: View) -> Who | None:
+    """The request that the address names, else that of the finding or lane that is selected."""
+    if view.request is not None:
+        usual = loaded.timeline.walked_rank or 0  # which an address does not spell
+        return usual if view.rank is None else view.rank, view.request
+    found = loaded.findings[view.finding] if view.finding else None
+    if found and found.request is not None:
+        return found.rank or 0, found.request
+    return loaded.timeline.request_of(view.point[0]) if view.point else None
+
+
+def _ways(loaded: LoadedTrace, view: View, who: Who) -> Iterator[Component]:
+    """To the request's lane, to why it waits where one stands, and to the other requests."""
+    lane = loaded.timeline.lane_of_request(*who)
+    first = None if lane is None else loaded.timeline.next_span(lane, loaded.origin - 1)
+    if lane is not None and first is not None:
+        there = max(first.start_ns - loaded.origin, 0)
+        yield html.A("show it on the timeline", href=view.link(sel=(lane, there)))
+    if loaded.steps:
+        yield html.A("why it waits, at a step", href=view.link(tab="step", who=who[1]))
+    others = view.link(tab="request", request=None, rank=None, sel=None, finding=None, at=None)
+    yield html.A("all requests", href=others)
+
+
+def _every(loaded: LoadedTrace, view: View) -> Iterator[Component]:
+    blamed = loaded.blamed
+    if not blamed.names_requests:
+        yield html.P(NONE, className="controls muted")
+        return
+    rows = blamed.requests.select("rank", "request").head(MOST_NAMES).rows()
+    ranks = blamed.requests["rank"].n_unique() > 1
+    links = [
+        html.A(
+            plain(f"{rank}:{request}" if ranks else request),
+            href=view.link(tab="request", rank=rank, request=request),
+            className="tag",
+        )
+        for rank, request in rows
+    ]
+    more = len(blamed.requests) - len(rows)
+    rest = (
+        [html.Span(f"and {count(more)} more: find one with /", className="muted")] if more else []
+    )
+    yield html.Div([*links, *rest], className="tags wide")

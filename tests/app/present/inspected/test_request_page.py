@@ -1,0 +1,91 @@
+"""A request's page tells its life in order, every wait with its reason, its tokens."""
+
+from __future__ import annotations
+
+from stepscope.analyzers.latency.blame import blame
+from stepscope.analyzers.summary.slo import slo_of
+from stepscope.app.present.blocks import AtChange, AtRequest, Block, Links, Table
+from stepscope.app.present.inspected.request_page import NOT_THERE, request_blocks
+from stepscope.app.present.plain_text import lines
+from stepscope.ingest.trace import Trace
+from tests.analyzers.rows import decision, event
+from tests.analyzers.summary.every_trace import opened
+from tests.traces import trace_of
+
+
+def page(trace: Trace, request: str, slo: str | None = None) -> list[Block]:
+    asked = slo_of(slo) if slo else None
+    return list(request_blocks(trace, blame(trace), (0, request), 0, asked))
+
+
+def text(trace: Trace, request: str, slo: str | None = None) -> str:
+    return "\n".join(lines(page(trace, request, slo), 14))
+
+
+def test_every_wait_has_its_recorded_reason_and_holder_which_leads_to_its_page() -> None:
+    trace = opened("sample_traces/fcfs-preemption-before.trace")
+
+    said = text(trace, "req-30")
+
+    assert "every wait" in said
+    assert "kv-block needs 2, 0 available, held by req-00" in said
+    (links,) = (each for each in page(trace, "req-30") if isinstance(each, Links))
+    assert links.choices[0].to == AtRequest(0, "req-00")
+
+
+def test_preemptions_and_what_was_computed_again_are_counted() -> None:
+    trace = opened("sample_traces/fcfs-preemption-before.trace")
+    again = trace.sql(
+        "select count(distinct step) as steps, sum(num_tokens) as tokens from batch_rows"
+        " where request = 'req-01' and is_recompute"
+    ).row(0)
+    times = trace.sql(
+        "select count(*) from lifecycle where request = 'req-01' and event = 'preempt'"
+    ).item()
+
+    said = text(trace, "req-01")
+
+    assert f"recomputed     {again[1]:,} tokens in {again[0]:,} steps" in said
+    assert f"preempted      {times:,} times" in said
+
+
+def test_each_moment_leads_to_the_change_where_changes_are_counted() -> None:
+    trace = opened("sample_traces/fcfs-preemption-before.trace")
+
+    *_, life = page(trace, "req-30")
+
+    assert isinstance(life, Table)
+    assert life.title == "its life, in the order of its changes"
+    assert life.leads
+    assert all(isinstance(each, AtChange) for each in life.leads)
+
+
+def test_the_slo_is_that_of_the_request_alone() -> None:
+    trace = opened("sample_traces/fcfs-preemption-before.trace")
+
+    assert "ttft   500 ms  5.30 s  missed" in text(trace, "req-30", "ttft=500ms,tpot=50ms")
+
+
+def test_what_was_not_recorded_is_not_known() -> None:
+    said = text(trace_of(lifecycle=[event("r", "arrive", 0), event("r", "admit", 5)]), "r")
+
+    assert "no first token was recorded" in said
+    assert "prompt not known, generated not known" in said
+    assert "still there when the trace ended" in said
+
+
+def test_of_a_request_that_is_not_there_it_says_so() -> None:
+    assert NOT_THERE in text(trace_of(lifecycle=[event("r", "arrive", 0)]), "other")
+
+
+def test_text_of_the_trace_steers_no_terminal() -> None:
+    evil = "\x1b[31mevil\n"
+    trace = trace_of(
+        lifecycle=[event(evil, "arrive", 0, cause=evil), event(evil, "finish", 9)],
+        decisions=[decision("request", evil, "deferred", 3, reason=evil, holder=evil)],
+    )
+
+    said = text(trace, evil)
+
+    assert "evil" in said
+    assert "\x1b" not in said
