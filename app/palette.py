@@ -51,6 +51,11 @@ STATES: tuple[State, ...] = (
     State("name 6", "#D55E00", "▓", "label"),
     State("name 7", "#CC79A7", "█", "label"),
     State("other names", "#8A8F98", "░", "label"),
+    State("gemm", "#7C9CF0", "█", "label"),
+    State("attention", "#E8A33D", "▓", "label"),
+    State("kernel", "#5FA777", "█", "label"),
+    State("communication", "#E0607E", "▓", "label"),
+    State("copy", "#A58FD8", "░", "label"),
 )
 (
     NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, FRONT_END,
@@ -58,12 +63,22 @@ STATES: tuple[State, ...] = (
     SPAN, _, _, _,
     NAME, _, _, _, _, _, _,
     OTHER_NAME,
+    GEMM, ATTENTION, KERNEL, COMMUNICATION, COPY,
 ) = range(len(STATES))  # fmt: skip
 UNKNOWN = SPAN
 """A step or block whose kind the trace does not say."""
+NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE, FRONT_END)
+"""States in which nothing is done: who waits or holds a core does nothing."""
 NUM_SPAN_SHADES = NAME - SPAN
 NAMED = range(NAME, OTHER_NAME)
 """The names that took most of a profile, by their share: the colours of Okabe and Ito."""
+OF_KINDS = {
+    "gemm": GEMM, "attention": ATTENTION, "kernel": KERNEL, "communication": COMMUNICATION,
+    "copy": COPY,
+}  # fmt: skip
+"""The state of what a device executed, by what it was for, where colours are by state."""
+IN_LEGEND = (*range(WAITING, COUNTER), *OF_KINDS.values())
+"""States that a legend names; names of spans have entries of their own."""
 CORES = {"AIC": "cube core", "AIV": "vector core", "MIX": "both at once"}
 """What the names of core groups stand for, wherever they are shown."""
 NAMES_OF_CORES = " · ".join(f"{name}: {meaning}" for name, meaning in CORES.items())

@@ -64,7 +64,15 @@ class AtRequest:
     request: str
 
 
-Target = RulePage | AtStep | AtChange | AtFinding | AtRequest | Follow
+@dataclass(frozen=True, slots=True)
+class AtSpan:
+    """Leads to the span that a lane shows at a time, in ns from the first moment of the trace."""
+
+    lane: int
+    since_ns: int
+
+
+Target = RulePage | AtStep | AtChange | AtFinding | AtRequest | AtSpan | Follow
 """Where something leads; a front leaves out what it has no place for."""
 
 

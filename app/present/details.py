@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.palette import FRONT_END, HELD, IDLE, PREEMPTED, SEVERITY_MARKS, STATES, WAITING
+from stepscope.app.palette import NOT_BUSY, SEVERITY_MARKS, STATES
 from stepscope.app.present.blocks import (
     AtRequest,
     AtStep,
@@ -30,15 +30,15 @@ from stepscope.app.present.facts import (
     whereabouts,
 )  # fmt: skip
 from stepscope.app.present.inspected.core_state import core_blocks, group_blocks
+from stepscope.app.present.spans.flow_words import flow_blocks, path_blocks
 from stepscope.app.present.where import lane_name, when
 from stepscope.app.timeline import Lane, SpanView, Sum, Timeline
-from stepscope.app.timeline.navigator import Selection
+from stepscope.app.timeline.area.selection import Selection
 from stepscope.app.units import count, duration, quantity
 from stepscope.ingest.trace import Trace
 
 MAX_REASONS = 3
 MAX_LANES = 40
-NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE, FRONT_END)
 
 
 def selection_blocks(selection: Selection, timeline: Timeline, trace: Trace) -> list[Block]:
@@ -47,13 +47,16 @@ def selection_blocks(selection: Selection, timeline: Timeline, trace: Trace) -> 
     Looks rows up in the trace, so a front calls it from a thread.
     """
     if selection.mark:
-        return list(range_blocks(*selection.mark, selection.section, timeline))
+        return list(range_blocks(*selection.mark, selection.lanes, timeline))
     if selection.finding:
         return list(finding_blocks(selection.finding, timeline, trace))
-    blocks = list(span_blocks(selection.span, timeline, trace)) if selection.span else []
-    if selection.point:
-        at_core = list(core_blocks(*selection.point, timeline, trace))
-        title = [Title(lane_name(timeline.lanes[selection.point[0]]))]
+    span, point = selection.span, selection.point
+    blocks: list[Block] = []
+    if span:
+        blocks = [*span_blocks(span, timeline, trace, with_path=selection.with_path)]
+    if point:
+        at_core = list(core_blocks(*point, timeline, trace))
+        title = [Title(lane_name(timeline.lanes[point[0]]))]
         blocks += [*([] if blocks or not at_core else title), *at_core]
     return blocks
 
@@ -82,8 +85,10 @@ def finding_blocks(found: Finding, timeline: Timeline, trace: Trace) -> Iterator
     yield Links(tuple(_links(found, timeline)))
 
 
-def span_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Block]:
-    """A span: what, where, when, and the whole row that it stands for."""
+def span_blocks(
+    span: SpanView, timeline: Timeline, trace: Trace, *, with_path: bool = False
+) -> Iterator[Block]:
+    """A span: what, where, when, what led to it, and the whole row that it stands for."""
     state = timeline.called(span.state)
     if span.ref[0] == "spans":
         state = timeline.row(span.ref).get("category") or "span"
@@ -94,6 +99,8 @@ def span_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Bl
     yield Fact("starts", (when(span.start_ns, timeline, 1),))
     yield Fact("ends", (when(span.end_ns, timeline, 1),))
     yield Fact("takes", (duration(span.end_ns - span.start_ns),))
+    yield from path_blocks(span, timeline) if with_path else ()
+    yield from flow_blocks(span, timeline, trace)
     yield Heading(f"{span.ref[0]} row {span.ref[1]:,}")
     yield from _facts(row_facts(span, timeline))
     if found := arguments(span, timeline):
@@ -104,20 +111,23 @@ def span_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Bl
 
 
 def range_blocks(
-    start_ns: int, end_ns: int, section: str | None, timeline: Timeline
+    start_ns: int, end_ns: int, lanes: Sequence[int], timeline: Timeline
 ) -> Iterator[Block]:
-    """A marked range: how long it is, and how busy the lanes of a section are in it."""
+    """A marked range: how long it is, and how busy some lanes are in it."""
     yield Title(f"{duration(end_ns - start_ns)} marked")
     yield Fact("from", (when(start_ns, timeline, 1),))
     yield Fact("to", (when(end_ns, timeline, 1),))
-    lanes = [lane for lane in timeline.lanes if lane.section == section and lane.kind != "counter"]
-    if end_ns <= start_ns or not lanes:
+    own = [timeline.lanes[lane] for lane in lanes if timeline.lanes[lane].kind != "counter"]
+    if end_ns <= start_ns or not own:
         return
     yield Heading("busy in it")
-    told = [(lane, timeline.sums(lane.id, start_ns, end_ns)) for lane in lanes]
+    told = [(lane, timeline.sums(lane.id, start_ns, end_ns)) for lane in own]
     told.sort(key=lambda each: -busy_ns(each[1]))
     for lane, sums in told[:MAX_LANES]:
         yield _lane_in_range(lane, sums, end_ns - start_ns)
+    yield Paragraph(
+        "Names, states and lengths are summed under Area; M sums other lanes.", Tone.MUTED
+    )
 
 
 def busy_ns(sums: Mapping[int, Sum]) -> int:

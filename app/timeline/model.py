@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from stepscope.app import palette
+from stepscope.app.timeline.area.cut_spans import Area
+from stepscope.app.timeline.area.span_names import SpanNames
+from stepscope.app.timeline.area.sums import AreaSums, sums_of
 from stepscope.app.timeline.find import Finder, Hit
+from stepscope.app.timeline.flows.flow import Flows
+from stepscope.app.timeline.flows.path import families
+from stepscope.app.timeline.flows.span_numbers import SpanNumbers
+from stepscope.app.timeline.flows.ties import Ties
 from stepscope.app.timeline.lane_rows import Row, outline
 from stepscope.app.timeline.lanes.bounds import bounds_of
-from stepscope.app.timeline.lanes.counters import Counter, Series, counters
-from stepscope.app.timeline.lanes.labels import STEP_OF_BATCH, Labels
-from stepscope.app.timeline.lanes.lane import TABLES, Ints, Lane, LaneName, LaneSpans
+from stepscope.app.timeline.lanes.counters import Series, counters
+from stepscope.app.timeline.lanes.laid_lanes import LaidLanes
+from stepscope.app.timeline.lanes.lane import Lane
 from stepscope.app.timeline.lanes.sections import laid_out
+from stepscope.app.timeline.lanes.span_views import SpanViews
 from stepscope.app.timeline.lanes.subjects import Places
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, PYTHON, STREAMS, lay_out_tracks
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
+from stepscope.app.timeline.profile.colouring import Colours, recoloured
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.app.timeline.profile.top_names import TopName
-from stepscope.app.timeline.span_index import Section, SpanIndex, Sum, in_sublanes, shown_edges
+from stepscope.app.timeline.span_index import SpanIndex, Sum, shown_edges
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
@@ -44,21 +54,47 @@ class Timeline:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self.bounds: tuple[int, int] = bounds_of(trace)
-        self.lanes: tuple[Lane, ...] = ()
-        self._names: list[LaneName] = []
-        self._sections: list[Section] = []
         tracks = lay_out_tracks(trace, self.bounds[1])
         self.top_names: tuple[TopName, ...] = tracks.top
+        self.share_of = tracks.share_of
+        self.colours: Colours = "name" if tracks.top else "state"
         self._called = tracks.called
+        self._first = self
+        laid = LaidLanes()
         for name, found in laid_out(trace, self.bounds[1], tracks):
-            self._add_section(name, found)
-        self._counters: dict[int, Counter] = {}
-        self._add_counters(counters(trace))
+            laid.add_section(name, found)
+        laid.add_counters(counters(trace))
+        self.lanes: tuple[Lane, ...] = tuple(laid.lanes)
+        self._names, self._sections, self._counters = laid.names, laid.sections, laid.counters
 
     @classmethod
     def of(cls, trace: Trace) -> Timeline:
         """Lay out the rows of a trace."""
         return cls(trace)
+
+    def coloured(self, by: Colours) -> Timeline:
+        """The same spans in colours by name or by state; itself where nothing goes by its name."""
+        if by == self.colours or not self.has_names:
+            return self
+        return self._first if by == self._first.colours else self._first._recoloured
+
+    @cached_property
+    def has_names(self) -> bool:
+        """Whether there are spans that can have a colour by their name."""
+        return bool(self._first.top_names) or self._trace.has("core_spans")
+
+    @cached_property
+    def _recoloured(self) -> Timeline:
+        other = copy(self)
+        other.colours = "state" if self.colours == "name" else "name"
+        sections, named = recoloured(self._trace, self._sections, self.colours)
+        other._sections, other.top_names = sections, named.top
+        other.share_of = named.share_of
+        plain = {state: name for state, name in self._called.items() if state < palette.NAME}
+        other._called = plain | {each.state: each.name for each in named.top}
+        for made in ("flows", "kinds", "_views"):
+            other.__dict__.pop(made, None)
+        return other
 
     @cached_property
     def outline(self) -> tuple[Row, ...]:
@@ -124,7 +160,7 @@ class Timeline:
             return []
         index, own = found
         first, last = index.visible(own, t0, t1)
-        return self._views(lane, index, range(first, min(last, first + limit)))
+        return self._views.of(lane, index, range(first, min(last, first + limit)))
 
     def sums(self, lane: int, t0: int, t1: int) -> dict[int, Sum]:
         """What each state took of [t0, t1) in a lane; empty for a counter."""
@@ -144,7 +180,7 @@ class Timeline:
         first = self.bounds[0] if t0 is None else t0
         last = self.bounds[1] if t1 is None else t1
         edges, shown = shown_edges(first, last, width)
-        return load_of(self._trace, self._sections, self._devices, edges).widened(shown)
+        return load_of(self._trace, self._first._sections, self._devices, edges).widened(shown)
 
     # ── one span ─────────────────────────────────────────────────────────────────────────────
 
@@ -229,41 +265,51 @@ class Timeline:
         return Places(self._trace, zip(self.lanes, self._names, strict=True))
 
     @cached_property
-    def _labels(self) -> Labels:
-        return Labels(self._trace)
+    def _views(self) -> SpanViews:
+        return SpanViews(self._trace, self.lanes)
 
-    # ── building ─────────────────────────────────────────────────────────────────────────────
+    def area(self, start_ns: int, end_ns: int, lanes: Sequence[int]) -> AreaSums:
+        """What some lanes add up to over [start_ns, end_ns); counters are none of them."""
+        spans = len(self.lanes) - len(self._counters)
+        own = tuple(sorted({lane for lane in lanes if lane < spans}))
+        return self._first._areas(Area(start_ns, end_ns, own))
 
-    def _add_section(self, section: str, found: LaneSpans) -> None:
-        if not found.names:
-            return
-        spans, num_sublanes = in_sublanes(found.spans, len(found.names))
-        first_lane = len(self.lanes)
-        kind = "steps" if section == "steps" else "spans"
-        self._add_lanes(section, kind, found.names, num_sublanes)
-        index = SpanIndex(spans, int(num_sublanes.sum()))
-        self._sections.append(Section(section, first_lane, index))
+    @cached_property
+    def _areas(self) -> Callable[[Area], AreaSums]:
+        heads = [family.start for family in self._families]
 
-    def _add_counters(self, found: tuple[Counter, ...]) -> None:
-        first_lane = len(self.lanes)
-        names = tuple(counter.name for counter in found)
-        self._add_lanes("counters", "counter", names, np.ones(len(names), np.int64))
-        self._counters = {first_lane + place: counter for place, counter in enumerate(found)}
+        def added_up(area: Area) -> AreaSums:
+            return sums_of(area, self._sections, self._span_names, heads)
 
-    def _add_lanes(
-        self, section: str, kind: str, names: tuple[LaneName, ...], num_sublanes: Ints
-    ) -> None:
-        named = [
-            (name, depth)
-            for name, count in zip(names, num_sublanes.tolist(), strict=True)
-            for depth in range(count)
-        ]
-        lane = len(self.lanes)
-        self.lanes += tuple(
-            Lane(lane + place, section, name.group, name.label, kind, name.rank, depth)
-            for place, (name, depth) in enumerate(named)
-        )
-        self._names += [name for name, _ in named]
+        return lru_cache(maxsize=4)(added_up)
+
+    @cached_property
+    def _span_names(self) -> SpanNames:
+        return SpanNames(self._trace)
+
+    def family(self, lane: int) -> tuple[int, ...]:
+        """A lane and its sub-lanes; a counter alone."""
+        return tuple(self._families[lane]) if lane < len(self._families) else (lane,)
+
+    @cached_property
+    def _families(self) -> tuple[range, ...]:
+        return families([lane.depth for lane in self.lanes if lane.kind != "counter"])
+
+    @cached_property
+    def _ties(self) -> Ties:
+        return Ties(self._trace, SpanNumbers(self._sections), self._places.lane)
+
+    @cached_property
+    def flows(self) -> Flows:
+        """What led to what: arrows between spans, and the path to one."""
+        numbers = SpanNumbers(self._sections)
+        ties = self._first._ties
+
+        def view(number: int) -> SpanView:
+            spot = numbers.spot(number)
+            return self._views.of(spot.lane, spot.index, range(spot.place, spot.place + 1))[0]
+
+        return Flows(numbers, ties, self._families, view)
 
     # ── looking up ───────────────────────────────────────────────────────────────────────────
 
@@ -287,30 +333,7 @@ class Timeline:
         place = int(np.searchsorted(index.start[first:last], ts_ns, side)) + shift
         if not 0 <= place < last - first:
             return None
-        return self._views(lane, index, range(first + place, first + place + 1))[0]
-
-    def _named_by(self, lane: int, table: str) -> str:
-        is_batch = table == "batch_rows" and self.lanes[lane].section == "steps"
-        return STEP_OF_BATCH if is_batch else table
-
-    def _views(self, lane: int, index: SpanIndex, places: range) -> list[SpanView]:
-        window = slice(places.start, places.stop)
-        tables, rows = index.table[window].tolist(), index.ref[window].tolist()
-        states = index.state[window].tolist()
-        labels = [""] * len(rows)
-        for code in set(tables):
-            own = [place for place, table in enumerate(tables) if table == code]
-            named = self._named_by(lane, TABLES[code])
-            names = self._labels.of(named, [rows[p] for p in own], [states[p] for p in own])
-            for place, name in zip(own, names, strict=True):
-                labels[place] = name
-        starts, ends = index.start[window].tolist(), index.end[window].tolist()
-        return [
-            SpanView(lane, start, end, state, label, (TABLES[table], row))
-            for start, end, state, label, table, row in zip(
-                starts, ends, states, labels, tables, rows, strict=True
-            )
-        ]
+        return self._views.of(lane, index, range(first + place, first + place + 1))[0]
 
     def _sample(self, lane: int, ts_ns: int) -> SpanView | None:
         counter = self._counters[lane]

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stepscope.app.timeline.area.which_lanes import next_lanes
+from stepscope.app.timeline.flows.walking import follow
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.timeline.viewport import PAN, ZOOM
+
+
+def widen_area(view: Navigator) -> None:
+    """Sum the mark over the section's lanes, then over the cursor's alone, then over all."""
+    view.marked_lanes = next_lanes(view.timeline, view.lane, view.marked_lanes)
+    view.pick = None
+
+
+def toggle_colours(view: Navigator) -> None:
+    """Colour by name what was coloured by state, or the other way round."""
+    view.timeline = view.timeline.coloured("state" if view.timeline.colours == "name" else "name")
+    if view.span:
+        view.span = view.timeline.at(view.span.lane, view.span.start_ns)
+
 
 MOVES: dict[str, Callable[[Navigator], object]] = {
     "zoom-in": lambda view: view.zoom(ZOOM),
@@ -18,6 +34,11 @@ MOVES: dict[str, Callable[[Navigator], object]] = {
     "previous-span": lambda view: view.step_span(-1),
     "focus": Navigator.centre_then_fit,
     "mark": Navigator.mark_here,
+    "widen-area": widen_area,
+    "preceding": lambda view: follow(view, -1),
+    "following": lambda view: follow(view, 1),
+    "path": Navigator.toggle_path,
+    "colours": toggle_colours,
     "pin": Navigator.toggle_pin,
     "collapse-section": Navigator.collapse_section,
     "collapse-group": Navigator.collapse_group,

@@ -9,26 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.timeline.area.selection import Pick, Selection
+from stepscope.app.timeline.area.which_lanes import area_lanes
 from stepscope.app.timeline.composition import Composition
 from stepscope.app.timeline.find import Hit
 from stepscope.app.timeline.lane_rows import Row, arranged, keys_over
 from stepscope.app.timeline.model import Timeline
 from stepscope.app.timeline.picture import SpanView
 from stepscope.app.timeline.viewport import Viewport
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What is selected, in the order in which it counts: a mark, a finding, a span, a point.
-
-    `point` is the lane and the time of the cursor, where it was put into a lane.
-    """
-
-    mark: tuple[int, int] | None = None
-    finding: Finding | None = None
-    span: SpanView | None = None
-    section: str | None = None
-    point: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -40,7 +28,8 @@ class Navigator:
 
     `findings` is None until the rules have run; `without_findings` says why none are shown. Without
     a `composition` there are no steps to walk. `hits_ns` is when a condition is met that is looked
-    for, sorted.
+    for, sorted. `marked_lanes` are those of the mark, none where they are the section's; `pick` is
+    the row of its sums whose spans are shown, `shows_path` that the path to the span is.
     """
 
     timeline: Timeline
@@ -53,6 +42,9 @@ class Navigator:
     cursor_ns: int = 0
     mark_from: int | None = None
     mark: tuple[int, int] | None = None
+    marked_lanes: tuple[int, ...] = ()
+    pick: Pick | None = None
+    shows_path: bool = False
     pins: list[int] = field(default_factory=list)
     collapsed: set[str] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
@@ -203,6 +195,16 @@ class Navigator:
         self.bring_into_view(found.start_ns)
         return True
 
+    def go_to(self, span: SpanView) -> None:
+        """Select a span and see to it that it shows, at the same zoom."""
+        self.expand_to(span.lane)
+        self.lane, self.span, self.finding, self.cursor_ns = span.lane, span, None, span.start_ns
+        self.bring_into_view(span.start_ns)
+
+    def toggle_path(self) -> None:
+        """Show the path that leads to the selected span, or no longer."""
+        self.shows_path = not self.shows_path
+
     def move_to(self, ts_ns: int) -> None:
         """Put the cursor at a time and see to it that it shows; nothing is selected any more."""
         self.cursor_ns = ts_ns
@@ -217,18 +219,22 @@ class Navigator:
         here = self.span.end_ns if self.span else self.cursor_ns
         self.set_mark(self.mark_from, here)
 
-    def set_mark(self, one_ns: int, other_ns: int) -> None:
-        """Mark the range between two times."""
+    def set_mark(self, one_ns: int, other_ns: int, lanes: Sequence[int] = ()) -> None:
+        """Mark the range between two times, on some lanes; without any, those of the section."""
         self.mark = (min(one_ns, other_ns), max(one_ns, other_ns))
-        self.mark_from = None
+        self.mark_from = self.pick = None
+        self.marked_lanes = tuple(sorted(set(lanes)))
 
     def clear(self) -> bool:
-        """Clear the mark, else the selection, else the filter; False when nothing is left."""
-        if self.mark or self.mark_from is not None:
+        """Clear what was picked, else the mark, the selection, the filter; False without any."""
+        if self.pick:
+            self.pick = None
+        elif self.mark or self.mark_from is not None:
             self.mark = self.mark_from = None
+            self.marked_lanes = ()
         elif self.span or self.finding is not None:
             self.span = self.finding = None
-            self.is_placed = False
+            self.shows_path = self.is_placed = False
         elif self.hidden:
             self.hidden = set()
         else:
@@ -241,7 +247,10 @@ class Navigator:
         found = self.findings[self.finding] if self.findings and self.finding is not None else None
         section = None if self.lane is None else self.timeline.lanes[self.lane].section
         point = (self.lane, self.cursor_ns) if self.is_placed and self.lane is not None else None
-        return Selection(self.mark, found, self.span, section, point)
+        lanes = area_lanes(self.timeline, self.lane, self.marked_lanes) if self.mark else ()
+        return Selection(
+            self.mark, found, self.span, section, lanes, self.shows_path, self.pick, point
+        )
 
     # ── steps, findings, hits ────────────────────────────────────────────────────────────────
 
@@ -285,6 +294,12 @@ class Navigator:
         """Frame something that was searched for, and select it."""
         self._go(hit.lane, hit.ts_ns)
         self.frame(hit.ts_ns, hit.end_ns)
+
+    def visit_span(self, lane: int, ts_ns: int) -> None:
+        """Frame the span that a lane shows at a time, and select it."""
+        self._go(lane, ts_ns)
+        if self.span:
+            self.frame(self.span.start_ns, self.span.end_ns)
 
     def _go(self, lane: int | None, ts_ns: int) -> None:
         self.span = self.finding = None

@@ -8,6 +8,7 @@ costs a search per pixel edge and nothing per span.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -75,6 +76,19 @@ class SpanIndex:
         if low < high and self.end[low] == t0 > self.start[low]:
             low += 1
         return low, max(low, high)
+
+    def began_by(self, lanes: Ints, times: Ints) -> Ints:
+        """Of each lane, how many spans from the section's first on had begun at its time."""
+        return self._starts.num_before(lanes, times[:, None] + 1)[:, 0]
+
+    def recoloured(self, state: Bytes) -> SpanIndex:
+        """The same spans in other states."""
+        other = copy(self)
+        other.state, other.kinds = state, np.unique(state)
+        other._totals = _running_totals(other)
+        other._column = np.zeros(256, np.int64)
+        other._column[other.kinds] = np.arange(len(other.kinds))
+        return other
 
     def pixels(self, lanes: Ints, edges: Ints, hidden: Collection[int] = ()) -> Pixels:
         """Picture of some lanes over pixels [edges[i], edges[i + 1]), each at least 1 ns wide.

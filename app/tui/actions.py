@@ -43,6 +43,8 @@ TEXTUAL = {
     "?": "question_mark",
     "[": "left_square_bracket",
     "]": "right_square_bracket",
+    "{": "left_curly_bracket",
+    "}": "right_curly_bracket",
     "ArrowDown": "down",
     "ArrowLeft": "left",
     "ArrowRight": "right",

@@ -206,6 +206,14 @@ class StepscopeApp(App[None]):
             page = self.query_one(StepPage)
             page.action_at_change(seq)
 
+    def action_at_span(self, lane: int, since_ns: int) -> None:
+        """Frame the span that a lane shows at a time from the first moment of the trace."""
+        if self.view:
+            since_ns += self.view.timeline.bounds[0]
+            self.view.visit_span(lane, since_ns)
+            self.action_page("timeline")
+            self.query_one(TimelinePage).reveal()
+
     def action_request(self, rank: int, request: str) -> None:
         """Show a request in full."""
         if self.opened:

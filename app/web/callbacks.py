@@ -14,6 +14,7 @@ from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
 from stepscope.app.web import figures, wire
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.panes.area import exported
 from stepscope.app.web.panes.details import about
 from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.resolve import resolve
@@ -84,6 +85,10 @@ def _answer_requests(app: Dash, loaded: LoadedTrace) -> None:
         if asked is None:
             return no_update
         return {**wire.picture(loaded, asked), "position": position(loaded, asked)}
+
+    @app.callback(Output("download", "data"), Input("export", "data"), prevent_initial_call=True)
+    def export(asked: dict[str, Any] | None) -> Any:
+        return no_update if asked is None else exported(loaded, str(asked["search"]))
 
     @app.callback(Output("hits", "children"), Input("find", "value"), prevent_initial_call=True)
     def find(text: str | None) -> Any:

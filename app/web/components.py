@@ -12,6 +12,7 @@ from dash.development.base_component import Component
 from stepscope.app.present.blocks import (
     AtChange,
     AtRequest,
+    AtSpan,
     AtStep,
     Block,
     Fact,
@@ -88,7 +89,9 @@ def _items(block: Items) -> Component:
 
 
 def _runs(block: Runs) -> Component:
-    return html.P([html.Span(plain(text), className=_class(tone)) for text, tone in block.parts])
+    told = [html.Span(plain(text), className=_class(tone)) for text, tone in block.parts]
+    href = _href(block.to) if block.to else ""
+    return html.P(html.A(told, href=href, className="line") if href else told)
 
 
 def _links(block: Links) -> Component:
@@ -172,6 +175,8 @@ def _href(to: Target) -> str:
             return View().link(tab="request", rank=rank, request=request)
         case AtChange(seq):
             return View().link(tab="step", seq=seq)
+        case AtSpan(lane, since_ns):
+            return View().link(sel=(lane, since_ns))
     return ""
 
 

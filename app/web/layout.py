@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from stepscope.app.palette import (
 )
 from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.printable import plain
-from stepscope.app.timeline import State
+from stepscope.app.timeline import State, Timeline
 from stepscope.app.web import figures, panes, wire
 from stepscope.app.web.legend import names_of, states_of
 from stepscope.app.web.loaded import LoadedTrace
@@ -32,6 +33,8 @@ from stepscope.app.widths import fit_middle
 
 LOAD_PIXELS = 1600
 LONGEST_CHIP = 18
+AT_FIRST = "at-first"
+"""The class of a chip that is there while colours are as at first."""
 MARK_PLACES = 400
 """Places along the minimap that can have a mark of a finding; each shows the worst."""
 
@@ -48,6 +51,7 @@ def layout(loaded: LoadedTrace) -> Component:
             html.Div(id="tip"),
             html.Div(html.Div(className="sheet", id="keys"), id="help", className="overlay"),
             html.Div(html.Div(className="sheet", id="rule"), id="explain", className="overlay"),
+            dcc.Download(id="download"),
             *_stores(loaded),
         ],
         id="page",
@@ -64,7 +68,8 @@ def colours() -> dict[str, str]:
 def _bar(loaded: LoadedTrace) -> Component:
     manifest = loaded.trace.manifest
     run = " · ".join(plain(part) for part in (manifest.scenario, manifest.variant) if part)
-    name, names = plain(loaded.trace.name), names_of(loaded.timeline)
+    name = plain(loaded.trace.name)
+    other = loaded.timeline.coloured("state" if loaded.timeline.colours == "name" else "name")
     return html.Header(
         [
             html.A(
@@ -86,11 +91,11 @@ def _bar(loaded: LoadedTrace) -> Component:
             ),
             html.Div(
                 [
-                    *(_chip(state) for state in states_of(loaded.timeline)),
-                    *(_name_chip(*each) for each in names),
+                    *_legend(loaded.timeline, AT_FIRST),
+                    *(_legend(other, "otherwise") if other is not loaded.timeline else ()),
                 ],
                 id="legend",
-                className="names" if names else "",
+                className="names" if loaded.timeline.top_names or other.top_names else "",
             ),
             html.Span(id="position"),
             html.Button(
@@ -102,28 +107,31 @@ def _bar(loaded: LoadedTrace) -> Component:
     )
 
 
-def _chip(state: State) -> Component:
+def _legend(timeline: Timeline, kind: str) -> Iterator[Component]:
+    """The states and the names that a timeline shows; `kind` is for the colours at first or not."""
+    yield from (_chip(state, kind) for state in states_of(timeline))
+    for state, name, share in names_of(timeline):
+        word = [fit_middle(name, LONGEST_CHIP), share]
+        yield _button(state, kind, "", word, f"{name}: {share} of {timeline.share_of}; click")
+
+
+def _chip(state: State, kind: str = AT_FIRST) -> Component:
     letter = state.glyph if state.glyph in "PD▼" else ""
+    return _button(state, kind, letter, [state.name], f"{state.name}{_meaning(state)}: click")
+
+
+def _button(state: State, kind: str, letter: str, words: list[str], says: str) -> Component:
+    """What stands for a state or a name, which hides its spans."""
     swatch = html.Span(letter, className=f"swatch {state.cue}", style={"--colour": state.colour})
+    named: dict[str, Any] = {"data-state": state.name}
+    word, *more = words
     return html.Button(
-        [swatch, html.Span(state.name, className="word")],
-        className="chip",
+        [swatch, html.Span(word, className="word"), *(html.Span(each) for each in more)],
+        className=f"chip {kind}",
         type="button",
-        title=f"{state.name}{_meaning(state)}: click to hide or show",
-        id=f"chip-{state.name}",
-    )
-
-
-def _name_chip(state: State, name: str, share: str) -> Component:
-    """A name that took much of a profile: its colour and share; the name where one points."""
-    swatch = html.Span("", className=f"swatch {state.cue}", style={"--colour": state.colour})
-    word = html.Span(fit_middle(name, LONGEST_CHIP), className="word")
-    return html.Button(
-        [swatch, word, html.Span(share)],
-        className="chip",
-        type="button",
-        title=f"{name}: {share} of what the GPU executed; click to hide or show",
-        id=f"chip-{state.name}",
+        title=f"{says} to hide or show",
+        id=f"{'chip' if kind == AT_FIRST else 'other-chip'}-{state.name}",
+        **named,
     )
 
 
@@ -220,5 +228,5 @@ def _stores(loaded: LoadedTrace) -> list[Component]:
     opened: dict[str, Any] = {"model": wire.model(loaded)}
     return [
         dcc.Store(id=name, data=opened.get(name))
-        for name in ("model", "address", "view", "filled", "ask", "picture")
+        for name in ("model", "address", "view", "filled", "ask", "picture", "export")
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.app.palette import COUNTER, STATES, State
+from stepscope.app.palette import IN_LEGEND, STATES, State
 from stepscope.app.timeline import Timeline
 
 
@@ -13,4 +13,4 @@ def names_of(timeline: Timeline) -> list[tuple[State, str, str]]:
 
 def states_of(timeline: Timeline) -> list[State]:
     """The states that spans come in, in the order of the palette; shades of tracks have no name."""
-    return [STATES[kind] for kind in sorted(timeline.kinds) if 0 < kind < COUNTER]
+    return [STATES[kind] for kind in IN_LEGEND if kind in timeline.kinds]

@@ -22,6 +22,7 @@ from stepscope.app.present.blame_bars import Bars
 from stepscope.app.present.summary.parts import Summary
 from stepscope.app.present.summary.summing import summary
 from stepscope.app.timeline import Composition, Timeline
+from stepscope.app.web.view import View
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 
@@ -93,6 +94,11 @@ class LoadedTrace:
     def collapsible(self) -> frozenset[str]:
         """What can be collapsed: sections, and groups by section and name."""
         return frozenset(row.key for row in self.timeline.outline if row.key)
+
+    def coloured(self, view: View) -> Timeline:
+        """The timeline in the colours that an address asks for."""
+        wants = view.colours or self.timeline.colours
+        return self.timeline.coloured("name" if wants == "name" else "state")
 
     def step_index(self, step: int | None) -> int | None:
         """Position of a step among the steps; None when there is no such step."""

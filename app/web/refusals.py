@@ -50,6 +50,13 @@ class Address(Struct):
     search: str
 
 
+class Exported(Struct):
+    """The address whose sums are wanted as a file; `asked` tells one time from another."""
+
+    search: str
+    asked: Finite
+
+
 class PictureQuery(Struct):
     """A picture that the page wants."""
 
@@ -58,6 +65,7 @@ class PictureQuery(Struct):
     width: Finite
     lanes: list[int]
     hide: list[str]
+    colours: str | None = None
 
 
 VALUES: Mapping[str, Any] = {
@@ -65,6 +73,7 @@ VALUES: Mapping[str, Any] = {
     "view.data": Address | None,
     "ask.data": PictureQuery | None,
     "find.value": str | None,
+    "export.data": Exported | None,
 }
 """What each input of a callback holds."""
 

@@ -13,8 +13,10 @@ from urllib.parse import parse_qs
 from stepscope.app.palette import STATES
 from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView, Viewport
+from stepscope.app.timeline.area.selection import Selection
+from stepscope.app.timeline.flows.outlines import outlines
 from stepscope.app.timeline.moves import MOVES
-from stepscope.app.timeline.navigator import Navigator, Selection
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.stops import go_by_step, go_to_hit, goes_to_hit, looked, stood
 from stepscope.app.web.view import LONGEST, Range, View
@@ -56,6 +58,9 @@ class Resolved:
             "collapse": sorted(_collapsed(loaded, view)),
             "mark": view.mark,
             "begun": view.begun,
+            "lanes": view.lanes,
+            "colours": loaded.coloured(view).colours,
+            "outlines": self._outlines(loaded),
             "finding": view.finding,
             "tab": view.tab,
             "hits": self._hits(loaded),
@@ -69,6 +74,14 @@ class Resolved:
         """Where the condition that is looked for is met, and which hit the view stands at."""
         found = looked(loaded, self.view)
         return None if found is None else {"told": found.told, "places": found.places}
+
+    def _outlines(self, loaded: LoadedTrace) -> list[tuple[int, int, int, str]]:
+        """What stands out beside the selection: lane, from when, until when, and why."""
+        found = outlines(self.selection, loaded.coloured(self.view))
+        return [
+            (each.lane, each.start_ns - loaded.origin, each.end_ns - loaded.origin, each.why)
+            for each in found
+        ]
 
     def _during(self, loaded: LoadedTrace) -> Range | None:
         """From when to when the step in question ran."""
@@ -135,6 +148,7 @@ def _sane(loaded: LoadedTrace, view: View) -> View:
         finding=view.finding if view.finding in loaded.findings else None,
         rank=_other_rank(loaded, view.rank),
         step=view.step if loaded.step_index(view.step) is not None else None,
+        lanes=tuple(lane for lane in view.lanes if lane < lanes),
         pin=tuple(lane for lane in view.pin if lane < lanes),
         hide=tuple(name for name in view.hide if name in states),
         collapse=tuple(key for key in view.collapse if key in loaded.collapsible),
@@ -158,12 +172,15 @@ def _navigator(loaded: LoadedTrace, view: View) -> Navigator:
     """The navigator as an address says: what was selected last counts, then the range."""
     origin = loaded.origin
     navigator = Navigator(
-        loaded.timeline,
+        loaded.coloured(view),
         loaded.result.findings,
         composition=loaded.composition,
         pins=list(view.pin),
         collapsed=set() if view.t else _collapsed(loaded, view),
         hidden={at for at, state in enumerate(STATES) if state.name in view.hide},
+        marked_lanes=view.lanes,
+        pick=view.pick,
+        shows_path=view.path is not None,
     )
     mark = view.mark and (view.mark[0] + origin, view.mark[1] + origin)
     navigator.mark = mark
@@ -208,6 +225,7 @@ def _resolved(
     """What a navigator looks at, as an address spells it."""
     origin = loaded.origin
     cursor = navigator.lane, max(0, navigator.cursor_ns - origin)
+    colours = navigator.timeline.colours
     point = (navigator.lane, cursor[1]) if navigator.lane is not None and is_somewhere else None
     navigator.is_placed = point is not None
     view = replace(
@@ -218,6 +236,10 @@ def _resolved(
         finding=None if navigator.finding is None else list(loaded.findings)[navigator.finding],
         mark=navigator.mark and (navigator.mark[0] - origin, navigator.mark[1] - origin),
         begun=None if navigator.mark_from is None else navigator.mark_from - origin,
+        lanes=navigator.marked_lanes,
+        pick=navigator.pick,
+        path=1 if navigator.shows_path else None,
+        colours=None if colours == loaded.timeline.colours else colours,
         pin=tuple(navigator.pins),
         hide=tuple(STATES[state].name for state in sorted(navigator.hidden)),
         collapse=tuple(sorted(navigator.collapsed ^ loaded.timeline.collapsed_at_first)),

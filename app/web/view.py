@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+from stepscope.app.timeline.area.selection import GROUPINGS, Pick
 from stepscope.app.web import panes
 from stepscope.ingest.schema import BY_NAME
 
@@ -21,6 +22,9 @@ LONGEST = 20_000
 """Characters of an address that are looked at."""
 LATEST = 2**53
 """Times beyond it (104 days) are not exact in a browser."""
+
+MOST_LANES = 100_000
+"""Lanes that an address can name."""
 
 Range = tuple[int, int]
 Point = tuple[int, int]
@@ -38,6 +42,9 @@ class View:
     `collapse` names what is otherwise than at first: collapsed, or expanded where it was collapsed.
 
     `request` is the one whose page is open, that of `rank`.
+    `lanes` are those of the mark, where they are not its section's; `by` is what it is summed by,
+    and `pick` the row of its sums whose spans are outlined. `path` is 1 where the path to the
+    selected span is shown, and `colours` is given where they are not as at first.
 
     `stop` is what is looked for, `break` in an address, in the words of the prompt's `break`, and
     `value` what is drawn over the run, in those of its `value`.
@@ -59,6 +66,11 @@ class View:
     request: str | None = None
     mark: Range | None = None
     begun: int | None = None
+    lanes: tuple[int, ...] = ()
+    by: str | None = None
+    pick: Pick | None = None
+    path: int | None = None
+    colours: str | None = None
     pin: tuple[int, ...] = ()
     hide: tuple[str, ...] = ()
     collapse: tuple[str, ...] = ()
@@ -127,6 +139,33 @@ def _point(text: str) -> Point | None:
     return None if numbers[0] is None or numbers[1] is None else (numbers[0], numbers[1])
 
 
+def _lanes(text: str) -> tuple[int, ...]:
+    """Lanes by their numbers, `3-7,9`, as far as there can be so many."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        low, high = _number(first), _number(last if dash else first)
+        if low is not None and high is not None and high - low + len(found) < MOST_LANES:
+            found += range(low, high + 1)
+    return tuple(sorted(set(found)))
+
+
+def _ranges(lanes: tuple[int, ...]) -> str:
+    """The lanes as `_lanes` reads them."""
+    spelled: list[list[int]] = []
+    for lane in lanes:
+        if spelled and lane == spelled[-1][-1] + 1:
+            spelled[-1][1:] = [lane]
+        else:
+            spelled.append([lane])
+    return ",".join("-".join(map(str, ends)) for ends in spelled)
+
+
+def _pick(text: str) -> Pick | None:
+    by, colon, name = text.partition(":")
+    return Pick(by, name) if colon and name and by in GROUPINGS else None
+
+
 def _numbers(text: str) -> tuple[int, ...]:
     numbers = (_number(part) for part in text.split(","))
     return tuple(dict.fromkeys(number for number in numbers if number is not None))
@@ -159,6 +198,11 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "request": _text,
     "mark": _range,
     "begun": _number,
+    "lanes": lambda text: _lanes(text) or None,
+    "by": _one_of(*GROUPINGS),
+    "pick": _pick,
+    "path": lambda text: 1 if text == "1" else None,
+    "colours": _one_of("name", "state"),
     "pin": _numbers,
     "hide": _names,
     "collapse": _names,
@@ -177,6 +221,8 @@ _WRITE: Mapping[str, Callable[[Any], str]] = {
     "sel": lambda point: f"{point[0]}@{point[1]}",
     "at": lambda point: f"{point[0]}@{point[1]}",
     "mark": lambda ends: f"{ends[0]}..{ends[1]}",
+    "lanes": _ranges,
+    "pick": lambda pick: f"{pick.by}:{pick.text}",
     "pin": lambda lanes: ",".join(map(str, lanes)),
     "hide": lambda names: ",".join(quote(name, safe="") for name in names),
     "collapse": lambda names: ",".join(quote(name, safe="") for name in names),

@@ -23,6 +23,7 @@ from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.section_states import states_in
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.view import View
 
 LISTED = 256
 """Spans of a lane that are sent one by one; a lane with more is sent as pixels."""
@@ -36,6 +37,7 @@ Json = dict[str, Any]
 def model(loaded: LoadedTrace) -> Json:
     """What stays the same for a page: lanes and their rows, states, findings, keys, factors."""
     told = notes(loaded)
+    other = loaded.timeline.coloured("state" if loaded.timeline.colours == "name" else "name")
     lanes = [
         {"id": lane.id, "section": lane.section, "group": lane.group, "kind": lane.kind,
          **_on_its_own(lane)}
@@ -52,11 +54,13 @@ def model(loaded: LoadedTrace) -> Json:
                 "cue": state.cue,
                 "ink": ink(state.colour),
                 "called": loaded.timeline.called(number),
+                "called_otherwise": other.called(number),
             }
             for number, state in enumerate(STATES)
         ],
         "findings": [_mark(loaded, key) for key in loaded.findings],
         "length": loaded.length,
+        "colours": loaded.timeline.colours,
         "collapsed": sorted(loaded.timeline.collapsed_at_first),
         "keymap": [asdict(key) for key in (*KEYMAP, *STOPS)],
         "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},
@@ -125,7 +129,7 @@ def _mark(loaded: LoadedTrace, key: str) -> Json:
 def picture(loaded: LoadedTrace, asked: Mapping[str, Any]) -> Json:
     """What some lanes show in a window: spans where they are few, pixels where they are many.
 
-    `asked` has t0 and t1 (any numbers; the answer covers whole ns), width, lanes and hide.
+    `asked` has t0 and t1 (any numbers; the answer covers whole ns), width, lanes, hide and colours.
     """
     t0, t1 = _window(loaded, asked)
     width = min(max(int(asked["width"]), 1), WIDEST)
@@ -133,16 +137,17 @@ def picture(loaded: LoadedTrace, asked: Mapping[str, Any]) -> Json:
     lanes = [lane for lane in asked["lanes"] if 0 <= lane < num_lanes][:MOST_LANES]
     hidden = [at for at, state in enumerate(STATES) if state.name in asked["hide"]]
     first, last = t0 + loaded.origin, t1 + loaded.origin
-    seen = loaded.timeline.query(first, last, width, lanes, hidden)
+    timeline = loaded.coloured(View(colours=asked.get("colours")))
+    seen = timeline.query(first, last, width, lanes, hidden)
     listed, dense, counters = [], [], []
     for row, lane in enumerate(lanes):
-        if series := loaded.timeline.series(lane, first, last, width):
+        if series := timeline.series(lane, first, last, width):
             line = {"low": series.low, "high": series.high, "unit": series.unit}
             counters.append({"lane": lane, "values": packed(series.values, "<f8"), **line})
             continue
         # A pixel counts at most one span that an earlier pixel has counted, too.
         many = int(seen.count[row].sum()) > width + LISTED
-        spans = [] if many else loaded.timeline.spans(lane, first, last, LISTED + 1)
+        spans = [] if many else timeline.spans(lane, first, last, LISTED + 1)
         if many or len(spans) > LISTED:
             dense.append(lane)
         else:

@@ -26,7 +26,8 @@ from stepscope.app.timeline.lanes.lane import (
     several_ranks,
     span_rows,
 )
-from stepscope.app.timeline.profile.top_names import TopName, state_by_name, top_names
+from stepscope.app.timeline.profile.colouring import by_category, names_that_took_most
+from stepscope.app.timeline.profile.top_names import TopName
 from stepscope.ingest.derive.launches import GPU_ANNOTATION, ON_DEVICE
 from stepscope.ingest.trace import Trace
 
@@ -56,11 +57,13 @@ KEY = ["rank", "track"]
 class Tracks:
     """Lanes by section, and the names that took most of what the device executed.
 
-    `called` says what each state stands for that spans are shown in: a name, or categories.
+    `share_of` says of what the names took their shares; empty where no span has a colour by its
+    name. `called` says what each state stands for that spans are shown in: a name, or categories.
     """
 
     sections: dict[str, LaneSpans]
     top: tuple[TopName, ...]
+    share_of: str
     called: dict[int, str]
 
 
@@ -83,12 +86,10 @@ def lay_out_tracks(trace: Trace, last_ns: int) -> Tracks:
         .collect()
     )
     categories = spans["category"].unique().sort().to_list()
-    shades = [palette.shade(category) for category in categories]
-    shade = pl.col("category").replace_strict(categories, shades, return_dtype=pl.UInt8)
-    named, top = _named(trace)
-    of_name = pl.Series("state", named["state"], pl.UInt8)
-    state = spans.select(state=shade)["state"]
-    row = pl.Series("row", np.searchsorted(spans["ref"].to_numpy(), named["ref"].to_numpy()))
+    named = names_that_took_most(trace)
+    of_name = pl.Series("state", named.states, pl.UInt8)
+    state = by_category(spans["category"])
+    row = pl.Series("row", np.searchsorted(spans["ref"].to_numpy(), named.rows))
     placed = spans.with_columns(state=state.scatter(row, of_name)).join(_sections(trace), on=KEY)
     section = pl.when(category=PYTHON_FUNCTION).then(pl.lit(PYTHON)).otherwise("section")
     by_section = placed.with_columns(section=section).partition_by("section", as_dict=True)
@@ -96,20 +97,7 @@ def lay_out_tracks(trace: Trace, last_ns: int) -> Tracks:
     sections = {
         name: _laid_out(by_section[name,], ranks, name) for name in SAYS if (name,) in by_section
     }
-    return Tracks(sections, top, _called(categories, top))
-
-
-def _named(trace: Trace) -> tuple[pl.DataFrame, tuple[TopName, ...]]:
-    """The rows that a device executed, each with the state of its name; and the names on top."""
-    ran = pl.col("category").str.to_lowercase().is_in(ON_DEVICE)
-    executed = placeable(trace, "spans", "track").filter(ran).select("ref", "name", "dur_ns")
-    found = executed.collect()
-    top = top_names(found)
-    states = state_by_name(found["name"].unique().to_list(), top)
-    state = pl.col("name").replace_strict(
-        list(states), list(states.values()), return_dtype=pl.UInt8
-    )
-    return found.select("ref", state=state), top
+    return Tracks(sections, named.top, named.share_of, _called(categories, named.top))
 
 
 def _called(categories: list[str], top: tuple[TopName, ...]) -> dict[int, str]:

@@ -14,5 +14,6 @@ PAGES: tuple[Tab, ...] = (
     Tab("step", "step detail"),
     Tab("blame", "where each request's time went"),
     Tab("request", "a request's life"),
+    Tab("area", "sums of the marked range"),
 )
 """In the order of their tabs; the first is open first."""

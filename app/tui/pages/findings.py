@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.timeline.navigator import Selection
+from stepscope.app.timeline.area.selection import Selection
 from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.pages.finding_rows import FindingRows
 from stepscope.app.tui.pages.page import Opened

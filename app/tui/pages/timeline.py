@@ -185,6 +185,10 @@ class TimelinePage(Page):
     def _fit(self) -> None:
         self.draw()
 
+    @on(Details.Outlined)
+    def _outline(self, event: Details.Outlined) -> None:
+        self.query_one(Lanes).outline(event.outlines)
+
     # ── mouse ────────────────────────────────────────────────────────────────────────────────
 
     @on(Lanes.Selected)
@@ -201,7 +205,7 @@ class TimelinePage(Page):
 
     @on(Lanes.Marked)
     def _mark(self, event: Lanes.Marked) -> None:
-        self._change(lambda state: state.set_mark(event.one_ns, event.other_ns))
+        self._change(lambda state: state.set_mark(event.one_ns, event.other_ns, event.lanes))
 
     @on(Lanes.Collapsed)
     def _collapse(self, event: Lanes.Collapsed) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual import events
@@ -10,6 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from stepscope.app.timeline import Viewport
+from stepscope.app.timeline.flows.outlines import Outline
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.timeline.viewport import WHEEL
 from stepscope.app.tui.ink import BACKGROUND, TEXT, ink
@@ -47,6 +49,7 @@ class Lanes(Scrolling):
 
         one_ns: int
         other_ns: int
+        lanes: tuple[int, ...] = ()
 
     @dataclass
     class Collapsed(Message):
@@ -64,6 +67,7 @@ class Lanes(Scrolling):
         self._drag: tuple[events.MouseDown, Viewport] | None = None
         self._moved = False
         self._widest = 0
+        self._outlines: Sequence[Outline] = ()
 
     def show(self, state: Navigator) -> None:
         """Draw a state."""
@@ -73,6 +77,12 @@ class Lanes(Scrolling):
             self._widest = max((name_width(lane) for lane in state.timeline.lanes), default=0)
         self.state = state
         self.refresh()
+
+    def outline(self, outlines: Sequence[Outline]) -> None:
+        """Mark what belongs to the selection."""
+        if outlines != self._outlines:
+            self._outlines = outlines
+            self.refresh()
 
     def reveal(self, row: int | None) -> None:
         """Scroll so that a row shows, with what stands around it."""
@@ -116,7 +126,7 @@ class Lanes(Scrolling):
         )
         if self._painting is None or not self._painting.shown.is_same(shown):
             self._painting = Painting.of(shown)
-        return LanePainter(state, self._painting).strip(top + y)
+        return LanePainter(state, self._painting, self._outlines).strip(top + y)
 
     # ── mouse ────────────────────────────────────────────────────────────────────────────────
 
@@ -137,9 +147,17 @@ class Lanes(Scrolling):
         self._moved = True
         plot = Plot(self.plot.left, self.plot.width, viewport)
         if began.shift:
-            self.post_message(self.Marked(plot.time(began.x), plot.time(event.x)))
+            lanes = self._lanes_between(began.y, event.y)
+            self.post_message(self.Marked(plot.time(began.x), plot.time(event.x), lanes))
         else:
             self.post_message(self.Dragged(viewport.pan((began.x - event.x) / plot.width)))
+
+    def _lanes_between(self, one: int, other: int) -> tuple[int, ...]:
+        """The lanes of the rows between two lines of the screen."""
+        assert self.state is not None
+        top, first, last = self.scroll_offset.y, min(one, other), max(one, other)
+        rows = self.state.rows[max(top + first, 0) : max(top + last + 1, 0)]
+        return tuple(lane.id for row in rows for lane in row.lanes)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
         """Select what was clicked, unless the mouse was dragged."""

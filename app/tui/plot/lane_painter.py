@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from rich.style import Style
 from textual.strip import Strip
 
 from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
+from stepscope.app.timeline.flows.outlines import Outline
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, SAYS, STREAMS
 from stepscope.app.timeline.navigator import Navigator
@@ -35,6 +37,9 @@ from stepscope.app.tui.plot.span_bars import (
 )
 from stepscope.app.widths import fit, fit_middle, width_of
 
+UNDERLINED = Style(underline=True, bold=True)
+TIED = {"preceding": "◂", "following": "▸"}
+"""What stands where a span begins that led to the selected one, or that it led to."""
 MARK = blend(ACCENT, BACKGROUND, 0.22)
 NOTHING = "This trace has no steps, requests, cores, spans or counters to draw."
 ABOUT = {
@@ -61,7 +66,8 @@ class Shown:
     def is_same(self, other: Shown) -> bool:
         """Tell whether the same picture would come out; rows are replaced, never changed."""
         return (
-            self.rows is other.rows
+            self.timeline is other.timeline
+            and self.rows is other.rows
             and (self.top, self.height) == (other.top, other.height)
             and (self.plot, self.hidden) == (other.plot, other.hidden)
         )
@@ -91,6 +97,7 @@ class LanePainter:
 
     state: Navigator
     painting: Painting
+    outlines: Sequence[Outline] = ()
 
     @property
     def plot(self) -> Plot:
@@ -136,7 +143,8 @@ class LanePainter:
         else:
             self._paint_name(line, row, lane, index, surface)
             self._paint_picture(line, lane, surface)
-        self._paint_mark(line)
+        self._paint_mark(line, row)
+        self._paint_outlines(line, row, surface)
         self._paint_cursor(line, surface)
         span = self.state.span
         if span and span.lane == lane.id and row.kind == "lane":
@@ -199,7 +207,23 @@ class LanePainter:
         state = self.painting.picture.state[places][busiest, cells]
         paint_density(line, self.plot, state, density[busiest, cells], surface)
 
-    def _paint_mark(self, line: Line) -> None:
+    def _paint_outlines(self, line: Line, row: Row, surface: str) -> None:
+        """Mark where arrows come from and lead to, and underline the path and what was picked."""
+        lanes = {lane.id for lane in row.lanes}
+        for each in self.outlines:
+            start, end = self.plot.cell(each.start_ns), self.plot.cell(each.end_ns)
+            if each.lane not in lanes or end < self.plot.left or start >= self.plot.right:
+                continue
+            first, last = self.plot.clip(start), max(self.plot.clip(end), self.plot.clip(start) + 1)
+            if each.why in ("path", "picked"):
+                line.restyle(first, min(last, self.plot.right), UNDERLINED)
+            elif each.why in TIED and first < self.plot.right:
+                line.put(first, TIED[each.why], ink(ACCENT, surface, bold=True))
+
+    def _paint_mark(self, line: Line, row: Row) -> None:
+        marked = self.state.marked_lanes
+        if marked and not any(lane.id in marked for lane in row.lanes):
+            return
         if self.state.mark:
             start, end = (self.plot.clip(self.plot.cell(at)) for at in self.state.mark)
             line.restyle(start, max(end, start + 1), on(MARK))

@@ -22,7 +22,7 @@ MOUSE = (
     ("finding", "click it to go there, in the list or on the map"),
     ("wheel", "zoom where the mouse is; over the names: scroll"),
     ("shift wheel", "pan"),
-    ("drag", "pan; on the ruler or with shift: mark a range"),
+    ("drag", "pan; with shift: mark a range of the lanes; on the ruler: a range"),
     ("map", "click or drag to look there"),
     ("legend", "click a state to hide it, again to show it"),
     ("section", "click its header, or that of a group, to collapse it"),

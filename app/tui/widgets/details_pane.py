@@ -11,7 +11,8 @@ from textual.message import Message
 from stepscope.app.present.blocks import Block, Paragraph, Title, Tone
 from stepscope.app.present.details import selection_blocks
 from stepscope.app.timeline import Timeline
-from stepscope.app.timeline.navigator import Selection
+from stepscope.app.timeline.area.selection import Selection
+from stepscope.app.timeline.flows.outlines import Outline, outlines
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
@@ -28,6 +29,12 @@ class Details(Prose):
 
         blocks: Sequence[Block]
 
+    @dataclass
+    class Outlined(Message):
+        """What belongs to a selection on the lanes was looked up."""
+
+        outlines: Sequence[Outline]
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._latest: Latest[Query] = Latest(self._describe)
@@ -39,6 +46,8 @@ class Details(Prose):
     @work(thread=True)
     def _describe(self, query: Query) -> None:
         self.post_message(self.Described(selection_blocks(*query) or [*_nothing()]))
+        selection, timeline, _ = query
+        self.post_message(self.Outlined(outlines(selection, timeline)))
 
     def on_details_described(self, event: Described) -> None:
         """Show what was found, unless something else is wanted by now."""

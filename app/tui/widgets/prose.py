@@ -15,6 +15,7 @@ from stepscope.app.present.blocks import (
     AtChange,
     AtFinding,
     AtRequest,
+    AtSpan,
     AtStep,
     Block,
     Fact,
@@ -214,6 +215,7 @@ def _link(link: Link) -> Iterator[Piece]:
 
 def action_of(to: Target | None) -> str:
     """What a click on something that leads there runs."""
+    action = ""
     match to:
         case RulePage(code):
             action = f"app.explain({code!r})"
@@ -227,6 +229,8 @@ def action_of(to: Target | None) -> str:
             action = f"focused.follow({index})"
         case AtRequest(rank, request):
             action = f"app.request({rank}, {request!r})"
+        case AtSpan(lane, since_ns):
+            action = f"app.at_span({lane}, {since_ns})"
         case None:
             action = ""
     return action

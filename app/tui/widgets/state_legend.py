@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepscope.app.palette import COUNTER, STATES
+from stepscope.app.palette import IN_LEGEND, STATES
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.plot.span_bars import fill_of
@@ -16,7 +16,7 @@ LONGEST = 18
 
 def legend(view: Navigator) -> list[Piece]:
     """A sample of each state and its name; struck out when it is hidden."""
-    shown = [kind for kind in sorted(view.timeline.kinds) if 0 < kind < COUNTER]
+    shown = [kind for kind in IN_LEGEND if kind in view.timeline.kinds]
     states = [piece for kind in shown for piece in _entry(kind, kind in view.hidden)]
     return [*states, *_names(view)]
 

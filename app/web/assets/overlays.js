@@ -1,4 +1,5 @@
-/* What lies over the rows of a frame: selection, findings, ruler, the step in question, mark, cursor. */
+/* What lies over the rows of a frame: selection, arrows, findings, ruler, the step in question, mark, cursor. */
+import { paintFlows } from "./flows.js";
 import { duration, moment } from "./scale.js";
 /** @import { Frame, Pen, Placed, Ticks } from "./types.js" */
 
@@ -11,6 +12,7 @@ const GLYPHS = { error: "✖", warning: "▲", info: "●" };
  * @param {Ticks} marks
  */
 export function paintOver(ctx, frame, marks) {
+  paintFlows(ctx, frame, RULER);
   selected(ctx, frame);
   findings(ctx, frame);
   ruler(ctx, frame, marks);
@@ -103,7 +105,7 @@ function bracket(ctx, from, to, { row, y }, glyph, colours) {
  * @param {Pen} ctx
  * @param {Frame} frame
  */
-function marked(ctx, { view, sketched, colours, xOf, height }) {
+function marked(ctx, { view, sketched, dragged, placed, colours, xOf, height }) {
   ctx.fillStyle = colours.accent;
   if (view.begun !== null) ctx.fillRect(Math.round(xOf(view.begun)), RULER - 3, 1, height);
   const range = sketched || view.mark;
@@ -111,7 +113,10 @@ function marked(ctx, { view, sketched, colours, xOf, height }) {
   const [from, to] = [Math.min(...range), Math.max(...range)];
   const [left, right] = [xOf(from), xOf(to)];
   ctx.fillStyle = `${colours.accent}1f`;
-  ctx.fillRect(left, RULER, right - left, height);
+  const lanes = sketched ? dragged : view.lanes;
+  if (!lanes.length) ctx.fillRect(left, RULER, right - left, height);
+  for (const { row, y } of placed)
+    if (row.lanes.some((lane) => lanes.includes(lane))) ctx.fillRect(left, Math.max(RULER, y), right - left, row.height);
   ctx.fillStyle = colours.accent;
   ctx.fillRect(left, RULER - 3, Math.max(1, right - left), 2);
   for (const x of [left, right]) ctx.fillRect(Math.round(x), RULER - 3, 1, height);

@@ -10,7 +10,7 @@ import * as stops from "./stops.js";
 /** @import { Answer, Model, View } from "./types.js" */
 
 /** @param {Element} chip */
-const stateOf = (chip) => chip.id.replace("chip-", "");
+const stateOf = (chip) => /** @type {HTMLElement} */ (chip).dataset.state || "";
 
 /** @param {Model} model */
 function open(model) {
@@ -24,6 +24,7 @@ function receive(view) {
   if (!view) return;
   address.receive(view);
   stage.adopt(view);
+  byId("page").classList.toggle("other-colours", stage.otherColours());
   for (const tab of document.querySelectorAll(".leaf")) tab.classList.toggle("on", tab.id === `tab-${view.tab}`);
   for (const chip of document.querySelectorAll(".chip")) chip.classList.toggle("off", view.hide.includes(stateOf(chip)));
   byId("explain").classList.toggle("open", new URLSearchParams(view.search).has("explain"));
@@ -37,7 +38,7 @@ function fillHelp(told) {
     shown.append(...names.flatMap((key) => [element("kbd", "", key.replace("Arrow", "").replace("Escape", "Esc")), " "]));
     list.append(shown, element("dd", "", what));
   }
-  const mouse = "Drag moves, wheel zooms, shift and wheel pans, shift and drag marks, click selects, double click fits.";
+  const mouse = "Drag moves, wheel zooms, shift and wheel pans, shift and drag marks lanes over a range, click selects, double click fits.";
   byId("keys").replaceChildren(element("h2", "", "Keys"), list, element("p", "muted", mouse));
 }
 
@@ -58,6 +59,11 @@ function place(clicked) {
 
 const runQuery = () =>
   address.navigate({ tab: "sql", sql: /** @type {HTMLTextAreaElement} */ (byId("sql")).value });
+
+function exportArea() {
+  address.flush();
+  setProps("export", { data: { search: location.search, asked: performance.now() } });
+}
 
 /** Only a page of this machine, or one that came encrypted, may write to the clipboard.
  * @param {Element} button */
@@ -82,6 +88,7 @@ addEventListener("click", (event) => {
   if (target.closest("#lower")) byId("page").classList.toggle("low");
   if (copy) copyLink(copy);
   if (target.closest("#run")) runQuery();
+  if (target.closest("#export-area")) exportArea();
   if (target.closest(".hit") || !target.closest("#search")) closeSearch();
 });
 

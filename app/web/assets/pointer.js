@@ -12,8 +12,8 @@ const STILL = 4; // pixels that a click may move
  * @property {(x: number) => number} timeAt
  * @property {(x: number, y: number) => {lane: Lane | null, row: Laid | null, t: number}} at
  * @property {(x: number | null, y?: number) => void} point
- * @property {(ends: [number, number] | null) => void} sketch
- * @property {(ends: [number, number]) => void} mark
+ * @property {(ends: [number, number] | null, heights?: [number, number]) => void} sketch
+ * @property {(ends: [number, number], heights: [number, number]) => void} mark
  * @property {(lane: number, t: number) => void} select
  * @property {(key: string) => void} collapse
  * @property {(t0: number) => void} slide
@@ -51,7 +51,7 @@ export function attach(canvas, stage, acts) {
     held.moved ||= Math.hypot(x - held.x, y - held.y) > STILL;
     if (!held.moved) return undefined;
     acts.point(null);
-    if (held.marks) return acts.sketch([held.from, acts.timeAt(x)]);
+    if (held.marks) return acts.sketch([held.from, acts.timeAt(x)], [held.y, y]);
     canvas.classList.add("dragging");
     acts.slide(held.range.t0 + ((held.x - x) / acts.width()) * (held.range.t1 - held.range.t0));
     stage.scrollTop = held.top + held.y - y;
@@ -66,7 +66,7 @@ export function attach(canvas, stage, acts) {
     if (!was) return;
     if (was.moved && was.marks) {
       acts.sketch(null);
-      acts.mark([was.from, acts.timeAt(x)]);
+      acts.mark([was.from, acts.timeAt(x)], [was.y, y]);
     } else if (!was.moved) {
       const { lane, row, t } = acts.at(x, y);
       if (lane) acts.select(lane.id, t);

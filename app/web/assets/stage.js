@@ -24,6 +24,7 @@ const COLOURS = ["background", "panel", "raised", "border", "text", "muted", "ac
 const NO_VIEW = {
   t0: 0, t1: 1, lane: null, at: 0, pin: [], hide: [], collapse: [], mark: null, begun: null,
   selection: null, related: [], finding: null, during: null, hits: null,
+  lanes: [], colours: "", outlines: [],
 };
 
 /** @type {Model | null} */
@@ -38,6 +39,9 @@ let hover = null;
 /** A range that is being marked.
  * @type {[number, number] | null} */
 let sketched = null;
+/** The lanes over which it is being marked.
+ * @type {number[]} */
+let dragged = [];
 let frame = 0;
 /** @type {Record<string, string>} */
 const colours = {};
@@ -57,6 +61,7 @@ export const timeAt = (x) => view.t0 + (x / width()) * (view.t1 - view.t0);
 const xOf = (t) => ((t - view.t0) / (view.t1 - view.t0)) * width();
 export const ready = () => known !== null;
 export const state = () => view;
+export const otherColours = () => Boolean(known) && view.colours !== model().colours;
 export const rows = () => plan.rows;
 
 /* --- what is shown --- */
@@ -136,6 +141,7 @@ function ask() {
     t0: view.t0 - span * MARGIN, t1: view.t1 + span * MARGIN,
     width: Math.round(width() * (1 + 2 * MARGIN) * Math.min(2, devicePixelRatio)),
     lanes: [...new Set(placed().flatMap(({ row }) => row.lanes))], hide: view.hide,
+    colours: view.colours || null,
   } });
 }
 
@@ -238,12 +244,38 @@ export function hide(name) {
   changed({ hide: view.hide.join(",") });
 }
 
-/** @param {[number, number]} ends */
-function mark(ends) {
+/** The lanes of the rows between two heights; none where it began on the ruler.
+ * @param {[number, number]} heights
+ * @returns {number[]} */
+function lanesBetween([from, to]) {
+  if (from < RULER) return [];
+  const [high, low] = [Math.min(from, to), Math.max(from, to)];
+  return placed().flatMap(({ row, y }) => (y + row.height > high && y <= low ? row.lanes : []));
+}
+
+/** Lanes as an address spells them: 3-7,9.
+ * @param {number[]} lanes */
+function ranges(lanes) {
+  /** @type {number[][]} */
+  const found = [];
+  for (const lane of [...new Set(lanes)].sort((a, b) => a - b)) {
+    const last = found.at(-1);
+    if (last && lane === last[1] + 1) last[1] = lane;
+    else found.push([lane, lane]);
+  }
+  return found.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(",");
+}
+
+/**
+ * @param {[number, number]} ends
+ * @param {[number, number]} heights
+ */
+function mark(ends, heights) {
   view.mark = [Math.round(Math.min(...ends)), Math.round(Math.max(...ends))];
   view.begun = null;
+  view.lanes = lanesBetween(heights);
   redraw();
-  address.navigate({ mark: view.mark.join(".."), begun: null }, true);
+  address.navigate({ mark: view.mark.join(".."), begun: null, lanes: ranges(view.lanes), pick: null }, true);
 }
 
 /* --- drawing --- */
@@ -259,7 +291,7 @@ function paint() {
   const ctx = penOf(canvas(), w, h);
   ctx.font = FONT;
   ctx.lineWidth = 1;
-  paintFrame(ctx, { model: model(), view, picture, placed: placed(), hover, sketched, colours, width: w, height: h, xOf });
+  paintFrame(ctx, { model: model(), view, picture, placed: placed(), hover, sketched, dragged, colours, width: w, height: h, xOf });
   minimap.show(view, model());
   minimap.mark(view.hits);
   labels.show(plan, view, RULER, { collapse, pin });
@@ -290,12 +322,16 @@ function at(x, y) {
  */
 function point(x, y = 0) {
   hover = x === null ? null : at(x, y);
-  tip.show(hover, model());
+  tip.show(hover, model(), otherColours());
   draw();
 }
 
-/** @param {[number, number] | null} ends */
-function sketch(ends) {
+/**
+ * @param {[number, number] | null} ends
+ * @param {[number, number]} [heights]
+ */
+function sketch(ends, heights) {
   sketched = ends;
+  dragged = heights ? lanesBetween(heights) : [];
   draw();
 }

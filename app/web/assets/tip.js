@@ -7,13 +7,15 @@ import { duration, moment } from "./scale.js";
  * @param {Shown | null} shown
  * @param {Lane} lane
  * @param {Model} model
+ * @param {boolean} otherwise  whether colours are not as at first
  * @returns {[string, string] | null}
  */
-function lines(shown, lane, model) {
+function lines(shown, lane, model, otherwise) {
   const name = [lane.name, lane.part].filter(Boolean).join(" ");
   if (!shown) return null;
   if ("value" in shown) return [name, `${shown.value.toLocaleString("en")} ${shown.unit}`];
-  const state = model.states[shown.state].called;
+  const { called, called_otherwise } = model.states[shown.state];
+  const state = otherwise ? called_otherwise : called;
   if ("share" in shown) return [name, `mostly ${state}, ${Math.round(100 * shown.share)}% busy`];
   const length = shown.end - shown.start;
   return [shown.label || state, `${name} · ${state} · ${duration(length)} from ${moment(shown.start, length)}`];
@@ -22,10 +24,11 @@ function lines(shown, lane, model) {
 /**
  * @param {Hover | null} hover
  * @param {Model} model
+ * @param {boolean} otherwise
  */
-export function show(hover, model) {
+export function show(hover, model, otherwise) {
   const tip = byId("tip");
-  const said = hover && hover.lane && lines(hover.shown, hover.lane, model);
+  const said = hover && hover.lane && lines(hover.shown, hover.lane, model, otherwise);
   tip.style.visibility = said ? "visible" : "hidden";
   if (!hover || !said) return;
   tip.replaceChildren(element("b", "", said[0]), element("span", "", said[1]));

@@ -28,7 +28,7 @@
 
 /** @typedef {{row: Laid, y: number}} Placed */
 
-/** @typedef {{name: string, called: string, colour: string, cue: string, ink: string, rgb: number[]}} State */
+/** @typedef {{name: string, called: string, called_otherwise: string, colour: string, cue: string, ink: string, rgb: number[]}} State */
 
 /** @typedef {{key: string, severity: "error" | "warning" | "info", start: number | null, end: number | null, lane: number | null}} Finding */
 
@@ -43,6 +43,7 @@
  * @property {Finding[]} findings
  * @property {number} length
  * @property {string[]} collapsed  at first
+ * @property {string} colours  at first: by name or by state
  * @property {Key[]} keymap
  * @property {Factors} factors */
 
@@ -57,6 +58,9 @@
  * @property {string[]} collapse
  * @property {[number, number] | null} mark
  * @property {number | null} begun
+ * @property {number[]} lanes  of the mark, where they are not its section's
+ * @property {string} colours
+ * @property {Outline[]} outlines
  * @property {string | null} finding
  * @property {Hits | null} hits
  * @property {{start: number, end: number, label: string} | null} selection
@@ -64,6 +68,9 @@
  * @property {[number, number] | null} during
  * @property {string} [search]
  * @property {string} [tab] */
+
+/** A stretch of a lane that stands out: lane, from when, until when, and why.
+ * @typedef {[number, number, number, "preceding" | "following" | "path" | "gap" | "picked"]} Outline */
 
 /** What is looked for: how many hits there are, and where, in percent of the trace.
  * @typedef {{told: string, places: number[]}} Hits */
@@ -115,6 +122,7 @@
  * @property {Placed[]} placed
  * @property {Hover | null} hover
  * @property {[number, number] | null} sketched
+ * @property {number[]} dragged  lanes over which a range is being marked
  * @property {Record<string, string>} colours
  * @property {number} width
  * @property {number} height

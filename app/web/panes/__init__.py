@@ -15,5 +15,6 @@ PANES: tuple[Tab, ...] = (
     Tab("table", "the rows of the trace"),
     Tab("sql", "ask the tables a question", "SQL"),
     Tab("request", "a request's life"),
+    Tab("area", "sums of the marked range"),
 )
 """In the order of their tabs; the first is open where an address names none."""

@@ -19,7 +19,8 @@ from stepscope.app.web.resolve import Resolved
 
 def about(loaded: LoadedTrace, resolved: Resolved) -> list[Component]:
     """What is said about the range, finding or span that is selected, or how to select one."""
-    selected = selection_blocks(resolved.selection, loaded.timeline, loaded.trace)
+    timeline = loaded.coloured(resolved.view)
+    selected = selection_blocks(resolved.selection, timeline, loaded.trace)
     if not selected:
         return components(_trace(loaded))
     return components(selected, [html.Button("copy link", id="copy", type="button")])

@@ -11,7 +11,7 @@ from stepscope.app.present.about import identity
 from stepscope.app.present.blocks import Block, Fact
 from stepscope.app.present.details import selection_blocks
 from stepscope.app.timeline import Composition, Timeline
-from stepscope.app.timeline.navigator import Selection
+from stepscope.app.timeline.area.selection import Selection
 from stepscope.app.tui.pages.overview_words import about as overview
 from stepscope.app.tui.widgets.prose import Shown, lay_out
 from stepscope.app.web.loaded import LoadedTrace

@@ -12,6 +12,7 @@ from stepscope.app.palette import (
     COUNTER,
     DECODE,
     MIX,
+    NAME,
     NOTHING,
     PREFILL,
     STATES,
@@ -168,7 +169,7 @@ def test_load_of_a_bare_profile_is_how_much_ran() -> None:
 
     load = Timeline.of(trace).load(2)
 
-    assert (load.what, load.states) == ("spans", (shade("cpu_op"),))
+    assert (load.what, load.states) == ("spans", (NAME,))
     assert load.shares.tolist() == [[1.0, 0.0]]
 
 

@@ -128,8 +128,66 @@ def test_shares_of_names_are_those_of_a_count_of_rows(shared_data: Path, name: s
     assert drawn == top[0].ns
 
 
-def test_a_profile_of_a_cpu_alone_has_no_names_on_top() -> None:
-    timeline = Timeline.of(Trace.open(Path("sample_traces/torch_profiler_cpu.json.gz")))
+def test_names_of_a_cpu_alone_are_ranked_by_the_time_that_is_their_own() -> None:
+    outer = call("outer", 0, 100, span=1)
+    inner = call("inner", 10, 70, span=2, parent=1)
+    python = {**call("main", 0, 500, span=3), "category": "python_function"}
 
-    assert timeline.top_names == ()
+    timeline = Timeline.of(trace_of(spans=[outer, inner, python]))
+
+    assert [(each.name, each.ns) for each in timeline.top_names] == [("inner", 70), ("outer", 30)]
+    assert timeline.share_of == "the CPU threads' own time"
+
+
+def test_the_own_times_of_a_real_profile_add_up_to_what_no_call_lies_over_twice() -> None:
+    trace = Trace.open(Path("sample_traces/torch_profiler_cpu.json.gz"))
+    timeline = Timeline.of(trace)
+
+    rows = trace.spans.select("rank", "span", "parent", "dur_ns", "category").collect()
+    children: dict[tuple[int, int | None], int] = {}
+    for rank, parent, dur in rows.select("rank", "parent", "dur_ns").iter_rows():
+        children[rank, parent] = children.get((rank, parent), 0) + (dur or 0)
+    own = sum(
+        (dur or 0) - children.get((rank, span), 0)
+        for rank, span, dur, category in rows.select(
+            "rank", "span", "dur_ns", "category"
+        ).iter_rows()
+        if category in ("cpu_op", "user_annotation")
+    )
+    assert sum(each.ns for each in timeline.top_names) == own
     assert timeline.load(10).what != "GPU busy"
+
+
+def test_colours_by_state_tell_what_a_kernel_is_for() -> None:
+    spans = [kernel("sgemm", 0, 5), kernel("ncclAllReduce", 10, 5), kernel("softmax", 20, 5),
+             call("cudaLaunchKernel", 0, 5)]  # fmt: skip
+    timeline = Timeline.of(trace_of(spans=spans))
+
+    other = timeline.coloured("state")
+
+    states = {span.label: span.state for lane in (0, 1) for span in spans_of(other, lane)}
+    assert states["sgemm"] == palette.GEMM
+    assert states["ncclAllReduce"] == palette.COMMUNICATION
+    assert states["softmax"] == palette.KERNEL
+    assert (timeline.colours, other.colours, other.top_names) == ("name", "state", ())
+    assert other.coloured("name") is timeline
+
+
+def test_tasks_on_cores_have_colours_by_name_when_asked_and_who_is_held_stays_so() -> None:
+    block = {"task": 1, "block": 0, "shape": "AIC", "group": 0, "core": 0, "core_kind": "AIC"}
+    rows = [{**block, "ts_ns": 10, "dispatch_ns": 4, "end_ns": 30}]
+    tasks = [{"task": 1, "name": "qk", "shape": "AIC", "num_blocks": 1, "ts_ns": 0}]
+    timeline = Timeline.of(trace_of(core_spans=rows, tasks=tasks))
+
+    named = timeline.coloured("name")
+
+    assert [span.state for span in spans_of(timeline, 0)] == [palette.HELD, palette.AIC]
+    assert [span.state for span in spans_of(named, 0)] == [palette.HELD, palette.NAME]
+    assert named.called(palette.NAME) == "qk"
+    assert named.load(4).states == timeline.load(4).states
+
+
+def test_a_trace_in_which_nothing_has_a_name_has_one_way_to_colour_it() -> None:
+    timeline = Timeline.of(trace_of(steps=[{"step": 1, "ts_ns": 0, "dur_ns": 5, "kind": "decode"}]))
+
+    assert timeline.coloured("name") is timeline.coloured("state") is timeline

@@ -124,7 +124,7 @@ def test_who_holds_a_core_is_not_counted_as_busy() -> None:
 
     said = [
         "".join(text for text, _ in block.parts)
-        for block in range_blocks(0, 400, "core groups", timeline)
+        for block in range_blocks(0, 400, range(len(timeline.lanes)), timeline)
         if isinstance(block, Runs)
     ]
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from stepscope.analyzers.check.run import CheckResult, check
+from stepscope.app.timeline.flows.outlines import outlines
 from stepscope.app.timeline.keymap import KEYMAP
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.actions import textual
@@ -34,6 +35,9 @@ WALKS = {
     "a span, centred and fitted": "j l l f f",
     "lanes": "j j l j k n j j",
     "a marked range": "j l m l l m f f Escape Escape",
+    "lanes of a mark": "j l m l m M l M j M M Escape",
+    "arrows and a path": "j l l } { x } Escape x",
+    "colours": "o j l o l o",
     "pinned lanes": "j j p j j p k k p",
     "what is collapsed": "j j Z j k Z z j z",
     "what a jump expands": "j z g n Z n",
@@ -57,6 +61,12 @@ def told(navigator: Navigator) -> State:
         "mark": mark and [mark[0] - first, mark[1] - first],
         "begun": None if navigator.mark_from is None else navigator.mark_from - first,
         "pins": navigator.pins.copy(),
+        "lanes": [*navigator.marked_lanes],
+        "colours": navigator.timeline.colours,
+        "outlines": [
+            [each.lane, each.start_ns - first, each.end_ns - first, each.why]
+            for each in outlines(navigator.selection, navigator.timeline)
+        ],
         "rows": [
             (row.kind, row.group if row.kind != "section" else row.section,
              [lane.id for lane in row.lanes])
@@ -94,6 +104,9 @@ def on_page(opened: Any, keys: list[str]) -> list[State]:
                 "mark": shown["mark"],
                 "begun": shown["begun"],
                 "pins": shown["pin"],
+                "lanes": shown["lanes"],
+                "colours": shown["colours"],
+                "outlines": shown["outlines"],
                 "rows": rows(page),
             }
         )

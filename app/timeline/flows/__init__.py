@@ -1,0 +1,1 @@
+"""What led to what: launches, dependencies, preemptions, arrows, and the path to a span."""
