@@ -153,7 +153,7 @@ class Ties:
     def _preemptions(self) -> Edges:
         gave_way = (
             placeable(self._trace, "lifecycle", "by_request")
-            .filter(pl.col("event") == "preempt")
+            .filter(pl.col("event") == "preempt", pl.col("by_request") != pl.col("request"))
             .select("ref", "rank", "by_request", ts_ns=clipped(pl.col("ts_ns")))
             .collect()
         )
