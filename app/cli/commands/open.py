@@ -43,19 +43,17 @@ def open(trace: Path | None, front: str | None, open_trace: OpenTrace) -> None: 
         _list_recent()
         return
     path = _meant(trace)
-    chosen = front or _fitting()
-    with progress() as report:
-        read = open_trace(path, report)
-    opened(path)
-    if chosen == "terminal":
-        from stepscope.app.tui.app import StepscopeApp
+    if (front or _fitting()) == "terminal":
+        from stepscope.app.cli.commands.tui import look_in_terminal
 
-        StepscopeApp(read, None).run()
+        look_in_terminal(path, None, None, open_trace)
         return
     from stepscope.analyzers.check.run import check
     from stepscope.app.web.server import serve
 
     with progress() as report:
+        read = open_trace(path, report)
+        opened(path)
         result = check(read, progress=report)
     serve(read, result, browse=True)
 

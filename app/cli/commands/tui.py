@@ -29,6 +29,11 @@ from stepscope.ingest.errors import ConfigError
 @opens_traces
 def tui(trace: Path, page: str, slo: str | None, open_trace: OpenTrace) -> None:
     """Open the terminal front; its help is made from the pages that there are."""
+    look_in_terminal(trace, page, slo, open_trace)
+
+
+def look_in_terminal(trace: Path, page: str | None, slo: str | None, open_trace: OpenTrace) -> None:
+    """Open a trace, take the screen, and give it back; ConfigError where there is no terminal."""
     if not sys.stdin.isatty():
         raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
     from stepscope.analyzers.check.registry import usable_rules
@@ -41,6 +46,6 @@ def tui(trace: Path, page: str, slo: str | None, open_trace: OpenTrace) -> None:
     usable_rules()  # what cannot be used is told before the screen is taken
     with progress() as report:
         opened = open_trace(trace, report)
-    end_with_terminal(sys.stdin.fileno())
     recent.opened(trace)
-    StepscopeApp(opened, None, page, asked).run()
+    end_with_terminal(sys.stdin.fileno())
+    StepscopeApp(opened, None, page or pages.PAGES[0].name, asked).run()

@@ -19,7 +19,7 @@ from stepscope.app.present.blocks import (
 from stepscope.app.present.where import lane_name
 from stepscope.app.timeline import SpanView, Timeline
 from stepscope.app.timeline.flows.flow import Tied
-from stepscope.app.timeline.flows.path import Path, Stretch
+from stepscope.app.timeline.flows.path import Path, PathPart
 from stepscope.app.timeline.flows.ties import ENDS
 from stepscope.app.units import count, duration
 from stepscope.ingest.derive.launches import ON_DEVICE
@@ -27,7 +27,7 @@ from stepscope.ingest.trace import Trace
 
 MOST_LISTED = 8
 MOST_NAMES = 6
-MOST_STRETCHES = 16
+MOST_PARTS = 16
 
 
 def flow_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Block]:
@@ -50,7 +50,7 @@ def flow_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Bl
 
 
 def path_blocks(span: SpanView, timeline: Timeline) -> Iterator[Block]:
-    """The path that leads to a span: what it adds up to, and its last stretches, latest first."""
+    """The path that leads to a span: what it adds up to, and its last parts, latest first."""
     path = timeline.flows.path_to(span)
     if path is None:
         return
@@ -60,14 +60,14 @@ def path_blocks(span: SpanView, timeline: Timeline) -> Iterator[Block]:
     yield Fact("runs", (f"{duration(whole - gaps)}{_share(whole - gaps, whole)}",))
     yield Fact("gaps", (f"{duration(gaps)}{_share(gaps, whole)}",))
     if path.is_cut:
-        num = sum(not each.is_gap for each in path.stretches)
+        num = sum(not each.is_gap for each in path.parts)
         yield Paragraph(f"It goes back further: these are its last {count(num)} spans.", Tone.MUTED)
     yield _by_name(path, timeline)
     yield Heading("latest first")
-    for stretch in path.stretches[: -MOST_STRETCHES - 1 : -1]:
-        yield _stretch(stretch, timeline)
-    if len(path.stretches) > MOST_STRETCHES:
-        yield Paragraph(f"and {count(len(path.stretches) - MOST_STRETCHES)} before", Tone.MUTED)
+    for part in path.parts[: -MOST_PARTS - 1 : -1]:
+        yield _part(part, timeline)
+    if len(path.parts) > MOST_PARTS:
+        yield Paragraph(f"and {count(len(path.parts) - MOST_PARTS)} before", Tone.MUTED)
 
 
 def at_span(span: SpanView, timeline: Timeline) -> AtSpan:
@@ -112,8 +112,8 @@ def _unknown(span: SpanView, timeline: Timeline, trace: Trace) -> str:
 
 def _by_name(path: Path, timeline: Timeline) -> Table:
     sums: Counter[str] = Counter()
-    for stretch in path.stretches:
-        sums[_called(stretch, timeline)] += stretch.ns
+    for part in path.parts:
+        sums[_called(part, timeline)] += part.ns
     whole = max(path.spans_ns, 1)
     ranked = sorted(sums.items(), key=lambda each: (-each[1], each[0]))
     rows = tuple((name, duration(ns), f"{ns / whole:.1%}") for name, ns in ranked[:MOST_NAMES])
@@ -121,28 +121,28 @@ def _by_name(path: Path, timeline: Timeline) -> Table:
     return Table(("what", "sum", "share"), rows, to_right=("sum", "share"), num_more=more)
 
 
-def _stretch(stretch: Stretch, timeline: Timeline) -> Runs:
-    lane = lane_name(timeline.lanes[stretch.lane])
-    tone = Tone.MUTED if stretch.is_gap else Tone.TEXT
-    led = "" if stretch.is_gap or stretch.led not in ENDS else f" {ENDS[stretch.led][1]} the next"
+def _part(part: PathPart, timeline: Timeline) -> Runs:
+    lane = lane_name(timeline.lanes[part.lane])
+    tone = Tone.MUTED if part.is_gap else Tone.TEXT
+    led = "" if part.is_gap or part.led not in ENDS else f" {ENDS[part.led][1]} the next"
     parts = (
-        (f"{duration(stretch.ns):>9}  ", Tone.MUTED),
-        (_called(stretch, timeline), tone),
+        (f"{duration(part.ns):>9}  ", Tone.MUTED),
+        (_called(part, timeline), tone),
         (f"  {lane}{led}", Tone.MUTED),
     )
-    own = None if stretch.number is None else timeline.flows.view(stretch.number)
+    own = None if part.number is None else timeline.flows.view(part.number)
     return Runs(parts, at_span(own, timeline) if own else None)
 
 
-def _called(stretch: Stretch, timeline: Timeline) -> str:
+def _called(part: PathPart, timeline: Timeline) -> str:
     """A span by its name, a gap by what the lane was in."""
-    if stretch.number is None:
+    if part.number is None:
         return "idle"
-    span = timeline.flows.view(stretch.number)
+    span = timeline.flows.view(part.number)
     if span.state in NOT_BUSY:
         return STATES[span.state].name
     label = span.label or timeline.called(span.state)
-    return f"in {label}" if stretch.is_gap else label
+    return f"in {label}" if part.is_gap else label
 
 
 def _share(ns: int, whole: int) -> str:

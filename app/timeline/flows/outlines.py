@@ -16,7 +16,7 @@ Why = Literal["preceding", "following", "path", "gap", "picked"]
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A stretch of a lane, and why it stands out."""
+    """An interval of a lane, and why it stands out."""
 
     lane: int
     start_ns: int
@@ -47,9 +47,9 @@ def _tied(selection: Selection, timeline: Timeline) -> Iterator[Outline]:
 def _path(selection: Selection, timeline: Timeline) -> Iterator[Outline]:
     assert selection.span is not None
     path = timeline.flows.path_to(selection.span) if selection.with_path else None
-    for stretch in path.stretches if path else ():
-        why: Why = "gap" if stretch.is_gap else "path"
-        yield Outline(stretch.lane, stretch.start_ns, stretch.end_ns, why)
+    for part in path.parts if path else ():
+        why: Why = "gap" if part.is_gap else "path"
+        yield Outline(part.lane, part.start_ns, part.end_ns, why)
 
 
 def _picked(

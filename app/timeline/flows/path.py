@@ -3,7 +3,7 @@
 What could begin a span is the source of an arrow into it, or what its lane did before: of these
 the one that ended last, an arrow before the lane where both end together. What lasted longer than
 until the span began counts until then. The time between is a gap of the lane that waited: of what
-encloses the span there, of what it was in (held, waiting), or idle. Each stretch begins where the
+encloses the span there, of what it was in (held, waiting), or idle. Each part begins where the
 one before it ended, so that they add up to the time that the path spans.
 """
 
@@ -21,13 +21,13 @@ from stepscope.app.timeline.flows.ties import Ties
 
 MOST_HOPS = 1_000
 MOST_IN_GAP = 64
-"""Spans that a gap is split by; one over which more lie is one stretch."""
+"""Spans that a gap is split by; one over which more lie is one part."""
 LANE = -1
-"""What led to the next stretch where no arrow did: the lane went on."""
+"""What led to the next part where no arrow did: the lane went on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class PathPart:
     """A part of the path: a span, or a gap of its lane.
 
     `number` is the span, or in a gap what the lane was in, None where it was idle; `led` is the
@@ -49,20 +49,20 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The stretches of a path in order of time; `is_cut` where it goes back further than that."""
+    """The parts of a path in order of time; `is_cut` where it goes back further than that."""
 
-    stretches: tuple[Stretch, ...]
+    parts: tuple[PathPart, ...]
     is_cut: bool
 
     @property
     def spans_ns(self) -> int:
         """From where it begins to the end of the span that it leads to: the sum of all of it."""
-        return self.stretches[-1].end_ns - self.stretches[0].start_ns
+        return self.parts[-1].end_ns - self.parts[0].start_ns
 
     @property
     def gaps_ns(self) -> int:
         """How much of that is gaps."""
-        return sum(each.ns for each in self.stretches if each.is_gap)
+        return sum(each.ns for each in self.parts if each.is_gap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ class PathFinder:
 
     def to(self, number: int, most: int = MOST_HOPS) -> Path:
         """The path that leads to a span, of at most so many spans."""
-        found: list[Stretch] = []
+        found: list[PathPart] = []
         spot, led, until = self.numbers.spot(number), LANE, None
         for _ in range(most):
             start, end = int(spot.index.start[spot.place]), int(spot.index.end[spot.place])
             end = end if until is None else until
-            found.append(Stretch(start, end, spot.lane, number, is_gap=False, led=led))
+            found.append(PathPart(start, end, spot.lane, number, is_gap=False, led=led))
             before = self._before(number, spot, start)
             if before is None:
                 return Path(tuple(reversed(found)), is_cut=False)
@@ -120,8 +120,8 @@ class PathFinder:
             if place >= first:
                 yield base + place, int(index.start[place]), int(index.end[place])
 
-    def _gap(self, spot: Spot, since: int, until: int) -> Iterator[Stretch]:
-        """What the lane that waited was in between two times, stretch by stretch."""
+    def _gap(self, spot: Spot, since: int, until: int) -> Iterator[PathPart]:
+        """What the lane that waited was in between two times, part by part."""
         if since >= until:
             return
         lying = self._lying_over(spot, since, until)
@@ -132,7 +132,7 @@ class PathFinder:
         for start, end in pairwise(cuts):
             over = [each for each in lying if each[0] <= start and each[1] >= end]
             inner = max(over, default=None)
-            yield Stretch(start, end, spot.lane, inner[2] if inner else None, is_gap=True)
+            yield PathPart(start, end, spot.lane, inner[2] if inner else None, is_gap=True)
 
     def _lying_over(self, spot: Spot, since: int, until: int) -> list[tuple[int, int, int]]:
         index, base = spot.index, self._base(spot)

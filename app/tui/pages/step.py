@@ -22,10 +22,15 @@ from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.pages.page import Opened, Page, Who
-from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line, took
-from stepscope.app.tui.pages.step_keys import KEYS
-from stepscope.app.tui.pages.step_view import Stand, StepView, look_at_step
-from stepscope.app.tui.pages.value_line import value_blocks
+from stepscope.app.tui.pages.step_parts.step_blocks import (
+    left_blocks,
+    right_blocks,
+    step_line,
+    took,
+)
+from stepscope.app.tui.pages.step_parts.step_keys import KEYS
+from stepscope.app.tui.pages.step_parts.step_view import Stand, StepView, look_at_step
+from stepscope.app.tui.pages.step_parts.value_line import value_blocks
 from stepscope.app.tui.screens.ask import AskScreen, what_to_draw, where_to_stop
 from stepscope.app.tui.widgets.latest import Latest
 from stepscope.app.tui.widgets.prose import Prose

@@ -69,7 +69,7 @@
  * @property {string} [search]
  * @property {string} [tab] */
 
-/** A stretch of a lane that stands out: lane, from when, until when, and why.
+/** An interval of a lane that stands out: lane, from when, until when, and why.
  * @typedef {[number, number, number, "preceding" | "following" | "path" | "gap" | "picked"]} Outline */
 
 /** What is looked for: how many hits there are, and where, in percent of the trace.

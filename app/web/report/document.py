@@ -23,7 +23,7 @@ from stepscope.app.palette import (
 from stepscope.app.timeline import State
 from stepscope.app.web.legend import names_of, states_of
 from stepscope.app.web.loaded import LoadedTrace
-from stepscope.app.web.report import drawings, parts
+from stepscope.app.web.report import chapters, drawings
 from stepscope.app.web.report.difference import Compared
 from stepscope.app.web.report.markup import colour_class, colour_rules, tag, text
 from stepscope.app.web.report.plates import packed, plates
@@ -113,7 +113,7 @@ def _body(held: Sequence[Held], compared: Compared | None) -> str:
         for each in held
     ]  # fmt: skip
     said = [" ".join(filter(None, pair)) for pair in zip(names, run, strict=True)]
-    room = parts.Room(FINDINGS)
+    room = chapters.Room(FINDINGS)
     sections = [*_sections(held, compared, room)]
     links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
     head = tag("span", "stepscope report", "brand") + tag("span", " and ".join(said), "of")
@@ -125,23 +125,23 @@ def _body(held: Sequence[Held], compared: Compared | None) -> str:
 
 
 def _sections(
-    held: Sequence[Held], compared: Compared | None, room: parts.Room
+    held: Sequence[Held], compared: Compared | None, room: chapters.Room
 ) -> Iterator[tuple[str, str, str]]:
     """Each part with its id and its title."""
     if compared:
         yield "part-diff", "What differs", compared.markup()
     for each in held:
         of = f" of {each.letter}" if len(held) > 1 else ""
-        yield f"{each.letter}-about", f"Overview{of}", parts.overview(each.loaded)
+        yield f"{each.letter}-about", f"Overview{of}", chapters.overview(each.loaded)
     yield "part-timeline", "Timeline", _timeline(held, compared)
     for each in held:
         of = f" in {each.letter}" if len(held) > 1 else ""
         number = f" ({len(each.loaded.findings):,})" if each.loaded.findings else ""
-        found = parts.findings(each.loaded, each.letter, room)
+        found = chapters.findings(each.loaded, each.letter, room)
         yield f"{each.letter}-findings", f"Findings{of}{number}", found
     for each in held:
         of = f" in {each.letter}" if len(held) > 1 else ""
-        yield f"{each.letter}-blame", f"Where the time went{of}", parts.blame(each.loaded)
+        yield f"{each.letter}-blame", f"Where the time went{of}", chapters.blame(each.loaded)
 
 
 def _timeline(held: Sequence[Held], compared: Compared | None) -> str:

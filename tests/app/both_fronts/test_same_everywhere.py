@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from stepscope.app import palette
 from stepscope.app.debug import cores_line
 from stepscope.app.present.blocks import Heading
-from stepscope.app.tui.pages.step_blocks import right_blocks
-from stepscope.app.tui.pages.step_view import look_at_step
+from stepscope.app.tui.pages.step_parts.step_blocks import right_blocks
+from stepscope.app.tui.pages.step_parts.step_view import look_at_step
 from stepscope.ingest.schema import WHAT_BLOCKS
 from stepscope.ingest.writers.engine_slices import engine_slices
 from tests.app.both_fronts.looked import Looked

@@ -16,8 +16,8 @@ from stepscope.analyzers.check.run import check
 from stepscope.app.debug import Session
 from stepscope.app.present.blocks import Heading
 from stepscope.app.printable import plain
-from stepscope.app.tui.pages.step_blocks import left_blocks, right_blocks, step_line
-from stepscope.app.tui.pages.step_view import StepView, look_at_step
+from stepscope.app.tui.pages.step_parts.step_blocks import left_blocks, right_blocks, step_line
+from stepscope.app.tui.pages.step_parts.step_view import StepView, look_at_step
 from stepscope.app.units import duration, moment
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.step import step_pane

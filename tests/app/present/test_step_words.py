@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stepscope.app.debug import Session
 from stepscope.app.present.step_words import tokens
-from stepscope.app.tui.pages.step_blocks import step_line
-from stepscope.app.tui.pages.step_view import look_at_step
+from stepscope.app.tui.pages.step_parts.step_blocks import step_line
+from stepscope.app.tui.pages.step_parts.step_view import look_at_step
 from tests.app.tui.stage import conflict_trace
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from stepscope.app.tui import hang_up
 from stepscope.app.tui.app import StepscopeApp
 from stepscope.app.web import server
 from tests.app.cli.conftest import Command
@@ -33,6 +35,9 @@ def fronts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         assert options == {"browse": True}
         shown.append(f"browser {trace.name}")
 
+    terminal = SimpleNamespace(isatty=lambda: True, fileno=lambda: 0)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    monkeypatch.setattr(hang_up, "end_with_terminal", lambda _fileno: shown.append("watched"))
     monkeypatch.setattr(StepscopeApp, "run", run)
     monkeypatch.setattr(server, "serve", serve)
     return shown
@@ -48,13 +53,18 @@ def test_where_there_is_a_display_it_is_the_browser(
     assert fronts == [f"browser {SAMPLE.name}"]
 
 
-def test_without_a_display_it_is_the_terminal(
+def test_without_a_display_it_is_the_terminal(stepscope: Command, fronts: list[str]) -> None:
+    assert stepscope("open", SAMPLE).code == 0
+    assert fronts == ["watched", f"terminal {SAMPLE.name}"]
+
+
+def test_without_a_terminal_none_is_taken(
     stepscope: Command, fronts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
 
-    assert stepscope("open", SAMPLE).code == 0
-    assert fronts == [f"terminal {SAMPLE.name}"]
+    assert stepscope("open", SAMPLE, "--in", "terminal").code == 2
+    assert fronts == []
 
 
 def test_without_either_it_says_what_to_use(
@@ -71,7 +81,7 @@ def test_without_either_it_says_what_to_use(
 def test_the_front_can_be_chosen(stepscope: Command, fronts: list[str]) -> None:
     assert stepscope("open", SAMPLE, "--in", "browser").code == 0
     assert stepscope("open", SAMPLE, "--in", "terminal").code == 0
-    assert fronts == [f"browser {SAMPLE.name}", f"terminal {SAMPLE.name}"]
+    assert fronts == [f"browser {SAMPLE.name}", "watched", f"terminal {SAMPLE.name}"]
 
 
 def test_what_was_opened_is_listed_and_opened_again_by_its_number(

@@ -18,9 +18,9 @@ NUM_PATHS = 25
 
 
 def told(timeline: Timeline, path: Path) -> list[tuple[str, int, int]]:
-    """Each stretch: the label of its span, in brackets where it is a gap, from when until when."""
+    """Each part: the label of its span, in brackets where it is a gap, from when until when."""
     found = []
-    for each in path.stretches:
+    for each in path.parts:
         label = "" if each.number is None else timeline.flows.view(each.number).label
         found.append((f"({label})" if each.is_gap else label, each.start_ns, each.end_ns))
     return found
@@ -89,7 +89,7 @@ def test_the_time_for_which_a_core_was_held_is_a_gap() -> None:
     path = timeline.flows.path_to(last)
 
     assert path is not None
-    gaps = [each for each in path.stretches if each.is_gap]
+    gaps = [each for each in path.parts if each.is_gap]
     assert [(each.start_ns, each.end_ns) for each in gaps] == [(10, 15), (15, 40)]
     assert gaps[1].number is not None
     assert timeline.flows.view(gaps[1].number).state == HELD
@@ -104,7 +104,7 @@ def test_a_path_that_goes_back_further_says_so_and_still_adds_up() -> None:
     path = flows._finder.to(number, most=5)
 
     assert path.is_cut
-    assert path.spans_ns == sum(each.ns for each in path.stretches) == 197 - 150
+    assert path.spans_ns == sum(each.ns for each in path.parts) == 197 - 150
 
 
 def test_spans_that_begin_together_end_the_path_and_no_loop_is_walked() -> None:
@@ -128,10 +128,10 @@ def check_paths(run: Looked) -> int:
     total = int(flows.numbers.first[-1])
     for number in (draw.randrange(total) for _ in range(NUM_PATHS if total else 0)):
         path = flows.path_of_number(number)
-        assert [each.end_ns for each in path.stretches[:-1]] == [
-            each.start_ns for each in path.stretches[1:]
+        assert [each.end_ns for each in path.parts[:-1]] == [
+            each.start_ns for each in path.parts[1:]
         ], (run.trace.name, number)
-        assert sum(each.ns for each in path.stretches) == path.spans_ns
+        assert sum(each.ns for each in path.parts) == path.spans_ns
         spot = flows.numbers.spot(number)
-        assert path.stretches[-1].end_ns == spot.index.end[spot.place]
+        assert path.parts[-1].end_ns == spot.index.end[spot.place]
     return total

@@ -18,13 +18,13 @@ RESULT = check(conflict_trace())
 
 async def test_without_a_mark_the_page_says_how_to_make_one() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "6")
+        await press(pilot, "7")
         assert "shift and drag" in app_of(pilot).query_one("#area-words", Prose).text
 
 
 async def test_a_mark_is_summed_by_name_state_and_lane() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2", "j", "j", "l", "m", "l", "m", "6")
+        await press(pilot, "2", "j", "j", "l", "m", "l", "m", "7")
         page = app_of(pilot).query_one(AreaPage)
         said = app_of(pilot).query_one("#area-words", Prose).text
         assert "on 6 lanes" in said
@@ -41,7 +41,7 @@ async def test_a_mark_is_summed_by_name_state_and_lane() -> None:
 
 async def test_a_row_underlines_its_spans_and_goes_to_the_first() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2", "j", "j", "l", "m", "l", "l", "m", "6", "t", "j", "enter")
+        await press(pilot, "2", "j", "j", "l", "m", "l", "l", "m", "7", "t", "j", "enter")
         view = state_of(pilot)
         assert app_of(pilot).page == "timeline"
         assert view.pick is not None
@@ -60,7 +60,7 @@ async def test_the_sums_are_written_to_a_file_that_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2", "j", "j", "l", "m", "l", "m", "6", "E", "E")
+        await press(pilot, "2", "j", "j", "l", "m", "l", "m", "7", "E", "E")
         view = state_of(pilot)
         assert view.mark is not None
         lanes = [lane.id for lane in view.timeline.lanes if lane.section == "core groups"]
@@ -82,7 +82,7 @@ async def test_a_folder_that_cannot_be_written_is_told_in_a_line(
     monkeypatch.chdir(gone)
     gone.rmdir()
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2", "j", "j", "l", "m", "l", "m", "6", "E")
+        await press(pilot, "2", "j", "j", "l", "m", "l", "m", "7", "E")
         told = [note.message for note in app_of(pilot)._notifications]
     assert any("was not written: No such file or directory" in each for each in told)
 

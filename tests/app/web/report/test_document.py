@@ -100,7 +100,7 @@ def test_an_empty_trace_says_so_and_is_not_called_clean() -> None:
 
 
 def test_what_there_is_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepscope.app.web.report.parts.MOST_FINDINGS", 1)
+    monkeypatch.setattr("stepscope.app.web.report.chapters.MOST_FINDINGS", 1)
     loaded = loaded_of(conflict_trace())
     assert len(loaded.findings) > 1
 

@@ -32,7 +32,7 @@ from stepscope.app.present.blocks import Fact, Follow, Heading, Paragraph, Tone
 from stepscope.app.present.facts import decided
 from stepscope.app.present.step_words import tokens
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
-from stepscope.app.tui.pages.step_view import StepView
+from stepscope.app.tui.pages.step_parts.step_view import StepView
 from stepscope.app.tui.widgets.prose import Flow, Painted, Shown
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.units import count, duration
