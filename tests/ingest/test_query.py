@@ -63,7 +63,7 @@ def test_a_query_that_takes_too_long_is_stopped() -> None:
 def test_a_query_that_takes_too_much_memory_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_apart, "MOST_BYTES", 1 << 30)
 
-    with pytest.raises(QueryError, match="it takes too much memory"):
+    with pytest.raises(QueryError, match="it makes more than has room"):
         run_sql(FRAMES, ALIKE, Bounds(seconds=300))
 
 

@@ -47,7 +47,7 @@ def without_pinned_memory() -> None:
 
     for name in ("tensor", "empty", "zeros"):
         setattr(torch, name, unpinned(getattr(torch, name)))
-    torch.Tensor.pin_memory = lambda tensor, *_: tensor  # type: ignore[method-assign]
+    torch.Tensor.pin_memory = lambda tensor, *_: tensor  # type: ignore[method-assign]  # no pinned memory
 
 
 def id_of(name: str | None) -> str | None:

@@ -24,7 +24,7 @@ from stepscope.ingest.errors import ConfigError
     help="The front to open.  [default: the browser where there is a display]",
 )
 @opens_traces
-def open(trace: Path | None, front: str | None, open_trace: OpenTrace) -> None:  # noqa: A001
+def open(trace: Path | None, front: str | None, open_trace: OpenTrace) -> None:  # noqa: A001 - it is called as the command is
     """Look at TRACE in the front that fits: a browser where there is a display, else the terminal.
 
     Without TRACE it lists the traces that were opened last, the latest first; a number of that list

@@ -52,7 +52,9 @@ STEPS = (
     "step", "ts_ns", "dur_ns", "kind", "token_budget", "reserved_tokens", "kv_blocks_total",
     "num_prefill_tokens", "num_decode_tokens", "by_rank",
 )  # fmt: skip
-NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index", "slot", "num_tokens")
+NEEDED = ("ts_ns", "step", "request", "id", "owner", "core", "task", "index")
+ALSO_NEEDED = {"slot_tokens": ("slot", "num_tokens")}
+"""What a row of a table needs beside these to say anything."""
 
 Frames = Mapping[str, pl.DataFrame] | None
 Part = Mapping[str, FlatRows] | None
@@ -103,7 +105,8 @@ class Made:
     def rows(self, table: str) -> pl.DataFrame:
         """The rows of a table that tell of the state, each of what it needs to say so."""
         columns = STATE_COLUMNS[table]
-        needed = [column for column in columns if column in NEEDED]
+        every = (*NEEDED, *ALSO_NEEDED.get(table, ()))
+        needed = [column for column in columns if column in every]
         if BY_NAME[table].is_of_state:
             return without_nulls(self.order.rows(table, columns), needed)
         rows = self.trace.table(table).filter(pl.col("rank") == self.rank)

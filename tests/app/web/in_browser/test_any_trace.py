@@ -73,7 +73,7 @@ def test_names_of_kernels_leave_room_for_the_rest_of_the_bar_and_open_by_the_poi
     kernels = [kernel(f"a_kernel_whose_name_is_long_{n}", 100 * n, 90 - n) for n in range(9)]
     page = visit(trace_of(spans=kernels)).go()
 
-    help_button, last = page.locator("#ask-help"), page.locator("#legend .chip").last
+    help_button, last = page.locator("#ask-help"), page.locator("#legend .chip.at-first").last
     expect(help_button).to_be_in_viewport(ratio=1)
     bar = page.locator("#bar").bounding_box()
     below = last.bounding_box()
@@ -82,7 +82,7 @@ def test_names_of_kernels_leave_room_for_the_rest_of_the_bar_and_open_by_the_poi
     assert below["y"] > bar["y"] + bar["height"] - 4
     page.locator("#legend").hover()
     last.click()
-    expect(last).to_have_class("chip off")
+    expect(last).to_have_class("chip at-first off")
 
 
 def test_python_is_collapsed_below_the_threads_and_a_click_expands_it(visit: Open) -> None:

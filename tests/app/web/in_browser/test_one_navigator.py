@@ -149,4 +149,5 @@ def test_the_walks_press_every_key_that_moves() -> None:
     assert {each.action for each in KEYMAP if not pressed.intersection(each.keys)} == {
         "search",
         "help",
+        "picture",
     }

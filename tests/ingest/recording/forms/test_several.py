@@ -65,6 +65,6 @@ def test_a_row_that_cannot_be_recorded_costs_itself_and_no_other(tmp_path: Path)
 def test_columns_that_make_no_row_are_refused(
     tmp_path: Path, same: tuple[str, ...], each: tuple[str, ...]
 ) -> None:
-    with Recorder(tmp_path / "run.trace", producer="test") as recorder:  # noqa: SIM117
-        with pytest.raises(ConfigError):
-            recorder.several("lifecycle", NAMES, same, each)
+    recorder = Recorder(tmp_path / "run.trace", producer="test")
+    with recorder, pytest.raises(ConfigError):
+        recorder.several("lifecycle", NAMES, same, each)
