@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -35,6 +35,32 @@ _OF_ROWS = (
 _NO_HASHES = repeat(None)
 _new_step = object.__new__
 _NO_ROWS: dict[str, Any] = {}
+
+
+class RequestRows:
+    """What is told of requests one by one, or of several at once, into one recorder.
+
+    Who has these functions in common has one set of them in the processor's caches: a front end in
+    the process of its engine does (decision 0125).
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.event, self.events = recorder.several(
+            "lifecycle", _OF_EVENTS, ("step", "ts_ns"), _OF_EACH_EVENT
+        )
+        self.arrival = recorder.narrow("lifecycle", *_OF_ARRIVALS)
+        self.failed: Callable[[Exception], None] = lambda _: recorder.close()
+        """Called where who tells of requests failed, so that no more is told."""
+        self.received: dict[str, tuple[int, str | None]] = {}
+        """When a front end in this process took a request from its client, and the client's own id
+        of it: told as it arrives, with that.
+        """
+
+    def tell_received(self, name: str) -> None:
+        """Tell that a front end took a request from its client, unless that has been told."""
+        if (received := self.received.pop(name, None)) is not None:
+            ts_ns, external = received
+            self.arrival(None, ts_ns, name, "receive", None, None, None, None, None, external)
 
 
 class RecordedStep:
@@ -77,10 +103,10 @@ class RecordedScheduler:
         self._record_blocks = recorder.several(
             "allocations", (*_OF_BLOCKS, *_OF_EACH_BLOCK), _OF_BLOCKS, _OF_EACH_BLOCK
         )[1]
-        self._record_event, self._record_events = recorder.several(
-            "lifecycle", _OF_EVENTS, ("step", "ts_ns"), _OF_EACH_EVENT
-        )
-        self._record_arrival = recorder.narrow("lifecycle", *_OF_ARRIVALS)
+        self.requests = requests = RequestRows(recorder)
+        requests.failed = self.failed
+        self._record_event, self._record_events = requests.event, requests.events
+        self._record_arrival, self._received = requests.arrival, requests.received
         self._decision = recorder.narrow("decisions", *_OF_REQUESTS)
 
     @property
@@ -96,7 +122,9 @@ class RecordedScheduler:
         self, ts_ns: int, request: str, queue_index: int | None, prompt_len: int,
         max_tokens: int | None, priority: int | None, external_id: str | None, lora: str | None,
     ) -> None:  # fmt: skip
-        """Record that a request arrived."""
+        """Record that a request arrived, and that a front end had received it."""
+        if self._received:
+            self.requests.tell_received(request)
         self._record_arrival(
             self._number, ts_ns, request, "arrive", 0, queue_index, prompt_len, max_tokens,
             priority, external_id, lora,

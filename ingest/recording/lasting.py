@@ -31,6 +31,7 @@ MOST_CHANGES = 64
 """So many changes follow from one that is told whole, at most."""
 NONE_BEFORE = "there is no batch to go on from"
 HEAD = struct.Struct("<IIIq")
+HEAD_AND_PLACE = struct.Struct("<IIIqI")
 TOLD = struct.Struct("<IIIqqqqqiiibb")
 NULL64, NULL32, NULL8 = NULLS[Type.I64], NULLS[Type.I32], NULLS[Type.BOOL]
 _new = tuple.__new__
@@ -164,7 +165,10 @@ class Lasting:
             with self._journal.lock:
                 for place in reversed(places):
                     del kept[place]
-                raw = HEAD.pack(before, len(places), 0, counter) + array("I", places).tobytes()
+                if len(places) == 1:
+                    raw = HEAD_AND_PLACE.pack(before, 1, 0, counter, *places)
+                else:
+                    raw = HEAD.pack(before, len(places), 0, counter) + array("I", places).tobytes()
                 self.batch = batch = self._journal.strings.written(raw)
                 self.record_batch(step, ts_ns, counter, batch, len(requests))
         except Exception as error:

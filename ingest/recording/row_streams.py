@@ -15,6 +15,7 @@ from stepscope.ingest.recording.forms.rows import (
     NULLS,
     VOID,
     Opened,
+    Place,
     RowFunctions,
     Segment,
     build_row,
@@ -126,13 +127,13 @@ class Rows(Segments):
         self.stands_for_many = form == LASTING
         self._struct = row_struct(self._columns, later)
         self._empty = (*(NULLS[column.type] for column in later), 0) if later else ()
-        built = self._built(table)
-        self.record, self._claim, self._turn_to, self.more = built
+        self._at: Place = [bytearray(), 0]
+        self.record, self.more = self._built(table)
         journal.add(self)
 
     def stop(self) -> None:
         """Let every further row find no place."""
-        self._turn_to(bytearray(), 0)
+        self._at[:] = bytearray(), 0
 
     def header(self, size: int) -> Header:
         """Say what stands at the beginning of a segment of that size."""
@@ -150,9 +151,11 @@ class Rows(Segments):
     def _built(self, table: Table) -> RowFunctions:
         ids, count = self._journal.strings.ids, self._journal.next_seq
         if not self._later:
-            return build_row(table, self._columns, ids, self._mend, count, self._same, self._each)
+            return build_row(
+                self._at, table, self._columns, ids, self._mend, count, self._same, self._each
+            )
         return build_row_in_two(
-            table, self._columns, self._later, ids, self._mend, self._amend, count
+            self._at, table, self._columns, self._later, ids, self._mend, self._amend, count
         )
 
     def _mend(self, segment: Segment, at: int, row: tuple[Any, ...], seq: int | None) -> Opened:
@@ -186,11 +189,16 @@ class Rows(Segments):
 
     def _place(self, segment: Segment, at: int) -> tuple[Segment, int]:
         while at + self._struct.size > len(segment):
-            segment, at = self._claim()
+            segment, at = self._claimed()
             if at + self._struct.size > len(segment):
                 fresh, full = self.next_segment()
-                self._turn_to(fresh, HEADER_BYTES)
+                self._at[:] = fresh, HEADER_BYTES
                 self.seal(full)
+        return segment, at
+
+    def _claimed(self) -> tuple[Segment, int]:
+        segment, at = self._at
+        self._at[1] = at + self._struct.size
         return segment, at
 
     def _drop(self, segment: Segment, at: int, row: tuple[Any, ...], error: Exception) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.vllm.attached import AttachedScheduler
-from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
+from stepscope.ingest.attach.vllm.waiting.line import WaitingLine
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.replay.script import Asked
 from stepscope.ingest.replay.vllm.scheduler import VllmScheduler

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from stepscope.ingest.attach.hooks import Hooks, is_called_by
@@ -17,23 +17,19 @@ from stepscope.ingest.attach.vllm.formed_batches import (
     tell_outputs,
     tell_several,
 )
-from stepscope.ingest.attach.vllm.left_behind import LeftBehind
 from stepscope.ingest.attach.vllm.model_runs import RAN, UNKNOWN
 from stepscope.ingest.attach.vllm.preemptions import Preemptions
-from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
-from stepscope.ingest.attach.vllm.watched_call import WatchedCall
-from stepscope.ingest.attach.vllm.why_left_out import SKIPPED, Call
+from stepscope.ingest.attach.vllm.request_events import RequestEvents
+from stepscope.ingest.attach.vllm.waiting.left_behind import LeftBehind
+from stepscope.ingest.attach.vllm.waiting.line import WaitingLine
+from stepscope.ingest.attach.vllm.waiting.watched_call import WatchedCall
+from stepscope.ingest.attach.vllm.waiting.why_left_out import Call
 from stepscope.ingest.attach.watchdog import Watchdog
 
 _new = tuple.__new__
 """Makes a named tuple without the function of Python's that its class has for that."""
 STEP = ("schedule", "update_from_output")
 """A scheduler's functions that are called in each step."""
-ENDS = {"FINISHED_ABORTED": "abort", "FINISHED_ERROR": "error"}
-_ENDED: dict[int, tuple[Any, str, str]] = {}
-"""Statuses by their ids, and the event and cause that each is told as; they are kept, so that no
-other gets the id. A status is one of few, and both its name and its hash are functions of Python's.
-"""
 
 
 class AttachedScheduler:
@@ -50,12 +46,11 @@ class AttachedScheduler:
         self._left = LeftBehind(scheduler, self._line, recording)
         self._watched = WatchedCall(scheduler, self._line, self._blocks, self.hooks, self._now_ns)
         self._under_way: deque[Formed] = deque()
-        self._num_disturbed, self._watches_sessions = 0, False
+        self._watches_sessions = False
         self._preemptions = Preemptions(scheduler, self._blocks)
-        self._preempted = self._preemptions.found
-        self._put_back: list[tuple[Any, int | None]] = []
-        self._ended: list[tuple[Any, Any]] = []
-        self._lost = self._preemptions.lost
+        self._events = RequestEvents(
+            scheduler, recording, self._line, self._left, self._batches, self._preemptions
+        )
         self._hook()
 
     def close(self) -> None:
@@ -84,7 +79,7 @@ class AttachedScheduler:
             ("update_from_output", takes["update_from_output"], self._updating),
         ):
             self.hooks.instead(self._scheduler, name, first, make)
-        self._preemptions.watch(self.hooks, after=self._was_preempted)
+        self._preemptions.watch(self.hooks, after=self._events.was_preempted)
         around("finish_requests", after=self._flushed)
         around("shutdown", before=self.close)
         for name, told in (
@@ -98,7 +93,7 @@ class AttachedScheduler:
         """From the first request on whose input may go on: each that ends is asked for then."""
         self._watches_sessions = True
         if hasattr(self._scheduler, name := "_handle_stopped_request"):
-            self.hooks.around(self._scheduler, name, ("request",), after=self._stopped)
+            self.hooks.around(self._scheduler, name, ("request",), after=self._events.was_stopped)
 
     # ── requests come and go ─────────────────────────────────────────────────────────────────
 
@@ -121,7 +116,7 @@ class AttachedScheduler:
         return hooked
 
     def _ending(self, free: Callable[..., Any]) -> Callable[..., Any]:
-        hooks, ended, blocks = self.hooks, self._ended, self._blocks
+        hooks, ended, blocks = self.hooks, self._events.ended, self._blocks
         # A connector may free what is not the request's that ends.
         has_connector = getattr(self._scheduler, "connector", None) is not None
         group = () if has_connector else blocks.only_group
@@ -157,25 +152,12 @@ class AttachedScheduler:
         if getattr(request, "resumable", False) and not self._watches_sessions:
             self._watch_sessions()
 
-    def _was_preempted(self, _: object, request: Any) -> None:
-        if not self._preemptions.has_begun:
-            return
-        self._preemptions.end(self._line.enter(request, at_front=True))
-        self._num_disturbed += 1
-        self._batches.prefilling.pop(request.request_id, None)
-        self._left.came(request.request_id)
-
-    def _stopped(self, is_finished: bool, request: Any) -> None:
-        """A session whose input has not ended goes back to the queue."""
-        if not is_finished:
-            self._put_back.append((request, self._line.enter(request)))
-
     def _paused(self, _: object) -> None:
         self._left.tell_paused(self._now_ns())
 
     # ── a call of schedule() ─────────────────────────────────────────────────────────────────
 
-    def _scheduling(self, schedule: Callable[..., Any]) -> Callable[..., Any]:
+    def _scheduling(self, schedule: Callable[..., Any]) -> Callable[..., Any]:  # noqa: C901 - one function, as it says
         """A batch is formed. Most are the one before, one token on, with nobody waiting.
 
         A forward pass leaves nothing of ours in the processor's caches, so that it is the functions
@@ -184,17 +166,22 @@ class AttachedScheduler:
         """
         hooks, scheduler, blocks, left = self.hooks, self._scheduler, self._blocks, self._left
         now_ns, count_free, waiting = self._now_ns, blocks.count_free, self._line.counts
-        batches, watched, preempted = self._batches, self._watched, self._preempted
+        batches, watched, events = self._batches, self._watched, self._events
+        preempted = events.preempted
         recording, under_way = self.recording, self._under_way
-        begin = watched.begin if watched.has_to_begin else None
+        begin = watched.at_begin()
 
         def hooked(*args: Any, **kwargs: Any) -> Any:
             if begin is not None:
                 hooks.safely(begin, args[0] if args else kwargs.get("throttle_prefills"))
+            blocks.asks_later = blocks.is_told
             output = schedule(*args, **kwargs)
+            blocks.asks_later = False
             if hooks.is_stopped:
                 return output
             try:
+                if blocks.changes:
+                    blocks.find_owners(output)
                 ts_ns, names = now_ns(), [*output.num_scheduled_tokens]
                 num, num_waiting, num_running = len(names), 0, len(scheduler.running)
                 for count in waiting:
@@ -217,10 +204,10 @@ class AttachedScheduler:
                 if is_the_same:
                     counts = "decode", 0, num, 0, output.total_num_scheduled_tokens, *room, None
                     step = recording.formed_again(ts_ns, counts)
-                    formed = output, step, (), num, self._num_disturbed, False
+                    formed = output, step, (), num, events.num_disturbed, False
                     under_way.append(_new(Formed, formed))
                 elif is_quiet:
-                    under_way.append(batches.tell(ts_ns, output, self._num_disturbed, room))
+                    under_way.append(batches.tell(ts_ns, output, events.num_disturbed, room))
                 if not is_quiet:
                     changed = None if is_the_same else room
                     self._tell_what_changed(ts_ns, output, changed, num_waiting)
@@ -240,22 +227,22 @@ class AttachedScheduler:
         or preempted, and why others were left out: what one call decides has one time, of when it
         looked at the first that waits. vLLM takes its own at the call's begin.
         """
-        watched, scheduled, preempted = self._watched, output.num_scheduled_tokens, self._preempted
-        call = watched.call
+        watched, scheduled, events = self._watched, output.num_scheduled_tokens, self._events
+        preempted, call = events.preempted, watched.call
         admitted = watched.end(output, [each.reason.request for each in preempted])
         for request in admitted:
             name = request.request_id
-            self._batches.prefilling[name] = self._lost.get(name, 0), True
+            self._batches.prefilling[name] = self._preemptions.lost.get(name, 0), True
         if room is not None:
-            formed = self._batches.tell(ts_ns, output, self._num_disturbed, room)
+            formed = self._batches.tell(ts_ns, output, events.num_disturbed, room)
             self._under_way.append(formed)
         ts_ns = call.began_ns or ts_ns
         if self._blocks.changes:
             self._tell_blocks(ts_ns)
         if preempted:
-            self._tell_preempted(ts_ns)
+            events.tell_preempted(ts_ns)
         if admitted:
-            self._tell_admitted(ts_ns, admitted)
+            events.tell_admitted(ts_ns, admitted)
         if num_waiting or self._left.order is not None or len(call.looked) > 1:
             self._left.tell_order(ts_ns, call.passed)
         if len(scheduled) != len(self._scheduler.running):
@@ -270,7 +257,8 @@ class AttachedScheduler:
     def _updating(self, update: Callable[..., Any]) -> Callable[..., Any]:
         """Outputs of a batch are taken: most often one of each of its requests."""
         hooks, now_ns, recording = self.hooks, self._now_ns, self.recording
-        under_way, ended, blocks = self._under_way, self._ended, self._blocks
+        under_way, events, blocks = self._under_way, self._events, self._blocks
+        ended, put_back = events.ended, events.put_back
 
         def hooked(scheduler_output: Any, model_runner_output: Any, *args: Any, **more: Any) -> Any:
             result = update(scheduler_output, model_runner_output, *args, **more)
@@ -285,7 +273,7 @@ class AttachedScheduler:
                 is_as_expected = (
                     formed.output is scheduler_output
                     and num_outputs == formed.num_outputs
-                    and formed.num_disturbed == self._num_disturbed
+                    and formed.num_disturbed == events.num_disturbed
                 )
                 if is_as_expected and not formed.rows:  # each request goes on, and gave one
                     del under_way[0]
@@ -294,9 +282,9 @@ class AttachedScheduler:
                 else:
                     self._tell_outputs(ts_ns, sent, scheduler_output, model_runner_output)
                 if ended:
-                    self._tell_ended(ts_ns)
-                if self._put_back:
-                    self._tell_put_back(ts_ns)
+                    events.tell_ended(ts_ns)
+                if put_back:
+                    events.tell_put_back(ts_ns, self._watched.call.passed)
                 if blocks.changes:
                     recording.blocks(ts_ns, blocks.changes)
                     blocks.changes.clear()
@@ -311,11 +299,11 @@ class AttachedScheduler:
             return
         how = getattr(model_output, RAN, UNKNOWN)
         if formed.has_drafts:
-            tell_several(self.recording, ts_ns, formed, sent, how, self._find)
+            tell_several(self.recording, ts_ns, formed, sent, how, self._events.find)
             return
         num_outputs = sum(len(some.outputs) for some in sent)
         is_as_expected = (
-            formed.num_disturbed == self._num_disturbed and num_outputs == formed.num_outputs
+            formed.num_disturbed == self._events.num_disturbed and num_outputs == formed.num_outputs
         )
         tell_outputs(self.recording, ts_ns, formed, sent, how, is_as_expected=is_as_expected)
 
@@ -327,10 +315,6 @@ class AttachedScheduler:
                 return each
         return None
 
-    def _find(self, name: str) -> Any:
-        gone = (each for each, _ in self._ended if each.request_id == name)
-        return self._scheduler.requests.get(name) or next(gone, None)
-
     # ── what is recorded ─────────────────────────────────────────────────────────────────────
 
     def _flushed(self, _: object = None) -> None:
@@ -338,74 +322,12 @@ class AttachedScheduler:
         if is_called_by(self._scheduler, STEP):
             return
         ts_ns = self._now_ns()
-        self._tell_preempted(ts_ns)
-        if self._ended:
-            self._tell_ended(ts_ns)
+        self._events.tell_preempted(ts_ns)
+        if self._events.ended:
+            self._events.tell_ended(ts_ns)
         self._tell_blocks(ts_ns)
 
     def _tell_blocks(self, ts_ns: int) -> None:
         if self._blocks.changes:
             self.recording.blocks(ts_ns, self._blocks.changes)
             self._blocks.changes.clear()
-
-    def _tell_preempted(self, ts_ns: int) -> None:
-        for reason, by_request, place in self._preempted:
-            self.recording.event(
-                "preempt", reason.request, ts_ns, cause=reason.reason, by_request=by_request,
-                queue_index=place, num_generated=self._num_generated(reason.request),
-            )  # fmt: skip
-            self.recording.decided(ts_ns, "preempted", reason)
-        self._preempted.clear()
-
-    def _num_generated(self, name: str) -> int | None:
-        request = self._scheduler.requests.get(name)
-        return None if request is None else request.num_output_tokens
-
-    def _tell_admitted(self, ts_ns: int, admitted: Sequence[Any]) -> None:
-        told: list[tuple[str, str, int | None, str | None]] = []
-        left, line = self._left.left([each.request_id for each in admitted]), self._line
-        for request in admitted:
-            name = request.request_id
-            if line.is_sorted:
-                line.leave(name)
-            if name in left and left[name].resource in SKIPPED:
-                told.append((name, "ready", None, None))
-            event = "resume" if self._lost.pop(name, None) is not None else "admit"
-            told.append((name, event, request.num_output_tokens, None))
-        self.recording.events(ts_ns, told)
-
-    def _tell_ended(self, ts_ns: int) -> None:
-        told: list[tuple[str, str, int | None, str | None]] = []
-        names, prefilling, lost = [], self._batches.prefilling, self._lost
-        for request, status in self._ended:
-            name = request.request_id
-            _, event, cause = _ENDED.get(id(status)) or _end_of(status)
-            self._num_disturbed += event != "finish"
-            if self._line.is_sorted:
-                self._line.leave(name)
-            prefilling.pop(name, None)
-            lost.pop(name, None)
-            names.append(name)
-            told.append((name, event, request.num_output_tokens, cause))
-        self._ended.clear()
-        self._left.left(names)
-        self.recording.events(ts_ns, told)
-
-    def _tell_put_back(self, ts_ns: int) -> None:
-        for request, place in self._put_back:
-            name = request.request_id
-            self._batches.prefilling.pop(name, None)
-            self.recording.event(
-                "defer", name, ts_ns, cause="it waits for the next part of its input",
-                queue_index=len(self._line) - 1 if place is None else place,
-            )  # fmt: skip
-            self._left.came(name)
-        self._put_back.clear()
-        self._left.tell_order(ts_ns, self._watched.call.passed)
-
-
-def _end_of(status: Any) -> tuple[Any, str, str]:
-    name: str = status.name
-    cause = name.removeprefix("FINISHED_").lower()
-    told = _ENDED[id(status)] = status, ENDS.get(name, "finish"), cause
-    return told

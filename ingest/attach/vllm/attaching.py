@@ -13,7 +13,7 @@ from typing import Any
 
 from stepscope.ingest.attach.hooks import log, warn
 from stepscope.ingest.attach.late_imports import when_imported
-from stepscope.ingest.attach.recorded import RecordedScheduler
+from stepscope.ingest.attach.recorded import RecordedScheduler, RequestRows
 from stepscope.ingest.attach.vllm.attached import AttachedScheduler
 from stepscope.ingest.attach.vllm.dump import dumper
 from stepscope.ingest.attach.vllm.engine_config import config_of, rank_of, version
@@ -34,11 +34,11 @@ def watch() -> None:
     """Attach to every scheduler that is made in this process from now on."""
     if not os.environ.get(START):  # a process that an engine has made belongs to its start
         new_start()
-    runs = ModelRuns()
-    when_imported("vllm.v1.core.sched.scheduler", partial(_watch_schedulers, runs))
+    runs, front = ModelRuns(), FrontEnd(_rows_beside)
+    also = runs.hooks.missing, front.hooks.missing
+    when_imported("vllm.v1.core.sched.scheduler", partial(_watch_schedulers, also))
     when_imported("vllm.v1.engine.core", _watch_engine_cores)
     when_imported("vllm.v1.request", _watch_requests)
-    front = FrontEnd(_recorder_beside)
     when_imported("vllm.v1.engine.output_processor", front.watch_outputs)
     when_imported("vllm.v1.engine.core_client", front.watch_clients)
     when_imported("uvicorn.config", front.watch_servers)
@@ -89,17 +89,17 @@ def attach_to(scheduler: Any, recorder: Any) -> AttachedScheduler:
     return attached
 
 
-def _recorder_beside(client: Any, rank: int, missing: list[str]) -> Recorder | None:
-    """Give the front end a recorder of its own in the trace of the engine that it talks to."""
+def _rows_beside(client: Any, rank: int, missing: list[str]) -> RequestRows | None:
+    """Give the front end what records its rows in the trace of the engine that it talks to: a
+    recorder of its own, unless the engine is in this process and has one.
+    """
     if not os.environ.get(WHERE):
         return None
     core = getattr(client, "engine_core", None)
     if core is None:
-        return Recorder.under(os.environ[WHERE], **_said(client, rank, missing))
+        return RequestRows(Recorder.under(os.environ[WHERE], **_said(client, rank, missing)))
     attached = getattr(getattr(core, "scheduler", None), ATTACHED, None)
-    if attached is None:
-        return None
-    return Recorder(attached.recording.recorder.path, **_said(client, rank, missing))
+    return None if attached is None else attached.recording.requests
 
 
 def _said(client: Any, rank: int, missing: list[str]) -> dict[str, Any]:
@@ -125,15 +125,17 @@ def _watched(scheduler: Any, recording: RecordedScheduler) -> Watchdog:
     return watchdog
 
 
-def _watch_schedulers(runs: ModelRuns, module: ModuleType) -> None:
-    """Attach to those that are made; its model runner is made before it, if in this process."""
+def _watch_schedulers(also: Sequence[list[str]], module: ModuleType) -> None:
+    """Attach to those that are made; `also` is what is missing of what is made before it, if in
+    this process: its model runner and its front end.
+    """
     made = module.Scheduler.__init__
 
     @wraps(made)
     def made_and_attached(self: Any, *args: Any, **kwargs: Any) -> None:
         made(self, *args, **kwargs)
         if not hasattr(self, ATTACHED):
-            attach(self, runs.hooks.missing)
+            attach(self, [name for missing in also for name in missing])
 
     module.Scheduler.__init__ = made_and_attached
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from types import CodeType
 from typing import Any
 
@@ -16,6 +17,8 @@ _new = tuple.__new__
 """Makes a named tuple without the function of Python's that its class has for that."""
 NOBODY = "nobody"
 """Owner of what was taken on nobody's behalf, such as by a KV connector."""
+NOT_YET: Any = None
+"""Owner of what was claimed in a call of `schedule()`, until the call says whose it is."""
 MOST_FRAMES, ENDS = 6, ("schedule", "update_from_output")
 _TELLS: dict[int, tuple[CodeType, bool | None]] = {}
 """Functions by the ids of their codes, which are kept, so that no other gets one's id: whether it
@@ -30,7 +33,8 @@ class KVBlocks:
     """Collects changes of a pool until they are told, in their order.
 
     Only calls that change hands are wrapped: a request that decodes makes one in as many steps as
-    a block has tokens. Whose a block is stands in the caller's locals.
+    a block has tokens. Whose a block is stands in the caller's locals, which are a dictionary made
+    anew for whoever asks; so the batch of a call of `schedule()` is asked where it can be.
     """
 
     def __init__(self, manager: Any, hooks: Hooks) -> None:
@@ -45,6 +49,10 @@ class KVBlocks:
         self._let_go: dict[int, list[str]] = {}
         self.acts_for: tuple[str, int | None] | None = None
         """Whose blocks a call of the pool is about, where that is known; else frames are asked."""
+        self.asks_later = False
+        """Whether a claim is left NOT_YET owned, for `find_owners` to see to."""
+        self.is_told = False
+        """Whether a SchedulerOutput says whose the blocks are that its call claimed."""
         around, takes = hooks.around, FOLLOWED["block_pool"] | FOLLOWED["prefix_cache"]
         hooks.instead(self.pool, "get_new_blocks", takes["get_new_blocks"], self._claiming(hooks))
         for name, before, after in (
@@ -61,9 +69,11 @@ class KVBlocks:
         coordinator = getattr(manager, "coordinator", None)
         groups = getattr(coordinator, "single_type_managers", ())
         ids = tuple(getattr(each, "kv_cache_group_id", None) for each in groups)
+        self._groups, self._managers = ids, groups
         self.only_group: tuple[int | None, ...] = ids if len(ids) == 1 else ()
         """The id of the only group; nothing where `acts_for` cannot be told."""
-        if getattr(coordinator, "enable_partial_hash_hits", False):
+        self._copies = bool(getattr(coordinator, "enable_partial_hash_hits", False))
+        if self._copies:
             around(manager, "take_kv_cache_block_copies", after=self._copied)
         self._before_reset: list[Any] = []
 
@@ -73,6 +83,43 @@ class KVBlocks:
         managers = self._manager.coordinator.single_type_managers
         held = ((len(each.req_to_blocks.get(name, ())), each.block_size) for each in managers)
         return sum(max(-(-num_tokens // size) - count, 0) for count, size in held)
+
+    def find_owners(self, output: Any) -> None:
+        """Find whose the blocks are that were claimed in the call that gave this output.
+
+        Whoever was preempted in it has given them back since, and another may have them now. The
+        first output says whether this version tells; so far frames were asked.
+        """
+        if not self.is_told:
+            batch = getattr(output, "scheduled_cached_reqs", None)
+            self.is_told = hasattr(batch, "new_block_ids") and not self._copies
+            return
+        owners, changes = self._going_on(output.scheduled_cached_reqs), self.changes
+        for place in range(len(changes) - 1, -1, -1):
+            change = changes[place]
+            if change.owner is NOT_YET:
+                number = change.ids[0]
+                owner, group = owners.get(number) or self._holder(number)
+                changes[place] = _new(BlockChange, ("claim", change.ids, owner, group, None, None))
+            elif change.op == "release":
+                owners.update(dict.fromkeys(change.ids, (change.owner, change.group)))
+
+    def _going_on(self, batch: Any) -> dict[int, tuple[str, int | None]]:
+        """Whose the blocks are that requests of the batch before have got."""
+        new_ids, owners = batch.new_block_ids, {}
+        for name, new in compress(zip(batch.req_ids, new_ids, strict=True), new_ids):
+            for group, ids in zip(self._groups, new, strict=True):
+                for number in ids:
+                    owners[number] = name, group
+        return owners
+
+    def _holder(self, number: int) -> tuple[str, int | None]:
+        """Whose a block is by the managers' own books: of who is not one of those that go on."""
+        for manager, group in zip(self._managers, self._groups, strict=True):
+            for name, blocks in manager.req_to_blocks.items():
+                if any(block.block_id == number for block in blocks):
+                    return name, group
+        return NOBODY, None
 
     def _releasing(self, hooks: Hooks) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """What is freed may be an iterator, which can be read once: the pool gets a list."""
@@ -127,7 +174,9 @@ class KVBlocks:
                             ids = [blocks[0].block_id]
                         else:
                             ids = [block.block_id for block in blocks]
-                        owner, group = self.acts_for or _owner(sys._getframe(1))
+                        owner, group = self.acts_for or (
+                            (NOT_YET, None) if self.asks_later else _owner(sys._getframe(1))
+                        )
                         told = "claim", ids, owner, group, None, None
                         self.changes.append(_new(BlockChange, told))
                     except Exception as error:

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
+from stepscope.ingest.attach.vllm.waiting.line import WaitingLine
 from stepscope.ingest.recorder import Recorder
 
 NAME, CATEGORY = "scheduler dump", "dump"

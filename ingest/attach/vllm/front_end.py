@@ -2,7 +2,7 @@
 
 The front end runs in the process of the API, beside the engine's or in the same one. Its rows are
 part of the trace of the rank that the request was sent to (decision 0038), and have its own clock,
-which on one machine is the engine's.
+which on one machine is the engine's. In one process with the engine they are the engine's own.
 """
 
 from __future__ import annotations
@@ -14,31 +14,28 @@ from types import ModuleType
 from typing import Any
 
 from stepscope.ingest.attach.hooks import Hooks
+from stepscope.ingest.attach.recorded import RequestRows
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 from stepscope.ingest.attach.vllm.exchange import EXCHANGE, Exchange, Exchanges
-from stepscope.ingest.recorder import Recorder
 
 OLDEST_NS = 3_600 * 10**9
 """A request that says it came earlier than this before it was sent has another clock."""
 RECORDERS = "_stepscope"
 """A client's attribute that holds what records for each rank."""
-COLUMNS = ("ts_ns", "request", "event", "num_generated", "external_id", "cause")
-Tell = Callable[..., Any]
-"""Records a row of `lifecycle` of these columns."""
-Open = Callable[[Any, int, list[str]], Recorder | None]
-"""Opens the recorder of a front end, of a client of the engine, a rank and what is missing in this
-version of vLLM; None: it has none."""
+Open = Callable[[Any, int, list[str]], RequestRows | None]
+"""Gives a front end what records its rows, of a client of the engine, a rank and what is missing in
+this version of vLLM; None: it has none."""
 
 
 class FrontEnd:
     """Follows one process's front end; all is called by the thread that runs its loop."""
 
-    def __init__(self, open_recorder: Open, now_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, open_rows: Open, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.hooks = Hooks(self._failed)
-        self._open_recorder = open_recorder
+        self._open_rows = open_rows
         self._now_ns = now_ns
-        self._recorders: list[Recorder] = []  # all that were opened
-        self._of: dict[str, Tell] = {}
+        self._opened_rows: list[RequestRows] = []
+        self._of: dict[str, RequestRows] = {}
         self._exchanges: dict[str, Exchange] = {}
         self._begun: dict[str, Any] = {}
         self._resumable: set[str] = set()
@@ -54,8 +51,12 @@ class FrontEnd:
 
     def watch_clients(self, module: ModuleType) -> None:
         """Follow the clients by which this module's classes send requests to engines."""
+        if (in_process := getattr(module, "InprocClient", None)) is None:
+            self.hooks.missing.append("InprocClient.add_request")
+        else:
+            name, takes = "add_request", FOLLOWED["client"]["add_request"]
+            self.hooks.instead(in_process, name, takes, self._sending_in_process)
         for client, name in (
-            ("InprocClient", "add_request"),
             ("SyncMPClient", "add_request"),
             ("AsyncMPClient", "add_request_async"),
         ):
@@ -81,13 +82,37 @@ class FrontEnd:
     def _loaded(self, _: object, config: Any) -> None:
         config.loaded_app = Exchanges(config.loaded_app, now_ns=self._now_ns)
 
+    def _sending_in_process(self, add: Callable[..., Any]) -> Callable[..., Any]:
+        """The engine's recorder tells that a request was received as it tells that it arrived:
+        what does so is in the processor's caches then.
+        """
+        hooks, of = self.hooks, self._of
+
+        def hooked(client: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+            rows = None
+            try:
+                name = request.request_id
+                if not (hooks.is_stopped or name in of):  # that would be more of its input
+                    known = client.__dict__.get(RECORDERS)
+                    if known is None:
+                        rows = self._opened(client, _rank_in_process(client.engine_core))
+                    else:
+                        (rows,) = known.values()
+                if rows is not None:
+                    of[name] = rows
+                    rows.received[name] = self._came_ns(request), request.external_req_id
+            except Exception as error:
+                hooks.stop(error)
+            try:
+                return add(client, request, *args, **kwargs)
+            finally:
+                if rows is not None and rows.received:  # it has not arrived
+                    hooks.safely(rows.tell_received, name)
+
+        return hooked
+
     def _sending(self, client: Any, request: Any) -> None:
-        if (core := getattr(client, "engine_core", None)) is None:
-            rank = _rank(client.core_engine)
-        else:  # it has one engine, in this process
-            known = vars(client).get(RECORDERS)
-            rank = next(iter(known)) if known else _rank_in_process(core)
-        self._received(client, rank, request)
+        self._received(client, _rank(client.core_engine), request)
 
     def _routed(self, engine: Any, client: Any, request: Any) -> None:
         self._received(client, _rank(engine), request)
@@ -96,23 +121,30 @@ class FrontEnd:
         name, of_client = request.request_id, vars(client).get(RECORDERS) or {}
         if name in self._of:  # more input of a request that is open
             return
-        tell = of_client[rank] if rank in of_client else self._opened(client, rank)
-        if tell is None:
+        rows = of_client[rank] if rank in of_client else self._opened(client, rank)
+        if rows is None:
             return
-        self._of[name] = tell
-        if getattr(request, "resumable", False):
-            self._resumable.add(name)
-        # When the front end took it, as vLLM itself counts; now, where a client has told a time
-        # that is not one of this clock.
+        self._of[name] = rows
+        rows.arrival(
+            None, self._came_ns(request), name, "receive", None, None, None, None, None,
+            request.external_req_id,
+        )  # fmt: skip
+
+    def _came_ns(self, request: Any) -> int:
+        """When the front end took it, as vLLM itself counts; now, where a client has told a time
+        that is not one of this clock.
+        """
         now_ns, exchange = self._now_ns(), EXCHANGE.get()
         came_ns = int((getattr(request, "arrival_time", None) or 0) * 1e9)
         if not now_ns - OLDEST_NS <= came_ns <= now_ns:
             came_ns = now_ns
+        if getattr(request, "resumable", False):
+            self._resumable.add(request.request_id)
         if exchange is not None:
             came_ns = min(came_ns, exchange.began_ns)
-            exchange.requests.append(name)
-            self._exchanges[name] = exchange
-        tell(came_ns, name, "receive", None, request.external_req_id)
+            exchange.requests.append(request.request_id)
+            self._exchanges[request.request_id] = exchange
+        return came_ns
 
     def _processing(self, process: Callable[..., Any]) -> Callable[..., Any]:
         """Outputs are made text of and given to clients: whoever begins or ends is told of.
@@ -152,7 +184,7 @@ class FrontEnd:
         return hooked
 
     def _processed(self, now_ns: int, due: Sequence[tuple[str, Any]], states: Any) -> None:
-        begun, tells, exchanges = self._begun, self._of, self._exchanges
+        begun, rows_of, exchanges = self._begun, self._of, self._exchanges
         for name, state in dict(due).items() if len(due) > 1 else due:
             if state is None:
                 continue
@@ -160,8 +192,8 @@ class FrontEnd:
             exchange = exchanges.get(name) if exchanges else None
             if exchange is not None and len(exchange.requests) == 1:
                 self._hand_over(exchange, name, state)
-            elif (has_ended or _gets_all(state)) and (tell := tells.get(name)) is not None:
-                tell(now_ns, name, "deliver", _num_given(state))
+            elif (has_ended or _gets_all(state)) and (rows := rows_of.get(name)) is not None:
+                rows.events(None, now_ns, ((name, "deliver", _num_given(state), None),))
             if has_ended:
                 self._forget(name)
             else:
@@ -169,13 +201,14 @@ class FrontEnd:
 
     def _hand_over(self, exchange: Exchange, name: str, state: Any) -> None:
         """Its outputs reach the client when the server has written them; each is told once."""
-        tell = self._of.get(name)
-        if exchange.on_sent is not None or tell is None:
+        rows = self._of.get(name)
+        if exchange.on_sent is not None or rows is None:
             return
+        tell = rows.event
 
         def sent(ts_ns: int, is_last: bool) -> None:
             if not is_last or ts_ns != exchange.first_ns:
-                self.hooks.safely(tell, ts_ns, name, "deliver", _num_given(state))
+                self.hooks.safely(tell, None, ts_ns, name, "deliver", _num_given(state))
 
         exchange.on_sent = sent
 
@@ -187,8 +220,8 @@ class FrontEnd:
         """The engine is dead: whoever is open ends in an error, which the engine can't tell."""
         now_ns = self._now_ns()
         for name in list(processor.request_states):
-            if (tell := self._of.get(name)) is not None:
-                tell(now_ns, name, "error", cause=type(error).__name__)
+            if (rows := self._of.get(name)) is not None:
+                rows.event(None, now_ns, name, "error", cause=type(error).__name__)
             self._forget(name)
 
     def _forget(self, name: str) -> None:
@@ -199,16 +232,15 @@ class FrontEnd:
         if self._resumable:
             self._resumable.discard(name)
 
-    def _opened(self, client: Any, rank: int) -> Tell | None:
-        recorder = self._open_recorder(client, rank, self.hooks.missing)
-        tell = None if recorder is None else recorder.narrow("lifecycle", *COLUMNS)
-        self._recorders += [recorder] if recorder is not None else []
-        vars(client).setdefault(RECORDERS, {})[rank] = tell
-        return tell
+    def _opened(self, client: Any, rank: int) -> RequestRows | None:
+        rows = self._open_rows(client, rank, self.hooks.missing)
+        self._opened_rows += [rows] if rows is not None else []
+        vars(client).setdefault(RECORDERS, {})[rank] = rows
+        return rows
 
-    def _failed(self, _error: Exception) -> None:
-        for recorder in self._recorders:
-            recorder.close()
+    def _failed(self, error: Exception) -> None:
+        for rows in self._opened_rows:
+            rows.failed(error)
 
 
 def _due(outputs: Sequence[Any], states: Any, begun: Any) -> list[tuple[str, Any]]:

@@ -4,14 +4,13 @@ The functions are built from the schema, so that recording a row costs one call 
 `struct.pack_into`. For `task_edges` the source is:
 
     def task_edges(step=None, ts_ns=_missing, from_task=_missing, to_task=_missing, source=None):
-        nonlocal _offset
-        _its_segment, _at = _segment, _offset
-        _offset, _seq = _at + 40, None
+        _segment, _at = _place
+        _place[1], _seq = _at + 40, None
         try:
-            _pack(_its_segment, _at, _null64 if step is None else step, ts_ns, from_task, to_task,
+            _pack(_segment, _at, _null64 if step is None else step, ts_ns, from_task, to_task,
                   0 if source is None else _ids[source], _at)
         except Exception:
-            _mend(_its_segment, _at, (step, ts_ns, from_task, to_task, source), _seq)
+            _mend(_segment, _at, (step, ts_ns, from_task, to_task, source), _seq)
 
 The last field is the row's own offset: it is stored last, so only a whole row has it, and garbage
 does not. A row of a table that tells of the scheduler's state has its place among all of these
@@ -19,8 +18,8 @@ before it, `_seq`, as `_next()` counts them. What cannot be packed (in a full se
 value) raises and is seen to by `mend`; a string not seen before is written as its id is looked up.
 
 Threads: a CPython with a GIL switches threads at calls and backward jumps only. There is none
-between reading `_segment` and having moved `_offset` on, so every row gets a place of its own, in
-a segment where that place exists; what follows keeps both. Without a GIL the recorder puts a lock
+between reading the `_place` and having moved it on, so every row gets a place of its own, in a
+segment where that place exists; what follows keeps both. Without a GIL the recorder puts a lock
 around the functions.
 """
 
@@ -28,7 +27,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stepscope.ingest.columns import Column, Table, Type
@@ -55,6 +54,8 @@ Row = Callable[..., None]
 Segment = Any  # mmap.mmap | bytearray, which have no common name in typing
 Opened = tuple[Segment, int] | None
 """Where a row lies that is completed later; None where it was not recorded."""
+Place = list[Any]
+"""The segment that is written to, and where its next row will lie: [Segment, int]."""
 Begin = Callable[..., Opened]
 Mend = Callable[[Segment, int, tuple[Any, ...], int | None], Opened]
 Amend = Callable[[Opened, tuple[Any, ...]], None]
@@ -63,74 +64,52 @@ Count = Callable[[], int]
 
 # Names of our own begin with an underscore: no column does.
 _SOURCE = """
-def build(_pack, _ids, _mend, _next, _missing, _null64, _null32, _null_float):
-    _segment, _offset = bytearray(), 0
-
+def build(_place, _pack, _ids, _mend, _next, _missing, _null64, _null32, _null_float):
     def {name}({parameters}):
-        nonlocal _offset
-        _its_segment, _at = _segment, _offset
-        _offset, _seq = _at + {size}, None
+        _segment, _at = _place
+        _place[1], _seq = _at + {size}, None
         try:
-            _pack(_its_segment, _at, {values}, _at)
+            _pack(_segment, _at, {values}, _at)
         except Exception:
-            _mend(_its_segment, _at, ({names},), _seq)
+            _mend(_segment, _at, ({names},), _seq)
 
     def record_all({same}_rows):
-        nonlocal _offset
+        try:
+            {same_values}
+        except Exception:
+            {no_values}
         for {each}, in _rows:
-            _its_segment, _at = _segment, _offset
-            _offset, _seq = _at + {size}, None
+            _segment, _at = _place
+            _place[1], _seq = _at + {size}, None
             try:
-                _pack(_its_segment, _at, {more_values}, _at)
+                _pack(_segment, _at, {more_values}, _at)
             except Exception:
-                _mend(_its_segment, _at, ({more_names},), _seq)
+                _mend(_segment, _at, ({more_names},), _seq)
 
-    def claim():
-        nonlocal _offset
-        _at = _offset
-        _offset = _at + {size}
-        return _segment, _at
-
-    def turn_to(fresh, start):
-        nonlocal _segment, _offset
-        _segment, _offset = fresh, start
-
-    return {name}, claim, turn_to, record_all
+    return {name}, record_all
 """
 # A row in two: its columns, those that are completed later, a marker of theirs and the row's own.
 _SOURCE_IN_TWO = """
-def build(_pack, _pack_later, _ids, _mend, _amend, _next, _missing, _null64, _null32, _null_float):
-    _segment, _offset, _is_on = bytearray(), 0, False
-
+def build(
+    _place, _pack, _pack_later, _ids, _mend, _amend, _next, _missing, _null64, _null32, _null_float
+):
     def {name}({parameters}):
-        nonlocal _offset
-        _at = _offset
-        _offset, _seq = _at + {size}, None
-        _opened = _segment, _at
+        _segment, _at = _opened = *_place,
+        _place[1], _seq = _at + {size}, None
         try:
-            _pack(*_opened, {values}, {later_nulls}, 0, _at)
+            _pack(_segment, _at, {values}, {later_nulls}, 0, _at)
         except Exception:
-            return _mend(*_opened, ({names},), _seq)
+            return _mend(_segment, _at, ({names},), _seq)
         return _opened
 
     def complete(_opened, {later_parameters}):
         try:
-            _its_segment, _at = _opened
-            _pack_later(_its_segment, _at + {later_at}, {later_values}, _at if _is_on else None)
+            _segment, _at = _opened
+            _pack_later(_segment, _at + {later_at}, {later_values}, _at if _place[0] else None)
         except Exception:
             _amend(_opened, ({later_names},))
 
-    def claim():
-        nonlocal _offset
-        _at = _offset
-        _offset = _at + {size}
-        return _segment, _at
-
-    def turn_to(fresh, start):
-        nonlocal _segment, _offset, _is_on
-        _segment, _offset, _is_on = fresh, start, len(fresh) > 0
-
-    return {name}, claim, turn_to, complete
+    return {name}, complete
 """
 _NULL_NAMES = {
     Type.I64: "_null64",
@@ -142,15 +121,11 @@ _NULL_NAMES = {
 
 
 class RowFunctions(NamedTuple):
-    """`record` packs a row, `claim` takes the next place, `turn_to` goes on in another segment.
-
-    `more` packs a row for each tuple of an iterable, in one call, behind what is the same in all of
-    them; of rows in two, it adds to a row what was not known when that was recorded.
+    """`record` packs a row; `more` one for each tuple of an iterable, behind what is the same in
+    all of them; of rows in two, `more` adds to a row what was not known when that was recorded.
     """
 
     record: Callable[..., Any]
-    claim: Callable[[], tuple[Segment, int]]
-    turn_to: Callable[[Segment, int], None]
     more: Callable[..., None]
 
 
@@ -178,6 +153,7 @@ def stored(table: Table, columns: Sequence[Column]) -> list[Column]:
 
 
 def build_row(
+    place: Place,
     table: Table,
     columns: Sequence[Column],
     ids: Mapping[str, int],
@@ -194,19 +170,36 @@ def build_row(
     layout, spelt = row_struct(columns), _spelt(table, columns)
     each = each or [column.name for column in given(columns)]
     known = {*same, *each, "seq"}
-    more_values = (
-        _value(table, column) if column.name in known else _NULL_NAMES[column.type]
-        for column in columns
-    )  # fmt: skip
     more_names = (each.name if each.name in known else "None" for each in given(columns))
     source = _SOURCE.format(
         size=layout.size, same="".join(f"{name}, " for name in same), each=", ".join(each),
-        more_values=", ".join(more_values), more_names=", ".join(more_names), **spelt,
+        more_names=", ".join(more_names), **_more_values(table, columns, same, known), **spelt,
     )  # fmt: skip
-    return RowFunctions(*_built(source, layout.pack_into, ids, mend, count))
+    return RowFunctions(*_built(source, place, layout.pack_into, ids, mend, count))
+
+
+def _more_values(
+    table: Table, columns: Sequence[Column], same: Sequence[str], known: Collection[str]
+) -> dict[str, str]:
+    """Spell what is packed of many rows: values that are the same in all of them are made once.
+
+    Where one of these is bad none is made, and each row fails by itself.
+    """
+    values = {each.name: _value(table, each) for each in columns if each.name in known}
+    kept = {name: f"_{place}" for place, name in enumerate(same)}
+    packed = (
+        kept.get(column.name) or values.get(column.name) or _NULL_NAMES[column.type]
+        for column in columns
+    )
+    return {
+        "more_values": ", ".join(packed),
+        "same_values": "; ".join(f"{kept[name]} = {values[name]}" for name in same) or "pass",
+        "no_values": "".join(f"{name} = " for name in kept.values()) + "None" if same else "pass",
+    }
 
 
 def build_row_in_two(
+    place: Place,
     table: Table,
     columns: Sequence[Column],
     later: Sequence[Column],
@@ -227,7 +220,9 @@ def build_row_in_two(
         **_spelt(table, columns),
     )
     pack_later = later_struct(later).pack_into
-    return RowFunctions(*_built(source, layout.pack_into, pack_later, ids, mend, amend, count))
+    return RowFunctions(
+        *_built(source, place, layout.pack_into, pack_later, ids, mend, amend, count)
+    )
 
 
 def _built(source: str, *given: Any) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from stepscope.ingest.attach.recorded import RequestRows
 from stepscope.ingest.attach.vllm.front_end import FrontEnd
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
@@ -116,12 +117,12 @@ class Bench:
         traces = [Trace.open(recorder.path) for recorder in self.recorders]
         return [row for trace in traces for row in trace.lifecycle.select(columns).collect().rows()]
 
-    def _opened(self, _client: Any, rank: int, _missing: list[str]) -> Recorder:
+    def _opened(self, _client: Any, rank: int, _missing: list[str]) -> RequestRows:
         recorder = Recorder(
             self.folder / f"{len(self.recorders)}.trace", producer="vllm", rank=rank
         )
         self.recorders.append(recorder)
-        return recorder
+        return RequestRows(recorder)
 
 
 def copied(kind: type) -> type:

@@ -143,6 +143,7 @@ class Scheduler:
     def schedule(self, throttle_prefills: bool = False) -> Any:  # noqa: C901, PLR0912, PLR0915 - the adapter reads its locals, as it is one function in vLLM
         self.current_step += 1
         num_scheduled_tokens: dict[str, int] = {}
+        new_blocks: dict[str, Any] = {}
         preempted_reqs: list[Request] = []
         token_budget = self.max_num_scheduled_tokens
         if self._pause_state == Pause.PAUSED_ALL:
@@ -169,6 +170,7 @@ class Scheduler:
             if new is None:
                 break
             num_scheduled_tokens[request.request_id] = num_new_tokens
+            new_blocks[request.request_id] = new.blocks
             token_budget -= num_new_tokens
             req_index += 1
         loras = {each.lora_request for each in self.running if each.lora_request}
@@ -222,6 +224,9 @@ class Scheduler:
         return SimpleNamespace(
             num_scheduled_tokens=num_scheduled_tokens, scheduled_spec_decode_tokens={},
             total_num_scheduled_tokens=sum(num_scheduled_tokens.values()),
+            scheduled_cached_reqs=SimpleNamespace(
+                req_ids=[*new_blocks], new_block_ids=[*map(_ids, new_blocks.values())]
+            ),
         )  # fmt: skip
 
     def update_from_output(self, scheduler_output: Any, model_runner_output: Any) -> dict[int, Any]:
@@ -287,3 +292,10 @@ class Scheduler:
     def _free_request(self, request: Request) -> None:
         self.kv_cache_manager.free(request)
         del self.requests[request.request_id]
+
+
+def _ids(of_groups: list[list[Any]]) -> tuple[list[int], ...] | None:
+    """Ids of new blocks in each group; None where there are none, as in SchedulerOutput."""
+    if not any(of_groups):
+        return None
+    return tuple([block.block_id for block in blocks] for blocks in of_groups)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.ingest.attach.recorded import RequestRows
 from stepscope.ingest.attach.vllm.exchange import EXCHANGE, Exchange
 from stepscope.ingest.attach.vllm.front_end import FrontEnd
-from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
 from tests.ingest.attach.vllm.front_end_stand_in import CAME_S, NOW_NS, Bench, Config, copied
 
@@ -149,10 +149,10 @@ def test_one_that_ends_while_another_begins_is_told_with_it(bench: Bench) -> Non
 
 
 def test_a_recorder_that_cannot_be_opened_costs_the_client_nothing(bench: Bench) -> None:
-    def refused(_client: Any, _rank: int, _missing: list[str]) -> Recorder:
+    def refused(_client: Any, _rank: int, _missing: list[str]) -> RequestRows:
         raise OSError("no room")
 
-    bench.front._open_recorder = refused
+    bench.front._open_rows = refused
     bench.client.add_request(bench.request("r-1"))
     bench.outputs("r-1", ended="stop")
 

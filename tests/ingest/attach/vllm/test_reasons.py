@@ -169,7 +169,7 @@ def test_who_is_left_out_is_told_what_kept_it_out(
 def test_every_word_that_the_adapter_can_say_is_brought_about() -> None:
     said = {
         node.value
-        for file in Path(attached.__file__).parent.glob("*.py")
+        for file in Path(attached.__file__).parent.rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and node.value in WHAT_BLOCKS
     }

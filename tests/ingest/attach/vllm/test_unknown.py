@@ -35,7 +35,8 @@ LOOKED_AT = (
     "num_prompt_tokens", "max_tokens", "num_computed_tokens", "num_output_tokens", "priority",
     "num_scheduled_tokens", "total_num_scheduled_tokens", "scheduled_spec_decode_tokens",
     "max_num_scheduled_tokens", "scheduler_config", "vllm_config", "parallel_config", "outputs",
-    "new_token_ids", "block_id", "is_null", "schedule", "update_from_output", "add_request",
+    "new_token_ids", "block_id", "is_null", "scheduled_cached_reqs", "new_block_ids",
+    "schedule", "update_from_output", "add_request",
 )  # fmt: skip
 """Everything else that the adapter looks at."""
 NEW = "renamed"
@@ -153,7 +154,7 @@ def test_what_a_model_runner_beside_the_scheduler_lacks_is_said_in_the_trace(ano
     runs, module, runner = ModelRuns(), another("nothing"), ModuleType("gpu_model_runner")
     vars(runner)["GPUModelRunner"] = type("GPUModelRunner", (), {})
     runs.watch(runner)
-    _watch_schedulers(runs, module)
+    _watch_schedulers([runs.hooks.missing], module)
 
     scheduler = module.Scheduler(num_blocks=6)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stepscope.ingest.attach.scheduler_recording import LeftOut
-from stepscope.ingest.attach.vllm.left_behind import BEHIND, NEAR, LeftBehind
-from stepscope.ingest.attach.vllm.why_left_out import (
+from stepscope.ingest.attach.vllm.waiting.left_behind import BEHIND, NEAR, LeftBehind
+from stepscope.ingest.attach.vllm.waiting.why_left_out import (
     Call,
     Looked,
     Shortage,

@@ -7,8 +7,8 @@ from itertools import dropwhile, islice
 from typing import Any
 
 from stepscope.ingest.attach.scheduler_recording import LeftOut, SchedulerRecording
-from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
-from stepscope.ingest.attach.vllm.why_left_out import (
+from stepscope.ingest.attach.vllm.waiting.line import WaitingLine
+from stepscope.ingest.attach.vllm.waiting.why_left_out import (
     SKIPPED,
     Call,
     of_considered,

@@ -8,8 +8,8 @@ from typing import Any
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.vllm.block_pool import KVBlocks
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
-from stepscope.ingest.attach.vllm.waiting_line import WaitingLine
-from stepscope.ingest.attach.vllm.why_left_out import Call, Looked, Shortage
+from stepscope.ingest.attach.vllm.waiting.line import WaitingLine
+from stepscope.ingest.attach.vllm.waiting.why_left_out import Call, Looked, Shortage
 
 
 class WatchedCall:
@@ -46,11 +46,11 @@ class WatchedCall:
             hooks.instead(queue, "peek_request", (), self._peeking)
             hooks.instead(queue, "pop_request", (), self._popping)
 
-    @property
-    def has_to_begin(self) -> bool:
-        """Whether it must be told of the beginning of a call: ranks may defer their prefills."""
+    def at_begin(self) -> Callable[[bool | None], None] | None:
+        """What is to be called as a call begins, if anything: ranks may defer their prefills."""
         parallel = getattr(self._scheduler.vllm_config, "parallel_config", None)
-        return self.is_blind or getattr(parallel, "data_parallel_size", 1) > 1
+        has_to = self.is_blind or getattr(parallel, "data_parallel_size", 1) > 1
+        return self.begin if has_to else None
 
     def begin(self, throttles: bool | None) -> None:
         """A call of the scheduler begins; `throttles` is what it is given."""
