@@ -1,4 +1,4 @@
-"""For an engine's own tests: a recorder to record with, and an assertion that a trace is clean.
+"""For an engine's own tests: a recorder to record with, and assertions about what it recorded.
 
     from stepscope.app.pytest_plugin import assert_clean
 
@@ -7,15 +7,17 @@
         engine.run(40, requests)
         assert_clean(stepscope_recorder, ignore=["KVB003"])
 
-Pytest finds this file by itself where stepscope is installed. It imports nothing of ours until a
-test asks for something, and it keeps nothing between tests, so that tests may run side by side.
+With `--stepscope-record=DIR` the recordings of tests that fail are kept there, each under its
+test's name. Pytest finds this file by itself where stepscope is installed. It imports nothing of
+ours until a test asks for something, and it keeps nothing between tests, so that tests may run side
+by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,13 +27,57 @@ if TYPE_CHECKING:
     from stepscope.ingest.trace import Trace
 
 
+_FAILED = pytest.StashKey[bool]()
+MOST_OF_A_NAME = 120
+"""Characters of a test's name in that of a folder: some file systems have no room for more."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Tell pytest of the option."""
+    parser.getgroup("stepscope").addoption(
+        "--stepscope-record", metavar="DIR", type=Path,
+        help="Keep in DIR what the recorder of each test that fails has recorded.",
+    )  # fmt: skip
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Take note of who failed, for what is kept of it."""
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+    return report
+
+
 @pytest.fixture
-def stepscope_recorder(tmp_path: Path) -> Iterator[Recorder]:
+def stepscope_recorder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Recorder]:
     """A recorder of `recorded.trace` in the test's `tmp_path`, closed when the test ends."""
     from stepscope.ingest.recorder import Recorder
 
     with Recorder(tmp_path / "recorded.trace", producer="pytest") as recorder:
         yield recorder
+    keep = request.config.getoption("--stepscope-record")
+    if keep is not None and request.node.stash.get(_FAILED, False):
+        _keep(recorder.path, keep, request.node)
+
+
+def _keep(recorded: Path, folder: Path, test: pytest.Item) -> None:
+    """Copy a recording, and say where it is; one of the same test is replaced."""
+    import re
+    import shutil
+    import warnings
+
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", test.nodeid).strip("-.")[-MOST_OF_A_NAME:]
+    kept = folder / f"{name}.trace"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(recorded, kept)
+    except OSError as error:
+        why = error.strerror or "not every file could be copied"
+        warnings.warn(f"stepscope: {kept} was not kept: {why}", stacklevel=1)
+        return
+    test.add_report_section("teardown", "stepscope", f"what it recorded is in {kept}")
 
 
 def assert_clean(
@@ -61,6 +107,23 @@ def assert_clean(
     )
     if found := _findings(trace, config):
         raise AssertionError(found)
+
+
+def assert_same_schedule(
+    a: Trace | Recorder | str | Path, b: Trace | Recorder | str | Path
+) -> None:
+    """Assert that two runs decided the same at every step; else show where they first diverge.
+
+    What is compared is what `stepscope diff` compares; times are not. One that ends before the
+    other is not the same, nor are two that have nothing in common. A recorder is closed first.
+    Raises `TraceError` where a trace cannot be read.
+    """
+    __tracebackhide__ = True
+    from stepscope.app.cli.compared import compared
+
+    both = compared((_opened(a), _opened(b)), rules=False, report=lambda *_: None)
+    if both.where_they_diverge() != "":
+        raise AssertionError("\n".join(both.lines()))
 
 
 def _findings(trace: Trace | Recorder | str | Path, config: CheckConfig) -> str:

@@ -57,7 +57,7 @@ def totals(trace: Trace) -> dict[str, Any]:
     requests, arrived   who there was, and who of them arrived while it was recorded
     finished, aborted, rejected, failed, open, preemptions   what became of them
     tokens, tokens_per_s         tokens of all requests, and by the makespan
-    latency_*_ns, ttft_mean_ns   of those that finished: from arrival to end, to the first token
+    latency_*_ns, ttft_*_ns      of those that finished: from arrival to end, to the first token
     max_token_gap_ns    the longest that any request waited from one token to the next
     fairness            Jain's index of the tokens per second that those who finished got from
                         arrival to end: 1 where all got as many, 1/n where one of n got all
@@ -105,6 +105,7 @@ def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
         "latency_p99_ns": _whole(finished["latency_ns"].quantile(0.99, "nearest")),
         "latency_max_ns": _whole(finished["latency_ns"].max()),
         "ttft_mean_ns": _whole(finished["ttft_ns"].mean()),
+        "ttft_p99_ns": _whole(finished["ttft_ns"].quantile(0.99, "nearest")),
         "max_token_gap_ns": token_gaps(trace).select(pl.col("gap_ns").max()).collect().item(),
         "fairness": _fairness(finished.join(each, on=list(REQUEST))),
     }

@@ -35,6 +35,18 @@ class Compared:
         """Tell whether both decided the same at every step, and neither is shorter."""
         return self.found.divergence is None and self.found.shorter is None
 
+    def where_they_diverge(self) -> str | None:
+        """Say in a line where they diverge, or that one ends first; "" where neither is so.
+
+        None where they have nothing in common that could.
+        """
+        from stepscope.analyzers.diff.compare import INCOMPARABLE
+        from stepscope.app.present.diff_text import verdict
+
+        if self.is_same:
+            return None if self.found.verdict == INCOMPARABLE else ""
+        return next(verdict(self.found))
+
     def lines(self) -> list[str]:
         """What a terminal shows."""
         return _text(self.traces, self.found, self.known, self.results)

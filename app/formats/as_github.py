@@ -17,7 +17,7 @@ from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
 from stepscope.app.present.report_text import summed, unmet_line
 from stepscope.app.present.where import where
-from stepscope.app.printable import plain
+from stepscope.app.printable import markdown_literal, plain
 
 COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 MOST_SHOWN = 10  # annotations of a severity that GitHub shows for a step
@@ -48,8 +48,8 @@ def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
 def job_summary(checked: Sequence[Checked]) -> str:
     """What `$GITHUB_STEP_SUMMARY` takes: a table of the rules that found something."""
     total = summed(*(each.result for each in checked))
-    lines = ["### stepscope", "", _literal(total), ""]
-    lines += [f"- {_literal(said)}" for each in checked for said in _unmet(each)]
+    lines = ["### stepscope", "", markdown_literal(total), ""]
+    lines += [f"- {markdown_literal(said)}" for each in checked for said in _unmet(each)]
     rows = list(_table(checked))
     if rows:
         lines += ["| rule | found | trace | where | the worst or first | fix |",
@@ -117,7 +117,7 @@ def _table(checked: Sequence[Checked]) -> Iterator[str]:
             finding.message,
             finding.fix,
         ]
-        yield f"| {' | '.join(_literal(cell) for cell in cells)} |"
+        yield f"| {' | '.join(markdown_literal(cell) for cell in cells)} |"
 
 
 def _remark(checked: Checked) -> str:
@@ -126,13 +126,4 @@ def _remark(checked: Checked) -> str:
         remarks.append(f"{checked.num_known:,} known, in the baseline")
     if result.not_applicable:
         remarks.append(f"not applicable (not recorded): {', '.join(result.not_applicable)}")
-    return f"- {_literal(result.trace)}: {_literal('; '.join(remarks))}"
-
-
-def _literal(text: str) -> str:
-    """Text that Markdown and HTML leave alone: what could mean something is written as a number."""
-    shown = clip(plain(text), MOST_CHARS)
-    return "".join(
-        f"&#{ord(char)};" if char.isascii() and not (char.isalnum() or char == " ") else char
-        for char in shown
-    )
+    return f"- {markdown_literal(result.trace)}: {markdown_literal('; '.join(remarks))}"

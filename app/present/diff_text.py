@@ -40,7 +40,7 @@ def verdict_lines(found: Difference) -> Iterator[str]:
         if len(found.inputs) > MAX_INPUTS:
             yield f"  and {len(found.inputs) - MAX_INPUTS:,} more"
     yield ""
-    yield from _verdict(found)
+    yield from verdict(found)
 
 
 def divergence_lines(
@@ -75,9 +75,7 @@ def divergence_lines(
 def outcome_lines(found: Difference, rules: Results | None) -> Iterator[str]:
     """What came of it: totals, where the time went, who gained and who lost, findings."""
     came = found.outcomes
-    totals = [(_total(name), *(amount(name, n) for n in pair)) for name, pair in
-              came.totals.items() if pair != (None, None)]  # fmt: skip
-    yield from _table(("outcome", "A", "B"), totals)
+    yield from totals_lines(came.totals, ("A", "B"))
     changed = [(name, duration(a), duration(b)) for name, (a, b) in came.causes.items() if a != b]
     if changed:
         yield ""
@@ -86,6 +84,16 @@ def outcome_lines(found: Difference, rules: Results | None) -> Iterator[str]:
     if rules is not None:
         yield ""
         yield from _findings(*rules)
+
+
+def totals_lines(totals: Mapping[str, Pair], header: tuple[str, str]) -> Iterator[str]:
+    """The totals of two sides that one of them tells."""
+    rows = [
+        (total_name(name), *(amount(name, number) for number in pair))
+        for name, pair in totals.items()
+        if pair != (None, None)
+    ]
+    yield from _table(("outcome", *header), rows)
 
 
 def _findings(ours: CheckResult, theirs: CheckResult) -> Iterator[str]:
@@ -119,7 +127,8 @@ def _paired(found: Difference) -> Iterator[str]:
         yield f"{blocks} of B with another number, told apart by which was used first"
 
 
-def _verdict(found: Difference) -> Iterator[str]:
+def verdict(found: Difference) -> Iterator[str]:
+    """Where they diverge, if they do, and when everything else differs for the first time."""
     if found.verdict == INCOMPARABLE:
         yield "they have no rows in common that say what an engine decided"
     elif found.verdict == EQUAL:
@@ -177,10 +186,11 @@ def _who(requests: pl.DataFrame) -> Iterator[str]:
         # Who finished in one run only comes first, then by how much.
         order = those.sort("gain_ns", descending=by, nulls_last=False)
         for row in order.head(MAX_REQUESTS).iter_rows(named=True):
-            yield f"  {plain(row['request'] or '')}: {_fate(row, 'a')} → {_fate(row, 'b')}"
+            yield f"  {plain(row['request'] or '')}: {fate_of(row, 'a')} → {fate_of(row, 'b')}"
 
 
-def _fate(row: Mapping[str, Any], run: str) -> str:
+def fate_of(row: Mapping[str, Any], run: str) -> str:
+    """What became of a request in a run: of a row of `Outcomes.requests`."""
     if row[f"latency_ns_{run}"] is None:
         return "not there"
     times = row[f"num_preempted_{run}"]
@@ -189,7 +199,8 @@ def _fate(row: Mapping[str, Any], run: str) -> str:
     return f"{outcome} after {duration(row[f'latency_ns_{run}'])}{preempted}"
 
 
-def _total(name: str) -> str:
+def total_name(name: str) -> str:
+    """What a total is called."""
     return f"{_label(name)} of finished" if name.startswith(OF_FINISHED) else _label(name)
 
 

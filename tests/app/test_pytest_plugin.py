@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app.pytest_plugin import assert_clean
+from stepscope.app.pytest_plugin import assert_clean, assert_same_schedule
 from stepscope.ingest.errors import ConfigError, TraceError
 from stepscope.ingest.recorder import Recorder
-from tests.analyzers.rows import part
+from stepscope.ingest.trace import Trace
+from tests.analyzers.rows import life, part
 from tests.traces import trace_of
 
 pytest_plugins = ["pytester"]
@@ -184,3 +185,47 @@ def test_what_does_not_exist_is_refused(tmp_path: Path) -> None:
         assert_clean(trace_of(), fail_on="fatal")
     with pytest.raises(TraceError):
         assert_clean(tmp_path / "absent.trace")
+
+
+def test_recordings_of_tests_that_fail_are_kept_where_it_is_asked_for(
+    project: pytest.Pytester,
+) -> None:
+    result = run(project, "--stepscope-record=kept", "-n", "2")
+
+    result.assert_outcomes(passed=2, failed=1)
+    (kept,) = (project.path / "kept").iterdir()
+    assert kept.name == "test_engine.py-test_double_booked.trace"
+    assert Trace.open(kept).num_rows("core_spans") == 2
+    assert "what it recorded is in" in result.stdout.str()
+
+
+def test_a_folder_that_cannot_be_written_fails_no_test_and_is_said(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_engine=ENGINE + "def test_one(stepscope_recorder):\n    assert not 'sound'\n"
+    )
+    (pytester.path / "kept").write_text("a file")
+
+    result = run(pytester, "--stepscope-record=kept", "-W", "default")
+
+    result.assert_outcomes(failed=1, warnings=1)
+    assert "was not kept: " in result.stdout.str()
+
+
+def test_two_runs_that_decide_the_same_have_the_same_schedule() -> None:
+    rows = life("r-1", 1, 2, 9)
+
+    assert_same_schedule(trace_of(lifecycle=rows), trace_of(lifecycle=rows))
+
+
+def test_two_runs_that_part_are_shown_where_they_do() -> None:
+    a, b = (trace_of(lifecycle=life("r-1", 1, 2, end)) for end in (9, 7))
+
+    with pytest.raises(AssertionError, match="they diverge in step 7"):
+        assert_same_schedule(a, b)
+
+
+def test_two_runs_with_nothing_in_common_are_not_the_same() -> None:
+    with pytest.raises(AssertionError, match="no rows in common"):
+        assert_same_schedule(trace_of(lifecycle=life("r-1", 1, 2, 9)), trace_of())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.ingest.storage.saving import save_trace
-from tests.analyzers.rows import decision, event
+from tests.analyzers.rows import decision, event, life
 from tests.app.cli.conftest import Command
 from tests.traces import trace_of
 
@@ -159,3 +159,82 @@ def test_requests_under_other_ids_are_paired_and_that_is_said(
     assert told["paired"] == {
         "by": {"what of their ids is not made up": 1}, "a_by_b": {"0-77aa00ff": "0-9ab12cd3"},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("conditions", "code"),
+    [
+        (("divergence",), 1),
+        (("makespan+2%",), 0),
+        (("new-findings", "tokens_per_s-3%"), 0),
+        (("ttft_p99+5%",), 1),
+    ],
+)
+def test_a_condition_that_is_met_or_not_told_fails_the_build(
+    conditions: tuple[str, ...], code: int, stepscope: Command, starved: Path, repaired: Path
+) -> None:
+    asked = [word for each in conditions for word in ("--fail-on", each)]
+
+    run = stepscope("diff", starved, repaired, "--no-rules", *asked)
+
+    assert run.code == code
+    words = {0: "ok", 1: "not judged" if "ttft" in conditions[0] else "FAIL"}
+    assert f"{words[code]}  {conditions[0]}: " in run.out
+
+
+def test_the_way_back_fails_on_what_it_brings_and_says_so_in_a_comment(
+    stepscope: Command, starved: Path, repaired: Path
+) -> None:
+    run = stepscope("diff", repaired, starved, "--format", "markdown", "--link", "https://x/a(b)",
+                    "--fail-on", "new-findings,tokens_per_s-3%")  # fmt: skip
+
+    assert run.code == 1
+    assert "### stepscope: 2 of 2 conditions failed" in run.out
+    assert "STV001 40 times&#44; never in A" in run.out
+    assert "they diverge in step 3" in run.out
+    assert "(https://x/a%28b%29)" in run.out
+    assert "requests lost by it" in run.out
+
+
+def test_names_of_a_trace_are_neither_markdown_nor_html_in_a_comment(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    name = "</code><img src=x onerror=alert(1)> **bold** [x](javascript:1) | @team"
+    for file, ended in (("a", 3), ("b", 9)):
+        rows = life(name, 1, 2, ended)
+        save_trace(trace_of(lifecycle=rows), tmp_path / f"{file}.trace")
+
+    run = stepscope("diff", tmp_path / "a.trace", tmp_path / "b.trace", "--format", "markdown",
+                    "--no-rules", "--fail-on", "divergence")  # fmt: skip
+
+    assert "requests lost by it" in run.out or "1 requests lost" in run.out
+    for char in ("<img", "**bold", "](javascript", "@team"):
+        assert char not in run.out
+
+
+def test_folders_of_runs_are_compared_by_their_medians(
+    stepscope: Command, starved: Path, repaired: Path, tmp_path: Path
+) -> None:
+    for side, trace in (("main", repaired), ("head", starved)):
+        (tmp_path / side).mkdir()
+        for number in range(2):
+            (tmp_path / side / f"{number}.trace").symlink_to(trace)
+
+    run = stepscope("diff", tmp_path / "main", tmp_path / "head", "--fail-on", "tokens_per_s-3%",
+                    "--fail-on", "divergence")  # fmt: skip
+
+    assert run.code == 1
+    assert "FAIL  tokens_per_s-3%: medians of 2 and 2 runs: " in run.out
+    assert "not judged  divergence" in run.out
+    told = json.loads(
+        stepscope("diff", tmp_path / "main", tmp_path / "head", "--format", "json").out
+    )
+    assert told["medians"]["finished"] == [40, 0]
+    assert len(told["a"]) == 2
+
+
+def test_a_folder_without_a_trace_is_refused(stepscope: Command, tmp_path: Path) -> None:
+    run = stepscope("diff", tmp_path, tmp_path, "--fail-on", "divergence")
+
+    assert run.code == 3
+    assert "there is no trace in this folder" in run.err
