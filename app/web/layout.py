@@ -95,7 +95,6 @@ def _bar(loaded: LoadedTrace) -> Component:
                     *(_legend(other, "otherwise") if other is not loaded.timeline else ()),
                 ],
                 id="legend",
-                className="names" if loaded.timeline.top_names or other.top_names else "",
             ),
             html.Span(id="position"),
             html.Button(

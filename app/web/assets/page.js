@@ -1,6 +1,7 @@
 /* Ties the page together: what Dash hands over goes to the parts, and buttons to their acts. */
 import * as address from "./address.js";
 import * as busy from "./busy.js";
+import * as charts from "./charts.js";
 import { setProps, start } from "./dash.js";
 import { byId, element } from "./dom.js";
 import * as keys from "./keys.js";
@@ -15,8 +16,17 @@ const stateOf = (chip) => /** @type {HTMLElement} */ (chip).dataset.state || "";
 /** @param {Model} model */
 function open(model) {
   stage.open(model);
+  watchLegend();
   fillHelp(keys.bind(model.keymap));
   address.ask();
+}
+
+/** Say where the legend has lines that are not seen. */
+function watchLegend() {
+  const legend = byId("legend");
+  const tell = () => legend.classList.toggle("more", legend.scrollHeight > legend.clientHeight + 4 && !legend.matches(":hover, :focus-within"));
+  new ResizeObserver(tell).observe(legend);
+  for (const event of ["pointerleave", "focusout"]) legend.addEventListener(event, tell);
 }
 
 /** @param {View | null} view */
@@ -95,6 +105,7 @@ addEventListener("click", (event) => {
 /** @param {string | null} search */
 function filled(search) {
   if (typeof search !== "string") return;
+  charts.awaitThem();
   busy.end("panes");
   stops.filled();
 }

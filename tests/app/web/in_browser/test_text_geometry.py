@@ -1,0 +1,63 @@
+"""On every tab, in narrow and in wide windows, no text lies over another or is cut unsaid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from stepscope.app.web import panes
+from stepscope.ingest.trace import Trace
+from tests.app.web.in_browser.geometry import muddled
+from tests.app.web.in_browser.hands import Open
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.web
+
+SAMPLES = ("fcfs-preemption-before.trace", "vllm_crowd.trace", "torch_profiler_cpu.json.gz")
+SIZES = ((1000, 700), (1280, 800), (2560, 1440))
+
+
+@pytest.fixture
+def sized(window: Page) -> Iterator[Page]:
+    """The page, whose window has the size it had when the test is over."""
+    before = window.viewport_size
+    yield window
+    assert before is not None
+    window.set_viewport_size(before)
+
+
+def opened_in(visit: Open, sample: str, page: Page, width: int, height: int) -> Iterator[str]:
+    """Each tab in turn, as the page stands there."""
+    page.set_viewport_size({"width": width, "height": height})
+    opened = visit(Trace.open(Path(ROOT) / "sample_traces" / sample))
+    opened.go("?step=3")
+    for tab in panes.PANES:
+        page.locator(f"#tab-{tab.name}").click()
+        opened.settle()
+        page.mouse.move(0, 0)
+        yield tab.name
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}px")
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_no_text_lies_over_another_or_is_cut_without_an_ellipsis(
+    sample: str, size: tuple[int, int], visit: Open, sized: Page
+) -> None:
+    wrong = {tab: muddled(sized) for tab in opened_in(visit, sample, sized, *size)}
+
+    assert wrong == {tab: [] for tab in wrong}
+
+
+def test_text_that_lies_over_another_or_is_cut_is_seen(window: Page) -> None:
+    window.set_content(
+        "<p style='position:absolute;top:0'>under it</p><p style='position:absolute;top:0'>over</p>"
+        "<p style='position:absolute;top:60px;width:9px;overflow:hidden;'>cut</p>"
+        "<button style='position:absolute;top:99px;width:20px;padding:0'>wider than it is</button>"
+    )
+
+    assert muddled(window) == [
+        "cut: cut", "out of its box: wider than it is", "over each other: under it | over",
+    ]  # fmt: skip
